@@ -1,0 +1,100 @@
+import { show } from './options.ts';
+
+/** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
+const MAX_DEPTH = 512;
+
+/** How a value is printed. */
+export interface CanonicalJsonOptions {
+  /** Order the members of every object by code point. Default: false, insertion order. */
+  readonly sortKeys?: boolean;
+  /** Print ±Infinity, which `JSON.parse('1e400')` yields, as Python does, instead of refusing it. Default: false. */
+  readonly allowInfinity?: boolean;
+}
+
+/**
+ * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
+ * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys by code point, floats as Python prints them.
+ * A safe integer prints as an integer, every other number as a float: what `JSON.parse` has lost (`1.0`, integers
+ * beyond 2^53, the sign of `-0`) cannot be told apart, so such values do not match across languages.
+ *
+ * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
+ *
+ * @throws {TypeError} for anything that is no plain JSON value: undefined, NaN, a bigint, a function, a class instance.
+ * @throws {RangeError} for nesting deeper than 512.
+ */
+export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
+  return print(value, options, 0);
+}
+
+function print(value: unknown, options: CanonicalJsonOptions, depth: number): string {
+  if (value === null) return 'null';
+  if (typeof value === 'boolean') return value ? 'true' : 'false';
+  if (typeof value === 'number') return printNumber(value, options);
+  if (typeof value === 'string') return printString(value);
+  if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
+  if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
+  if (Array.isArray(value)) {
+    // Array.from visits holes, which map would skip and join would print as nothing.
+    return `[${Array.from(value, (item) => print(item, options, depth + 1)).join(',')}]`;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
+  const entries = Object.entries(value);
+  if (options.sortKeys === true) entries.sort(([a], [b]) => compareCodePoints(a, b));
+  return `{${entries.map(([key, item]) => `${printString(key)}:${print(item, options, depth + 1)}`).join(',')}}`;
+}
+
+function printString(text: string): string {
+  return JSON.stringify(text).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function printNumber(value: number, options: CanonicalJsonOptions): string {
+  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
+  if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
+  if (!Number.isFinite(value)) {
+    if (options.allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
+    return String(value);
+  }
+  return printFloat(value);
+}
+
+/** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
+export function printFloat(value: number): string {
+  if (Object.is(value, -0)) return '-0.0';
+  const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
+  const exponent = Number(exponentText);
+  if (value !== 0 && (exponent < -4 || exponent >= 16)) {
+    const digits = String(Math.abs(exponent)).padStart(2, '0');
+    return `${mantissa}e${exponent < 0 ? '-' : '+'}${digits}`;
+  }
+  const sign = mantissa.startsWith('-') ? '-' : '';
+  const digits = mantissa.replace('-', '').replace('.', '');
+  if (exponent < 0) return `${sign}0.${'0'.repeat(-exponent - 1)}${digits}`;
+  const whole = digits.slice(0, exponent + 1).padEnd(exponent + 1, '0');
+  return `${sign}${whole}.${digits.slice(exponent + 1) || '0'}`;
+}
+
+// UTF-16 order puts surrogates (astral characters) before U+E000..U+FFFF; code point order does not.
+function compareCodePoints(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x !== y) return codePointRank(a, i, x) - codePointRank(b, i, y);
+  }
+  return a.length - b.length;
+}
+
+/** Rank of the code point that the first differing unit belongs to: unpaired surrogates rank as themselves. */
+function codePointRank(text: string, index: number, unit: number): number {
+  if (unit < 0xd800 || unit > 0xdfff) return unit;
+  if (unit >= 0xdc00) {
+    const before = index > 0 ? text.charCodeAt(index - 1) : 0;
+    const paired = before >= 0xd800 && before < 0xdc00;
+    return paired ? (text.codePointAt(index - 1) ?? unit) : unit;
+  }
+  return text.codePointAt(index) ?? unit;
+}

@@ -1,0 +1,33 @@
+/** Why no key may seal now. */
+export type SealUnavailableReason =
+  | 'no active key'
+  | 'key proof too old'
+  | 'ring read too old'
+  | 'key refused by the kms'
+  | 'reader'
+  | 'token limit of the key reached';
+
+/**
+ * No key may seal at this moment, and an old one must not be used instead: see `health()` for the cause.
+ * Distinct from {@link InvalidRequestState} because it is about this instance, not about a token.
+ */
+export class SealUnavailableError extends Error {
+  override readonly name = 'SealUnavailableError';
+  readonly code = 'ERR_SEAL_UNAVAILABLE';
+  readonly reason: SealUnavailableReason;
+
+  constructor(reason: SealUnavailableReason) {
+    super(`cannot seal: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/** The codec was closed: its keys are gone and every later call throws this. */
+export class CodecClosedError extends Error {
+  override readonly name = 'CodecClosedError';
+  readonly code = 'ERR_CODEC_CLOSED';
+
+  constructor() {
+    super('the codec is closed');
+  }
+}

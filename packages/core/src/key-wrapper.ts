@@ -1,0 +1,105 @@
+/**
+ * What happened at the key service, as far as a caller can act on it.
+ *
+ * - `throttled`, `unavailable`: may pass; retried within bounds.
+ * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
+ * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
+ *
+ * Whatever an adapter does not recognise is `unavailable`: the unknown never ends a key's life.
+ */
+export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
+
+/** The redacted facts of a failed call. Everything here is chosen by the adapter; nothing is copied from a vendor's text. */
+export interface KeyWrapperErrorSummary {
+  /** The wrapper's `provider`. */
+  readonly provider: string;
+  readonly operation: 'wrap' | 'unwrap' | 'generate' | 'sign';
+  /** The vendor's code or exception name, if it is one the adapter lists. */
+  readonly code?: string | undefined;
+  /** HTTP status of the answer. */
+  readonly status?: number | undefined;
+  /** The service's request id. */
+  readonly requestId?: string | undefined;
+  /** Attempts made, this one included. */
+  readonly attempts?: number | undefined;
+  /** A fixed sentence of the adapter's own, for what an operator has to change. */
+  readonly hint?: string | undefined;
+}
+
+/**
+ * A key service refused or failed. A vendor's error object is never attached: it can hold the data key
+ * (the Azure SDK keeps the request body, for one).
+ */
+export class KeyWrapperError extends Error {
+  override readonly name = 'KeyWrapperError';
+  readonly kind: KeyWrapperErrorKind;
+  readonly summary: KeyWrapperErrorSummary;
+
+  constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
+    const facts = [
+      summary.code,
+      summary.status === undefined ? undefined : `HTTP ${summary.status}`,
+      summary.requestId === undefined ? undefined : `request ${summary.requestId}`,
+      summary.attempts === undefined || summary.attempts === 1 ? undefined : `${summary.attempts} attempts`,
+      summary.hint,
+    ].filter((fact) => fact !== undefined);
+    super(`${summary.provider} ${summary.operation}: ${kind}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`);
+    this.kind = kind;
+    this.summary = Object.freeze({ ...summary });
+  }
+}
+
+/** Ciphertext of a data key, and the exact version of the KMS key that made it. Not secret. */
+export interface WrappedKey {
+  /** The `provider` of the wrapper that made it. */
+  readonly provider: string;
+  /** The exact key version, in the provider's own spelling: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
+  readonly keyId: string;
+  readonly wrapped: Uint8Array;
+  /** Proof of origin, where an unwrap is none: see {@link KeyWrapper.supports}. */
+  readonly signature?: Uint8Array;
+}
+
+/** What a wrap is bound to, and how long to wait for it. */
+export interface WrapOptions {
+  /** Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. */
+  readonly context: Readonly<Record<string, string>>;
+  /** Ends the call early; the call then rejects with kind `unavailable`. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider; the contract in prose:
+ *
+ * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
+ * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
+ * 3. A wrapped key that names another provider or a KMS key outside the wrapper's allow-list is refused with kind
+ *    `corrupt` *before* any call.
+ * 4. Every failure is a {@link KeyWrapperError}; wrong arguments are a `TypeError` or `RangeError`.
+ * 5. Every call ends by itself within the wrapper's own deadline, and at once when `signal` aborts.
+ * 6. Data keys are exactly 32 bytes, and not 32 times the same byte.
+ */
+export interface KeyWrapper {
+  /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`. */
+  readonly provider: string;
+  /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
+  readonly keyId: string;
+  readonly supports: {
+    /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
+    readonly context: boolean;
+    /** Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping with a public RSA key. */
+    readonly authenticated: boolean;
+  };
+  wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
+  unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
+  /** One call that makes a data key and wraps it, where the service has one. */
+  generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
+  /** Signs a ring entry in the KMS; needed where `supports.authenticated` is false. */
+  sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
+  /** Checks such a signature locally, with the pinned public key. */
+  verify?(entry: Uint8Array, signature: Uint8Array): boolean;
+  close?(): Promise<void>;
+}
+
+/** Bytes in a data key. */
+export const DATA_KEY_BYTES = 32;

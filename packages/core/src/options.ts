@@ -1,0 +1,77 @@
+import { types } from 'node:util';
+
+/** Shows a wrong value in an error message: its type, and the value itself where it cannot be a secret. */
+export function show(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'undefined') return String(value);
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (types.isUint8Array(value)) return `${value.length} bytes`;
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+/** @throws {TypeError} unless `options` is an object whose every key is in `known`. */
+export function refuseUnknownOptions(owner: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
+  }
+  for (const key of Object.keys(options)) {
+    if (!known.includes(key)) {
+      throw new TypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
+    }
+  }
+}
+
+/** @throws {TypeError} for a non-number, {@link RangeError} for NaN, an infinity, or a value outside [min, max]. */
+export function finiteNumber(owner: string, name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number') throw new TypeError(`${owner}: ${name} must be a number, got ${show(value)}`);
+  if (!(value >= min && value <= max)) {
+    throw new RangeError(`${owner}: ${name} must be from ${min} to ${max}, got ${value}`);
+  }
+  return value;
+}
+
+/** @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`. */
+export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
+  if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  const found = choices.find((choice) => choice === value);
+  if (found === undefined) {
+    throw new RangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${JSON.stringify(value)}`);
+  }
+  return found;
+}
+
+/** A ring name or purpose: it enters key derivation, so its alphabet is closed. */
+export function label(owner: string, name: string, value: unknown): string {
+  if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  if (!/^[A-Za-z0-9._-]{1,64}$/.test(value)) {
+    throw new RangeError(`${owner}: ${name} must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`);
+  }
+  return value;
+}
+
+/**
+ * Copies a secret given as bytes or text (its UTF-8).
+ * @throws {TypeError} for anything else, also for text with a lone surrogate, which has no UTF-8 form.
+ * @throws {RangeError} for fewer than `minBytes` bytes.
+ */
+export function secretBytes(owner: string, name: string, value: unknown, minBytes: number): Buffer {
+  let bytes: Buffer;
+  if (typeof value === 'string') {
+    if (!value.isWellFormed()) throw new TypeError(`${owner}: ${name} is a string with a lone surrogate`);
+    bytes = Buffer.from(value, 'utf8');
+  } else if (types.isUint8Array(value)) {
+    bytes = Buffer.from(value);
+  } else {
+    // Never coerced: Buffer.from(32) and Uint8Array(32) would silently make a key of zeros.
+    throw new TypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
+  }
+  if (bytes.length < minBytes) {
+    throw new RangeError(`${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}`);
+  }
+  return bytes;
+}
+
+/** Whether all bytes are the same: what an unfilled buffer looks like. */
+export function isConstant(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === bytes[0]);
+}

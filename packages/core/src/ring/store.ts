@@ -1,0 +1,60 @@
+/** A ring document as read, with what identifies this version of it. */
+export interface StoredRing {
+  readonly document: string;
+  /** Opaque to everyone but the store; equal for equal versions. */
+  readonly revision: string;
+}
+
+/**
+ * Where the ring document lives. The contract in prose:
+ *
+ * 1. `read` resolves `undefined` only when the document is *known to be absent*. Unreachable, forbidden, damaged and
+ *    over-long are errors: a store that says "absent" out of trouble makes a starting fleet found a second ring.
+ * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
+ *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
+ * 3. A write that resolved is durable and seen by every later read.
+ * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole.
+ */
+export interface RingStore {
+  /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
+  readonly kind: string;
+  read(options?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined>;
+  /**
+   * @throws {RingConflictError} when somebody wrote first.
+   * @throws {RingStoreError} for everything else that the world does.
+   */
+  write(
+    document: string,
+    options: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+  ): Promise<{ readonly revision: string }>;
+  /** Calls `changed` soon after somebody writes; an optimisation only. Returns what ends it. */
+  watch?(changed: () => void): () => void;
+  close?(): Promise<void>;
+}
+
+/** Somebody wrote first: read again. */
+export class RingConflictError extends Error {
+  override readonly name = 'RingConflictError';
+  constructor() {
+    super('the ring was changed by somebody else: read it again');
+  }
+}
+
+/**
+ * - `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this store.
+ * - `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the ring or of the store.
+ */
+export type RingStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+
+/** The ring store failed. `detail` is a fixed text of ours: a vendor's message may carry credentials. */
+export class RingStoreError extends Error {
+  override readonly name = 'RingStoreError';
+  readonly kind: RingStoreErrorKind;
+  constructor(kind: RingStoreErrorKind, detail: string) {
+    super(`ring store ${kind}: ${detail}`);
+    this.kind = kind;
+  }
+}
+
+/** Bytes a ring document may have. */
+export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
