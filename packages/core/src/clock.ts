@@ -16,6 +16,31 @@ export interface Clock {
 /** Fills the array with unpredictable bytes, synchronously. */
 export type RandomSource = (fill: Uint8Array) => void;
 
+/** One reading of both clocks. */
+export interface Moment {
+  readonly wallMs: number;
+  readonly monotonicNs: bigint;
+}
+
+export function momentOf(clock: Clock): Moment {
+  return { wallMs: clock.wallMs(), monotonicNs: clock.monotonicNs() };
+}
+
+/** Milliseconds since `then`, by whichever clock says more: monotonic time stands still in a suspended machine. */
+export function ageMs(then: Moment, now: Moment): number {
+  return Math.max(Number(now.monotonicNs - then.monotonicNs) / 1e6, now.wallMs - then.wallMs);
+}
+
+/** The moment `ms` later, by both clocks. */
+export function later(moment: Moment, ms: number): Moment {
+  return { wallMs: moment.wallMs + ms, monotonicNs: moment.monotonicNs + BigInt(Math.round(ms * 1e6)) };
+}
+
+/** Whether either clock has reached `deadline`. */
+export function hasPassed(deadline: Moment, now: Moment): boolean {
+  return now.monotonicNs >= deadline.monotonicNs || now.wallMs >= deadline.wallMs;
+}
+
 export const systemClock: Clock = Object.freeze({
   wallMs: () => Date.now(),
   monotonicNs: () => process.hrtime.bigint(),

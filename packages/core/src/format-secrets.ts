@@ -1,1 +1,31 @@
-export {};
+import type { KeyObject } from 'node:crypto';
+import { keeperOf } from './kms-codec.ts';
+import { show } from './options.ts';
+
+/** The formats that start from a secret of their own: sub(label), first 32 bytes. */
+export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
+
+/** The secrets of one format over a ring, as of the moment each is asked for. */
+export interface FormatSecrets {
+  /** The sealing key's. @throws {SealUnavailableError} when no key may seal now. */
+  readonly seal: KeyObject;
+  /** Of all keys that may open now, newest first; at most 64. */
+  readonly open: readonly KeyObject[];
+}
+
+/**
+ * The secrets that a peer's format starts from, live: for `@sealring/mcp` only. They open that format and no other.
+ * @throws {TypeError} unless `codec` was made by `createKmsCodec`.
+ */
+export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecrets {
+  const keeper = keeperOf(codec);
+  if (keeper === undefined) throw new TypeError(`formatSecretsOf: codec must be a KmsCodec, got ${show(codec)}`);
+  return Object.freeze({
+    get seal(): KeyObject {
+      return keeper.sealingKey(keeper.now()).held.formatKey(format);
+    },
+    get open(): readonly KeyObject[] {
+      return keeper.openingKeys(keeper.now()).map((key) => key.held.formatKey(format));
+    },
+  });
+}

@@ -1,3 +1,4 @@
+export { AesGcmRequestStateCodec } from './aes-gcm-codec.ts';
 export { type CanonicalJsonOptions, canonicalJson } from './canonical-json.ts';
 export type { Clock, RandomSource } from './clock.ts';
 export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './codec.ts';
@@ -10,6 +11,14 @@ export {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
+export { type CodecHealth, createKmsCodec, type KeyHealth, type KmsCodec } from './kms-codec.ts';
+export type { KmsCodecOptions } from './kms-codec-options.ts';
+export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrapper.ts';
+export { fileRing } from './ring/file-ring.ts';
+export { memoryRing } from './ring/memory-ring.ts';
+export type { RingPolicy } from './ring/policy.ts';
+export type { KeyState } from './ring/schedule.ts';
+export { staticRing } from './ring/static-ring.ts';
 export {
   RingConflictError,
   type RingStore,

@@ -44,7 +44,9 @@ export function oneOf<T extends string>(owner: string, name: string, value: unkn
 export function label(owner: string, name: string, value: unknown): string {
   if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
   if (!/^[A-Za-z0-9._-]{1,64}$/.test(value)) {
-    throw new RangeError(`${owner}: ${name} must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`);
+    throw new RangeError(
+      `${owner}: ${name} must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`,
+    );
   }
   return value;
 }
@@ -66,7 +68,9 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
     throw new TypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
   }
   if (bytes.length < minBytes) {
-    throw new RangeError(`${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}`);
+    throw new RangeError(
+      `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}`,
+    );
   }
   return bytes;
 }

@@ -1,0 +1,53 @@
+import { createHash } from 'node:crypto';
+import { channel } from 'node:diagnostics_channel';
+
+/** What happened. Never holds a secret; key ids are hashed by {@link hashedKeyId} before they get here. */
+export interface CodecEvents {
+  'sealring:refresh': { readonly ok: boolean; readonly kind?: string; readonly epoch?: number };
+  'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly epoch: number };
+  'sealring:wrap': { readonly provider: string; readonly keyId: string };
+  'sealring:unwrap': { readonly provider: string; readonly keyId: string };
+  'sealring:conflict': { readonly epoch: number };
+  'sealring:healed': { readonly epoch: number };
+  'sealring:stale': { readonly keyId: string };
+  'sealring:rejected': { readonly reason: string };
+  'sealring:state': { readonly status: string };
+}
+
+/** Publishes on a channel of `node:diagnostics_channel`. Nothing is built, and nothing paid, when nobody listens. */
+class EventChannel<Name extends keyof CodecEvents> {
+  readonly #channel;
+
+  constructor(name: Name) {
+    this.#channel = channel(name);
+  }
+
+  get isHeard(): boolean {
+    return this.#channel.hasSubscribers;
+  }
+
+  publish(event: () => CodecEvents[Name]): void {
+    if (!this.#channel.hasSubscribers) return;
+    const data = event();
+    this.#channel.publish('keyId' in data ? { ...data, keyId: hashedKeyId(data.keyId) } : data);
+  }
+}
+
+export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${Key}`> } = Object.freeze({
+  refresh: new EventChannel('sealring:refresh'),
+  rotation: new EventChannel('sealring:rotation'),
+  wrap: new EventChannel('sealring:wrap'),
+  unwrap: new EventChannel('sealring:unwrap'),
+  conflict: new EventChannel('sealring:conflict'),
+  healed: new EventChannel('sealring:healed'),
+  stale: new EventChannel('sealring:stale'),
+  rejected: new EventChannel('sealring:rejected'),
+  state: new EventChannel('sealring:state'),
+});
+
+type ChannelKey = 'refresh' | 'rotation' | 'wrap' | 'unwrap' | 'conflict' | 'healed' | 'stale' | 'rejected' | 'state';
+
+/** A label for a key id that leads nobody from a metric to a token: 12 characters of a hash. */
+export function hashedKeyId(id: string): string {
+  return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
+}

@@ -1,0 +1,25 @@
+import { createHash, createHmac } from 'node:crypto';
+
+/** Bytes of a key id; 12 characters of base64url. */
+export const KEY_ID_BYTES = 9;
+
+/** What a data key is used for. Nothing uses it but its key id and a sub-key under one of these labels. */
+export type DerivationLabel = 'token' | 'ring-mac' | 'python' | 'typescript' | 'mcp.d';
+
+/** The id of a data key: the first 9 bytes of SHA-256("sealring/v1/key-id" ‖ data key). Derived, never chosen. */
+export function keyIdOf(dataKey: Uint8Array): Buffer {
+  return createHash('sha256').update('sealring/v1/key-id').update(dataKey).digest().subarray(0, KEY_ID_BYTES);
+}
+
+/**
+ * A sub-key of a data key, 64 bytes: HMAC-SHA-512(data key, label ‖ 0x00 ‖ u16be(bytes of ring) ‖ ring ‖ tail).
+ * The length before the ring name keeps every (label, ring, tail) apart, whatever the tail holds.
+ */
+export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string, tail?: Uint8Array): Buffer {
+  const name = Buffer.from(ring, 'utf8');
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(name.length);
+  const mac = createHmac('sha512', dataKey).update(`sealring/v1/${label}\0`).update(length).update(name);
+  if (tail !== undefined) mac.update(tail);
+  return mac.digest();
+}

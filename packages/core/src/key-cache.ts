@@ -1,0 +1,206 @@
+import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { canonicalJson } from './canonical-json.ts';
+import type { Clock } from './clock.ts';
+import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
+import { deriveTokenKey, headerText, SEALRING_PREFIX, type TokenKey } from './formats/sealring.ts';
+import type { WrappedKey } from './key-wrapper.ts';
+
+/** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
+export const MAX_TOKEN_KEYS = 10_000;
+
+/**
+ * One unwrapped data key and everything derived from it that is worth remembering. Token keys live in here, so that
+ * whoever drops the key drops them along: a revoked or retired key takes its warm tokens with it.
+ */
+export class HeldKey {
+  /** 12 characters, recomputed from the data key: never taken from a document. */
+  readonly id: string;
+  readonly #ring: string;
+  readonly #dataKey: Buffer;
+  readonly #tokenKeys: LRUCache<string, TokenKey>;
+  readonly #secrets = new Map<DerivationLabel, Buffer>();
+  readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
+  #latest: TokenKey | undefined;
+  #overwritten = false;
+
+  /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
+  constructor(dataKey: Uint8Array, ring: string) {
+    this.#dataKey = Buffer.from(dataKey);
+    this.#ring = ring;
+    this.id = keyIdOf(dataKey).toString('base64url');
+    this.#tokenKeys = new LRUCache({ max: MAX_TOKEN_KEYS });
+  }
+
+  /** Whether this is the data key `dataKey`. */
+  equals(dataKey: Uint8Array): boolean {
+    return this.#live().equals(dataKey);
+  }
+
+  deriveTokenKey(salt: Uint8Array, purpose: string | undefined): TokenKey {
+    return deriveTokenKey(this.#live(), this.#ring, salt, purpose);
+  }
+
+  /** The token key of a native token's header, if a token with that header authenticated before. */
+  knownTokenKey(token: string): TokenKey | undefined {
+    // Tokens come in runs of one header; comparing it costs less than hashing it.
+    if (this.#latest !== undefined && token.startsWith(this.#latest.header, SEALRING_PREFIX.length))
+      return this.#latest;
+    const tokenKey = this.#tokenKeys.get(headerText(token));
+    if (tokenKey !== undefined) this.#latest = tokenKey;
+    return tokenKey;
+  }
+
+  /** Remembers a token key. Only for headers of which a token authenticated: others are attacker-chosen. */
+  rememberTokenKey(tokenKey: TokenKey): void {
+    this.#tokenKeys.set(tokenKey.header, tokenKey);
+    this.#latest = tokenKey;
+  }
+
+  get tokenKeyCount(): number {
+    return this.#tokenKeys.size;
+  }
+
+  forgetOldestTokenKey(): void {
+    this.#tokenKeys.pop();
+  }
+
+  /** The first 32 bytes of sub(label): the secret that a format, or the ring's MAC, starts from. Not to be kept. */
+  secret(label: Exclude<DerivationLabel, 'token'>): Buffer {
+    let secret = this.#secrets.get(label);
+    if (secret === undefined) {
+      const block = subKey(this.#live(), label, this.#ring);
+      secret = Buffer.from(block.subarray(0, 32));
+      block.fill(0);
+      this.#secrets.set(label, secret);
+    }
+    return secret;
+  }
+
+  /** {@link secret} of a token format as a KeyObject, imported once. */
+  formatKey(label: 'python' | 'typescript' | 'mcp.d'): KeyObject {
+    let key = this.#formatKeys.get(label);
+    if (key === undefined) {
+      key = createSecretKey(this.secret(label));
+      this.#formatKeys.set(label, key);
+    }
+    return key;
+  }
+
+  /** The data key for a further wrap; the caller overwrites the copy when done. */
+  copyDataKey(): Buffer {
+    return Buffer.from(this.#live());
+  }
+
+  /**
+   * Overwrites the data key and drops all that could seal or open a token; what is left can only sign and check ring
+   * documents. For a revoked key: a member that missed the revocation knows the ring by this key alone.
+   */
+  limitToRing(): void {
+    if (this.#overwritten) return;
+    this.secret('ring-mac');
+    this.#overwritten = true;
+    this.#dataKey.fill(0);
+    this.#forgetTokenKeys();
+    this.#formatKeys.clear();
+    for (const [label, secret] of this.#secrets) {
+      if (label === 'ring-mac') continue;
+      secret.fill(0);
+      this.#secrets.delete(label);
+    }
+  }
+
+  /** Overwrites what can be overwritten. KeyObjects of token keys cannot be: they go with the garbage collector. */
+  destroy(): void {
+    this.#overwritten = true;
+    this.#dataKey.fill(0);
+    for (const secret of this.#secrets.values()) secret.fill(0);
+    this.#secrets.clear();
+    this.#formatKeys.clear();
+    this.#forgetTokenKeys();
+  }
+
+  #forgetTokenKeys(): void {
+    this.#tokenKeys.clear();
+    this.#latest = undefined;
+  }
+
+  /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */
+  #live(): Buffer {
+    if (this.#overwritten) throw new Error(`data key ${this.id} was overwritten`);
+    return this.#dataKey;
+  }
+
+  toJSON(): object {
+    return { id: this.id };
+  }
+}
+
+/**
+ * What an unwrapped key is remembered under: everything that the unwrap depended on, so that the same ciphertext under
+ * another KMS key version or context is asked for anew, and refused there.
+ */
+export function wrapIdentity(wrapped: WrappedKey, context: Readonly<Record<string, string>>): string {
+  const question = canonicalJson([wrapped.provider, wrapped.keyId, context], { sortKeys: true });
+  return createHash('sha256').update(question).update('\0').update(wrapped.wrapped).digest('base64url');
+}
+
+/** Twice the keys a ring may have: keys that a damaged document lacks stay held beside those it names. */
+const MAX_HELD_KEYS = 128;
+
+/**
+ * The envelope key cache: unwrapped data keys by {@link wrapIdentity}, bounded, expiring at the end of the key's life
+ * and overwritten when they leave.
+ */
+export class EnvelopeKeyCache {
+  readonly #keys: LRUCache<string, HeldKey>;
+  readonly #clock: Clock;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#keys = new LRUCache<string, HeldKey>({
+      max: MAX_HELD_KEYS,
+      ttlResolution: 0,
+      perf: { now: () => clock.wallMs() },
+      noDisposeOnSet: true,
+      dispose: (key) => {
+        if (![...this.#keys.values()].includes(key)) key.destroy();
+      },
+    });
+  }
+
+  get(identity: string): HeldKey | undefined {
+    return this.#keys.get(identity);
+  }
+
+  /** Keeps `key` until `opensUntilMs` (wall clock). */
+  set(identity: string, key: HeldKey, opensUntilMs: number): void {
+    const ttl = Math.ceil(opensUntilMs - this.#clock.wallMs());
+    if (ttl > 0) this.#keys.set(identity, key, { ttl });
+  }
+
+  /** Drops and overwrites every key whose life is over, and every one that `keep` refuses. */
+  prune(keep: (key: HeldKey) => boolean): void {
+    this.#keys.purgeStale();
+    for (const [identity, key] of [...this.#keys]) {
+      if (!keep(key)) this.#keys.delete(identity);
+    }
+  }
+
+  /** Makes room for one more token key, taking from the key that has most. */
+  boundTokenKeys(): void {
+    const held = [...new Set(this.#keys.values())];
+    let total = held.reduce((sum, key) => sum + key.tokenKeyCount, 0);
+    for (; total >= MAX_TOKEN_KEYS; total--) {
+      held.reduce((most, key) => (key.tokenKeyCount > most.tokenKeyCount ? key : most)).forgetOldestTokenKey();
+    }
+  }
+
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  clear(): void {
+    this.#keys.clear();
+  }
+}

@@ -1,0 +1,364 @@
+import { LRUCache } from 'lru-cache';
+import { type Clock, type Moment, momentOf, pause, type RandomSource, systemClock, systemRandom } from './clock.ts';
+import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
+import { channels } from './events.ts';
+import { keyIdText } from './formats/sealring.ts';
+import { readKernelEntropy } from './kernel-entropy.ts';
+import { EnvelopeKeyCache } from './key-cache.ts';
+import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
+import { label, show } from './options.ts';
+import { RingKeeper } from './ring/keeper.ts';
+import { KmsCalls } from './ring/kms-calls.ts';
+import type { KeyState } from './ring/schedule.ts';
+import { statesOf } from './ring/snapshot.ts';
+import { KeyWraps } from './ring/wraps.ts';
+import { formatOf, PythonTokens, SealringTokens, type TokenFormat, type TokenFormatName } from './token-formats.ts';
+import { createSealingState, type SealingState } from './token-sealer.ts';
+
+/** Longest wait of {@link KmsCodec.prepare}. */
+const PREPARE_MS = 2_000;
+/** Codecs of {@link KmsCodec.for} that are remembered; purposes are names in a program, not data. */
+const MAX_PURPOSES = 256;
+
+/** The state of a {@link KmsCodec}: for readiness probes, never for liveness. A restart would drop the only cached keys. */
+export interface CodecHealth {
+  /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
+  readonly status: 'ok' | 'degraded' | 'failing';
+  readonly ready: boolean;
+  readonly canSeal: boolean;
+  readonly canUnseal: boolean;
+  /** Until when sealing goes on if neither the KMS nor the store answers any more. */
+  readonly sealUntil: Date | undefined;
+  /** Id of the key that seals now. */
+  readonly sealingKey: string | undefined;
+  /** All keys of the ring, oldest first. */
+  readonly keys: readonly KeyHealth[];
+  /** The last refresh that went through whole. */
+  readonly lastRefresh: Date | undefined;
+  /** The last unwrap by the KMS that returned the right bytes. */
+  readonly lastProof: Date | undefined;
+  /** What last went wrong, until a refresh goes through: `kms denied`, `store unavailable`, … */
+  readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
+}
+
+/** One key of the ring in {@link CodecHealth}. */
+export interface KeyHealth {
+  readonly id: string;
+  readonly state: KeyState;
+  /** Whether its bytes are here. */
+  readonly held: boolean;
+  readonly created: Date;
+  readonly activates: Date;
+  readonly sealsUntil: Date;
+  readonly opensUntil: Date;
+}
+
+/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
+export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
+  /** The longest token life this codec honours, seconds; a boundary with a longer one refuses it. */
+  readonly tokenLifetimeSeconds: number;
+  /**
+   * A codec over the same ring with token keys of its own, for data of yours: its tokens and those of this codec never
+   * open each other. Always in the native format.
+   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   */
+  for(purpose: string): RequestStateCodec;
+  /**
+   * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
+   * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
+   */
+  prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
+  inspect(token: string): {
+    readonly format: string;
+    readonly keyId: string;
+    readonly state: KeyState | 'unknown';
+    readonly stale: boolean;
+  };
+  health(): CodecHealth;
+  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
+  refresh(): Promise<void>;
+  /**
+   * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
+   * with `emergency` after refreshEvery + backoffCap + clockSkew.
+   * @throws {RingStoreError | KeyWrapperError} also `too-large`, when the ring is full of live keys.
+   */
+  rotate(options?: { readonly emergency?: boolean }): Promise<void>;
+  /** Revokes a key and makes a successor active, in one write. @throws {RangeError} when the ring has no such key. */
+  revoke(keyId: string): Promise<void>;
+  /** Revokes every key created before `time`, likewise. */
+  revokeAllBefore(time: Date): Promise<void>;
+  /**
+   * Stops timers and calls and overwrites the data keys; KeyObjects cannot be overwritten and go with the garbage
+   * collector. Afterwards every call throws {@link CodecClosedError}.
+   */
+  close(): Promise<void>;
+}
+
+const keepers = new WeakMap<object, RingKeeper>();
+
+/** The keeper behind a codec made by {@link createKmsCodec}; not on the object that users hold. */
+export function keeperOf(codec: object): RingKeeper | undefined {
+  return keepers.get(codec);
+}
+
+/**
+ * Makes a codec over a ring of KMS-wrapped data keys. Resolves when it can seal (a member) or unseal (a reader): all
+ * live keys are unwrapped, and an absent ring was founded unless `create` or `role` forbids.
+ *
+ * @throws {TypeError | RangeError} for options that are wrong or contradict each other, naming option and value.
+ * @throws {RingStoreError | KeyWrapperError} what kept it from starting.
+ */
+export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
+  const checked = checkOptions(options);
+  const clock = checked.clock ?? systemClock;
+  const random = checked.random ?? systemRandom;
+  checked.signal?.throwIfAborted();
+  const closing = new AbortController();
+  const cache = new EnvelopeKeyCache(clock);
+  const calls = new KmsCalls({
+    clock,
+    random,
+    timeoutSeconds: checked.policy.kmsTimeoutSeconds,
+    closing: closing.signal,
+  });
+  const wraps = new KeyWraps({
+    ring: checked.ringName,
+    wrappers: checked.keyWrappers,
+    quorum: checked.wrapQuorum,
+    trustStore: checked.dangerouslyTrustStore,
+    calls,
+    cache,
+    random,
+  });
+  const keeper = new RingKeeper({
+    ring: checked.ringName,
+    store: checked.ring,
+    wrappers: checked.keyWrappers,
+    wraps,
+    cache,
+    policy: checked.policy,
+    role: checked.role,
+    create: checked.create,
+    acceptCreatedFromMs: checked.acceptKeysCreatedAfter?.getTime(),
+    clock,
+    random,
+    readKernelEntropy,
+    closing,
+  });
+  const abort = (): void => closing.abort(checked.signal?.reason);
+  checked.signal?.addEventListener('abort', abort, { once: true });
+  try {
+    await keeper.start();
+  } catch (error) {
+    await keeper.close();
+    throw error;
+  } finally {
+    checked.signal?.removeEventListener('abort', abort);
+  }
+  return new RingCodec(keeper, cache, checked, clock, random);
+}
+
+class RingCodec implements KmsCodec {
+  readonly #keeper: RingKeeper;
+  readonly #clock: Clock;
+  readonly #options: CheckedOptions;
+  readonly #cache: EnvelopeKeyCache;
+  readonly #sealing: SealingState;
+  readonly #formats: Readonly<Record<TokenFormatName, TokenFormat>>;
+  readonly #purposes = new LRUCache<string, RequestStateCodec>({ max: MAX_PURPOSES });
+
+  constructor(
+    keeper: RingKeeper,
+    cache: EnvelopeKeyCache,
+    options: CheckedOptions,
+    clock: Clock,
+    random: RandomSource,
+  ) {
+    this.#keeper = keeper;
+    this.#cache = cache;
+    this.#options = options;
+    this.#clock = clock;
+    this.#sealing = createSealingState({
+      random,
+      hedge: options.hedge,
+      kernelEntropy: () => keeper.kernelEntropy,
+    });
+    this.#formats = {
+      sealring: this.#sealringTokens(undefined),
+      python: new PythonTokens(keeper, random, options.maxTokenLength),
+    };
+    keepers.set(this, keeper);
+  }
+
+  get tokenLifetimeSeconds(): number {
+    return this.#options.policy.tokenLifetimeSeconds;
+  }
+
+  seal(payload: Uint8Array): string {
+    checkPayload(payload);
+    return this.#formats[this.#options.format].seal(payload, momentOf(this.#clock));
+  }
+
+  unseal(token: string): Uint8Array {
+    try {
+      checkToken(token, this.#options.maxTokenLength);
+      const name = formatOf(token);
+      // Dispatched once and tried under that format only; `accept` is an allow-list.
+      if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
+      return this.#open(this.#formats[name], token);
+    } catch (error) {
+      throw rejected(error);
+    }
+  }
+
+  for(purpose: string): RequestStateCodec {
+    label('for', 'purpose', purpose);
+    let codec = this.#purposes.get(purpose);
+    if (codec === undefined) {
+      const tokens = this.#sealringTokens(purpose);
+      codec = Object.freeze({
+        seal: (payload: Uint8Array): string => {
+          checkPayload(payload);
+          return tokens.seal(payload, momentOf(this.#clock));
+        },
+        unseal: (token: string): Uint8Array => {
+          try {
+            checkToken(token, this.#options.maxTokenLength);
+            if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
+            return this.#open(tokens, token);
+          } catch (error) {
+            throw rejected(error);
+          }
+        },
+      });
+      this.#purposes.set(purpose, codec);
+    }
+    return codec;
+  }
+
+  async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    const now = momentOf(this.#clock);
+    const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
+    if (!this.#keeper.needsRefreshFor(id, now) || !this.#keeper.takeMissRefresh(now)) return;
+    const waited = new AbortController();
+    const signal = options.signal === undefined ? waited.signal : AbortSignal.any([waited.signal, options.signal]);
+    const refreshed = this.#keeper.refresh();
+    // Both ends of the race are expected: a refresh that failed is in health(), and a wait that ended is no failure.
+    await Promise.race([
+      refreshed.catch(() => undefined),
+      pause(this.#clock, PREPARE_MS, signal).catch(() => undefined),
+    ]);
+    waited.abort();
+    options.signal?.throwIfAborted();
+  }
+
+  inspect(token: string): { format: string; keyId: string; state: KeyState | 'unknown'; stale: boolean } {
+    checkToken(token, this.#options.maxTokenLength);
+    const format = formatOf(token);
+    if (format === undefined) throw new InvalidRequestState('malformed');
+    const states = this.#states(momentOf(this.#clock));
+    if (format === 'python') return { format, keyId: '', state: 'unknown', stale: false };
+    const keyId = keyIdText(token);
+    const state = states.find(({ key }) => key.id === keyId)?.state ?? 'unknown';
+    return { format, keyId, state, stale: state === 'verify-only' };
+  }
+
+  health(): CodecHealth {
+    const keeper = this.#keeper;
+    const now = momentOf(this.#clock);
+    const states = this.#states(now);
+    const { limits, lastFailure } = keeper;
+    const canSeal = keeper.canSeal(now);
+    return {
+      status: keeper.status(now),
+      ready: keeper.isReady(now),
+      canSeal,
+      canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
+      sealUntil: limits.sealUntilMs === undefined ? undefined : new Date(limits.sealUntilMs),
+      sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
+      keys: states.map(({ key, state }) => ({
+        id: key.id,
+        state,
+        held: key.held !== undefined,
+        created: new Date(key.created),
+        activates: new Date(key.activates),
+        sealsUntil: new Date(key.sealsUntil),
+        opensUntil: new Date(key.opensUntil),
+      })),
+      lastRefresh: dateOf(limits.lastComplete),
+      lastProof: dateOf(limits.lastProof),
+      lastError: lastFailure,
+    };
+  }
+
+  async refresh(): Promise<void> {
+    await this.#keeper.refresh();
+  }
+
+  async rotate(options: { readonly emergency?: boolean } = {}): Promise<void> {
+    await this.#keeper.rotate(options.emergency === true ? 'emergency' : 'requested');
+  }
+
+  async revoke(keyId: string): Promise<void> {
+    if (typeof keyId !== 'string') throw new TypeError(`revoke: keyId must be a string, got ${show(keyId)}`);
+    await this.#keeper.refresh();
+    if (!this.#keeper.snapshot.byId.has(keyId)) {
+      throw new RangeError(`revoke: the ring has no key ${JSON.stringify(keyId.slice(0, 80))}`);
+    }
+    await this.#keeper.revoke((key) => key.id === keyId);
+  }
+
+  async revokeAllBefore(time: Date): Promise<void> {
+    if (!(time instanceof Date)) throw new TypeError(`revokeAllBefore: time must be a Date, got ${show(time)}`);
+    const ms = time.getTime();
+    if (Number.isNaN(ms)) throw new RangeError('revokeAllBefore: time is an invalid Date');
+    await this.#keeper.revoke((key) => key.created < ms);
+  }
+
+  async close(): Promise<void> {
+    await this.#keeper.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #sealringTokens(purpose: string | undefined): SealringTokens {
+    const { maxTokenLength } = this.#options;
+    return new SealringTokens(this.#keeper, this.#sealing, this.#cache, { purpose, maxTokenLength });
+  }
+
+  #open(format: TokenFormat, token: string): Uint8Array {
+    const now = momentOf(this.#clock);
+    const { payload, key } = format.open(token, now);
+    if (channels.stale.isHeard) {
+      const state = this.#states(now).find((other) => other.key.id === key.id)?.state;
+      if (state === 'verify-only') channels.stale.publish(() => ({ keyId: key.id }));
+    }
+    return payload;
+  }
+
+  #states(now: Moment): ReturnType<typeof statesOf> {
+    return statesOf(this.#keeper.snapshot, this.#keeper.nowMs(now), this.#keeper.sealedWith);
+  }
+}
+
+function checkPayload(payload: unknown): void {
+  if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
+}
+
+/** Length before anything else: a token is attacker-chosen. */
+function checkToken(token: unknown, maxTokenLength: number): void {
+  if (typeof token !== 'string' || token.length > maxTokenLength) throw new InvalidRequestState('malformed');
+}
+
+/** Tells the listeners of a refusal, and hands the error on. */
+function rejected(error: unknown): unknown {
+  if (error instanceof InvalidRequestState) channels.rejected.publish(() => ({ reason: error.reason }));
+  return error;
+}
+
+function dateOf(moment: Moment | undefined): Date | undefined {
+  return moment === undefined ? undefined : new Date(moment.wallMs);
+}

@@ -1,0 +1,174 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, open, readdir, readFile, readlink, stat, unlink } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+
+/** Age from which a contender that cannot be asked whether it lives counts as dead. */
+const FOREIGN_DEAD_MS = 10_000;
+
+/**
+ * Age at which a holder must no longer change what the lock guards: half of what others wait for it, so that the change
+ * itself has as long as all that came before.
+ */
+export const LOCK_USABLE_MS = 5_000;
+
+/** A lock that is held. */
+export interface FileLock {
+  /** Milliseconds it has been held, by whichever clock says more: a suspended machine's monotonic clock stands still. */
+  ageMs(): number;
+  release(): Promise<void>;
+}
+
+/** Where this process's ids mean something, and who it is there. */
+interface Self {
+  readonly machine: string;
+  readonly start: string;
+}
+
+interface Contender extends Self {
+  readonly pid: number;
+}
+
+/**
+ * Tries once to become the only holder of the lock, across threads, processes and machines; undefined when somebody else
+ * holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as they are.
+ *
+ * The lock is a directory with one file per contender. Each makes its own file first and looks at the others then, so of
+ * two at least one sees the other and gives way. A contender of this machine is dead when its process is; names
+ * are unique, so removing a dead one's file can never remove a live one's.
+ */
+export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
+  await makeDirectory(directory);
+  const self = await whoAmI();
+  // Spares the file below while somebody holds the lock. A foreign one's age is not known yet.
+  if (await anyAlive(directory, await readdir(directory), self, undefined)) return undefined;
+
+  const wallMs = Date.now();
+  const monotonicNs = process.hrtime.bigint();
+  const own = [self.machine, process.pid, self.start, randomBytes(9).toString('base64url')].join('.');
+  const release = () => removeIfPresent(join(directory, own));
+  // The file system's own clock: the files of other machines carry it too, and it may differ from this machine's.
+  const nowMs = await create(join(directory, own));
+  let alone = false;
+  try {
+    const others = (await readdir(directory)).filter((name) => name !== own);
+    alone = !(await anyAlive(directory, others, self, nowMs));
+  } finally {
+    if (!alone) await release();
+  }
+  if (!alone) return undefined;
+  return {
+    ageMs: () => Math.max(Number(process.hrtime.bigint() - monotonicNs) / 1e6, Date.now() - wallMs),
+    release,
+  };
+}
+
+/** Returns the modification time of the new file, in milliseconds. */
+async function create(path: string): Promise<number> {
+  const handle = await open(path, 'wx', 0o600);
+  try {
+    return (await handle.stat()).mtimeMs;
+  } catch (error) {
+    await removeIfPresent(path);
+    throw error;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function anyAlive(
+  directory: string,
+  names: readonly string[],
+  self: Self,
+  nowMs: number | undefined,
+): Promise<boolean> {
+  let alive = false;
+  for (const name of names) {
+    const path = join(directory, name);
+    const contender = contenderOf(name);
+    const here = contender !== undefined && contender.machine === self.machine;
+    if (!here && nowMs === undefined) continue;
+    if (here ? await isRunning(contender) : await isRecent(path, nowMs ?? 0)) alive = true;
+    else await removeIfPresent(path);
+  }
+  return alive;
+}
+
+/** Undefined for a name that another version of this code may have given: judged by its age. */
+function contenderOf(name: string): Contender | undefined {
+  const match = /^([\w-]{16})\.(\d{1,10})\.(\d{1,20})\.[\w-]{12}$/.exec(name);
+  const [, machine, pid, start] = match ?? [];
+  if (machine === undefined || pid === undefined || start === undefined) return undefined;
+  return { machine, pid: Number(pid), start };
+}
+
+async function isRecent(path: string, nowMs: number): Promise<boolean> {
+  try {
+    return nowMs - (await stat(path)).mtimeMs <= FOREIGN_DEAD_MS;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function isRunning({ pid, start }: Contender): Promise<boolean> {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    // EPERM: it runs, as somebody else.
+    if (codeOf(error) === 'ESRCH') return false;
+  }
+  // Unreadable where /proc hides the processes of others (hidepid): then the signal's answer has to do.
+  const now = await processStat(String(pid));
+  return now === undefined || start === UNKNOWN || (now.start === start && !now.ended);
+}
+
+const UNKNOWN = '0';
+
+/** Asked anew each time: a process restored from a snapshot is another one than it was. */
+async function whoAmI(): Promise<Self> {
+  const [namespace, boot, own] = await Promise.all([
+    unlessMissing(readlink('/proc/self/ns/pid')),
+    unlessMissing(readFile('/proc/sys/kernel/random/boot_id', 'latin1')),
+    processStat('self'),
+  ]);
+  const machine = createHash('sha256').update(JSON.stringify([hostname(), namespace ?? '', boot ?? '']));
+  return { machine: machine.digest().toString('base64url', 0, 12), start: own?.start ?? UNKNOWN };
+}
+
+/** Start time in clock ticks since boot, and whether only the entry is left (proc(5): state Z or X, field 22). */
+async function processStat(pid: string): Promise<{ readonly start: string; readonly ended: boolean } | undefined> {
+  const text = await unlessMissing(readFile(`/proc/${pid}/stat`, 'latin1'));
+  // The second field is the program's name in parentheses, which may hold spaces and parentheses itself.
+  const fields = text?.slice(text.lastIndexOf(')') + 2).split(' ');
+  const start = fields?.[19];
+  return start === undefined ? undefined : { start, ended: fields?.[0] === 'Z' || fields?.[0] === 'X' };
+}
+
+/** For facts that a platform may not offer or may hide; the lock then decides with fewer of them. */
+function unlessMissing(fact: Promise<string>): Promise<string | undefined> {
+  return fact.catch(() => undefined);
+}
+
+async function makeDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  }
+}
+
+/** Removes a file; that somebody else was quicker is no error. */
+export async function removeIfPresent(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+}
+
+/** The system's name of an error, such as `ENOENT`; undefined for an error that is none of the system's. */
+export function codeOf(error: unknown): string | undefined {
+  const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined;
+}

@@ -1,0 +1,230 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash, randomBytes } from 'node:crypto';
+import { constants, watch as watchPath } from 'node:fs';
+import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { show } from '../options.ts';
+import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } from './file-lock.ts';
+import { MAX_DOCUMENT_BYTES, RingConflictError, type RingStore, RingStoreError, type StoredRing } from './store.ts';
+import { checkRead, checkWatcher, checkWrite, refuseAborted, tooLarge } from './store-arguments.ts';
+
+const OWNER = 'fileRing';
+const WRITE_DEADLINE_MS = 10_000;
+const FIRST_BACKOFF_MS = 4;
+const LONGEST_BACKOFF_MS = 250;
+
+/**
+ * A ring store in one file, for the processes of one machine, or of several that share a file system with atomic rename,
+ * exclusive create and directory listings that are never out of date. The file is replaced whole, so a reader never sees
+ * half a document, and a resolved write is on the disk.
+ *
+ * Beside the file live a directory `<path>.lock`, which is never removed, and a temporary file during a write. All must
+ * be writable by this process and by nobody who may not found a ring. A write that cannot get the lock within 10 s, or
+ * that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is
+ * taken over at once, that of a machine that died after 10 s; a worker thread that is terminated in the middle of a
+ * write keeps it until its process ends.
+ *
+ * The directory must exist: a volume that is not mounted must not look like a ring that is not there yet. For the same
+ * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
+ * symbolic link is refused as `read-only`: the rename would replace the link.
+ *
+ * The revision is the SHA-256 of the document. `watch` watches the directory and ends by itself, without a word, when
+ * the platform cannot watch or the directory goes away: it saves waiting, nothing depends on it.
+ *
+ * @param path - The file; relative to the working directory at this call. Nothing is opened yet.
+ * @throws {TypeError} for a path that is no text, is empty, or has a NUL.
+ *
+ * @example
+ * ```ts
+ * const ring = fileRing('/var/lib/sealring/payments.ring');
+ * ```
+ */
+export function fileRing(path: string): RingStore {
+  if (typeof path !== 'string') throw new TypeError(`${OWNER}: path must be a string, got ${show(path)}`);
+  if (path === '' || path.includes('\0')) throw new TypeError(`${OWNER}: path must not be empty or have a NUL`);
+  const file = resolve(path);
+
+  return Object.freeze<RingStore>({
+    kind: 'file',
+
+    async read(options) {
+      checkRead(OWNER, options);
+      return readFile(file).catch(translate);
+    },
+
+    async write(document, options) {
+      checkWrite(OWNER, document, options);
+      return write(file, document, options.expected, options.signal).catch(translate);
+    },
+
+    watch(changed) {
+      checkWatcher(OWNER, changed);
+      return watch(file, changed);
+    },
+  });
+}
+
+async function readFile(file: string): Promise<StoredRing | undefined> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK (Windows has none) opening a pipe waits for its writer for ever.
+    handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    await provePresent(dirname(file));
+    if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link leads nowhere');
+    return undefined;
+  }
+  try {
+    if (!(await handle.stat()).isFile()) throw new RingStoreError('corrupt', 'not a regular file');
+    const bytes = await readBounded(handle);
+    if (bytes.length === 0) throw new RingStoreError('corrupt', 'the file is empty');
+    if (!isUtf8(bytes)) throw new RingStoreError('corrupt', 'not UTF-8');
+    return { document: bytes.toString('utf8'), revision: revisionOf(bytes) };
+  } finally {
+    await handle.close();
+  }
+}
+
+async function readBounded(handle: FileHandle): Promise<Buffer> {
+  const bytes = Buffer.alloc(MAX_DOCUMENT_BYTES + 1);
+  let length = 0;
+  while (length < bytes.length) {
+    const { bytesRead } = await handle.read(bytes, length, bytes.length - length);
+    if (bytesRead === 0) return bytes.subarray(0, length);
+    length += bytesRead;
+  }
+  throw tooLarge();
+}
+
+async function provePresent(directory: string): Promise<void> {
+  try {
+    await stat(directory);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    throw new RingStoreError('unavailable', 'the directory does not exist');
+  }
+}
+
+async function isLink(file: string): Promise<boolean> {
+  try {
+    return (await lstat(file)).isSymbolicLink();
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+async function write(
+  file: string,
+  document: string,
+  expected: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly revision: string }> {
+  const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
+  if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
+  for (let attempt = 0; ; attempt++) {
+    // Also before the lock: whoever has lost already need not wait for it.
+    await expectRevision(file, expected);
+    const lock = await tryFileLock(`${file}.lock`);
+    if (lock !== undefined) {
+      try {
+        return await replace(file, document, expected, lock, signal);
+      } finally {
+        await lock.release();
+      }
+    }
+    const leftMs = Number(deadlineNs - process.hrtime.bigint()) / 1e6;
+    if (leftMs <= 0) throw new RingStoreError('unavailable', `others held the lock for ${WRITE_DEADLINE_MS} ms`);
+    const backoffMs = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** attempt);
+    // Not unref'ed: a process must not end in the middle of a write it waits for.
+    await pause(Math.min(leftMs, Math.random() * backoffMs), undefined, { signal });
+  }
+}
+
+/** The steps under the lock. Until the rename nothing has changed, and after it nothing can be undone. */
+async function replace(
+  file: string,
+  document: string,
+  expected: string | undefined,
+  lock: FileLock,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly revision: string }> {
+  const directory = dirname(file);
+  const temporaryPrefix = `${basename(file)}.tmp-`;
+  // Left behind by a process that was killed. If it was only frozen, its rename now fails, as it must.
+  for (const name of await readdir(directory)) {
+    if (name.startsWith(temporaryPrefix)) await removeIfPresent(join(directory, name));
+  }
+  await expectRevision(file, expected);
+  const bytes = Buffer.from(document, 'utf8');
+  const temporary = join(directory, temporaryPrefix + randomBytes(9).toString('base64url'));
+  try {
+    await writeDurably(temporary, bytes);
+    refuseAborted(signal);
+    if (lock.ageMs() >= LOCK_USABLE_MS) throw new RingStoreError('unavailable', 'the file system is too slow');
+    await rename(temporary, file);
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await syncDirectory(directory);
+  return { revision: revisionOf(bytes) };
+}
+
+async function expectRevision(file: string, expected: string | undefined): Promise<void> {
+  if ((await readFile(file))?.revision !== expected) throw new RingConflictError();
+}
+
+async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  const handle = await open(path, 'wx', 0o600);
+  try {
+    await handle.writeFile(bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes the rename durable (fsync(2)). Windows cannot open a directory and needs no such call. */
+async function syncDirectory(directory: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(directory, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+function watch(file: string, changed: () => void): () => void {
+  const name = basename(file);
+  try {
+    // The directory: a watched file is no longer the one at its path after a rename.
+    const watcher = watchPath(dirname(file), { persistent: false }, (_, changedName) => {
+      if (changedName === null || changedName === name) changed();
+    });
+    watcher.on('error', () => watcher.close());
+    return () => watcher.close();
+  } catch (error) {
+    if (codeOf(error) === undefined) throw error;
+    return () => undefined;
+  }
+}
+
+function revisionOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('base64url');
+}
+
+/** Ours are passed on; the system's lose their text, which names paths, and keep their code. */
+function translate(error: unknown): never {
+  if (error instanceof Error && error.name === 'AbortError') {
+    throw new RingStoreError('unavailable', 'aborted by the caller');
+  }
+  const code = codeOf(error);
+  if (code === undefined) throw error;
+  if (code === 'EACCES' || code === 'EPERM') throw new RingStoreError('denied', `the file system refused (${code})`);
+  if (code === 'EROFS') throw new RingStoreError('read-only', 'the file system is mounted read-only');
+  throw new RingStoreError('unavailable', `the file system failed (${code})`);
+}

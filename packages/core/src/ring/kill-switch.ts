@@ -1,0 +1,41 @@
+import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+
+/*
+ * A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap for seconds, so
+ * one stray refusal must not stop a fleet: three refusals in a row (two where the key itself is disabled), each at
+ * least 8 s after the one before and all within 60 s, stop sealing.
+ */
+const LEAST_SPACING_MS = 8_000;
+const WINDOW_MS = 60_000;
+const REFUSALS_TO_STOP = 3;
+const DISABLED_TO_STOP = 2;
+
+/** Counts refusals of the KMS. Immutable; every answer makes a new one. */
+export interface KillSwitch {
+  /** Refusals that count, oldest first, milliseconds of the member's age clock. */
+  readonly refusals: readonly { readonly at: number; readonly disabled: boolean }[];
+  /** Since when sealing is stopped. */
+  readonly trippedAt: number | undefined;
+}
+
+export const ARMED: KillSwitch = Object.freeze({ refusals: Object.freeze([]), trippedAt: undefined });
+
+/** Whether an error of this kind is a refusal: an answer about the right to use the key, not about availability. */
+export function isRefusal(kind: KeyWrapperErrorKind): boolean {
+  return kind === 'denied' || kind === 'not-found' || kind === 'disabled';
+}
+
+/** The switch after one refusal at `nowMs` of a clock that never steps back. */
+export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, nowMs: number): KillSwitch {
+  if (current.trippedAt !== undefined) return current;
+  const recent = current.refusals.filter((refusal) => nowMs - refusal.at <= WINDOW_MS);
+  const last = recent.at(-1);
+  if (last !== undefined && nowMs - last.at < LEAST_SPACING_MS) return { ...current, refusals: recent };
+  const refusals = [...recent, { at: nowMs, disabled: kind === 'disabled' }];
+  const disabled = refusals.filter((refusal) => refusal.disabled).length;
+  const tripped = refusals.length >= REFUSALS_TO_STOP || disabled >= DISABLED_TO_STOP;
+  return { refusals, trippedAt: tripped ? nowMs : undefined };
+}
+
+/** How long to wait before asking again while refusals are being counted. */
+export const REFUSAL_PROBE_MS: number = 10_000;

@@ -1,0 +1,54 @@
+import { RingConflictError, type RingStore, type StoredRing } from './store.ts';
+import { checkRead, checkWatcher, checkWrite } from './store-arguments.ts';
+
+const OWNER = 'memoryRing';
+
+/**
+ * A ring store in this process's memory, for tests, development and a single process: give the same store to every
+ * codec that shares the ring. The ring is gone with the process, and no other process sees it.
+ *
+ * Revisions count up from 1. A document may have up to 262 144 bytes.
+ *
+ * @example
+ * ```ts
+ * const ring = memoryRing();
+ * const codec = await createKmsCodec({ keyWrapper, ring });
+ * ```
+ */
+export function memoryRing(): RingStore {
+  let current: StoredRing | undefined;
+  let writes = 0;
+  const watchers = new Set<{ readonly changed: () => void }>();
+
+  return Object.freeze<RingStore>({
+    kind: 'memory',
+
+    async read(options) {
+      checkRead(OWNER, options);
+      return current;
+    },
+
+    async write(document, options) {
+      checkWrite(OWNER, document, options);
+      if (options.expected !== current?.revision) throw new RingConflictError();
+      const revision = String(++writes);
+      current = Object.freeze({ document, revision });
+      for (const watcher of watchers) {
+        queueMicrotask(() => {
+          if (watchers.has(watcher)) watcher.changed();
+        });
+      }
+      return { revision };
+    },
+
+    watch(changed) {
+      checkWatcher(OWNER, changed);
+      // An object of its own, so that one function subscribed twice is unsubscribed once at a time.
+      const watcher = { changed };
+      watchers.add(watcher);
+      return () => {
+        watchers.delete(watcher);
+      };
+    },
+  });
+}

@@ -1,0 +1,147 @@
+import { finiteNumber, refuseUnknownOptions } from '../options.ts';
+
+/** Keys a ring may have; asking for one more throws. */
+export const MAX_RING_KEYS = 64;
+
+/** The times by which a fleet runs its ring, in seconds. Every member of a ring must be given the same. */
+export interface RingPolicy {
+  /** Largest difference between the clocks of *any two* members: for clocks within ±5 minutes, 600. Default 300. */
+  readonly clockSkewSeconds: number;
+  /** How often the ring is read, minus up to 20 % jitter. Default 300. */
+  readonly refreshEverySeconds: number;
+  /** Longest wait between attempts while the ring or the KMS fails: 10 s doubling up to this. Default 60. */
+  readonly backoffCapSeconds: number;
+  /** The longest token life the codec honours; a boundary with a longer one is refused. Default 3 600. */
+  readonly tokenLifetimeSeconds: number;
+  /** How often a member makes the KMS prove that it may still use the key, minus up to 20 % jitter. Default 900. */
+  readonly proveEverySeconds: number;
+  /** Longest sealing without such a proof. At least 3 × proveEverySeconds. Default 3 600. */
+  readonly sealOutageSeconds: number;
+  /** Longest sealing without a good read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21 600. */
+  readonly storeOutageSeconds: number;
+  /** How long a new key is only opened with. At least sealOutage + 2 × refreshEvery + clockSkew, the default. */
+  readonly propagationSeconds: number;
+  /** How long a key seals before its successor does. At least 4 × propagationSeconds. Default 86 400. */
+  readonly rotateEverySeconds: number;
+  /**
+   * How long a starting member must read *absent* before it founds a ring. Default 0 for memory and file rings and for
+   * `create: 'now'`, else refreshEvery + 60: a store that was flushed is healed by the running members first.
+   */
+  readonly createAfterSeconds: number;
+  /** Deadline of one KMS or store call. Default 5. */
+  readonly kmsTimeoutSeconds: number;
+  /** How long `createKmsCodec` tries before it rejects. Default 120. */
+  readonly startTimeoutSeconds: number;
+  /** At most one refresh per this long is caused by unknown key ids. Default 10. */
+  readonly missRefreshSeconds: number;
+}
+
+/** A policy with all its defaults and the times that follow from it. */
+export interface ResolvedPolicy extends RingPolicy {
+  /** max(sealOutage, storeOutage) + prove + 2 R + S: how late a key's successor may be. */
+  readonly graceSeconds: number;
+}
+
+const OWNER = 'policy';
+/** A year: beyond it a typing error is likelier than an intention. */
+const LONGEST = 366 * 86_400;
+
+const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {
+  clockSkewSeconds: [0, 86_400],
+  refreshEverySeconds: [0.05, 86_400],
+  backoffCapSeconds: [0.05, 3_600],
+  tokenLifetimeSeconds: [1, LONGEST],
+  proveEverySeconds: [0.05, LONGEST],
+  sealOutageSeconds: [0.1, LONGEST],
+  storeOutageSeconds: [0.1, LONGEST],
+  propagationSeconds: [0, LONGEST],
+  rotateEverySeconds: [0.1, LONGEST],
+  createAfterSeconds: [0, 86_400],
+  kmsTimeoutSeconds: [0.01, 300],
+  startTimeoutSeconds: [0.01, 86_400],
+  missRefreshSeconds: [0, 86_400],
+};
+
+/**
+ * Fills in the defaults and checks the laws between the times.
+ * @throws {TypeError} for an unknown option or a non-number.
+ * @throws {RangeError} for NaN, a value out of range, or a pair of options that contradict each other, naming both.
+ */
+export function resolvePolicy(
+  given: unknown,
+  circumstances: { readonly storeKind: string; readonly createNow: boolean },
+): ResolvedPolicy {
+  const options = (given ?? {}) as Partial<Record<keyof RingPolicy, unknown>>;
+  refuseUnknownOptions(OWNER, options, Object.keys(BOUNDS));
+  const pick = (name: keyof RingPolicy, fallback: number): number => {
+    const [min, max] = BOUNDS[name];
+    return options[name] === undefined ? fallback : finiteNumber(OWNER, name, options[name], min, max);
+  };
+  const clockSkewSeconds = pick('clockSkewSeconds', 300);
+  const refreshEverySeconds = pick('refreshEverySeconds', 300);
+  const proveEverySeconds = pick('proveEverySeconds', 900);
+  const sealOutageSeconds = pick('sealOutageSeconds', 3_600);
+  const storeOutageSeconds = pick('storeOutageSeconds', 21_600);
+  const leastPropagation = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
+  const local = circumstances.storeKind === 'memory' || circumstances.storeKind === 'file';
+  const policy: ResolvedPolicy = Object.freeze({
+    clockSkewSeconds,
+    refreshEverySeconds,
+    backoffCapSeconds: pick('backoffCapSeconds', 60),
+    tokenLifetimeSeconds: pick('tokenLifetimeSeconds', 3_600),
+    proveEverySeconds,
+    sealOutageSeconds,
+    storeOutageSeconds,
+    propagationSeconds: pick('propagationSeconds', leastPropagation),
+    rotateEverySeconds: pick('rotateEverySeconds', 86_400),
+    createAfterSeconds: pick('createAfterSeconds', local || circumstances.createNow ? 0 : refreshEverySeconds + 60),
+    kmsTimeoutSeconds: pick('kmsTimeoutSeconds', 5),
+    startTimeoutSeconds: pick('startTimeoutSeconds', 120),
+    missRefreshSeconds: pick('missRefreshSeconds', 10),
+    graceSeconds:
+      Math.max(sealOutageSeconds, storeOutageSeconds) + proveEverySeconds + 2 * refreshEverySeconds + clockSkewSeconds,
+  });
+  checkLaws(policy, leastPropagation);
+  return policy;
+}
+
+function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
+  const refuse = (text: string): never => {
+    throw new RangeError(`${OWNER}: ${text}`);
+  };
+  const p = policy;
+  if (p.sealOutageSeconds < 3 * p.proveEverySeconds) {
+    refuse(
+      `sealOutageSeconds (${p.sealOutageSeconds}) must be at least 3 × proveEverySeconds (${p.proveEverySeconds})`,
+    );
+  }
+  if (p.storeOutageSeconds < 4 * p.refreshEverySeconds) {
+    refuse(
+      `storeOutageSeconds (${p.storeOutageSeconds}) must be at least 4 × refreshEverySeconds (${p.refreshEverySeconds})`,
+    );
+  }
+  if (p.storeOutageSeconds > p.rotateEverySeconds) {
+    refuse(`storeOutageSeconds (${p.storeOutageSeconds}) must be at most rotateEverySeconds (${p.rotateEverySeconds})`);
+  }
+  if (p.propagationSeconds < leastPropagation) {
+    refuse(
+      `propagationSeconds (${p.propagationSeconds}) must be at least sealOutageSeconds (${p.sealOutageSeconds}) + ` +
+        `2 × refreshEverySeconds (${p.refreshEverySeconds}) + clockSkewSeconds (${p.clockSkewSeconds}) = ` +
+        `${leastPropagation}: whoever was cut off for a tolerated outage must hold a key before anybody seals with it`,
+    );
+  }
+  if (p.rotateEverySeconds < 4 * p.propagationSeconds) {
+    refuse(
+      `rotateEverySeconds (${p.rotateEverySeconds}) must be at least 4 × propagationSeconds (${p.propagationSeconds})`,
+    );
+  }
+  const life =
+    p.propagationSeconds + p.rotateEverySeconds + p.graceSeconds + p.tokenLifetimeSeconds + 3 * p.clockSkewSeconds;
+  const keys = Math.ceil(life / p.rotateEverySeconds) + 9;
+  if (keys > MAX_RING_KEYS) {
+    refuse(
+      `tokenLifetimeSeconds (${p.tokenLifetimeSeconds}) over rotateEverySeconds (${p.rotateEverySeconds}) would need ` +
+        `${keys} keys in the ring, more than ${MAX_RING_KEYS}`,
+    );
+  }
+}

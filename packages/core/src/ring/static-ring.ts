@@ -1,0 +1,39 @@
+import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from './store.ts';
+import { checkDocument, checkRead } from './store-arguments.ts';
+
+const OWNER = 'staticRing';
+
+/**
+ * A ring store that holds one document for ever and cannot be written, for a ring that arrives with the deployment, in
+ * an environment variable for one. Its keys are rotated by deploying another document.
+ *
+ * @param document - The ring document, unchanged, up to 262 144 bytes.
+ * @throws {TypeError} for a document that is no text or is empty, as an environment variable that was not set gives.
+ * @throws {RangeError} for a document over 262 144 bytes.
+ *
+ * @example
+ * ```ts
+ * const ring = staticRing(process.env['SEALRING_RING'] ?? '');
+ * ```
+ */
+export function staticRing(document: string): RingStore {
+  checkDocument(OWNER, document);
+  const bytes = Buffer.byteLength(document);
+  if (bytes > MAX_DOCUMENT_BYTES) {
+    throw new RangeError(`${OWNER}: document must have at most ${MAX_DOCUMENT_BYTES} bytes, got ${bytes}`);
+  }
+  const stored = Object.freeze({ document, revision: 'static' });
+
+  return Object.freeze<RingStore>({
+    kind: 'static',
+
+    async read(options) {
+      checkRead(OWNER, options);
+      return stored;
+    },
+
+    async write() {
+      throw new RingStoreError('read-only', 'the document came with the configuration');
+    },
+  });
+}

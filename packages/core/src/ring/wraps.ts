@@ -1,0 +1,294 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { types } from 'node:util';
+import { canonicalJson } from '../canonical-json.ts';
+import type { RandomSource } from '../clock.ts';
+import { channels } from '../events.ts';
+import { keyIdOf } from '../formats/derivation.ts';
+import { type EnvelopeKeyCache, HeldKey, wrapIdentity } from '../key-cache.ts';
+import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
+import { isConstant } from '../options.ts';
+import { type RingEntry, type RingWrap, sameWrap, signedBytes, wrapContext } from './document.ts';
+import type { CallOptions, KmsCalls } from './kms-calls.ts';
+import type { KeyTimes } from './schedule.ts';
+
+/** A new key, wrapped and proved, not yet published. */
+export interface NewKey {
+  readonly entry: RingEntry;
+  readonly held: HeldKey;
+}
+
+/**
+ * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. What an
+ * unwrap returned is believed only after its id and its context were recomputed.
+ */
+export class KeyWraps {
+  readonly #ring: string;
+  readonly #wrappers: readonly KeyWrapper[];
+  readonly #quorum: number;
+  readonly #trustStore: boolean;
+  readonly #calls: KmsCalls;
+  readonly #cache: EnvelopeKeyCache;
+  readonly #random: RandomSource;
+
+  constructor(options: {
+    readonly ring: string;
+    readonly wrappers: readonly KeyWrapper[];
+    readonly quorum: number;
+    readonly trustStore: boolean;
+    readonly calls: KmsCalls;
+    readonly cache: EnvelopeKeyCache;
+    readonly random: RandomSource;
+  }) {
+    this.#ring = options.ring;
+    this.#wrappers = options.wrappers;
+    this.#quorum = options.quorum;
+    this.#trustStore = options.trustStore;
+    this.#calls = options.calls;
+    this.#cache = options.cache;
+    this.#random = options.random;
+  }
+
+  /** The key of an entry if it was unwrapped before: no call. */
+  cached(entry: RingEntry): HeldKey | undefined {
+    const context = wrapContext(this.#ring, entry);
+    for (const wrap of entry.wraps) {
+      const held = this.#cache.get(wrapIdentity(wrap, context));
+      // The same ciphertext under another key id is another entry: its id was checked against these bytes, not this.
+      if (held !== undefined && held.id === entry.id) return held;
+    }
+    return undefined;
+  }
+
+  /**
+   * Unwraps an entry with the first key wrapper that can, and remembers it.
+   * @throws {KeyWrapperError} of the first wrapper that was asked; `corrupt` when none of ours made any of its wraps.
+   */
+  async unwrap(entry: RingEntry, options: CallOptions): Promise<HeldKey> {
+    const known = this.cached(entry);
+    if (known !== undefined) return known;
+    const { held, wrap } = await this.#unwrapAny(entry, options);
+    this.#cache.set(wrapIdentity(wrap, wrapContext(this.#ring, entry)), held, entry.opensUntil);
+    return held;
+  }
+
+  /** Unwraps an entry again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
+  async prove(entry: RingEntry, held: HeldKey, options: CallOptions): Promise<void> {
+    const again = await this.#unwrapAny(entry, options);
+    const same = again.held.id === held.id;
+    again.held.destroy();
+    if (!same) throw new KeyWrapperError('corrupt', { provider: again.wrap.provider, operation: 'unwrap' });
+  }
+
+  /** Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. */
+  async create(times: KeyTimes, isTaken: (id: string) => boolean): Promise<NewKey> {
+    const context = wrapContext(this.#ring, times);
+    for (;;) {
+      const { dataKey, firstWrap } = await this.#generate(context);
+      try {
+        const id = keyIdOf(dataKey).toString('base64url');
+        if (isTaken(id)) continue;
+        const wraps = await this.#wrapWithAll(dataKey, { id, ...times }, firstWrap);
+        const held = new HeldKey(dataKey, this.#ring);
+        this.#cache.set(wrapIdentity(wraps[0] as RingWrap, context), held, times.opensUntil);
+        return { entry: { id, ...times, revoked: undefined, wraps, unknown: {} }, held };
+      } finally {
+        dataKey.fill(0);
+      }
+    }
+  }
+
+  /** Wraps of an entry by key wrappers that have none in it yet: the entry with what could be added. */
+  async addMissing(entry: RingEntry, held: HeldKey): Promise<RingEntry> {
+    const missing = this.#wrappers.filter((wrapper) => entry.wraps.every((wrap) => wrap.provider !== wrapper.provider));
+    if (missing.length === 0) return entry;
+    const dataKey = held.copyDataKey();
+    try {
+      const added = await Promise.allSettled(missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, entry)));
+      const wraps = added.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+      return wraps.length === 0 ? entry : { ...entry, wraps: [...entry.wraps, ...wraps] };
+    } finally {
+      dataKey.fill(0);
+    }
+  }
+
+  async #generate(context: Readonly<Record<string, string>>): Promise<{
+    readonly dataKey: Uint8Array;
+    readonly firstWrap: WrappedKey | undefined;
+  }> {
+    const [first] = this.#wrappers as readonly [KeyWrapper];
+    // A service without context wraps our own bytes (data key ‖ hash), which it cannot generate.
+    if (first.generate !== undefined && first.supports.context) {
+      const { provider } = first;
+      const generate = first.generate.bind(first);
+      const made = await this.#calls.call(
+        { provider, operation: 'generate' },
+        (signal) => generate({ context, signal }),
+        { foreground: true },
+      );
+      return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
+    }
+    const dataKey = new Uint8Array(DATA_KEY_BYTES);
+    this.#random(dataKey);
+    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one and the same byte');
+    return { dataKey, firstWrap: undefined };
+  }
+
+  async #wrapWithAll(
+    dataKey: Uint8Array,
+    entry: KeyTimes & { readonly id: string },
+    firstWrap: WrappedKey | undefined,
+  ): Promise<readonly RingWrap[]> {
+    const results = await Promise.allSettled(
+      this.#wrappers.map((wrapper, i) => this.#wrapOne(wrapper, dataKey, entry, i === 0 ? firstWrap : undefined)),
+    );
+    const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
+    if (wraps.length < this.#quorum) {
+      throw results.find((result) => result.status === 'rejected')?.reason;
+    }
+    return wraps;
+  }
+
+  /** Wraps, signs where an unwrap proves no origin, and proves the wrap by unwrapping it. */
+  async #wrapOne(
+    wrapper: KeyWrapper,
+    dataKey: Uint8Array,
+    entry: KeyTimes & { readonly id: string },
+    ready?: WrappedKey,
+  ): Promise<RingWrap> {
+    const context = wrapContext(this.#ring, entry);
+    const { provider } = wrapper;
+    const foreground = { foreground: true };
+    const plaintext = wrapper.supports.context ? dataKey : boundPlaintext(dataKey, context);
+    const wrapped =
+      ready ??
+      (await this.#calls.call(
+        { provider, operation: 'wrap' },
+        (signal) => wrapper.wrap(plaintext, { context, signal }),
+        foreground,
+      ));
+    channels.wrap.publish(() => ({ provider, keyId: entry.id }));
+    const signed = await this.#signed(wrapper, entry, wrapped);
+    const back = await this.#unwrapWith(wrapper, signed, context, foreground);
+    const same = timingSafeEqual(back, dataKey);
+    back.fill(0);
+    if (!same) throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap' });
+    return { ...signed, unknown: {} };
+  }
+
+  async #signed(
+    wrapper: KeyWrapper,
+    entry: KeyTimes & { readonly id: string },
+    wrapped: WrappedKey,
+  ): Promise<WrappedKey> {
+    if (wrapper.supports.authenticated || wrapper.sign === undefined) return wrapped;
+    const sign = wrapper.sign.bind(wrapper);
+    const signature = await this.#calls.call(
+      { provider: wrapper.provider, operation: 'sign' },
+      (signal) => sign(signedBytes(this.#ring, entry, wrapped), { signal }),
+      { foreground: true },
+    );
+    return { ...wrapped, signature };
+  }
+
+  async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ held: HeldKey; wrap: RingWrap }> {
+    const context = wrapContext(this.#ring, entry);
+    let failure: unknown;
+    for (const wrapper of this.#wrappers) {
+      for (const wrap of entry.wraps.filter((candidate) => candidate.provider === wrapper.provider)) {
+        try {
+          this.#checkOrigin(wrapper, entry, wrap);
+          const dataKey = await this.#unwrapWith(wrapper, wrap, context, options);
+          const held = new HeldKey(dataKey, this.#ring);
+          dataKey.fill(0);
+          // The id is recomputed: a document cannot give a key another name.
+          if (held.id !== entry.id) {
+            held.destroy();
+            throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
+          }
+          channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
+          return { held, wrap };
+        } catch (error) {
+          failure ??= error;
+        }
+      }
+    }
+    throw failure ?? new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
+  }
+
+  /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
+  #checkOrigin(wrapper: KeyWrapper, entry: RingEntry, wrap: RingWrap): void {
+    if (wrapper.supports.authenticated || this.#trustStore) return;
+    const ok =
+      wrap.signature !== undefined && wrapper.verify?.(signedBytes(this.#ring, entry, wrap), wrap.signature) === true;
+    if (!ok) {
+      throw new KeyWrapperError('corrupt', {
+        provider: wrapper.provider,
+        operation: 'unwrap',
+        hint: 'the wrap carries no valid signature',
+      });
+    }
+  }
+
+  async #unwrapWith(
+    wrapper: KeyWrapper,
+    wrap: WrappedKey,
+    context: Readonly<Record<string, string>>,
+    options: CallOptions,
+  ): Promise<Uint8Array> {
+    const { provider } = wrapper;
+    const plaintext = await this.#calls.call(
+      { provider, operation: 'unwrap' },
+      (signal) => wrapper.unwrap(wrap, { context, signal }),
+      options,
+    );
+    if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
+    return unboundPlaintext(plaintext, context, provider);
+  }
+}
+
+/** Whether an entry lacks a wrap of one of the wrappers. */
+export function lacksWraps(entry: RingEntry, wrappers: readonly KeyWrapper[]): boolean {
+  return wrappers.some((wrapper) => entry.wraps.every((wrap) => wrap.provider !== wrapper.provider));
+}
+
+/** Both entries' wraps, each once. */
+export function unionOfWraps(a: readonly RingWrap[], b: readonly RingWrap[]): readonly RingWrap[] {
+  return [...a, ...b.filter((wrap) => !a.some((other) => sameWrap(other, wrap)))];
+}
+
+function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {
+  if (!types.isUint8Array(bytes) || bytes.length !== DATA_KEY_BYTES || isConstant(bytes)) {
+    throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is no data key of 32 bytes' });
+  }
+  return bytes;
+}
+
+/** D ‖ SHA-256(context): what a service without context is given to wrap. */
+function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<string, string>>): Uint8Array {
+  return Buffer.concat([dataKey, contextHash(context)]);
+}
+
+function unboundPlaintext(plaintext: unknown, context: Readonly<Record<string, string>>, provider: string): Uint8Array {
+  const hash = contextHash(context);
+  if (
+    !types.isUint8Array(plaintext) ||
+    plaintext.length !== DATA_KEY_BYTES + hash.length ||
+    !timingSafeEqual(plaintext.subarray(DATA_KEY_BYTES), hash)
+  ) {
+    throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the context does not match' });
+  }
+  const dataKey = checkedDataKey(Uint8Array.from(plaintext.subarray(0, DATA_KEY_BYTES)), provider, 'unwrap');
+  plaintext.fill(0);
+  return dataKey;
+}
+
+function contextHash(context: Readonly<Record<string, string>>): Buffer {
+  return createHash('sha256')
+    .update(canonicalJson(context, { sortKeys: true }))
+    .digest();
+}
+
+function noWrapOfOurs(wrappers: readonly KeyWrapper[]): { provider: string; operation: 'unwrap'; hint: string } {
+  const provider = wrappers.map((wrapper) => wrapper.provider).join(' or ');
+  return { provider, operation: 'unwrap', hint: 'the ring holds no wrap by this key wrapper' };
+}

@@ -1,0 +1,157 @@
+import type { Moment } from './clock.ts';
+import { InvalidRequestState } from './codec.ts';
+import { SealUnavailableError } from './errors.ts';
+import {
+  derivePythonKey,
+  openPython,
+  PYTHON_NONCE_BYTES,
+  type PythonKey,
+  parsePythonToken,
+  sealPython,
+} from './formats/python.ts';
+import {
+  checkBody,
+  commits,
+  decodeHeader,
+  keyIdText,
+  maxPayloadBytes,
+  openSealring,
+  SEALRING_PREFIX,
+} from './formats/sealring.ts';
+import type { EnvelopeKeyCache, HeldKey } from './key-cache.ts';
+import type { UsableKey } from './ring/snapshot.ts';
+import { type SealingState, TokenSealer } from './token-sealer.ts';
+
+/** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
+export interface KeySource {
+  /** @throws {SealUnavailableError} */
+  sealingKey(now: Moment): UsableKey;
+  openingKey(id: string, now: Moment): UsableKey | undefined;
+  /** Newest first. */
+  openingKeys(now: Moment): readonly UsableKey[];
+  noteUnknownKey(id: string | undefined, now: Moment): void;
+}
+
+/** What tokens look like. Knows nothing of where keys come from. */
+export interface TokenFormat {
+  seal(payload: Uint8Array, now: Moment): string;
+  /** @throws {InvalidRequestState} */
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey };
+}
+
+export type TokenFormatName = 'sealring' | 'python';
+
+/** The format a token claims by its prefix and dots, without decoding it. */
+export function formatOf(token: string): TokenFormatName | undefined {
+  if (token.startsWith(SEALRING_PREFIX)) return 'sealring';
+  return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
+}
+
+/** Native tokens over a key source. One per purpose: their token keys are separate. */
+export class SealringTokens implements TokenFormat {
+  readonly #source: KeySource;
+  readonly #state: SealingState;
+  readonly #cache: EnvelopeKeyCache;
+  readonly #purpose: string | undefined;
+  readonly #maxPayload: number;
+  readonly #sealers = new WeakMap<HeldKey, TokenSealer>();
+
+  constructor(
+    source: KeySource,
+    state: SealingState,
+    cache: EnvelopeKeyCache,
+    options: { readonly purpose: string | undefined; readonly maxTokenLength: number },
+  ) {
+    this.#source = source;
+    this.#state = state;
+    this.#cache = cache;
+    this.#purpose = options.purpose;
+    this.#maxPayload = maxPayloadBytes(options.maxTokenLength);
+  }
+
+  seal(payload: Uint8Array, now: Moment): string {
+    if (payload.length > this.#maxPayload) {
+      throw new RangeError(
+        `a payload may have ${this.#maxPayload} bytes, got ${payload.length}: its token would be refused`,
+      );
+    }
+    const { held } = this.#source.sealingKey(now);
+    let sealer = this.#sealers.get(held);
+    if (sealer === undefined) {
+      sealer = new TokenSealer(this.#state, (salt) => held.deriveTokenKey(salt, this.#purpose));
+      this.#sealers.set(held, sealer);
+    }
+    return sealer.seal(payload, now);
+  }
+
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
+    const id = keyIdText(token);
+    const key = this.#source.openingKey(id, now);
+    const warm = key?.held.knownTokenKey(token);
+    if (key !== undefined && warm !== undefined && warm.purpose === this.#purpose) {
+      return { payload: openSealring(warm, token), key };
+    }
+    checkBody(token);
+    const { salt, commitment } = decodeHeader(token);
+    if (key === undefined) {
+      this.#source.noteUnknownKey(id, now);
+      throw new InvalidRequestState('unknown key');
+    }
+    const tokenKey = key.held.deriveTokenKey(salt, this.#purpose);
+    if (!commits(tokenKey, commitment)) throw new InvalidRequestState('seal');
+    const payload = openSealring(tokenKey, token);
+    this.#cache.boundTokenKeys();
+    key.held.rememberTokenKey(tokenKey);
+    return { payload, key };
+  }
+}
+
+/** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
+const PYTHON_TOKENS_PER_KEY = 2 ** 32;
+
+/** The Python SDK's tokens, under the secret that each data key derives for them. */
+export class PythonTokens implements TokenFormat {
+  readonly #source: KeySource;
+  readonly #random: (fill: Uint8Array) => void;
+  readonly #maxTokenLength: number;
+  readonly #keys = new WeakMap<HeldKey, { readonly key: PythonKey; sealed: number }>();
+
+  constructor(source: KeySource, random: (fill: Uint8Array) => void, maxTokenLength: number) {
+    this.#source = source;
+    this.#random = random;
+    this.#maxTokenLength = maxTokenLength;
+  }
+
+  seal(payload: Uint8Array, now: Moment): string {
+    const use = this.#keyOf(this.#source.sealingKey(now).held);
+    if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
+    use.sealed += 1;
+    const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
+    this.#random(nonce);
+    return sealPython(use.key, nonce, payload);
+  }
+
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
+    const parsed = parsePythonToken(token, this.#maxTokenLength);
+    // Four bytes of fingerprint may collide within a ring: every key that has it is tried.
+    const matching = this.#source.openingKeys(now).filter((key) => this.#keyOf(key.held).key.kid === parsed.kid);
+    for (const [i, key] of matching.entries()) {
+      try {
+        return { payload: openPython(this.#keyOf(key.held).key, parsed), key };
+      } catch (error) {
+        if (i === matching.length - 1) throw error;
+      }
+    }
+    this.#source.noteUnknownKey(undefined, now);
+    throw new InvalidRequestState('unknown key');
+  }
+
+  #keyOf(held: HeldKey): { readonly key: PythonKey; sealed: number } {
+    let use = this.#keys.get(held);
+    if (use === undefined) {
+      use = { key: derivePythonKey(held.secret('python')), sealed: 0 };
+      this.#keys.set(held, use);
+    }
+    return use;
+  }
+}
