@@ -20,12 +20,13 @@ export interface FormatSecrets {
 export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecrets {
   const keeper = keeperOf(codec);
   if (keeper === undefined) throw new TypeError(`formatSecretsOf: codec must be a KmsCodec, got ${show(codec)}`);
+  const { view } = keeper;
   return Object.freeze({
     get seal(): KeyObject {
-      return keeper.sealingKey(keeper.now()).held.formatKey(format);
+      return view.sealingKey(view.now()).held.formatKey(format);
     },
     get open(): readonly KeyObject[] {
-      return keeper.openingKeys(keeper.now()).map((key) => key.held.formatKey(format));
+      return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
     },
   });
 }

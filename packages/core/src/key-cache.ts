@@ -182,7 +182,7 @@ export class EnvelopeKeyCache {
   /** Drops and overwrites every key whose life is over, and every one that `keep` refuses. */
   prune(keep: (key: HeldKey) => boolean): void {
     this.#keys.purgeStale();
-    for (const [identity, key] of [...this.#keys]) {
+    for (const [identity, key] of Array.from(this.#keys)) {
       if (!keep(key)) this.#keys.delete(identity);
     }
   }

@@ -1,4 +1,4 @@
-import type { Clock, RandomSource } from './clock.ts';
+import { type Clock, type RandomSource, systemClock, systemRandom } from './clock.ts';
 import { MAX_TOKEN_LENGTH } from './formats/token.ts';
 import type { KeyWrapper } from './key-wrapper.ts';
 import { finiteNumber, label, oneOf, refuseUnknownOptions, show } from './options.ts';
@@ -63,8 +63,8 @@ export interface CheckedOptions {
   readonly dangerouslyTrustStore: boolean;
   readonly hedge: boolean;
   readonly maxTokenLength: number;
-  readonly clock: Clock | undefined;
-  readonly random: RandomSource | undefined;
+  readonly clock: Clock;
+  readonly random: RandomSource;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -119,8 +119,8 @@ export function checkOptions(given: unknown): CheckedOptions {
         MOST_TOKEN_LENGTH,
       ),
     ),
-    clock: checkClock(options.clock),
-    random: checkFunction('random', options.random) as RandomSource | undefined,
+    clock: checkClock(options.clock ?? systemClock),
+    random: checkRandom(options.random ?? systemRandom),
     signal: checkSignal(options.signal),
   });
 }
@@ -193,20 +193,17 @@ function checkDate(given: unknown): Date | undefined {
   return new Date(given);
 }
 
-function checkClock(given: unknown): Clock | undefined {
-  if (given === undefined) return undefined;
-  const clock = given as Partial<Clock> | null;
+function checkClock(given: unknown): Clock {
+  const clock: Partial<Clock> | null = typeof given === 'object' ? given : null;
   if (clock === null || typeof clock.wallMs !== 'function' || typeof clock.monotonicNs !== 'function') {
     throw new TypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(given)}`);
   }
   return clock as Clock;
 }
 
-function checkFunction(name: string, given: unknown): unknown {
-  if (given !== undefined && typeof given !== 'function') {
-    throw new TypeError(`${OWNER}: ${name} must be a function, got ${show(given)}`);
-  }
-  return given;
+function checkRandom(given: unknown): RandomSource {
+  if (typeof given !== 'function') throw new TypeError(`${OWNER}: random must be a function, got ${show(given)}`);
+  return given as RandomSource;
 }
 
 function checkSignal(given: unknown): AbortSignal | undefined {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Clock, type Moment, momentOf, pause, type RandomSource, systemClock, systemRandom } from './clock.ts';
+import { type Moment, pause } from './clock.ts';
 import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
 import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
@@ -10,9 +10,19 @@ import { label, show } from './options.ts';
 import { RingKeeper } from './ring/keeper.ts';
 import { KmsCalls } from './ring/kms-calls.ts';
 import type { KeyState } from './ring/schedule.ts';
-import { statesOf } from './ring/snapshot.ts';
+import { StoredRingDocument } from './ring/stored-ring.ts';
+import { RingSync } from './ring/sync.ts';
+import { RingView } from './ring/view.ts';
 import { KeyWraps } from './ring/wraps.ts';
-import { formatOf, PythonTokens, SealringTokens, type TokenFormat, type TokenFormatName } from './token-formats.ts';
+import { RingWriter } from './ring/writer.ts';
+import {
+  formatOf,
+  type KeySource,
+  PythonTokens,
+  SealringTokens,
+  type TokenFormat,
+  type TokenFormatName,
+} from './token-formats.ts';
 import { createSealingState, type SealingState } from './token-sealer.ts';
 
 /** Longest wait of {@link KmsCodec.prepare}. */
@@ -111,41 +121,10 @@ export function keeperOf(codec: object): RingKeeper | undefined {
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
   const checked = checkOptions(options);
-  const clock = checked.clock ?? systemClock;
-  const random = checked.random ?? systemRandom;
   checked.signal?.throwIfAborted();
   const closing = new AbortController();
-  const cache = new EnvelopeKeyCache(clock);
-  const calls = new KmsCalls({
-    clock,
-    random,
-    timeoutSeconds: checked.policy.kmsTimeoutSeconds,
-    closing: closing.signal,
-  });
-  const wraps = new KeyWraps({
-    ring: checked.ringName,
-    wrappers: checked.keyWrappers,
-    quorum: checked.wrapQuorum,
-    trustStore: checked.dangerouslyTrustStore,
-    calls,
-    cache,
-    random,
-  });
-  const keeper = new RingKeeper({
-    ring: checked.ringName,
-    store: checked.ring,
-    wrappers: checked.keyWrappers,
-    wraps,
-    cache,
-    policy: checked.policy,
-    role: checked.role,
-    create: checked.create,
-    acceptCreatedFromMs: checked.acceptKeysCreatedAfter?.getTime(),
-    clock,
-    random,
-    readKernelEntropy,
-    closing,
-  });
+  const cache = new EnvelopeKeyCache(checked.clock);
+  const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });
   try {
@@ -156,37 +135,72 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   } finally {
     checked.signal?.removeEventListener('abort', abort);
   }
-  return new RingCodec(keeper, cache, checked, clock, random);
+  return new RingCodec(keeper, cache, checked);
+}
+
+/** Puts the parts of a ring together; none of them starts anything. */
+function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
+  const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
+  const timeoutSeconds = policy.kmsTimeoutSeconds;
+  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
+  const wraps = new KeyWraps({
+    ring: ringName,
+    wrappers: keyWrappers,
+    quorum: options.wrapQuorum,
+    trustStore: options.dangerouslyTrustStore,
+    calls,
+    cache,
+    random,
+  });
+  const stored = new StoredRingDocument({ store, ring: ringName, clock, timeoutSeconds, closing: closing.signal });
+  const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
+  const view = new RingView({ role, policy, clock, wraps, cache, acceptCreatedFromMs });
+  const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
+  const sync = new RingSync({ role, policy, clock, random, closing: closing.signal, wraps, stored, view, writer });
+  return new RingKeeper({
+    store,
+    policy,
+    role,
+    create: options.create,
+    clock,
+    random,
+    readKernelEntropy,
+    closing,
+    view,
+    stored,
+    sync,
+    writer,
+  });
 }
 
 class RingCodec implements KmsCodec {
   readonly #keeper: RingKeeper;
-  readonly #clock: Clock;
+  readonly #source: KeySource;
   readonly #options: CheckedOptions;
   readonly #cache: EnvelopeKeyCache;
   readonly #sealing: SealingState;
   readonly #formats: Readonly<Record<TokenFormatName, TokenFormat>>;
   readonly #purposes = new LRUCache<string, RequestStateCodec>({ max: MAX_PURPOSES });
 
-  constructor(
-    keeper: RingKeeper,
-    cache: EnvelopeKeyCache,
-    options: CheckedOptions,
-    clock: Clock,
-    random: RandomSource,
-  ) {
+  constructor(keeper: RingKeeper, cache: EnvelopeKeyCache, options: CheckedOptions) {
+    const { view } = keeper;
     this.#keeper = keeper;
     this.#cache = cache;
     this.#options = options;
-    this.#clock = clock;
     this.#sealing = createSealingState({
-      random,
+      random: options.random,
       hedge: options.hedge,
       kernelEntropy: () => keeper.kernelEntropy,
     });
+    this.#source = {
+      sealingKey: (now) => view.sealingKey(now),
+      openingKey: (id, now) => view.openingKey(id, now),
+      openingKeys: (now) => view.openingKeys(now),
+      noteUnknownKey: (id, now) => keeper.noteUnknownKey(id, now),
+    };
     this.#formats = {
       sealring: this.#sealringTokens(undefined),
-      python: new PythonTokens(keeper, random, options.maxTokenLength),
+      python: new PythonTokens(this.#source, options.random, options.maxTokenLength),
     };
     keepers.set(this, keeper);
   }
@@ -197,7 +211,7 @@ class RingCodec implements KmsCodec {
 
   seal(payload: Uint8Array): string {
     checkPayload(payload);
-    return this.#formats[this.#options.format].seal(payload, momentOf(this.#clock));
+    return this.#formats[this.#options.format].seal(payload, this.#keeper.view.now());
   }
 
   unseal(token: string): Uint8Array {
@@ -220,7 +234,7 @@ class RingCodec implements KmsCodec {
       codec = Object.freeze({
         seal: (payload: Uint8Array): string => {
           checkPayload(payload);
-          return tokens.seal(payload, momentOf(this.#clock));
+          return tokens.seal(payload, this.#keeper.view.now());
         },
         unseal: (token: string): Uint8Array => {
           try {
@@ -238,7 +252,7 @@ class RingCodec implements KmsCodec {
   }
 
   async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    const now = momentOf(this.#clock);
+    const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
     if (!this.#keeper.needsRefreshFor(id, now) || !this.#keeper.takeMissRefresh(now)) return;
     const waited = new AbortController();
@@ -247,7 +261,7 @@ class RingCodec implements KmsCodec {
     // Both ends of the race are expected: a refresh that failed is in health(), and a wait that ended is no failure.
     await Promise.race([
       refreshed.catch(() => undefined),
-      pause(this.#clock, PREPARE_MS, signal).catch(() => undefined),
+      pause(this.#options.clock, PREPARE_MS, signal).catch(() => undefined),
     ]);
     waited.abort();
     options.signal?.throwIfAborted();
@@ -257,7 +271,7 @@ class RingCodec implements KmsCodec {
     checkToken(token, this.#options.maxTokenLength);
     const format = formatOf(token);
     if (format === undefined) throw new InvalidRequestState('malformed');
-    const states = this.#states(momentOf(this.#clock));
+    const states = this.#keeper.view.states(this.#keeper.view.now());
     if (format === 'python') return { format, keyId: '', state: 'unknown', stale: false };
     const keyId = keyIdText(token);
     const state = states.find(({ key }) => key.id === keyId)?.state ?? 'unknown';
@@ -265,14 +279,14 @@ class RingCodec implements KmsCodec {
   }
 
   health(): CodecHealth {
-    const keeper = this.#keeper;
-    const now = momentOf(this.#clock);
-    const states = this.#states(now);
-    const { limits, lastFailure } = keeper;
-    const canSeal = keeper.canSeal(now);
+    const { view, lastFailure } = this.#keeper;
+    const now = view.now();
+    const states = view.states(now);
+    const { limits } = view;
+    const canSeal = view.canSeal(now);
     return {
-      status: keeper.status(now),
-      ready: keeper.isReady(now),
+      status: this.#keeper.status(now),
+      ready: view.isReady(now),
       canSeal,
       canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
       sealUntil: limits.sealUntilMs === undefined ? undefined : new Date(limits.sealUntilMs),
@@ -303,7 +317,7 @@ class RingCodec implements KmsCodec {
   async revoke(keyId: string): Promise<void> {
     if (typeof keyId !== 'string') throw new TypeError(`revoke: keyId must be a string, got ${show(keyId)}`);
     await this.#keeper.refresh();
-    if (!this.#keeper.snapshot.byId.has(keyId)) {
+    if (!this.#keeper.view.snapshot.byId.has(keyId)) {
       throw new RangeError(`revoke: the ring has no key ${JSON.stringify(keyId.slice(0, 80))}`);
     }
     await this.#keeper.revoke((key) => key.id === keyId);
@@ -326,21 +340,17 @@ class RingCodec implements KmsCodec {
 
   #sealringTokens(purpose: string | undefined): SealringTokens {
     const { maxTokenLength } = this.#options;
-    return new SealringTokens(this.#keeper, this.#sealing, this.#cache, { purpose, maxTokenLength });
+    return new SealringTokens(this.#source, this.#sealing, this.#cache, { purpose, maxTokenLength });
   }
 
   #open(format: TokenFormat, token: string): Uint8Array {
-    const now = momentOf(this.#clock);
+    const now = this.#keeper.view.now();
     const { payload, key } = format.open(token, now);
     if (channels.stale.isHeard) {
-      const state = this.#states(now).find((other) => other.key.id === key.id)?.state;
+      const state = this.#keeper.view.states(now).find((other) => other.key.id === key.id)?.state;
       if (state === 'verify-only') channels.stale.publish(() => ({ keyId: key.id }));
     }
     return payload;
-  }
-
-  #states(now: Moment): ReturnType<typeof statesOf> {
-    return statesOf(this.#keeper.snapshot, this.#keeper.nowMs(now), this.#keeper.sealedWith);
   }
 }
 

@@ -23,7 +23,7 @@ const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 /** Characters of a body that is decoded in place: 6 KiB of state. */
 const SCRATCH_CHARS = 8_192;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_CHARS);
-let body: Buffer = scratch;
+let decoded: Buffer = scratch;
 const nonceIn = new Uint8Array(NONCE_BYTES);
 const tagIn = new Uint8Array(TAG_BYTES);
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
@@ -117,12 +117,12 @@ export function commits(tokenKey: TokenKey, commitment: Buffer): boolean {
 export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
   const end = decodeBody(token) - TAG_BYTES;
   // Copied by hand into arrays that stay: cheaper than two more views.
-  for (let i = 0; i < NONCE_BYTES; i++) nonceIn[i] = body[i] as number;
-  for (let i = 0; i < TAG_BYTES; i++) tagIn[i] = body[end + i] as number;
+  for (let i = 0; i < NONCE_BYTES; i++) nonceIn[i] = decoded[i] as number;
+  for (let i = 0; i < TAG_BYTES; i++) tagIn[i] = decoded[end + i] as number;
   const decipher = createDecipheriv('aes-256-gcm', tokenKey.key, nonceIn, FULL_TAG);
   decipher.setAAD(tokenKey.aad);
   decipher.setAuthTag(tagIn);
-  const payload = decipher.update(body.subarray(NONCE_BYTES, end));
+  const payload = decipher.update(decoded.subarray(NONCE_BYTES, end));
   try {
     decipher.final();
   } catch {
@@ -133,15 +133,15 @@ export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
 }
 
 /**
- * Decodes the body into `body`, good until the next call, and returns its length, at least 28. Short bodies, which is
+ * Decodes the body into `decoded`, good until the next call, and returns its length, at least 28. Short bodies, which is
  * nearly all, go into one buffer: a new one for each costs a tenth of an unseal.
  * @throws {InvalidRequestState} `malformed`.
  */
 function decodeBody(token: string): number {
   if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
   const text = token.slice(BODY_START);
-  body = text.length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(text.length);
-  const length = text.length % 4 === 1 ? 0 : body.write(text, 0, 'base64url');
-  if (body.toString('base64url', 0, length) !== text) throw new InvalidRequestState('malformed');
+  decoded = text.length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(text.length);
+  const length = text.length % 4 === 1 ? 0 : decoded.write(text, 0, 'base64url');
+  if (decoded.toString('base64url', 0, length) !== text) throw new InvalidRequestState('malformed');
   return length;
 }

@@ -109,11 +109,12 @@ function raced<T>(
 }
 
 function ours(error: unknown, what: Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>): KeyWrapperError {
-  if (isKeyWrapperError(error)) return error;
+  if (error instanceof KeyWrapperError) return error;
+  if (isKeyWrapperError(error)) return new KeyWrapperError(error.kind, what);
   return new KeyWrapperError('unavailable', { ...what, hint: 'the key wrapper threw an error of another class' });
 }
 
 /** By name and kind: an adapter may carry its own copy of the class. */
-function isKeyWrapperError(error: unknown): error is KeyWrapperError {
+function isKeyWrapperError(error: unknown): error is Error & { readonly kind: KeyWrapperErrorKind } {
   return error instanceof Error && error.name === 'KeyWrapperError' && 'kind' in error && KINDS.has(error.kind);
 }

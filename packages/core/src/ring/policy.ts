@@ -106,9 +106,6 @@ export function resolvePolicy(
 }
 
 function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
-  const refuse = (text: string): never => {
-    throw new RangeError(`${OWNER}: ${text}`);
-  };
   const p = policy;
   if (p.sealOutageSeconds < 3 * p.proveEverySeconds) {
     refuse(
@@ -144,4 +141,8 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
         `${keys} keys in the ring, more than ${MAX_RING_KEYS}`,
     );
   }
+}
+
+function refuse(text: string): never {
+  throw new RangeError(`${OWNER}: ${text}`);
 }

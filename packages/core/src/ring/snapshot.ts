@@ -39,7 +39,7 @@ export function createSnapshot(
       const held = revoked ? undefined : signer;
       return Object.freeze({ id, created, activates, sealsUntil, opensUntil, revoked, entry, held, signer });
     })
-    .sort(compareAge);
+    .toSorted(compareAge);
   return Object.freeze({
     document,
     revision,

@@ -2,7 +2,7 @@ import { type Clock, schedule } from '../clock.ts';
 import type { HeldKey } from '../key-cache.ts';
 import { authenticate } from './authentication.ts';
 import { encodeBody, encodeDocument, parseDocument, type RingContent, type RingDocument } from './document.ts';
-import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
+import { RingConflictError, type RingStore, RingStoreError, type RingStoreErrorKind } from './store.ts';
 
 /** A parsed document with the store's revision of it. */
 export interface Stored {
@@ -74,9 +74,15 @@ export class StoredRingDocument {
   }
 }
 
+const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+
 /** By name: a store may carry its own copy of the classes. A foreign error's text may hold credentials. */
 function ours(error: unknown): Error {
+  if (error instanceof RingConflictError || error instanceof RingStoreError) return error;
   if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();
-  if (error instanceof Error && error.name === 'RingStoreError' && 'kind' in error) return error;
+  const kind = KINDS.find((known) => error instanceof Error && 'kind' in error && error.kind === known);
+  if (error instanceof Error && error.name === 'RingStoreError' && kind !== undefined) {
+    return new RingStoreError(kind, 'reported by the store');
+  }
   return new RingStoreError('unavailable', 'the store threw an error of another class');
 }

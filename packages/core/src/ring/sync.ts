@@ -1,0 +1,208 @@
+import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
+import { channels } from '../events.ts';
+import { KeyWrapperError } from '../key-wrapper.ts';
+import { contradicts, isSignedBy, judge, type OwnKey } from './authentication.ts';
+import type { RingDocument, RingEntry } from './document.ts';
+import { lacks, union } from './merge.ts';
+import type { ResolvedPolicy } from './policy.ts';
+import { mayOpen, newest } from './schedule.ts';
+import { isUsable, liveKeys } from './snapshot.ts';
+import { RingConflictError, RingStoreError } from './store.ts';
+import type { Stored, StoredRingDocument } from './stored-ring.ts';
+import type { RingView } from './view.ts';
+import type { KeyWraps } from './wraps.ts';
+import type { RingWriter } from './writer.ts';
+
+const MS = 1_000;
+/** Longest random wait before a member writes over a document that lost something: one of many is enough. */
+const HEAL_WAIT_MS = 5_000;
+
+/** How a read of the ring is made. */
+export interface SyncOptions {
+  /** Whether somebody waits for it: KMS calls are then retried. */
+  readonly foreground: boolean;
+  /** Adopt times and revocations only; unwrap what is new later. */
+  readonly deferUnwraps?: boolean;
+}
+
+/**
+ * Brings the view up to date with the store: reads, judges, unwraps, adopts, and heals what was lost. Absence is not
+ * deletion: a key leaves this member's memory at its end or by a revocation, never because a document lacks it.
+ */
+export class RingSync {
+  readonly #role: 'member' | 'reader';
+  readonly #policy: ResolvedPolicy;
+  readonly #clock: Clock;
+  readonly #random: RandomSource;
+  readonly #closing: AbortSignal;
+  readonly #wraps: KeyWraps;
+  readonly #stored: StoredRingDocument;
+  readonly #view: RingView;
+  readonly #writer: RingWriter;
+
+  constructor(options: {
+    readonly role: 'member' | 'reader';
+    readonly policy: ResolvedPolicy;
+    readonly clock: Clock;
+    readonly random: RandomSource;
+    readonly closing: AbortSignal;
+    readonly wraps: KeyWraps;
+    readonly stored: StoredRingDocument;
+    readonly view: RingView;
+    readonly writer: RingWriter;
+  }) {
+    this.#role = options.role;
+    this.#policy = options.policy;
+    this.#clock = options.clock;
+    this.#random = options.random;
+    this.#closing = options.closing;
+    this.#wraps = options.wraps;
+    this.#stored = options.stored;
+    this.#view = options.view;
+    this.#writer = options.writer;
+  }
+
+  /** Reads the ring and makes it the view. @throws {RingConflictError | RingStoreError | KeyWrapperError} */
+  async read(options: SyncOptions): Promise<void> {
+    const stored = await this.#stored.read();
+    if (stored === undefined) {
+      await this.#healAbsence();
+      return;
+    }
+    const current = this.#view.snapshot.document;
+    if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
+    else if ((await this.#adoptOrStart(stored, options)) === 'heal') await this.#heal(options);
+  }
+
+  /**
+   * Adopts a document without live keys of one's own: the newest of its keys must have signed it, and all of its live
+   * keys must be here, or tokens would be lost.
+   * @throws {RingStoreError | KeyWrapperError}
+   */
+  async start(stored: Stored, options: SyncOptions): Promise<void> {
+    const { document, revision } = stored;
+    const wallMs = this.#view.wallMs();
+    const live = document.entries.filter((entry) => wallMs < entry.opensUntil && !this.#view.isRevoked(entry));
+    const failure = await this.#unwrapLive(document.entries, options);
+    if (failure !== undefined) throw failure;
+    if (live.length === 0) this.#checkMayRevive(document);
+    else if (!this.#isSignedByNewest(document, live))
+      throw new RingStoreError('corrupt', 'not signed by its newest key');
+    this.#view.limits.wasRead(this.#view.now());
+    this.#view.install(document, revision);
+  }
+
+  /** Unwraps the newest key once more when the last proof is getting old, or when `wanted`. */
+  async proveIfDue(options: SyncOptions, wanted: boolean): Promise<void> {
+    const now = this.#view.now();
+    const { lastProof, isRefused } = this.#view.limits;
+    if (!wanted && !isRefused && lastProof !== undefined && !this.#isProofDue(lastProof, now)) return;
+    const key = newest(liveKeys(this.#view.snapshot, this.#view.wallMs(now)).filter(isUsable));
+    if (key === undefined) return;
+    try {
+      await this.#wraps.prove(key.entry, key.held, options);
+      this.#view.limits.proved(this.#view.now());
+    } catch (error) {
+      this.#noteRefusal(error);
+      throw error;
+    }
+  }
+
+  /** The next refresh would come after the proof interval, minus its jitter, has passed. */
+  #isProofDue(lastProof: Moment, now: Moment): boolean {
+    const interval = this.#policy.proveEverySeconds * (1 - 0.2 * uniform(this.#random));
+    return ageMs(lastProof, now) + this.#policy.refreshEverySeconds * MS >= interval * MS;
+  }
+
+  /** Adopts a document other than the current one if it may be; `heal` where it lacks something. */
+  async #adoptOrStart(stored: Stored, options: SyncOptions): Promise<'done' | 'heal'> {
+    const verdict = this.#judge(stored.document);
+    if (verdict === 'heal') return 'heal';
+    await (verdict === 'adopt' ? this.#adopt(stored, options) : this.start(stored, options));
+    return 'done';
+  }
+
+  /** @throws {RingStoreError} `corrupt` for a document that no key of this member vouches for. */
+  #judge(document: RingDocument): 'adopt' | 'start' | 'heal' {
+    const current = this.#view.snapshot;
+    const wallMs = this.#view.wallMs();
+    const own = current.keys.flatMap((key): OwnKey[] =>
+      isUsable(key) && mayOpen(key, wallMs) ? [{ id: key.id, activates: key.activates, held: key.held }] : [],
+    );
+    if (own.length === 0) return 'start';
+    const verdict = judge(document, own);
+    if (verdict === 'forged') throw new RingStoreError('corrupt', 'not signed by a key of this ring');
+    const newer = document.epoch > current.document.epoch;
+    return verdict === 'accepted' && newer && !lacks(document, current.document, wallMs) ? 'adopt' : 'heal';
+  }
+
+  /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */
+  async #adopt(stored: Stored, options: SyncOptions): Promise<void> {
+    this.#view.limits.wasRead(this.#view.now());
+    const failure =
+      options.deferUnwraps === true ? undefined : await this.#unwrapLive(stored.document.entries, options);
+    this.#view.install(stored.document, stored.revision);
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Unwraps every live key that is not held yet. Returns the first failure: the others are still worth having. */
+  async #unwrapLive(entries: readonly RingEntry[], options: SyncOptions): Promise<unknown> {
+    const wallMs = this.#view.wallMs();
+    const wanted = entries.filter(
+      (entry) => wallMs < entry.opensUntil && !this.#view.isRevoked(entry) && this.#wraps.cached(entry) === undefined,
+    );
+    const results = await Promise.allSettled(wanted.map((entry) => this.#wraps.unwrap(entry, options)));
+    if (results.some((result) => result.status === 'fulfilled')) this.#view.limits.proved(this.#view.now());
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed === undefined) return undefined;
+    this.#noteRefusal(failed.reason);
+    return failed.reason;
+  }
+
+  #isSignedByNewest(document: RingDocument, live: readonly RingEntry[]): boolean {
+    const held = live.map((entry) => this.#wraps.cached(entry));
+    if (held.some((key) => key !== undefined && contradicts(document, key))) return false;
+    const signer = held[live.findIndex((entry) => entry.id === newest(live)?.id)];
+    return signer !== undefined && isSignedBy(document, signer);
+  }
+
+  /** Nothing in such a document can be checked; whoever could put it there could as well have deleted the ring. */
+  #checkMayRevive(document: RingDocument): void {
+    if (this.#role === 'reader' || document.entries.some((entry) => this.#view.isPinnedOut(entry))) {
+      throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
+    }
+  }
+
+  async #healAbsence(): Promise<void> {
+    if (this.#role === 'reader') throw new RingStoreError('unavailable', 'the ring is absent from its store');
+    await this.#waitToHeal();
+    if ((await this.#stored.read()) !== undefined) throw new RingConflictError();
+    await this.#writer.restore();
+  }
+
+  /** Writes the union over a document of this ring that lacks something; in memory it holds at once. */
+  async #heal(options: SyncOptions): Promise<void> {
+    if (this.#role === 'member') await this.#waitToHeal();
+    const stored = await this.#stored.read();
+    if (stored === undefined) throw new RingConflictError();
+    if ((await this.#adoptOrStart(stored, options)) === 'done') return;
+    const content = union(this.#view.snapshot.document, stored.document);
+    const failure = await this.#unwrapLive(content.entries, options);
+    // An empty body equals that of no stored document: the next read looks again, whatever becomes of the write.
+    this.#view.install({ ...stored.document, ...content, body: '' }, undefined);
+    if (failure !== undefined) throw failure;
+    if (this.#role === 'reader') {
+      throw new RingStoreError('corrupt', 'an older document of this ring, which a member has to heal');
+    }
+    await this.#writer.write(content, stored.revision);
+    channels.healed.publish(() => ({ epoch: this.#view.snapshot.document.epoch }));
+  }
+
+  #waitToHeal(): Promise<void> {
+    return pause(this.#clock, HEAL_WAIT_MS * uniform(this.#random), this.#closing);
+  }
+
+  #noteRefusal(error: unknown): void {
+    if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());
+  }
+}

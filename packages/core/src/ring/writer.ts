@@ -1,0 +1,142 @@
+import { channels } from '../events.ts';
+import type { HeldKey } from '../key-cache.ts';
+import type { KeyWrapper } from '../key-wrapper.ts';
+import { MAX_EPOCH, type RingContent, type RingEntry } from './document.ts';
+import { isFull, withoutRemovable } from './merge.ts';
+import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
+import { type RotationReason, timesOfNewKey } from './schedule.ts';
+import { isUsable, liveKeys, type RingSnapshot } from './snapshot.ts';
+import { RingConflictError, RingStoreError } from './store.ts';
+import type { StoredRingDocument } from './stored-ring.ts';
+import type { RingView } from './view.ts';
+import { type KeyWraps, lacksWraps } from './wraps.ts';
+
+/**
+ * What a member writes: new keys, revocations, further wraps, unions. Every write is one compare-and-swap of the
+ * document that the change was made from; what lost the race is read again, never forced.
+ */
+export class RingWriter {
+  readonly #ring: string;
+  readonly #policy: ResolvedPolicy;
+  readonly #wrappers: readonly KeyWrapper[];
+  readonly #wraps: KeyWraps;
+  readonly #stored: StoredRingDocument;
+  readonly #view: RingView;
+
+  constructor(options: {
+    readonly ring: string;
+    readonly policy: ResolvedPolicy;
+    readonly wrappers: readonly KeyWrapper[];
+    readonly wraps: KeyWraps;
+    readonly stored: StoredRingDocument;
+    readonly view: RingView;
+  }) {
+    this.#ring = options.ring;
+    this.#policy = options.policy;
+    this.#wrappers = options.wrappers;
+    this.#wraps = options.wraps;
+    this.#stored = options.stored;
+    this.#view = options.view;
+  }
+
+  /** Founds a ring where the store is known to be empty. */
+  async found(): Promise<void> {
+    await this.#publishInto({ ring: this.#ring, epoch: 0, entries: [], unknown: {} }, undefined, [], 'initial');
+  }
+
+  /**
+   * Publishes a successor of the ring as it is known, with `change` made to its entries in the same write.
+   * @throws {RingConflictError | RingStoreError | KeyWrapperError}
+   */
+  async publish(
+    reason: RotationReason,
+    change: (entries: readonly RingEntry[]) => readonly RingEntry[] = (entries) => entries,
+  ): Promise<void> {
+    const base = this.#view.snapshot;
+    const wallMs = this.#view.wallMs();
+    const entries = change(withoutRemovable(base.document.entries, wallMs, this.#policy));
+    if (isFull(entries)) throw new RingStoreError('too-large', `the ring has ${MAX_RING_KEYS} keys, all of them live`);
+    const signers = signersOf(base, wallMs);
+    await this.#publishInto({ ...base.document, entries }, base.revision, signers, reason);
+  }
+
+  /** A ring whose last key has ended, or been revoked, gets a new one at once: nothing else can seal. */
+  async reviveIfDead(): Promise<void> {
+    const wallMs = this.#view.wallMs();
+    const canEverSeal = this.#view.snapshot.keys.some((key) => !key.revoked && wallMs < key.sealsUntil);
+    if (!canEverSeal) await this.publish('initial');
+  }
+
+  /** Adds the wraps that a key wrapper could not make when a key was published. */
+  async addMissingWraps(): Promise<void> {
+    const { snapshot } = this.#view;
+    const wallMs = this.#view.wallMs();
+    const richer = new Map<string, RingEntry>();
+    for (const key of liveKeys(snapshot, wallMs)) {
+      if (!isUsable(key) || !lacksWraps(key.entry, this.#wrappers)) continue;
+      const entry = await this.#wraps.addMissing(key.entry, key.held);
+      if (entry !== key.entry) richer.set(key.id, entry);
+    }
+    if (richer.size === 0) return;
+    const entries = snapshot.document.entries.map((entry) => richer.get(entry.id) ?? entry);
+    await this.write({ ...snapshot.document, entries }, snapshot.revision);
+  }
+
+  /** Writes the ring as it is known back into a store that lost it. */
+  async restore(): Promise<void> {
+    const { snapshot } = this.#view;
+    const { document } = snapshot;
+    await this.#write(document, signersOf(snapshot, this.#view.wallMs()), undefined);
+    channels.healed.publish(() => ({ epoch: document.epoch }));
+  }
+
+  /** Writes `content` under the next epoch, signed by every key known of the ring. */
+  async write(content: RingContent, expected: string | undefined): Promise<void> {
+    const signers = signersOf(this.#view.snapshot, this.#view.wallMs());
+    await this.#write({ ...content, epoch: nextEpoch(content.epoch) }, signers, expected);
+  }
+
+  async #publishInto(
+    content: RingContent,
+    expected: string | undefined,
+    signers: readonly HeldKey[],
+    reason: RotationReason,
+  ): Promise<void> {
+    const times = timesOfNewKey(reason, this.#view.wallMs(), this.#policy);
+    const isTaken = (id: string): boolean => content.entries.some((other) => other.id === id);
+    const { entry, held } = await this.#wraps.create(times, isTaken);
+    this.#view.limits.proved(this.#view.now());
+    const epoch = nextEpoch(content.epoch);
+    await this.#write({ ...content, epoch, entries: [...content.entries, entry] }, [...signers, held], expected);
+    channels.rotation.publish(() => ({ keyId: entry.id, reason, epoch }));
+  }
+
+  async #write(content: RingContent, signers: readonly HeldKey[], expected: string | undefined): Promise<void> {
+    try {
+      const { document, revision } = await this.#stored.write(content, signers, expected);
+      this.#view.limits.wasRead(this.#view.now());
+      this.#view.install(document, revision);
+    } catch (error) {
+      if (error instanceof RingConflictError) channels.conflict.publish(() => ({ epoch: content.epoch }));
+      throw error;
+    }
+  }
+}
+
+/**
+ * Who signs what this member writes: every key it can sign with whose life is not over, revoked ones included, since a
+ * member that missed the revocation can check nothing else.
+ * @throws {RingStoreError} while a live key is not held: a document without its MAC would shut out who holds only it.
+ */
+function signersOf(base: RingSnapshot, wallMs: number): readonly HeldKey[] {
+  const unended = base.keys.filter((key) => wallMs < key.opensUntil);
+  if (unended.some((key) => !key.revoked && key.held === undefined)) {
+    throw new RingStoreError('unavailable', 'a live key of the ring could not be unwrapped yet');
+  }
+  return unended.flatMap((key) => (key.signer === undefined ? [] : [key.signer]));
+}
+
+function nextEpoch(epoch: number): number {
+  if (epoch >= MAX_EPOCH) throw new RingStoreError('too-large', 'the epoch is at its end');
+  return epoch + 1;
+}
