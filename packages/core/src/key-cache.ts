@@ -26,7 +26,9 @@ export class HeldKey {
 
   /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
   constructor(dataKey: Uint8Array, ring: string) {
-    this.#dataKey = Buffer.from(dataKey);
+    // Not a slice of the shared pool, which any other small Buffer could be used to read.
+    this.#dataKey = Buffer.allocUnsafeSlow(dataKey.length);
+    this.#dataKey.set(dataKey);
     this.#ring = ring;
     this.id = keyIdOf(dataKey).toString('base64url');
     this.#tokenKeys = new LRUCache({ max: MAX_TOKEN_KEYS });
@@ -162,9 +164,9 @@ export class EnvelopeKeyCache {
       max: MAX_HELD_KEYS,
       ttlResolution: 0,
       perf: { now: () => clock.wallMs() },
-      noDisposeOnSet: true,
-      dispose: (key) => {
-        if (![...this.#keys.values()].includes(key)) key.destroy();
+      // Not `dispose`, which runs while the entry is still listed: every key would look as if it were held elsewhere too.
+      disposeAfter: (key, _identity, reason) => {
+        if (reason !== 'set' && ![...this.#keys.values()].includes(key)) key.destroy();
       },
     });
   }

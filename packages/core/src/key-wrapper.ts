@@ -77,7 +77,8 @@ export interface WrapOptions {
  *    `corrupt` *before* any call.
  * 4. Every failure is a {@link KeyWrapperError}; wrong arguments are a `TypeError` or `RangeError`.
  * 5. Every call ends by itself within the wrapper's own deadline, and at once when `signal` aborts.
- * 6. Data keys are exactly 32 bytes, and not 32 times the same byte.
+ * 6. Data keys are exactly 32 bytes, and not 32 times the same byte. Where `supports.context` is false the ring hands
+ *    over 64 bytes, data key ‖ SHA-256(context), to be wrapped and returned as they are.
  */
 export interface KeyWrapper {
   /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`. */

@@ -120,11 +120,18 @@ export function keeperOf(codec: object): RingKeeper | undefined {
  * @throws {RingStoreError | KeyWrapperError} what kept it from starting.
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
-  const checked = checkOptions(options);
+  return startKmsCodec(checkOptions(options), { readKernelEntropy });
+}
+
+/** {@link createKmsCodec} with what a simulation replaces besides clock and randomness. Not part of the surface. */
+export async function startKmsCodec(
+  checked: CheckedOptions,
+  machine: { readonly readKernelEntropy: () => Promise<Uint8Array> },
+): Promise<KmsCodec> {
   checked.signal?.throwIfAborted();
   const closing = new AbortController();
   const cache = new EnvelopeKeyCache(checked.clock);
-  const keeper = createKeeper(checked, cache, closing);
+  const keeper = createKeeper(checked, cache, closing, machine.readKernelEntropy);
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });
   try {
@@ -139,7 +146,12 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
 }
 
 /** Puts the parts of a ring together; none of them starts anything. */
-function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
+function createKeeper(
+  options: CheckedOptions,
+  cache: EnvelopeKeyCache,
+  closing: AbortController,
+  readEntropy: () => Promise<Uint8Array>,
+): RingKeeper {
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
   const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
@@ -164,7 +176,7 @@ function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing:
     create: options.create,
     clock,
     random,
-    readKernelEntropy,
+    readKernelEntropy: readEntropy,
     closing,
     view,
     stored,

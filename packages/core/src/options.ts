@@ -60,9 +60,9 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
   let bytes: Buffer;
   if (typeof value === 'string') {
     if (!value.isWellFormed()) throw new TypeError(`${owner}: ${name} is a string with a lone surrogate`);
-    bytes = Buffer.from(value, 'utf8');
+    bytes = unpooled(Buffer.from(value, 'utf8'));
   } else if (types.isUint8Array(value)) {
-    bytes = Buffer.from(value);
+    bytes = unpooled(value);
   } else {
     // Never coerced: Buffer.from(32) and Uint8Array(32) would silently make a key of zeros.
     throw new TypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
@@ -78,4 +78,11 @@ export function secretBytes(owner: string, name: string, value: unknown, minByte
 /** Whether all bytes are the same: what an unfilled buffer looks like. */
 export function isConstant(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === bytes[0]);
+}
+
+/** A copy in memory of its own: a slice of Node's shared pool could be read through any other small Buffer. */
+function unpooled(bytes: Uint8Array): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  copy.set(bytes);
+  return copy;
 }

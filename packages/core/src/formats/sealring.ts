@@ -62,12 +62,13 @@ export function sealSealring(tokenKey: TokenKey, nonce: Uint8Array, payload: Uin
   const ciphertext = cipher.update(payload);
   cipher.final();
   const tag = cipher.getAuthTag();
-  const body = Buffer.allocUnsafe(NONCE_BYTES + ciphertext.length + TAG_BYTES);
+  const length = NONCE_BYTES + ciphertext.length + TAG_BYTES;
+  const body = length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(length);
   body.set(nonce, 0);
   body.set(ciphertext, NONCE_BYTES);
   body.set(tag, NONCE_BYTES + ciphertext.length);
   tagOut.set(tag);
-  return SEALRING_PREFIX + tokenKey.header + body.toString('base64url');
+  return SEALRING_PREFIX + tokenKey.header + body.toString('base64url', 0, length);
 }
 
 /** Bytes a payload may have so that its token has at most `maxTokenLength` characters. */

@@ -13,10 +13,12 @@ export interface OwnKey {
 /**
  * - `accepted`: the document comes from somebody who holds this member's newest key.
  * - `older branch`: from somebody who holds one of its keys, not the newest: a store rolled back, or a second lineage.
- *   Not to be adopted as it is, but to be healed.
+ *   Not to be adopted as it is, but to be healed by a union.
+ * - `revoked branch`: from somebody who holds only a key that was revoked since: an old copy of the ring, or the work of
+ *   whoever the key leaked to. To be written over; nothing is taken from it.
  * - `forged`: anything else.
  */
-export type Authenticity = 'accepted' | 'older branch' | 'forged';
+export type Authenticity = 'accepted' | 'older branch' | 'revoked branch' | 'forged';
 
 /** MACs of the body under each key, by key id. */
 export function authenticate(body: string, keys: Iterable<HeldKey>): Map<string, Buffer> {
@@ -32,18 +34,13 @@ export function authenticate(body: string, keys: Iterable<HeldKey>): Map<string,
  * one of them must still be signed by the newest: a revocation is made by a member that holds the revoked key, so
  * somebody who may merely wrap and write the store cannot revoke a fleet into a ring of his own.
  */
-export function judge(document: RingDocument, own: readonly OwnKey[]): Authenticity {
-  let authentic = 0;
-  for (const key of own) {
-    const mac = document.macs.get(key.id);
-    if (mac === undefined) continue;
-    if (!isMac(mac, document.body, key.held)) return 'forged';
-    authentic += 1;
-  }
-  const revoked = new Set(document.entries.filter((entry) => entry.revoked !== undefined).map((entry) => entry.id));
-  const decisive = newest(own.filter((key) => !revoked.has(key.id))) ?? newest(own);
-  if (decisive !== undefined && document.macs.has(decisive.id)) return 'accepted';
-  return authentic > 0 ? 'older branch' : 'forged';
+export function judge(document: RingDocument, own: readonly OwnKey[], revokedSince: readonly HeldKey[]): Authenticity {
+  if (own.some((key) => contradicts(document, key.held))) return 'forged';
+  const listed = new Set(document.entries.filter((entry) => entry.revoked !== undefined).map((entry) => entry.id));
+  const decisive = newest(own.filter((key) => !listed.has(key.id))) ?? newest(own);
+  if (decisive !== undefined && isSignedBy(document, decisive.held)) return 'accepted';
+  if (own.some((key) => isSignedBy(document, key.held))) return 'older branch';
+  return revokedSince.some((key) => isSignedBy(document, key)) ? 'revoked branch' : 'forged';
 }
 
 /** Whether the document carries a right MAC under `key`. */

@@ -215,10 +215,14 @@ export class RingKeeper {
     let failure: unknown;
     try {
       this.#kernelEntropy = await this.#o.readKernelEntropy();
-      await sync.read(options);
+      const read = await settled(sync.read(options));
       if (options.deferUnwraps !== true) {
+        // A store that fails must not keep the KMS from proving, nor the other way round.
         await sync.proveIfDue(options, this.#proofWanted);
         this.#proofWanted = false;
+      }
+      if (read.status === 'rejected') throw read.reason;
+      if (options.deferUnwraps !== true) {
         this.view.limits.completed(this.view.now());
         if (role === 'member') {
           await writer.reviveIfDead();
@@ -383,6 +387,11 @@ export class RingKeeper {
     this.#assertOpen();
     if (this.#o.role === 'reader') throw new RingStoreError('read-only', `a reader does not ${operation}`);
   }
+}
+
+async function settled(promise: Promise<void>): Promise<PromiseSettledResult<void>> {
+  const [result] = await Promise.allSettled([promise]);
+  return result;
 }
 
 /** What may be gone by the next attempt. */

@@ -17,6 +17,11 @@ const KINDS: ReadonlySet<unknown> = new Set<KeyWrapperErrorKind>([
   'corrupt',
 ]);
 
+/** Calls that may wait for one of them. */
+const MAX_WAITING = 256;
+
+type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
+
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
   /** Whether somebody waits for it: then three retries with full jitter. */
@@ -33,7 +38,7 @@ export class KmsCalls {
   readonly #random: RandomSource;
   readonly #timeoutMs: number;
   readonly #closing: AbortSignal;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #inFlight = 0;
 
   constructor(options: { clock: Clock; random: RandomSource; timeoutSeconds: number; closing: AbortSignal }) {
@@ -48,11 +53,7 @@ export class KmsCalls {
    * @throws {KeyWrapperError} whatever the wrapper threw: an error that is none of ours becomes `unavailable`, without
    * its text, which may be secret.
    */
-  async call<T>(
-    what: Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>,
-    run: (signal: AbortSignal) => Promise<T>,
-    options: CallOptions,
-  ): Promise<T> {
+  async call<T>(what: Call, run: (signal: AbortSignal) => Promise<T>, options: CallOptions): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(what, run, options.signal);
@@ -67,48 +68,66 @@ export class KmsCalls {
     }
   }
 
-  async #attempt<T>(
-    what: Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>,
-    run: (signal: AbortSignal) => Promise<T>,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
-    while (this.#inFlight >= MAX_IN_FLIGHT) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#inFlight += 1;
+  async #attempt<T>(what: Call, run: (signal: AbortSignal) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     const deadline = new AbortController();
-    const signals = [deadline.signal, this.#closing, ...(signal === undefined ? [] : [signal])];
+    const ends = AbortSignal.any([deadline.signal, this.#closing, ...(signal === undefined ? [] : [signal])]);
     const cancel = schedule(this.#clock, () => deadline.abort(), this.#timeoutMs);
     try {
-      // The race ends the wait even when a wrapper ignores its signal.
-      return await raced(AbortSignal.any(signals), run, what);
+      await this.#slot(what, ends);
+      // Not the race's but the call's own end frees the slot: a wrapper that ignores its signal stays within the bound.
+      const call = Promise.resolve().then(() => run(ends));
+      call.then(this.#release, this.#release);
+      return await orAborted(call, what, ends);
     } finally {
       cancel();
-      this.#inFlight -= 1;
-      this.#waiting.shift()?.();
     }
   }
-}
 
-function raced<T>(
-  signal: AbortSignal,
-  run: (signal: AbortSignal) => Promise<T>,
-  what: Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>,
-): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const abort = (): void => reject(new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }));
-    if (signal.aborted) {
-      abort();
+  /** Waits for one of the four slots. @throws {KeyWrapperError} `unavailable` when none comes free in time. */
+  async #slot(what: Call, ends: AbortSignal): Promise<void> {
+    if (this.#inFlight < MAX_IN_FLIGHT) {
+      this.#inFlight += 1;
       return;
     }
-    signal.addEventListener('abort', abort, { once: true });
-    // A wrapper of somebody else's may throw synchronously.
-    Promise.resolve()
-      .then(() => run(signal))
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', abort));
+    if (this.#waiting.size >= MAX_WAITING)
+      throw new KeyWrapperError('unavailable', { ...what, hint: 'too many calls' });
+    let give = (): void => undefined;
+    const given = new Promise<void>((resolve) => {
+      give = resolve;
+    });
+    this.#waiting.add(give);
+    try {
+      await orAborted(given, what, ends);
+    } catch (error) {
+      // Given up: a slot that was handed over in the same moment goes on to the next.
+      if (!this.#waiting.delete(give)) this.#release();
+      throw error;
+    }
+  }
+
+  /** Hands the slot to whoever waits longest. */
+  readonly #release = (): void => {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#inFlight -= 1;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
+  };
+}
+
+/** What `promise` says, or `unavailable` as soon as `signal` aborts. */
+function orAborted<T>(promise: Promise<T>, what: Call, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const abort = (): void => reject(new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }));
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    if (signal.aborted) abort();
+    else signal.addEventListener('abort', abort, { once: true });
   });
 }
 
-function ours(error: unknown, what: Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>): KeyWrapperError {
+function ours(error: unknown, what: Call): KeyWrapperError {
   if (error instanceof KeyWrapperError) return error;
   if (isKeyWrapperError(error)) return new KeyWrapperError(error.kind, what);
   return new KeyWrapperError('unavailable', { ...what, hint: 'the key wrapper threw an error of another class' });

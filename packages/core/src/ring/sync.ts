@@ -71,7 +71,7 @@ export class RingSync {
     }
     const current = this.#view.snapshot.document;
     if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
-    else if ((await this.#adoptOrStart(stored, options)) === 'heal') await this.#heal(options);
+    else if (!(await this.#adoptOrStart(stored, options))) await this.#heal(options);
   }
 
   /**
@@ -114,26 +114,33 @@ export class RingSync {
     return ageMs(lastProof, now) + this.#policy.refreshEverySeconds * MS >= interval * MS;
   }
 
-  /** Adopts a document other than the current one if it may be; `heal` where it lacks something. */
-  async #adoptOrStart(stored: Stored, options: SyncOptions): Promise<'done' | 'heal'> {
+  /** Adopts a document other than the current one if it may be; false where it has to be healed. */
+  async #adoptOrStart(stored: Stored, options: SyncOptions): Promise<boolean> {
     const verdict = this.#judge(stored.document);
-    if (verdict === 'heal') return 'heal';
-    await (verdict === 'adopt' ? this.#adopt(stored, options) : this.start(stored, options));
-    return 'done';
+    if (verdict === 'adopt') await this.#adopt(stored, options);
+    else if (verdict === 'start') await this.start(stored, options);
+    return verdict === 'adopt' || verdict === 'start';
   }
 
   /** @throws {RingStoreError} `corrupt` for a document that no key of this member vouches for. */
-  #judge(document: RingDocument): 'adopt' | 'start' | 'heal' {
-    const current = this.#view.snapshot;
+  #judge(document: RingDocument): 'adopt' | 'start' | 'unite' | 'overwrite' {
+    const { keys, document: current } = this.#view.snapshot;
     const wallMs = this.#view.wallMs();
-    const own = current.keys.flatMap((key): OwnKey[] =>
+    const own = keys.flatMap((key): OwnKey[] =>
       isUsable(key) && mayOpen(key, wallMs) ? [{ id: key.id, activates: key.activates, held: key.held }] : [],
     );
     if (own.length === 0) return 'start';
-    const verdict = judge(document, own);
-    if (verdict === 'forged') throw new RingStoreError('corrupt', 'not signed by a key of this ring');
-    const newer = document.epoch > current.document.epoch;
-    return verdict === 'accepted' && newer && !lacks(document, current.document, wallMs) ? 'adopt' : 'heal';
+    const revoked = keys.flatMap((key) => (key.revoked && key.signer !== undefined ? [key.signer] : []));
+    switch (judge(document, own, revoked)) {
+      case 'accepted':
+        return document.epoch > current.epoch && !lacks(document, current, wallMs) ? 'adopt' : 'unite';
+      case 'older branch':
+        return 'unite';
+      case 'revoked branch':
+        return 'overwrite';
+      case 'forged':
+        throw new RingStoreError('corrupt', 'not signed by a key of this ring');
+    }
   }
 
   /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */
@@ -180,22 +187,26 @@ export class RingSync {
     await this.#writer.restore();
   }
 
-  /** Writes the union over a document of this ring that lacks something; in memory it holds at once. */
+  /** Writes over a document of this ring that lacks something: the union with it, which holds in memory at once. */
   async #heal(options: SyncOptions): Promise<void> {
     if (this.#role === 'member') await this.#waitToHeal();
     const stored = await this.#stored.read();
     if (stored === undefined) throw new RingConflictError();
-    if ((await this.#adoptOrStart(stored, options)) === 'done') return;
-    const content = union(this.#view.snapshot.document, stored.document);
-    const failure = await this.#unwrapLive(content.entries, options);
-    // An empty body equals that of no stored document: the next read looks again, whatever becomes of the write.
-    this.#view.install({ ...stored.document, ...content, body: '' }, undefined);
-    if (failure !== undefined) throw failure;
+    if (await this.#adoptOrStart(stored, options)) return;
+    if (this.#judge(stored.document) === 'unite') await this.#unite(stored.document, options);
     if (this.#role === 'reader') {
       throw new RingStoreError('corrupt', 'an older document of this ring, which a member has to heal');
     }
-    await this.#writer.write(content, stored.revision);
+    await this.#writer.write(this.#view.snapshot.document, stored.revision);
     channels.healed.publish(() => ({ epoch: this.#view.snapshot.document.epoch }));
+  }
+
+  async #unite(seen: RingDocument, options: SyncOptions): Promise<void> {
+    const content = union(this.#view.snapshot.document, seen);
+    const failure = await this.#unwrapLive(content.entries, options);
+    // An empty body equals that of no stored document: the next read looks again, whatever becomes of the write.
+    this.#view.install({ ...seen, ...content, body: '' }, undefined);
+    if (failure !== undefined) throw failure;
   }
 
   #waitToHeal(): Promise<void> {

@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { canonicalJson, printFloat } from '../src/canonical-json.ts';
+
+interface Vector {
+  readonly name: string;
+  readonly wire: string;
+  readonly canonical: string;
+  readonly digest: string;
+  readonly jsRepresentable: boolean;
+  readonly jsGuessMatches?: boolean;
+}
+
+interface Rejected {
+  readonly name: string;
+  readonly wire: string;
+  readonly error: string;
+  readonly jsonParseAccepts: boolean;
+}
+
+const file: { vectors: Vector[]; rejected: Rejected[] } = JSON.parse(
+  readFileSync(new URL('../../../vectors/python-compact-json.json', import.meta.url), 'utf8'),
+);
+
+const ofWire = (wire: string): string => canonicalJson(JSON.parse(wire), { sortKeys: true, allowInfinity: true });
+const parses = (wire: string): boolean => {
+  try {
+    JSON.parse(wire);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+function nested(depth: number, wrap: (inner: unknown) => unknown): unknown {
+  let value: unknown = 0;
+  for (let level = 0; level < depth; level++) value = wrap(value);
+  return value;
+}
+
+describe('vectors of the MCP Python SDK', () => {
+  const exact = file.vectors.filter((vector) => vector.jsRepresentable || vector.jsGuessMatches === true);
+  const lost = file.vectors.filter((vector) => !vector.jsRepresentable && vector.jsGuessMatches !== true);
+
+  test('there are as many as their description says', () => {
+    expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
+  });
+
+  test.each(exact)('$name: prints as Python prints it', ({ wire, canonical, digest }) => {
+    expect(ofWire(wire)).toBe(canonical);
+    const printed = createHash('sha256').update(ofWire(wire)).digest().subarray(0, 16);
+    expect(printed.toString('base64url')).toBe(digest);
+  });
+
+  test.each(lost)('$name: what JSON.parse has lost does not match, and so fails closed', ({ wire, canonical }) => {
+    const printed = parses(wire) ? ofWire(wire) : undefined;
+    expect(printed).not.toBe(canonical);
+  });
+
+  test.each(file.rejected)('$name: JSON.parse accepts it or not as recorded', ({ wire, jsonParseAccepts }) => {
+    expect(parses(wire)).toBe(jsonParseAccepts);
+  });
+
+  test('what Python cannot parse for its depth is a RangeError here', () => {
+    const deep = file.rejected.find(({ name }) => name === 'depth-20000');
+    expect(() => ofWire(deep?.wire ?? '')).toThrow(RangeError);
+  });
+});
+
+describe('values', () => {
+  class Point {
+    readonly x = 1;
+  }
+
+  test.each([
+    ['undefined', undefined],
+    ['NaN', Number.NaN],
+    ['a bigint', 1n],
+    ['a symbol', Symbol('x')],
+    ['a function', () => 1],
+    ['a Date', new Date(0)],
+    ['a Map', new Map([['a', 1]])],
+    ['a Set', new Set([1])],
+    ['a class instance', new Point()],
+    ['bytes', new Uint8Array(2)],
+    ['a boxed string', Object('x')],
+    ['a regular expression', /x/],
+    ['an error', new Error('x')],
+    ['an object with another prototype', Object.create({ inherited: 1 })],
+    ['a sparse array', Object.assign(Array(2), { 1: 1 })],
+  ])('F17: %s is no JSON value, alone or inside', (_, value) => {
+    expect(() => canonicalJson(value)).toThrow(TypeError);
+    expect(() => canonicalJson([value])).toThrow(TypeError);
+    expect(() => canonicalJson({ a: { b: [1, value] } })).toThrow(TypeError);
+    expect(() => canonicalJson({ a: value }, { sortKeys: true, allowInfinity: true })).toThrow(TypeError);
+  });
+
+  test('an error shows nothing of the value', () => {
+    expect(() => canonicalJson([Symbol('canary')])).not.toThrow(/canary/);
+    expect(() => canonicalJson([() => 'canary'])).not.toThrow(/canary/);
+  });
+
+  test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    '%d is refused, and printed only when asked',
+    (value) => {
+      expect(() => canonicalJson({ a: value })).toThrow(TypeError);
+      expect(() => canonicalJson({ a: value }, { sortKeys: true, allowInfinity: false })).toThrow(TypeError);
+      expect(canonicalJson({ a: value }, { allowInfinity: true })).toBe(`{"a":${value}}`);
+    },
+  );
+
+  test('an infinity that was asked for is not taken for null', () => {
+    expect(ofWire('{"x":1e400}')).not.toBe(ofWire('{"x":null}'));
+  });
+
+  test('F17: an own key __proto__ stays a key, at every depth, and sets no prototype', () => {
+    const wire = '{"__proto__":{"__proto__":1,"admin":true},"constructor":2,"toString":3}';
+    expect(canonicalJson(JSON.parse(wire))).toBe(wire);
+    expect(ofWire('{"a":1,"__proto__":2}')).toBe('{"__proto__":2,"a":1}');
+    expect(ofWire('{"a":1,"__proto__":2}')).not.toBe(ofWire('{"a":1}'));
+  });
+
+  test('F17: only own members count; one that toJSON would rename is a function and refused', () => {
+    expect(canonicalJson(Object.assign(Object.create(null), { a: 1 }))).toBe('{"a":1}');
+    expect(() => canonicalJson({ toJSON: () => 'forged' })).toThrow(TypeError);
+  });
+
+  test('F5: nesting of 512 is printed, of 513 is a RangeError, of a million too', () => {
+    for (const wrap of [(inner: unknown) => [inner], (inner: unknown) => ({ a: inner })]) {
+      expect(canonicalJson(nested(512, wrap))).toMatch(/^[[{]/);
+      expect(() => canonicalJson(nested(513, wrap))).toThrow(RangeError);
+      expect(() => canonicalJson(nested(1_000_000, wrap))).toThrow(RangeError);
+    }
+  });
+
+  test('a cycle is a RangeError, not an endless loop', () => {
+    const cycle: Record<string, unknown> = {};
+    cycle['self'] = cycle;
+    expect(() => canonicalJson(cycle)).toThrow(RangeError);
+  });
+
+  test('keys keep their order unless sorting is asked for', () => {
+    expect(canonicalJson({ b: 1, a: 2 })).toBe('{"b":1,"a":2}');
+    expect(canonicalJson({ b: 1, a: 2 }, { sortKeys: true })).toBe('{"a":2,"b":1}');
+    expect(canonicalJson([{ b: 1, a: [] }], {})).toBe('[{"b":1,"a":[]}]');
+  });
+
+  test('the value is left as it is', () => {
+    const value = Object.freeze({ b: Object.freeze([3, 1]), a: 2 });
+    expect(canonicalJson(value, { sortKeys: true })).toBe('{"a":2,"b":[3,1]}');
+    expect(Object.keys(value)).toEqual(['b', 'a']);
+  });
+});
+
+const points = (key: string): number[] => Array.from(key, (point) => point.codePointAt(0) ?? 0);
+const compare = (a: number[], b: number[]): number => {
+  const at = a.findIndex((point, index) => point !== b[index]);
+  if (at === -1) return a.length - b.length;
+  return at < b.length ? (a[at] ?? 0) - (b[at] ?? 0) : 1;
+};
+
+describe('properties', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 12 });
+  /** Any sequence of UTF-16 code units, unpaired surrogates with it. */
+  const units = fc
+    .array(fc.oneof(fc.integer({ min: 0xd7f0, max: 0xe010 }), fc.integer({ min: 0, max: 0xffff })), { maxLength: 6 })
+    .map((codes) => String.fromCharCode(...codes));
+  const json = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary', noUnicodeString: false } as const);
+
+  test('what is printed is ASCII without blanks outside texts, and parses back to the value', () => {
+    fc.assert(
+      fc.property(fc.oneof(json, text, units), fc.boolean(), (value, sortKeys) => {
+        const printed = canonicalJson(value, { sortKeys });
+        expect(printed).toMatch(/^[\u0020-\u007e]*$/);
+        expect(printed.replaceAll(/"(?:[^"\\]|\\.)*"/g, '')).not.toMatch(/\s/);
+        expect(JSON.parse(printed)).toEqual(value);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('unsorted, what is printed parses back to the value with its members in their order', () => {
+    fc.assert(
+      fc.property(json, (value) => {
+        expect(JSON.stringify(JSON.parse(canonicalJson(value)))).toBe(JSON.stringify(value));
+      }),
+    );
+  });
+
+  test('two values print alike exactly when they are equal', () => {
+    const leaf = fc.constantFrom<unknown>(0, -0, 1, 1.5, '0', '', null, true, {}, []);
+    const small = fc.dictionary(fc.constantFrom('a', '1'), fc.oneof(leaf, fc.array(leaf, { maxLength: 1 })));
+    let equal = 0;
+    fc.assert(
+      fc.property(small, small, (a, b) => {
+        if (isDeepStrictEqual({ ...a }, { ...b })) equal++;
+        const alike = canonicalJson(a, { sortKeys: true }) === canonicalJson(b, { sortKeys: true });
+        expect(alike).toBe(isDeepStrictEqual({ ...a }, { ...b }));
+      }),
+      { numRuns: 3000 },
+    );
+    expect(equal).toBeGreaterThan(20);
+  });
+
+  test('keys are sorted by code point, whatever surrogates they hold', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(units, { maxLength: 8 }), (keys) => {
+        const value = Object.fromEntries(keys.map((key) => [key, 0]));
+        // As pairs, because a parsed object would put keys that look like indexes first.
+        const printed = canonicalJson(value, { sortKeys: true });
+        const order = [...printed.matchAll(/("(?:[^"\\]|\\.)*"):0/g)].map(([, key]) => String(JSON.parse(key ?? '')));
+        expect(order).toEqual(keys.toSorted((a, b) => compare(points(a), points(b))));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('the order in which members were added does not matter when they are sorted', () => {
+    fc.assert(
+      fc.property(fc.dictionary(text, fc.integer(), { maxKeys: 8 }), (value) => {
+        const reversed = Object.fromEntries(Object.entries(value).toReversed());
+        expect(canonicalJson(reversed, { sortKeys: true })).toBe(canonicalJson(value, { sortKeys: true }));
+      }),
+    );
+  });
+
+  test('a float prints as digits that read back as the same float, in the notation of Python', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
+        const printed = printFloat(value);
+        expect(Object.is(Number(printed), value)).toBe(true);
+        const magnitude = Math.abs(value);
+        const plain = magnitude === 0 || (magnitude >= 1e-4 && magnitude < 1e16);
+        expect(printed).toMatch(plain ? /^-?\d+\.\d+$/ : /^-?\d(?:\.\d+)?e[+-]\d\d+$/);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test.each([
+    [1e-4, '0.0001'],
+    [1e-5, '1e-05'],
+    [9.999e-5, '9.999e-05'],
+    [1e15, '1000000000000000.0'],
+    [9_999_999_999_999_998, '9999999999999998.0'],
+    [1e16, '1e+16'],
+    [1.5e16, '1.5e+16'],
+    [1e22, '1e+22'],
+    [1e100, '1e+100'],
+    [5e-324, '5e-324'],
+    [123.456, '123.456'],
+    [-0.1, '-0.1'],
+    [-0, '-0.0'],
+    [0, '0.0'],
+  ])('the float %d prints as %s', (value, printed) => {
+    expect(printFloat(value)).toBe(printed);
+  });
+});

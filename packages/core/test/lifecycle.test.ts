@@ -1,0 +1,341 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SealUnavailableError } from '../src/errors.ts';
+import { parseDocument } from '../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+async function ring(): Promise<ReturnType<typeof parseDocument>> {
+  return parseDocument((await fleet.store.document()) ?? '', 'default');
+}
+
+function sealingKey(member: Member): string | undefined {
+  return member.codec.health().sealingKey;
+}
+
+describe('a ring rotates by itself', () => {
+  test('over ten days every token opens everywhere for its whole life, and the ring stays small (F8)', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const sealedWith = new Set<string>();
+    const tokens: { token: string; until: number }[] = [];
+    for (let hour = 0; hour < 10 * 24; hour++) {
+      await fleet.clock.advance(HOUR);
+      const now = fleet.clock.wallMs();
+      for (const member of [a, b]) {
+        tokens.push({ token: seal(member, `hour ${hour}`), until: now + HOUR * 1_000 });
+        sealedWith.add(sealingKey(member) ?? 'none');
+      }
+      for (const { token, until } of tokens.splice(0).filter((sealed) => sealed.until > now)) {
+        expect(open(a, token)).toMatch(/^hour/);
+        expect(open(b, token)).toMatch(/^hour/);
+        tokens.push({ token, until });
+      }
+      expect((await ring()).entries.length).toBeLessThanOrEqual(4);
+      expect(a.codec.health().status).toBe('ok');
+    }
+    // One key a day, the first one included.
+    expect(sealedWith.size).toBeGreaterThanOrEqual(10);
+    expect(sealedWith.size).toBeLessThanOrEqual(12);
+  });
+
+  test('a KMS that is down at the rotation instant costs nothing; the rotation follows later (F7)', async () => {
+    const a = await fleet.start();
+    // The first key is due for a successor 81 900 s after its activation.
+    await fleet.clock.advance(81_000);
+    const before = sealingKey(a);
+    fleet.kms.failing = 'unavailable';
+    for (let i = 0; i < 40; i++) {
+      await fleet.clock.advance(60);
+      expect(open(a, seal(a))).toBe('state');
+    }
+    expect(a.codec.health().status).toBe('degraded');
+    expect((await ring()).entries).toHaveLength(1);
+    fleet.kms.failing = undefined;
+    await fleet.clock.advance(2 * HOUR);
+    expect((await ring()).entries).toHaveLength(2);
+    await fleet.clock.advance(2 * HOUR);
+    expect(sealingKey(a)).not.toBe(before);
+  });
+
+  test('a successor is opened by all before anybody seals with it', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const first = sealingKey(a);
+    await a.codec.rotate();
+    await fleet.clock.advance(4_400);
+    expect([sealingKey(a), sealingKey(b)]).toEqual([first, first]);
+    await fleet.clock.advance(200);
+    const second = sealingKey(a);
+    expect(second).not.toBe(first);
+    expect(open(b, seal(a))).toBe('state');
+  });
+
+  test('an emergency successor seals after refresh, backoff and skew', async () => {
+    const a = await fleet.start();
+    const first = sealingKey(a);
+    await a.codec.rotate({ emergency: true });
+    await fleet.clock.advance(655);
+    expect(sealingKey(a)).toBe(first);
+    await fleet.clock.advance(10);
+    expect(sealingKey(a)).not.toBe(first);
+  });
+});
+
+describe('founding', () => {
+  test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
+    const starting = Array.from({ length: 20 }, () => fleet.start());
+    const members = await Promise.all(starting);
+    expect((await ring()).entries).toHaveLength(1);
+    for (const from of members) {
+      const token = seal(from);
+      for (const to of members) expect(open(to, token)).toBe('state');
+    }
+  });
+
+  test('an unwrap that fails once at start writes nothing (F9)', async () => {
+    await fleet.start();
+    const before = await fleet.store.document();
+    const { writes } = fleet.store;
+    fleet.kms.failNext = 1;
+    const b = await fleet.start();
+    expect(b.codec.health().ready).toBe(true);
+    expect(fleet.store.writes).toBe(writes);
+    expect(await fleet.store.document()).toBe(before);
+  });
+
+  test('a store that cannot be read is never taken for an empty one (F9, F31)', async () => {
+    fleet.store.down = true;
+    await expect(fleet.start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    expect(fleet.store.writes).toBe(0);
+  });
+
+  test('garbage in the store is refused and left alone', async () => {
+    await fleet.store.put('not a ring');
+    await expect(fleet.start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(await fleet.store.document()).toBe('not a ring');
+  });
+
+  test('with create never, an empty store is an error', async () => {
+    await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
+    expect(fleet.store.writes).toBe(0);
+  });
+
+  test('a starting member reads absence for createAfter before it founds', async () => {
+    const at = fleet.clock.wallMs();
+    const a = await fleet.start({ policy: { createAfterSeconds: 360 } });
+    expect(fleet.clock.wallMs() - at).toBeGreaterThanOrEqual(360_000);
+    expect(fleet.store.writes).toBe(1);
+    expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('a ring whose keys have all ended is given a new one', async () => {
+    const a = await fleet.start();
+    await a.codec.close();
+    await fleet.clock.advance(5 * DAY);
+    const b = await fleet.start();
+    expect(open(b, seal(b))).toBe('state');
+    expect((await ring()).epoch).toBe(2);
+  });
+});
+
+describe('outages', () => {
+  test('a member seals through a KMS outage of 2 620 s and stops by 3 600 s after its last proof (F10)', async () => {
+    const a = await fleet.start();
+    await fleet.clock.advance(HOUR);
+    fleet.kms.failing = 'unavailable';
+    await fleet.clock.advance(2_620);
+    expect(open(a, seal(a))).toBe('state');
+    const token = seal(a);
+    await fleet.clock.advance(981);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    expect(a.codec.health()).toMatchObject({ status: 'failing', ready: false, canSeal: false, canUnseal: true });
+    expect(open(a, token)).toBe('state');
+    fleet.kms.failing = undefined;
+    await fleet.clock.advance(61);
+    expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('refusals of the KMS stop sealing, then opening; one stray refusal does not (F10)', async () => {
+    const a = await fleet.start();
+    const token = seal(a);
+    fleet.kms.failing = 'denied';
+    await expect(a.codec.refresh()).resolves.toBeUndefined();
+    await fleet.clock.advance(980);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    expect(open(a, token)).toBe('state');
+    await fleet.clock.advance(600);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    fleet.kms.failing = undefined;
+    await fleet.clock.advance(61);
+    expect(open(a, token)).toBe('state');
+    expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('a store outage of five hours is coasted through', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    fleet.store.down = true;
+    for (let i = 0; i < 10; i++) {
+      await fleet.clock.advance(HOUR / 2);
+      expect(open(b, seal(a))).toBe('state');
+    }
+    fleet.store.down = false;
+    await fleet.clock.advance(120);
+    expect(a.codec.health().status).toBe('ok');
+  });
+
+  test('after an hour suspended the first seal is judged by the wall clock and starts a refresh (F28)', async () => {
+    const a = await fleet.start();
+    fleet.clock.suspend(HOUR);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    await fleet.clock.advance(1);
+    expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('a hanging KMS holds at most four calls (F29)', async () => {
+    const a = await fleet.start();
+    fleet.kms.hanging = true;
+    fleet.kms.mostInFlight = 0;
+    // Calls that ignore their deadline and never end.
+    for (let i = 0; i < 30; i++) {
+      const refreshing = Promise.allSettled([a.codec.refresh()]);
+      await fleet.clock.advance(60);
+      await refreshing;
+    }
+    expect(fleet.kms.mostInFlight).toBeGreaterThan(0);
+    expect(fleet.kms.mostInFlight).toBeLessThanOrEqual(4);
+    expect(open(a, seal(a))).toBe('state');
+  });
+});
+
+describe('revocation', () => {
+  test('a revoked key opens nothing, at once here and after a refresh elsewhere; its successor seals (F15)', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const token = seal(a);
+    expect(open(b, token)).toBe('state');
+    const first = sealingKey(a) ?? '';
+    await a.codec.revoke(first);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    const fresh = seal(a);
+    await b.codec.refresh();
+    expect(open(b, token)).toBe('InvalidRequestState: unknown key');
+    expect(open(b, fresh)).toBe('state');
+    expect(a.codec.health().keys.find((key) => key.id === first)).toMatchObject({ state: 'revoked', held: false });
+  });
+
+  test('a revocation survives a store that was rolled back, and one that lost everything (F26, F31)', async () => {
+    const a = await fleet.start();
+    const old = (await fleet.store.document()) ?? '';
+    const token = seal(a);
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    await fleet.store.put(old);
+    await fleet.clock.advance(HOUR);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    expect((await ring()).entries.filter((entry) => entry.revoked !== undefined)).toHaveLength(1);
+    fleet.store.flush();
+    await fleet.clock.advance(HOUR);
+    expect((await ring()).entries.filter((entry) => entry.revoked !== undefined)).toHaveLength(1);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+  });
+
+  test('a member that was cut off while all its keys were revoked, and more was written, comes back', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    b.ring.cut = true;
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    await a.codec.rotate();
+    await fleet.clock.advance(HOUR);
+    b.ring.cut = false;
+    await fleet.clock.advance(120);
+    expect(b.codec.health().status).toBe('ok');
+    expect(open(b, seal(a))).toBe('state');
+  });
+});
+
+describe('the store is not trusted (F26)', () => {
+  test('a lost document is written back and no second ring is founded (F31)', async () => {
+    const a = await fleet.start();
+    const before = await ring();
+    const token = seal(a);
+    fleet.store.flush();
+    const b = await fleet.start({ policy: { createAfterSeconds: 360 } });
+    expect((await ring()).entries.map((entry) => entry.id)).toEqual(before.entries.map((entry) => entry.id));
+    expect(open(b, token)).toBe('state');
+  });
+
+  test('a ring of somebody who may write the store and wrap data keys is not adopted', async () => {
+    const a = await fleet.start();
+    const honest = (await fleet.store.document()) ?? '';
+    const token = seal(a);
+    // The attacker's own fleet, with the same KMS key and ring name, revoking everything it does not know.
+    const attacker = new Fleet();
+    Object.assign(attacker, { kms: fleet.kms });
+    await attacker.start();
+    const forged = parseDocument((await attacker.store.document()) ?? '', 'default');
+    await fleet.store.put((await attacker.store.document()) ?? '');
+    await attacker.close();
+    await expect(a.codec.refresh()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(a.codec.health().keys.map((key) => key.id)).not.toContain(forged.entries[0]?.id);
+    expect(open(a, token)).toBe('state');
+    expect(a.codec.health().lastError?.kind).toBe('store corrupt');
+    await fleet.store.put(honest);
+    await a.codec.refresh();
+    expect(a.codec.health().status).toBe('ok');
+  });
+
+  test('an edited document is refused', async () => {
+    const a = await fleet.start();
+    const honest = (await fleet.store.document()) ?? '';
+    await fleet.store.put(honest.replace('"epoch":1', '"epoch":2'));
+    await expect(a.codec.refresh()).rejects.toMatchObject({ kind: 'corrupt' });
+    await expect(fleet.start()).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+
+  test('an older document, signed as it is, is healed: no key is lost', async () => {
+    const a = await fleet.start();
+    const old = (await fleet.store.document()) ?? '';
+    await a.codec.rotate();
+    await fleet.clock.advance(2 * HOUR);
+    const token = seal(a);
+    await fleet.store.put(old);
+    await fleet.clock.advance(600);
+    const healed = await ring();
+    expect(healed.entries).toHaveLength(2);
+    expect(healed.epoch).toBeGreaterThan(2);
+    const b = await fleet.start();
+    expect(open(b, token)).toBe('state');
+  });
+});
+
+test('unknown key ids cause at most one read of the store per missRefresh, and no KMS call (F5)', async () => {
+  const a = await fleet.start();
+  const stranger = new Fleet();
+  const token = seal(await stranger.start());
+  const { reads } = fleet.store;
+  const { total } = fleet.kms;
+  for (let i = 0; i < 1_000; i++) expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+  await fleet.clock.advance(9);
+  expect(fleet.store.reads - reads).toBeLessThanOrEqual(1);
+  expect(fleet.kms.total).toBe(total);
+  await stranger.close();
+});
+
+test('prepare reads the ring for a key that is not known yet, so that unseal can open it', async () => {
+  const a = await fleet.start();
+  const b = await fleet.start();
+  await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+  const token = seal(a);
+  expect(open(b, token)).toBe('InvalidRequestState: unknown key');
+  await fleet.clock.advance(11);
+  await b.codec.prepare(token);
+  expect(open(b, token)).toBe('state');
+});

@@ -1,0 +1,265 @@
+import { randomBytes } from 'node:crypto';
+import { inspect } from 'node:util';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { WrappedKey } from '../src/key-wrapper.ts';
+import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+
+const masterKey = Buffer.from('canary-master-key-of-more-than-32-bytes');
+const wrapper = localKeyWrapper({ masterKey });
+const context = { 'sealring:ring': 'payments', 'sealring:purpose': 'data-key' };
+const dataKey = Uint8Array.from({ length: 32 }, (_, index) => index);
+
+const corrupt = { name: 'KeyWrapperError', kind: 'corrupt' };
+const unavailable = { name: 'KeyWrapperError', kind: 'unavailable' };
+
+function changed(wrapped: WrappedKey, change: (bytes: Uint8Array) => Uint8Array): WrappedKey {
+  return { ...wrapped, wrapped: change(Uint8Array.from(wrapped.wrapped)) };
+}
+
+describe('contract of a key wrapper', () => {
+  test('1: an unwrap returns the wrapped bytes in an array of its own', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    const first = await wrapper.unwrap(wrapped, { context });
+    expect(first).toStrictEqual(dataKey);
+    expect(first.buffer.byteLength).toBe(32);
+    first.fill(0);
+    expect(await wrapper.unwrap(wrapped, { context })).toStrictEqual(dataKey);
+  });
+
+  test('1: a wrap takes the data key as it is at the call, and leaves it alone', async () => {
+    const mine = Uint8Array.from(dataKey);
+    const wrapping = wrapper.wrap(mine, { context });
+    mine.fill(0);
+    expect(await wrapper.unwrap(await wrapping, { context })).toStrictEqual(dataKey);
+  });
+
+  test('1: the order of the context does not matter, every other difference does', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    const reordered = Object.fromEntries(Object.entries(context).toReversed());
+    expect(await wrapper.unwrap(wrapped, { context: reordered })).toStrictEqual(dataKey);
+    const others: Record<string, string>[] = [
+      {},
+      { 'sealring:ring': 'payments' },
+      { ...context, 'sealring:ring': 'Payments' },
+      { ...context, extra: '' },
+      { 'sealring:ring': 'payments","sealring:purpose":"data-key' },
+      JSON.parse('{"__proto__":"payments","sealring:purpose":"data-key"}'),
+    ];
+    for (const other of others) {
+      await expect(wrapper.unwrap(wrapped, { context: other })).rejects.toMatchObject(corrupt);
+    }
+  });
+
+  test('2: one changed bit anywhere is refused', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    expect(wrapped.wrapped).toHaveLength(60);
+    for (let bit = 0; bit < 480; bit++) {
+      const flipped = changed(wrapped, (bytes) => bytes.with(bit >> 3, (bytes[bit >> 3] ?? 0) ^ (1 << (bit & 7))));
+      await expect(wrapper.unwrap(flipped, { context })).rejects.toMatchObject(corrupt);
+    }
+  });
+
+  test.each([0, 1, 12, 28, 44, 48, 52, 56, 59, 61, 92])(
+    '2, F19: a wrapped key of %i bytes is refused',
+    async (length) => {
+      const wrapped = await wrapper.wrap(dataKey, { context });
+      const resized = changed(wrapped, (bytes) => Uint8Array.from({ length }, (_, index) => bytes[index] ?? 0));
+      await expect(wrapper.unwrap(resized, { context })).rejects.toMatchObject(corrupt);
+    },
+  );
+
+  test('3: another provider or key id is corrupt before anything else is looked at', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    const aborted = AbortSignal.abort();
+    for (const other of [
+      { ...wrapped, provider: 'aws-kms' },
+      { ...wrapped, provider: '__proto__' },
+      { ...wrapped, keyId: 'local:AAAAAAAAAAAA' },
+      { ...wrapped, keyId: 'constructor' },
+      { ...wrapped, keyId: `${wrapped.keyId} ` },
+    ]) {
+      await expect(wrapper.unwrap(other, { context, signal: aborted })).rejects.toMatchObject(corrupt);
+    }
+  });
+
+  test('3: another master key cannot unwrap, even when the key id is forged', async () => {
+    const other = localKeyWrapper({ masterKey: randomBytes(32) });
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    await expect(other.unwrap(wrapped, { context })).rejects.toMatchObject(corrupt);
+    await expect(other.unwrap({ ...wrapped, keyId: other.keyId }, { context })).rejects.toMatchObject(corrupt);
+  });
+
+  test('4: wrong arguments are a TypeError', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    const loose = (name: string, ...given: unknown[]): Promise<unknown> =>
+      Reflect.apply(Reflect.get(wrapper, name), wrapper, given);
+    for (const bad of [
+      undefined,
+      null,
+      {},
+      { context: null },
+      { context: 'text' },
+      { context: ['a'] },
+      { context: { a: 1 } },
+    ]) {
+      await expect(loose('wrap', dataKey, bad)).rejects.toBeInstanceOf(TypeError);
+      await expect(loose('unwrap', wrapped, bad)).rejects.toBeInstanceOf(TypeError);
+      await expect(loose('generate', bad)).rejects.toBeInstanceOf(TypeError);
+    }
+    for (const bad of [undefined, null, 'text', { ...wrapped, wrapped: 'text' }, { ...wrapped, wrapped: [1] }]) {
+      await expect(loose('unwrap', bad, { context })).rejects.toBeInstanceOf(TypeError);
+    }
+  });
+
+  test('5: an aborted signal ends every call as unavailable', async () => {
+    const wrapped = await wrapper.wrap(dataKey, { context });
+    const options = { context, signal: AbortSignal.abort() };
+    await expect(wrapper.wrap(dataKey, options)).rejects.toMatchObject(unavailable);
+    await expect(wrapper.unwrap(wrapped, options)).rejects.toMatchObject(unavailable);
+    await expect(wrapper.generate?.(options)).rejects.toMatchObject(unavailable);
+  });
+
+  test.each([
+    ['a text', 'x'.repeat(32)],
+    ['an array', [...dataKey]],
+    ['an ArrayBuffer', dataKey.buffer],
+    ['nothing', undefined],
+    ['a number', 32],
+  ])('6, F17: %s is no data key: TypeError', async (_, bad) => {
+    await expect(Reflect.apply(wrapper.wrap.bind(wrapper), undefined, [bad, { context }])).rejects.toBeInstanceOf(
+      TypeError,
+    );
+  });
+
+  test('6, F17: a data key has exactly 32 bytes, not all the same: RangeError', async () => {
+    for (const bad of [
+      ...[0, 16, 31, 33, 64].map((length) => randomBytes(length)),
+      new Uint8Array(32),
+      Buffer.alloc(32, 7),
+    ]) {
+      await expect(wrapper.wrap(bad, { context })).rejects.toBeInstanceOf(RangeError);
+    }
+  });
+
+  test('generate makes a new data key each time, and its wrap', async () => {
+    const seen = new Set<string>();
+    for (let round = 0; round < 50; round++) {
+      const made = await wrapper.generate?.({ context });
+      if (made === undefined) throw new Error('generate is missing');
+      expect(made.dataKey).toHaveLength(32);
+      expect(await wrapper.unwrap(made.wrapped, { context })).toStrictEqual(made.dataKey);
+      seen.add(Buffer.from(made.dataKey).toString('hex'));
+    }
+    expect(seen.size).toBe(50);
+  });
+
+  test('it says what it supports, and cannot be changed', () => {
+    expect(wrapper).toMatchObject({ provider: 'local', supports: { context: true, authenticated: true } });
+    expect(Object.isFrozen(wrapper) && Object.isFrozen(wrapper.supports)).toBe(true);
+  });
+
+  test('any data key and any context round-trip', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ minLength: 32, maxLength: 32, size: 'max' }).filter((key) => new Set(key).size > 1),
+        fc.dictionary(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' })),
+        async (key, any) => {
+          const wrapped = await wrapper.wrap(key, { context: any });
+          expect(await wrapper.unwrap(wrapped, { context: any })).toStrictEqual(key);
+        },
+      ),
+    );
+  });
+
+  test('two wraps of one data key differ', async () => {
+    const [a, b] = await Promise.all([wrapper.wrap(dataKey, { context }), wrapper.wrap(dataKey, { context })]);
+    expect(a.wrapped).not.toStrictEqual(b.wrapped);
+  });
+});
+
+describe('master keys', () => {
+  test('text is its UTF-8, and one master key has one key id', () => {
+    const text = 'a master key of exactly 32 bytes';
+    expect(localKeyWrapper({ masterKey: text }).keyId).toBe(localKeyWrapper({ masterKey: Buffer.from(text) }).keyId);
+    expect(localKeyWrapper({ masterKey: text }).keyId).toMatch(/^local:[\w-]{12}$/);
+    expect(localKeyWrapper({ masterKey: text }).keyId).not.toBe(wrapper.keyId);
+  });
+
+  test('what was wrapped by an earlier version still unwraps', async () => {
+    const old: WrappedKey = {
+      provider: 'local',
+      keyId: 'local:hNhZlEzyb6rU',
+      wrapped: Uint8Array.from(
+        Buffer.from(
+          'c3406edba275725f6087ea641744a13db9c3b3b3d236369ab0d4e85b5f94671bc147c7c32778422d63ef210dcf9eba35ee4d1db1986bcd772e0ed363',
+          'hex',
+        ),
+      ),
+    };
+    expect(await wrapper.unwrap(old, { context })).toStrictEqual(dataKey);
+  });
+
+  test('a retired master key unwraps and does not wrap', async () => {
+    const before = await wrapper.wrap(dataKey, { context });
+    const after = localKeyWrapper({ masterKey: 'the master key that comes after it', alsoUnwrap: [masterKey] });
+    expect(await after.unwrap(before, { context })).toStrictEqual(dataKey);
+    expect((await after.wrap(dataKey, { context })).keyId).toBe(after.keyId);
+    expect(after.keyId).not.toBe(wrapper.keyId);
+  });
+
+  test('master keys are copied, and the given array is left as it was', async () => {
+    const mine = Buffer.from(masterKey);
+    const copied = localKeyWrapper({ masterKey: mine });
+    expect(mine.equals(masterKey)).toBe(true);
+    mine.fill(0);
+    expect(await wrapper.unwrap(await copied.wrap(dataKey, { context }), { context })).toStrictEqual(dataKey);
+  });
+
+  test.each([
+    ['no options', undefined, TypeError],
+    ['an unknown option', { masterKey, masterkey: masterKey }, TypeError],
+    ['no master key', {}, TypeError],
+    ['a number', { masterKey: 32 }, TypeError],
+    ['an array of numbers', { masterKey: [...masterKey] }, TypeError],
+    ['a lone surrogate', { masterKey: '\ud800'.repeat(32) }, TypeError],
+    ['31 bytes', { masterKey: randomBytes(31) }, RangeError],
+    ['31 characters', { masterKey: 'canary-key-of-31-characters-xxx' }, RangeError],
+    ['zeros', { masterKey: new Uint8Array(32) }, RangeError],
+    ['one byte repeated', { masterKey: Buffer.alloc(64, 9) }, RangeError],
+    ['one character repeated', { masterKey: 'x'.repeat(40) }, RangeError],
+    ['a retired key that is no list', { masterKey, alsoUnwrap: masterKey }, TypeError],
+    ['a short retired key', { masterKey, alsoUnwrap: [randomBytes(31)] }, RangeError],
+    ['the same key twice', { masterKey, alsoUnwrap: [masterKey] }, RangeError],
+    ['a hole among the retired', { masterKey, alsoUnwrap: Array(1) }, TypeError],
+  ])('F17: %s is refused', (_, options, error) => {
+    const make = () => Reflect.apply(localKeyWrapper, undefined, [options]);
+    expect(make).toThrow(error);
+    expect(make).not.toThrow(/canary/);
+  });
+});
+
+test('F21: neither wrapper nor error shows a key', async () => {
+  const wrapped = await wrapper.wrap(dataKey, { context });
+  const deep = { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true };
+  const failures = await Promise.allSettled([
+    wrapper.unwrap(wrapped, { context: { secret: 'canary-context' } }),
+    wrapper.wrap(dataKey.subarray(1), { context }),
+    wrapper.wrap(dataKey, { context, signal: AbortSignal.abort() }),
+  ]);
+  const shown = [wrapper, { nested: [wrapper] }, ...failures]
+    .flatMap((value) => [
+      inspect(value, deep),
+      inspect(value, { ...deep, customInspect: false }),
+      JSON.stringify(value),
+    ])
+    .join('\n');
+  expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+  for (const secret of [masterKey, dataKey.subarray(4)].map((bytes) => Buffer.from(bytes))) {
+    for (const form of ['latin1', 'hex', 'base64'] as const) {
+      expect(shown).not.toContain(secret.toString(form).slice(0, 20));
+    }
+  }
+  expect(shown).not.toContain('canary');
+  expect(shown).not.toContain('KeyObject');
+});

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type KeyWrapper,
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type WrapOptions,
+  type WrappedKey,
+} from '../../src/key-wrapper.ts';
+import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+
+/** A key service with knobs over real cryptography. Each member gets a `connect()`. */
+export class FaultKms {
+  readonly #inner = localKeyWrapper({ masterKey: randomBytes(32) });
+  /** What every call is answered with; undefined: it works. */
+  failing: KeyWrapperErrorKind | undefined;
+  /** How many of the next calls fail with `unavailable`. */
+  failNext = 0;
+  hanging = false;
+  calls = { generate: 0, wrap: 0, unwrap: 0 };
+  inFlight = 0;
+  mostInFlight = 0;
+
+  get total(): number {
+    return this.calls.generate + this.calls.wrap + this.calls.unwrap;
+  }
+
+  connect(provider = 'local'): KeyWrapper & { cut: boolean } {
+    const inner = this.#inner;
+    const guarded = async <T>(
+      operation: 'generate' | 'wrap' | 'unwrap',
+      connection: { cut: boolean },
+      run: () => Promise<T>,
+    ): Promise<T> => {
+      this.calls[operation] += 1;
+      this.inFlight += 1;
+      this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
+      try {
+        if (this.hanging) await new Promise(() => undefined);
+        if (this.failNext > 0) {
+          this.failNext -= 1;
+          throw new KeyWrapperError('unavailable', { provider, operation });
+        }
+        const kind = connection.cut ? 'unavailable' : this.failing;
+        if (kind !== undefined) throw new KeyWrapperError(kind, { provider, operation });
+        return await run();
+      } finally {
+        this.inFlight -= 1;
+      }
+    };
+    const renamed = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, provider });
+    const original = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, provider: 'local' });
+    const connection = {
+      provider,
+      keyId: inner.keyId,
+      supports: inner.supports,
+      cut: false,
+      wrap: (dataKey: Uint8Array, options: WrapOptions) =>
+        guarded('wrap', connection, async () => renamed(await inner.wrap(dataKey, options))),
+      unwrap: (wrapped: WrappedKey, options: WrapOptions) =>
+        guarded('unwrap', connection, () => inner.unwrap(original(wrapped), options)),
+      generate: (options: WrapOptions) =>
+        guarded('generate', connection, async () => {
+          const dataKey = new Uint8Array(randomBytes(32));
+          return { dataKey, wrapped: renamed(await inner.wrap(dataKey, options)) };
+        }),
+    };
+    return connection;
+  }
+}

@@ -1,0 +1,56 @@
+import { memoryRing } from '../../src/ring/memory-ring.ts';
+import { type RingStore, RingStoreError, type StoredRing } from '../../src/ring/store.ts';
+
+/** A ring store of one backend with knobs for what a server cannot be asked to do. Each member gets a `connect()`. */
+export class FaultStore {
+  #ring = memoryRing();
+  #watchers = new Set<() => void>();
+  down = false;
+  hanging = false;
+  reads = 0;
+  writes = 0;
+
+  /** A connection of its own, which can be cut alone. */
+  connect(): RingStore & { cut: boolean } {
+    const guard = async (connection: { cut: boolean }): Promise<void> => {
+      if (this.hanging) await new Promise(() => undefined);
+      if (this.down || connection.cut) throw new RingStoreError('unavailable', 'cut');
+    };
+    const connection = {
+      kind: 'memory',
+      cut: false,
+      read: async (): Promise<StoredRing | undefined> => {
+        this.reads += 1;
+        await guard(connection);
+        return this.#ring.read();
+      },
+      write: async (document: string, options: { readonly expected: string | undefined }) => {
+        this.writes += 1;
+        await guard(connection);
+        const written = await this.#ring.write(document, options);
+        for (const changed of this.#watchers) changed();
+        return written;
+      },
+      watch: (changed: () => void): (() => void) => {
+        this.#watchers.add(changed);
+        return () => this.#watchers.delete(changed);
+      },
+    };
+    return connection;
+  }
+
+  async document(): Promise<string | undefined> {
+    return (await this.#ring.read())?.document;
+  }
+
+  /** The store lost everything. */
+  flush(): void {
+    this.#ring = memoryRing();
+  }
+
+  /** Whoever can write the store wrote this: an older copy, or a document of his own. */
+  async put(document: string): Promise<void> {
+    const current = await this.#ring.read();
+    await this.#ring.write(document, { expected: current?.revision });
+  }
+}

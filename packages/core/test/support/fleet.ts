@@ -1,0 +1,56 @@
+import { type KmsCodec, startKmsCodec } from '../../src/kms-codec.ts';
+import { checkOptions, type KmsCodecOptions } from '../../src/kms-codec-options.ts';
+import { FaultKms } from './fault-kms.ts';
+import { FaultStore } from './fault-store.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** Members of one ring on one virtual clock, with the connections that can be cut. */
+export class Fleet {
+  readonly clock = new VirtualClock('2026-11-21T03:00:00Z');
+  readonly store = new FaultStore();
+  readonly kms = new FaultKms();
+  readonly members: Member[] = [];
+
+  /** Starts a member; virtual time runs on until it is ready or has failed. */
+  async start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
+    const ring = this.store.connect();
+    const keyWrapper = this.kms.connect();
+    const checked = checkOptions({ ring, keyWrapper, clock: this.clock, ...options });
+    const starting = startKmsCodec(checked, { readKernelEntropy: async () => new Uint8Array(32) });
+    let settled = false;
+    const done = (): void => {
+      settled = true;
+    };
+    starting.then(done, done);
+    for (let i = 0; i < 2_000 && !settled; i++) await this.clock.advance(0.5);
+    const member = { codec: await starting, ring, keyWrapper };
+    this.members.push(member);
+    return member;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.members.map((member) => member.codec.close()));
+  }
+}
+
+export interface Member {
+  readonly codec: KmsCodec;
+  readonly ring: ReturnType<FaultStore['connect']>;
+  readonly keyWrapper: ReturnType<FaultKms['connect']>;
+}
+
+const text = new TextEncoder();
+
+/** Seals a recognisable payload. */
+export function seal(member: Member, payload = 'state'): string {
+  return member.codec.seal(text.encode(payload));
+}
+
+/** What a member makes of a token: the payload, or the reason of its refusal. */
+export function open(member: Member, token: string): string {
+  try {
+    return new TextDecoder().decode(member.codec.unseal(token));
+  } catch (error) {
+    return error instanceof Error ? `${error.name}: ${error.message}` : 'something else was thrown';
+  }
+}
