@@ -91,7 +91,7 @@ export class KmsCalls {
     }
     if (this.#waiting.size >= MAX_WAITING)
       throw new KeyWrapperError('unavailable', { ...what, hint: 'too many calls' });
-    let give = (): void => undefined;
+    let give = nothing;
     const given = new Promise<void>((resolve) => {
       give = resolve;
     });
@@ -115,6 +115,10 @@ export class KmsCalls {
     this.#waiting.delete(next);
     next();
   };
+}
+
+function nothing(): void {
+  // Replaced before anybody can call it.
 }
 
 /** What `promise` says, or `unavailable` as soon as `signal` aborts. */

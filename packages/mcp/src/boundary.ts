@@ -1,0 +1,192 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { types } from 'node:util';
+import { checkPrincipal, mintClaims, type OpenedClaims, openClaims } from './claims.ts';
+import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal.ts';
+import { errorName, Refusal, type RejectReason } from './refusal.ts';
+import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
+import { MAX_TOKEN_LENGTH, type SecurityPolicy } from './security.ts';
+
+const ID_BYTES = 16;
+/** The last instant a Date can hold. Milliseconds. */
+const LATEST_MS = 8.64e15;
+
+/** One request, without anything of the SDK. */
+export interface BoundaryRequest {
+  readonly method: CarrierMethod;
+  /** The parameters as they were on the wire. */
+  readonly params: unknown;
+  readonly signal: AbortSignal;
+  /** Runs the policy's `bindPrincipal` on this request; whatever it returns. */
+  bindPrincipal(): unknown;
+  /** Told what is wrong on this side without being a refusal. */
+  warn(message: string): void;
+}
+
+/** What one round binds: computed once, and used again for what the same round seals. */
+export interface Round {
+  readonly identity: RequestIdentity;
+  readonly principal: string | null;
+}
+
+/** Verifies what comes in and seals what goes out, for one policy and audience. Knows no transport and no SDK. */
+export class RequestStateBoundary {
+  readonly #policy: SecurityPolicy;
+  readonly #audience: string | null;
+
+  constructor(policy: SecurityPolicy, audience: string | null) {
+    this.#policy = policy;
+    this.#audience = audience;
+  }
+
+  /**
+   * Returns the plaintext of an echoed token.
+   * @throws {Refusal} when it is refused, or the signal's reason when the client has left meanwhile.
+   */
+  async open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
+    if (typeof wire !== 'string') throw new Refusal('non-string requestState');
+    // Unread: a token is attacker-chosen, and no codec of ours opens one of this length.
+    if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
+    const payload = await this.#unseal(request, wire);
+    const nowSeconds = this.#policy.nowSeconds();
+    const identity = identityOrNone(request);
+    const claims = openClaims(payload, {
+      nowSeconds,
+      futureSkewSeconds: this.#policy.futureSkewSeconds,
+      identity,
+      audience: this.#audience,
+    });
+    const principal = boundPrincipal(request);
+    checkPrincipal(claims.principal, principal);
+    request.signal.throwIfAborted();
+    await this.#claim(request, claims);
+    // openClaims refuses a request without an identity.
+    if (identity === undefined) throw new Refusal('request binding');
+    return { state: claims.state, round: { identity, principal } };
+  }
+
+  /**
+   * Returns the token for a state. `round` is what {@link open} returned in the same request, if it was called.
+   * @throws {Refusal} when it must not be sealed.
+   */
+  seal(request: BoundaryRequest, state: unknown, round: Round | undefined): string {
+    const { codec, maxTokenLength, singleUse } = this.#policy;
+    if (typeof state !== 'string') throw new Refusal('non-string requestState');
+    // No token is shorter than its state: not worth printing and encrypting.
+    if (state.length > maxTokenLength) throw new Refusal('state too large');
+    const { identity, principal } = round ?? newRound(request);
+    const payload = mintClaims({
+      nowSeconds: this.#policy.nowSeconds(),
+      ttlSeconds: this.#policy.ttlSeconds,
+      identity,
+      state,
+      audience: this.#audience,
+      principal: principal === null ? null : principalClaim(principal, randomBytes(PRINCIPAL_SALT_BYTES)),
+      id: singleUse === undefined ? null : randomBytes(ID_BYTES).toString('base64url'),
+    });
+    let token: unknown;
+    try {
+      token = codec.seal(payload);
+    } catch (error) {
+      // A codec has a cap of its own and may say so by throwing.
+      throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
+    }
+    if (typeof token !== 'string' || token === '') {
+      swallow(token);
+      throw new Refusal('codec error');
+    }
+    if (token.length > maxTokenLength) throw new Refusal('state too large');
+    return token;
+  }
+
+  async #unseal(request: BoundaryRequest, token: string): Promise<Uint8Array> {
+    const { codec } = this.#policy;
+    let prepared = true;
+    if (typeof codec.prepare === 'function') {
+      try {
+        await codec.prepare(token, { signal: request.signal });
+      } catch (error) {
+        prepared = false;
+        if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
+      }
+      request.signal.throwIfAborted();
+    }
+    let payload: unknown;
+    try {
+      payload = codec.unseal(token);
+    } catch (error) {
+      const reason = codecReason(error);
+      // Absent is not unreadable (F9): a codec that could not look has not learned that the key is unknown.
+      if (reason === undefined || (reason === 'unknown key' && !prepared)) throw new Refusal('codec error', error);
+      throw new Refusal(reason);
+    }
+    if (!types.isUint8Array(payload)) {
+      swallow(payload);
+      throw new Refusal('codec error');
+    }
+    return payload;
+  }
+
+  async #claim(request: BoundaryRequest, claims: OpenedClaims): Promise<void> {
+    const { singleUse, futureSkewSeconds } = this.#policy;
+    if (singleUse === undefined) return;
+    const id = decodeId(claims.id);
+    // Sealed before single use was switched on, or by a Python server: nothing tells two redemptions apart.
+    if (id === undefined) throw new Refusal('malformed');
+    const keptUntilMs = Math.min((claims.expiresAtSeconds + futureSkewSeconds) * 1000, LATEST_MS);
+    let won: unknown;
+    try {
+      won = await singleUse.claim(createHash('sha256').update(id).digest('base64url'), new Date(keptUntilMs));
+    } catch (error) {
+      throw new Refusal('already used', error);
+    }
+    if (won !== true) throw new Refusal('already used');
+    request.signal.throwIfAborted();
+  }
+}
+
+function newRound(request: BoundaryRequest): Round {
+  const identity = identityOrNone(request);
+  if (identity === undefined) throw new Refusal('request binding');
+  return { identity, principal: boundPrincipal(request) };
+}
+
+function identityOrNone(request: BoundaryRequest): RequestIdentity | undefined {
+  try {
+    return requestIdentity(request.method, request.params);
+  } catch {
+    return undefined;
+  }
+}
+
+function boundPrincipal(request: BoundaryRequest): string | null {
+  let principal: unknown;
+  try {
+    principal = request.bindPrincipal();
+  } catch (error) {
+    throw new Refusal('principal binding error', error);
+  }
+  if (principal === undefined || principal === null) return null;
+  if (typeof principal !== 'string') {
+    swallow(principal);
+    throw new Refusal('principal binding error');
+  }
+  return principal;
+}
+
+/** An async function where a synchronous one belongs: its rejection must not end the process. */
+function swallow(value: unknown): void {
+  if (value instanceof Promise) value.catch(() => {});
+}
+
+// By name, not by class: a codec may come with its own copy of the class.
+function codecReason(error: unknown): RejectReason | undefined {
+  if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
+  const { reason } = error;
+  return reason === 'malformed' || reason === 'unknown key' || reason === 'seal' ? reason : undefined;
+}
+
+function decodeId(value: unknown): Uint8Array | undefined {
+  if (typeof value !== 'string') return undefined;
+  const id = Buffer.from(value, 'base64url');
+  return id.length === ID_BYTES && id.toString('base64url') === value ? id : undefined;
+}

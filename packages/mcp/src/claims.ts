@@ -1,0 +1,111 @@
+import { compactJson } from './compact-json.ts';
+import { principalMatches } from './principal.ts';
+import { Refusal } from './refusal.ts';
+import type { RequestIdentity } from './request-identity.ts';
+
+const VERSION = 1;
+
+/** What goes into an envelope. */
+export interface ClaimsInput {
+  /** Unix time in seconds, with fractions. */
+  readonly nowSeconds: number;
+  readonly ttlSeconds: number;
+  readonly identity: RequestIdentity;
+  /** The handler's plaintext. */
+  readonly state: string;
+  readonly audience: string | null;
+  /** The finished principal claim, or null for none. */
+  readonly principal: string | null;
+  /** The single-use identifier, or null for none. Python's boundary ignores it. */
+  readonly id: string | null;
+}
+
+/**
+ * Prints the claims envelope, byte for byte as `RequestStateBoundary` of the MCP Python SDK 2.3.0 does: members in the
+ * order v, iat, exp, m, t, a, s, aud, p, then our own j; times as Python floats; ASCII only.
+ */
+export function mintClaims(input: ClaimsInput): Uint8Array {
+  const { nowSeconds, identity } = input;
+  const rest = {
+    m: identity.method,
+    t: identity.target,
+    a: identity.digest,
+    s: input.state,
+    ...(input.audience === null ? {} : { aud: input.audience }),
+    ...(input.principal === null ? {} : { p: input.principal }),
+    ...(input.id === null ? {} : { j: input.id }),
+  };
+  const times = `"iat":${pythonFloat(nowSeconds)},"exp":${pythonFloat(nowSeconds + input.ttlSeconds)}`;
+  return Buffer.from(`{"v":${VERSION},${times},${compactJson(rest).slice(1)}`, 'latin1');
+}
+
+// time.time() is a float, so an integral second prints as 1795000000.0.
+function pythonFloat(seconds: number): string {
+  if (!Number.isFinite(seconds)) throw new RangeError('the clock gave no finite time');
+  return Number.isSafeInteger(seconds) ? `${seconds}.0` : compactJson(seconds);
+}
+
+/** What an envelope is checked against. */
+export interface ClaimsExpected {
+  readonly nowSeconds: number;
+  readonly futureSkewSeconds: number;
+  /** Undefined where the echoing request has none that could match. */
+  readonly identity: RequestIdentity | undefined;
+  readonly audience: string | null;
+}
+
+/** An envelope that passed every check but the principal's, which needs the caller's. */
+export interface OpenedClaims {
+  readonly state: string;
+  readonly expiresAtSeconds: number;
+  readonly principal: unknown;
+  readonly id: unknown;
+}
+
+/**
+ * Parses and checks an unsealed payload, in the order and with the words of the MCP Python SDK.
+ * @throws {Refusal} and nothing else, for any bytes.
+ */
+export function openClaims(payload: Uint8Array, expected: ClaimsExpected): OpenedClaims {
+  const claims = parse(payload);
+  const claim = (name: string): unknown => claims.get(name) ?? null;
+  const [iat, exp, state] = [claim('iat'), claim('exp'), claim('s')];
+  const complete = ['v', 'iat', 'exp', 's'].every((name) => claims.has(name));
+  if (!complete || claim('v') !== VERSION || typeof state !== 'string') throw new Refusal('malformed');
+  // Stated positively, so that a NaN, on either side, fails the comparison and refuses.
+  if (!(typeof iat === 'number' && iat <= expected.nowSeconds + expected.futureSkewSeconds)) {
+    throw new Refusal('minted in the future');
+  }
+  if (!(typeof exp === 'number' && expected.nowSeconds < exp)) throw new Refusal('expired');
+  const { identity } = expected;
+  const bound =
+    identity !== undefined &&
+    claim('m') === identity.method &&
+    claim('t') === identity.target &&
+    claim('a') === identity.digest;
+  if (!bound) throw new Refusal('request binding');
+  if (claim('aud') !== expected.audience) throw new Refusal('audience');
+  return { state, expiresAtSeconds: exp, principal: claim('p'), id: claim('j') };
+}
+
+// A Map of own members: `__proto__` in an envelope is a member like any other.
+function parse(payload: Uint8Array): ReadonlyMap<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload));
+  } catch {
+    throw new Refusal('malformed');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('malformed');
+  return new Map(Object.entries(value));
+}
+
+/**
+ * Compares the principal claim with who is signed in now; null is nobody, on either side.
+ * @throws {Refusal} `principal drift` when only one of them is somebody, `principal` when they are not the same.
+ */
+export function checkPrincipal(claim: unknown, principal: string | null): void {
+  if ((claim === null) !== (principal === null)) throw new Refusal('principal drift');
+  if (principal === null) return;
+  if (typeof claim !== 'string' || !principalMatches(claim, principal)) throw new Refusal('principal');
+}

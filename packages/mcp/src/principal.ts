@@ -1,0 +1,81 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { ServerContext } from '@modelcontextprotocol/server';
+import { compactJson } from './compact-json.ts';
+
+const LABEL = Buffer.from('mcp/request-state/principal:', 'latin1');
+/** Bytes of the salt in a principal claim. */
+export const PRINCIPAL_SALT_BYTES = 8;
+const TAG_BYTES = 16;
+
+/**
+ * The default principal: who is signed in, as (OAuth client, issuer, subject). Null where nobody is.
+ *
+ * The text is that of `authenticated_principal` in the MCP Python SDK: `compactJson([clientId, issuer, subject])`, null
+ * for what is absent. `AuthInfo` of the TypeScript SDK has no issuer and subject, so they are read from `extra.iss` and
+ * `extra.sub`, which your token verifier must fill. Without a subject it binds the OAuth client, which all users of one
+ * application share. The access token itself is never used: a refresh changes it.
+ *
+ * @throws {TypeError} for a client id, or an `extra.sub`, that is present but no string: the state is then refused.
+ *
+ * @example
+ * ```ts
+ * new RequestStateSecurity({ codec, bindPrincipal: authenticatedPrincipal, requireSubject: true });
+ * ```
+ */
+export function authenticatedPrincipal(ctx: ServerContext): string | null {
+  const auth = ctx.http?.authInfo;
+  if (auth === undefined || auth === null) return null;
+  const clientId: unknown = auth.clientId;
+  if (typeof clientId !== 'string') throw new TypeError('authInfo.clientId is no string');
+  const issuer = ownExtra(auth.extra, 'iss');
+  return compactJson([clientId, typeof issuer === 'string' ? issuer : null, subjectOf(ctx)]);
+}
+
+/** The subject of the access token, or null. @throws {TypeError} for one that is no string. */
+export function subjectOf(ctx: ServerContext): string | null {
+  const subject = ownExtra(ctx.http?.authInfo?.extra, 'sub') ?? null;
+  if (subject !== null && typeof subject !== 'string') throw new TypeError('authInfo.extra.sub is no string');
+  return subject;
+}
+
+function ownExtra(extra: unknown, key: string): unknown {
+  if (typeof extra !== 'object' || extra === null || !Object.hasOwn(extra, key)) return undefined;
+  return Reflect.get(extra, key);
+}
+
+/**
+ * The principal claim: b64url(salt[8] ‖ SHA-256("mcp/request-state/principal:" ‖ salt ‖ principal)[0..16)), as
+ * `_principal_claim` in the MCP Python SDK. Salted, so that two tokens of one user do not show it.
+ */
+export function principalClaim(principal: string, salt: Uint8Array): string {
+  return Buffer.concat([salt, principalTag(principal, salt)]).toString('base64url');
+}
+
+/** Whether `claim` was made for `principal`; in constant time for a claim of the right shape. */
+export function principalMatches(claim: string, principal: string): boolean {
+  const raw = Buffer.from(claim, 'base64url');
+  if (raw.length !== PRINCIPAL_SALT_BYTES + TAG_BYTES || raw.toString('base64url') !== claim) return false;
+  const salt = raw.subarray(0, PRINCIPAL_SALT_BYTES);
+  return timingSafeEqual(raw.subarray(PRINCIPAL_SALT_BYTES), principalTag(principal, salt));
+}
+
+function principalTag(principal: string, salt: Uint8Array): Buffer {
+  const hash = createHash('sha256').update(LABEL).update(salt).update(surrogatePass(principal));
+  return hash.digest().subarray(0, TAG_BYTES);
+}
+
+/** UTF-8, with a lone surrogate as the three bytes of its code unit: Python's `encode('utf-8', 'surrogatepass')`. */
+export function surrogatePass(text: string): Uint8Array {
+  if (text.isWellFormed()) return Buffer.from(text, 'utf8');
+  const parts: Uint8Array[] = [];
+  for (const character of text) {
+    const unit = character.charCodeAt(0);
+    const lone = character.length === 1 && unit >= 0xd800 && unit <= 0xdfff;
+    parts.push(
+      lone
+        ? Uint8Array.of(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f))
+        : Buffer.from(character),
+    );
+  }
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { compactJson } from './compact-json.ts';
+
+/** The methods whose results may carry `requestState` (MCP 2026-07-28, multi-round-trip requests). */
+export type CarrierMethod = 'tools/call' | 'prompts/get' | 'resources/read';
+
+/** {@link CarrierMethod} as values. */
+export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Whether the boundary acts on this method. */
+export function isCarrierMethod(method: unknown): method is CarrierMethod {
+  return CARRIER_METHODS.some((carrier) => carrier === method);
+}
+
+/** What a token is bound to in a request. */
+export interface RequestIdentity {
+  readonly method: CarrierMethod;
+  /** Tool or prompt name, or URI. */
+  readonly target: string;
+  /** base64url of the first 16 bytes of SHA-256 over the canonical JSON of the arguments. */
+  readonly digest: string;
+}
+
+/**
+ * Reads the salient parameters: `name` and `arguments`, or `uri`. An allow-list, so that a future wire field cannot
+ * silently join the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
+ *
+ * Python takes a name that is no string by its `str()`; no schema-checked request has one, and it is refused here.
+ *
+ * @throws {TypeError} for a target that is no string, or arguments that are no plain JSON.
+ * @throws {RangeError} for arguments nested deeper than 512.
+ */
+export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
+  const target = own(params, method === 'resources/read' ? 'uri' : 'name') ?? '';
+  if (typeof target !== 'string') throw new TypeError('the target of the request is no string');
+  const args = method === 'resources/read' ? undefined : own(params, 'arguments');
+  const text = compactJson(isFalsyInPython(args) ? {} : args, { sortKeys: true });
+  const digest = createHash('sha256').update(text, 'latin1').digest().subarray(0, 16).toString('base64url');
+  return { method, target, digest };
+}
+
+// Own members only: `{"__proto__":{"name":…}}` must not supply a name.
+function own(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+  return Reflect.get(value, key);
+}
+
+function isFalsyInPython(value: unknown): boolean {
+  return !value || (Array.isArray(value) && value.length === 0);
+}

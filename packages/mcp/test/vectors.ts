@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+
+/** A key of a vector file. */
+export interface VectorKey {
+  readonly name: string;
+  readonly hex: string;
+}
+
+/** Where the text that was bound came from; `principalText` holds it whatever the origin. */
+export type VectorPrincipal =
+  | null
+  | { readonly clientId: string; readonly iss?: unknown; readonly sub?: string }
+  | { readonly text: string }
+  | { readonly unbound: true }
+  | { readonly error: string };
+
+interface VectorRequest {
+  readonly name: string;
+  readonly ring: readonly string[];
+  readonly audience: string | null;
+  readonly principal: VectorPrincipal;
+  readonly principalText: string | null;
+  readonly method: string;
+  readonly params: string;
+  readonly now: number;
+  readonly claims: string;
+  readonly jsRepresentable: boolean;
+  readonly jsLoss?: string;
+  readonly lenient?: boolean;
+}
+
+export interface Mint extends VectorRequest {
+  readonly ttl: number;
+  readonly state: string;
+  readonly target: string;
+  readonly canonicalArguments: string;
+  readonly a: string;
+  readonly p: string | null;
+  readonly pSalt: string | null;
+  readonly token: string;
+}
+
+export interface Echo extends VectorRequest {
+  readonly class: string;
+  readonly requestState: unknown;
+  readonly nowMs: number;
+  readonly expect: 'accept' | 'reject' | 'untouched';
+  readonly state?: string;
+  readonly reason?: string;
+  readonly reasonMayDiffer?: boolean;
+}
+
+export interface BoundaryVectors {
+  readonly wireError: { readonly code: number; readonly message: string; readonly data: unknown };
+  readonly keys: readonly VectorKey[];
+  readonly policyConstruction: readonly { readonly name: string }[];
+  readonly audienceResolution: readonly {
+    readonly policyAudience: string | null;
+    readonly defaultAudience: string | null;
+    readonly effective: string | null;
+  }[];
+  readonly sealRefusals: readonly {
+    readonly name: string;
+    readonly principal: VectorPrincipal;
+    readonly wireError: { readonly code: number; readonly message: string };
+    readonly reason: string;
+  }[];
+  readonly mints: readonly Mint[];
+  readonly vectors: readonly Echo[];
+}
+
+export interface CompactJsonVectors {
+  readonly vectors: readonly {
+    readonly name: string;
+    readonly wire: string;
+    readonly canonical: string;
+    readonly digest: string;
+    readonly jsRepresentable: boolean;
+    readonly jsLoss?: string;
+    readonly jsGuessMatches?: boolean;
+  }[];
+  readonly rejected: readonly { readonly name: string; readonly wire: string; readonly jsonParseAccepts: boolean }[];
+}
+
+export const boundaryVectors: BoundaryVectors = read('python-boundary.json');
+export const compactJsonVectors: CompactJsonVectors = read('python-compact-json.json');
+
+export function ringOf(names: readonly string[]): Uint8Array[] {
+  return names.map((name) => {
+    const key = boundaryVectors.keys.find((candidate) => candidate.name === name);
+    if (key === undefined) throw new Error(`no key ${name} in the vectors`);
+    return Buffer.from(key.hex, 'hex');
+  });
+}
+
+function read(file: string): ReturnType<typeof JSON.parse> {
+  return JSON.parse(readFileSync(new URL(`../../../vectors/${file}`, import.meta.url), 'utf8'));
+}
