@@ -1,1 +1,4 @@
-export {};
+export type { AwsKmsClient, AwsKmsCommand } from './client.ts';
+export { type AwsKmsCodecOptions, createAwsKmsCodec } from './create-codec.ts';
+export { awsKmsKeyWrapper } from './key-wrapper.ts';
+export type { AwsKmsKeyWrapperOptions } from './options.ts';

@@ -36,6 +36,8 @@ export interface KmsCodecOptions {
   readonly policy?: Partial<RingPolicy>;
   /** How many key wrappers must answer to publish a key; missing wraps are added later. Default all. */
   readonly wrapQuorum?: number;
+  /** Close the key wrappers along with the codec: for whoever made them for this codec alone. Default false. */
+  readonly closeKeyWrappers?: boolean;
   /** Accept wraps that prove no origin: everybody who can write the store can then mint tokens. Default false. */
   readonly dangerouslyTrustStore?: boolean;
   /** Mix a keyed hash of the payload into each nonce, for platforms that fork running machines. Default false. */
@@ -60,6 +62,7 @@ export interface CheckedOptions {
   readonly accept: readonly TokenFormatName[];
   readonly policy: ResolvedPolicy;
   readonly wrapQuorum: number;
+  readonly closeKeyWrappers: boolean;
   readonly dangerouslyTrustStore: boolean;
   readonly hedge: boolean;
   readonly maxTokenLength: number;
@@ -79,6 +82,7 @@ const KNOWN: readonly (keyof KmsCodecOptions)[] = [
   'accept',
   'policy',
   'wrapQuorum',
+  'closeKeyWrappers',
   'dangerouslyTrustStore',
   'hedge',
   'maxTokenLength',
@@ -108,6 +112,7 @@ export function checkOptions(given: unknown): CheckedOptions {
     accept: checkAccept(options.accept ?? [format]),
     policy: resolvePolicy(options.policy, { storeKind: ring.kind, createNow: create === 'now' }),
     wrapQuorum: checkQuorum(options.wrapQuorum ?? keyWrappers.length, keyWrappers.length),
+    closeKeyWrappers: flag('closeKeyWrappers', options.closeKeyWrappers),
     dangerouslyTrustStore,
     hedge: flag('hedge', options.hedge),
     maxTokenLength: Math.floor(

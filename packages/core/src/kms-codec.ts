@@ -137,7 +137,7 @@ export async function startKmsCodec(
   try {
     await keeper.start();
   } catch (error) {
-    await keeper.close();
+    await closeAll(keeper, checked);
     throw error;
   } finally {
     checked.signal?.removeEventListener('abort', abort);
@@ -343,7 +343,7 @@ class RingCodec implements KmsCodec {
   }
 
   async close(): Promise<void> {
-    await this.#keeper.close();
+    await closeAll(this.#keeper, this.#options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -364,6 +364,12 @@ class RingCodec implements KmsCodec {
     }
     return payload;
   }
+}
+
+/** The ring store and, unless told otherwise, the key wrappers were given, and may serve others: they stay open. */
+async function closeAll(keeper: RingKeeper, options: CheckedOptions): Promise<void> {
+  await keeper.close();
+  if (options.closeKeyWrappers) await Promise.all(options.keyWrappers.map((wrapper) => wrapper.close?.()));
 }
 
 function checkPayload(payload: unknown): void {

@@ -339,3 +339,14 @@ test('prepare reads the ring for a key that is not known yet, so that unseal can
   await b.codec.prepare(token);
   expect(open(b, token)).toBe('state');
 });
+
+test('a codec closes the key wrappers it was told are its own, and no others', async () => {
+  const closed: string[] = [];
+  const starting = new Fleet();
+  const wrapper = (name: string) => ({ ...starting.kms.connect(), close: async () => void closed.push(name) });
+  const shared = await starting.start({ keyWrapper: wrapper('shared') });
+  const own = await starting.start({ keyWrapper: wrapper('own'), closeKeyWrappers: true });
+  await shared.codec.close();
+  await own.codec.close();
+  expect(closed).toEqual(['own']);
+});

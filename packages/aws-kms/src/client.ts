@@ -1,0 +1,18 @@
+/** One call as the SDK spells it: `GenerateDataKeyCommand`, `EncryptCommand` or `DecryptCommand`. */
+export interface AwsKmsCommand {
+  readonly input: object;
+}
+
+/**
+ * The part of `KMSClient` (`@aws-sdk/client-kms`) that is used. A client of any 3.x version fits its types, and so does a
+ * fake. At run time the client has to take this package's commands: 3.970 and later do, 3.901 and earlier do not.
+ *
+ * Set `maxAttempts: 1` on a client of your own: the SDK's retries would multiply the wrapper's, outlast its
+ * deadline and hide the code of the first refusal.
+ */
+export interface AwsKmsClient {
+  /** Resolves to the service's answer. What it holds is checked by the caller, hence `unknown`. */
+  send(command: AwsKmsCommand, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
+  /** Closes sockets. Called on a client that the wrapper made itself, never on one it was given. */
+  destroy?(): void;
+}

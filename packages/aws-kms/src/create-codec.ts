@@ -1,0 +1,40 @@
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { awsKmsKeyWrapper } from './key-wrapper.ts';
+import type { AwsKmsKeyWrapperOptions } from './options.ts';
+
+/** Options of {@link createAwsKmsCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+export interface AwsKmsCodecOptions
+  extends Omit<AwsKmsKeyWrapperOptions, 'maxAttempts'>,
+    Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  readonly maxAttempts?: number;
+}
+
+/**
+ * Makes a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one.
+ * Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ *
+ * @example
+ * ```ts
+ * import { createAwsKmsCodec } from '@sealring/aws-kms';
+ * import { fileRing } from '@sealring/core';
+ *
+ * await using codec = await createAwsKmsCodec({ keyId: 'alias/sealring', ring: fileRing('ring.json') });
+ * ```
+ */
+export async function createAwsKmsCodec(options: AwsKmsCodecOptions): Promise<KmsCodec> {
+  const { keyId, client, alsoUnwrap, multiRegion, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
+  const keyWrapper = awsKmsKeyWrapper({
+    keyId,
+    maxAttempts,
+    ...(client !== undefined && { client }),
+    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
+    ...(multiRegion !== undefined && { multiRegion }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+  });
+  return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+}

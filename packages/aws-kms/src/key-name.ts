@@ -1,0 +1,63 @@
+/**
+ * The KMS key a wrapper was configured with, in one of the spellings KMS takes
+ * (AWS KMS Developer Guide, "Key identifiers (KeyId)").
+ */
+export type KeyName =
+  | ({ readonly form: 'key-arn'; readonly id: string } & ArnScope)
+  | { readonly form: 'key-id'; readonly id: string }
+  | ({ readonly form: 'alias-arn' } & ArnScope)
+  | { readonly form: 'alias-name' };
+
+/** Where an ARN points: an alias can only point to a key of its own scope. */
+interface ArnScope {
+  readonly partition: string;
+  readonly region: string;
+  readonly account: string;
+}
+
+const KEY_ID = '(?:mrk-[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})';
+const ALIAS = 'alias/[A-Za-z0-9/_-]{1,250}';
+const ARN = new RegExp(
+  `^arn:(?<partition>aws(?:-[a-z]+)*):kms:(?<region>[a-z0-9-]{1,32}):(?<account>[0-9]{12}):(?:key/(?<id>${KEY_ID})|${ALIAS})$`,
+);
+const BARE = new RegExp(`^(?:(?<id>${KEY_ID})|${ALIAS})$`);
+
+/** Reads a KMS key's name; undefined if it is none of the four spellings. */
+export function parseKeyName(text: string): KeyName | undefined {
+  const arn = ARN.exec(text)?.groups;
+  if (arn !== undefined) {
+    const { partition = '', region = '', account = '', id } = arn;
+    const scope = { partition, region, account };
+    return id === undefined ? { form: 'alias-arn', ...scope } : { form: 'key-arn', id, ...scope };
+  }
+  const bare = BARE.exec(text)?.groups;
+  if (bare === undefined) return undefined;
+  return bare['id'] === undefined ? { form: 'alias-name' } : { form: 'key-id', id: bare['id'] };
+}
+
+/** A full key ARN, taken apart; undefined for anything else. */
+export function parseKeyArn(text: unknown): Extract<KeyName, { form: 'key-arn' }> | undefined {
+  const name = typeof text === 'string' ? parseKeyName(text) : undefined;
+  return name?.form === 'key-arn' ? name : undefined;
+}
+
+/** A multi-Region key: every replica has its key id, and an ARN of its own. */
+export function isMultiRegionId(id: string): boolean {
+  return id.startsWith('mrk-');
+}
+
+/**
+ * Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a bare key id leaves account
+ * and region open; an alias leaves the key open, but an alias ARN not its region and account, which an alias shares.
+ *
+ * @param anyRegion - Compare the key ids of multi-Region keys, not their regions.
+ */
+export function mayMean(name: KeyName, arn: string, anyRegion: boolean): boolean {
+  const key = parseKeyArn(arn);
+  if (key === undefined) return false;
+  if (name.form === 'alias-name') return true;
+  if ('id' in name && name.id !== key.id) return false;
+  if (name.form === 'key-id') return true;
+  const sameRegion = name.region === key.region || (anyRegion && isMultiRegionId(key.id));
+  return sameRegion && name.partition === key.partition && name.account === key.account;
+}

@@ -1,0 +1,140 @@
+import { inspect } from 'node:util';
+import type { WrappedKey } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { awsKmsKeyWrapper } from '../src/index.ts';
+import { FakeKms, spellingsOf } from './fake-kms.ts';
+
+const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
+const context = { 'sealring:ring': 'test' };
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
+
+type Wrapper = ReturnType<typeof awsKmsKeyWrapper>;
+
+/** Everything a logger could make of a value. */
+function everySinkOf(value: unknown): string {
+  const sinks: string[] = [];
+  for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
+    const names = Reflect.ownKeys(Object(error));
+    sinks.push(
+      inspect(error, {
+        depth: Infinity,
+        showHidden: true,
+        maxArrayLength: Infinity,
+        maxStringLength: Infinity,
+        getters: true,
+      }),
+      JSON.stringify(error) ?? '',
+      JSON.stringify(error, names.map(String)) ?? '',
+      `${Object(error)}`,
+      String(Object(error).stack),
+      ...names.map((name) => String(Object(error)[name])),
+    );
+  }
+  return sinks.join('\n');
+}
+
+function leaksIn(value: unknown): string[] {
+  const text = everySinkOf(value);
+  // Halves too: a message that was cut still gives half of a key away.
+  const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)];
+  return halves.flatMap((part) => spellingsOf(part)).filter((spelling) => text.includes(spelling.replace(/=+$/, '')));
+}
+
+const ERRORS = [
+  { name: 'ThrottlingException', status: 400 },
+  { name: 'DisabledException', status: 400 },
+  { name: 'AccessDeniedException', status: 400 },
+  { name: 'NotFoundException', status: 400 },
+  { name: 'InvalidCiphertextException', status: 400 },
+  { name: 'ValidationException', status: 400 },
+  { name: 'KMSInternalException', status: 500 },
+  { name: 'SyntaxError', status: 403 },
+  { name: 'TimeoutError' },
+  { name: 'Error', code: 'ECONNREFUSED' },
+  { name: Buffer.from(CANARY).toString('base64'), status: 500, code: Buffer.from(CANARY).toString('hex') },
+];
+
+const CALLS: readonly [string, (keyWrapper: Wrapper, made: WrappedKey) => Promise<unknown>][] = [
+  ['generate', (keyWrapper) => keyWrapper.generate({ context })],
+  ['wrap', (keyWrapper) => keyWrapper.wrap(CANARY, { context })],
+  ['unwrap', (keyWrapper, made) => keyWrapper.unwrap(made, { context })],
+];
+
+async function setUp(): Promise<{ kms: FakeKms; keyWrapper: Wrapper; made: WrappedKey }> {
+  const kms = new FakeKms({ canary: CANARY });
+  const keyWrapper = awsKmsKeyWrapper({ keyId: kms.createKey(ID), client: kms, maxAttempts: 2, timeoutSeconds: 0.02 });
+  return { kms, keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
+}
+
+async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    await call;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it was expected to fail');
+}
+
+describe('F33: no error holds the data key that the SDK’s error held', () => {
+  test('the search finds a key in a message, a cause, a hidden field and a cut text', () => {
+    const key = Buffer.from(CANARY);
+    const cut = Buffer.from(CANARY.subarray(0, 16)).toString('hex');
+    const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
+    for (const error of [
+      new Error(key.toString('hex')),
+      new Error('x', { cause: { a: { b: [...key] } } }),
+      hidden,
+      new Error(cut),
+    ]) {
+      expect(leaksIn(error)).not.toEqual([]);
+    }
+    expect(leaksIn(new Error('nothing'))).toEqual([]);
+  });
+
+  test.each(
+    CALLS.flatMap(([call, run]) => ERRORS.map((shape) => ({ call, run, shape, label: shape.code ?? shape.name }))),
+  )('$call, $label', async ({ run, shape }) => {
+    const { kms, keyWrapper, made } = await setUp();
+    kms.failAlways(shape);
+    const error = await rejectionOf(run(keyWrapper, made));
+    expect(error).toMatchObject({ name: 'KeyWrapperError' });
+    expect(error).not.toHaveProperty('cause');
+    expect(leaksIn(error)).toEqual([]);
+    expect(leaksIn(keyWrapper)).toEqual([]);
+  });
+
+  test.each(CALLS)('%s, no answer in time', async (_, run) => {
+    const { kms, keyWrapper, made } = await setUp();
+    kms.hang();
+    expect(leaksIn(await rejectionOf(run(keyWrapper, made)))).toEqual([]);
+  });
+
+  test.each([
+    ['an answer for another key', { KeyId: Buffer.from(CANARY).toString('hex') }],
+    ['a truncated plaintext', { Plaintext: CANARY.slice(1), CiphertextBlob: CANARY.slice(0, 0) }],
+    ['a plaintext as text', { Plaintext: Buffer.from(CANARY).toString('base64'), CiphertextBlob: 'x' }],
+  ])('every call, %s', async (_, change) => {
+    for (const [, run] of CALLS) {
+      const { kms, keyWrapper, made } = await setUp();
+      kms.spoil((answer) => ({ ...answer, ...change }));
+      const error = await rejectionOf(run(keyWrapper, made));
+      expect(error).toMatchObject({ kind: 'corrupt' });
+      expect(leaksIn(error)).toEqual([]);
+    }
+  });
+
+  test('wrong arguments are not shown', async () => {
+    const { keyWrapper, made } = await setUp();
+    const text = Buffer.from(CANARY).toString('hex');
+    for (const call of [
+      keyWrapper.wrap(Object(text), { context }),
+      keyWrapper.wrap(CANARY.subarray(1), { context }),
+      keyWrapper.wrap(CANARY, { context: JSON.parse(JSON.stringify(text)) }),
+      keyWrapper.unwrap({ ...made, provider: text }, { context }),
+      keyWrapper.unwrap({ ...made, keyId: text }, { context }),
+    ]) {
+      expect(leaksIn(await rejectionOf(call))).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,48 @@
+import { KeyWrapperError, memoryRing } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { type AwsKmsCodecOptions, createAwsKmsCodec } from '../src/index.ts';
+import { FakeKms } from './fake-kms.ts';
+
+const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
+const payload = new TextEncoder().encode('state');
+
+function setUp(): { kms: FakeKms; options: AwsKmsCodecOptions } {
+  const kms = new FakeKms();
+  return { kms, options: { keyId: kms.createKey(ID), client: kms, ring: memoryRing(), create: 'now' } };
+}
+
+describe('createAwsKmsCodec', () => {
+  test('what one instance seals, another on the same ring and KMS key opens', async () => {
+    const { kms, options } = setUp();
+    await using first = await createAwsKmsCodec(options);
+    await using second = await createAwsKmsCodec(options);
+    expect(second.unseal(first.seal(payload))).toEqual(first.unseal(first.seal(payload)));
+    expect(new TextDecoder().decode(second.unseal(first.seal(payload)))).toBe('state');
+    for (const { context } of kms.requests) expect(context).toMatchObject({ 'sealring:ring': 'default' });
+  });
+
+  test('F5: sealing and unsealing ask KMS for nothing', async () => {
+    const { kms, options } = setUp();
+    await using codec = await createAwsKmsCodec(options);
+    kms.requests.length = 0;
+    for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
+    for (let i = 0; i < 1000; i++) expect(() => codec.unseal(`${codec.seal(payload)}x`)).toThrow('malformed');
+    expect(kms.requests).toEqual([]);
+  });
+
+  test('the rest of the options reaches createKmsCodec, which refuses what neither knows', async () => {
+    const { options } = setUp();
+    await using codec = await createAwsKmsCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
+    expect(codec.tokenLifetimeSeconds).toBe(1800);
+    await expect(createAwsKmsCodec(Object({ ...options, keyid: ID }))).rejects.toThrow(TypeError);
+    await expect(createAwsKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
+  });
+
+  test('a KMS that denies is the reason it does not start', async () => {
+    const { kms, options } = setUp();
+    kms.deny();
+    const start = createAwsKmsCodec(options);
+    await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
+    await expect(start).rejects.toMatchObject({ kind: 'denied' });
+  });
+});

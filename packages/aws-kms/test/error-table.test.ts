@@ -1,0 +1,112 @@
+import type { KeyWrapperErrorKind } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { classify, ERROR_TABLE } from '../src/error-table.ts';
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const EXPECTED: Record<KeyWrapperErrorKind, string> = {
+  throttled: `ThrottlingException Throttling ThrottledException LimitExceededException RequestLimitExceeded
+    RequestThrottled RequestThrottledException TooManyRequestsException`,
+  disabled: 'DisabledException KMSInvalidStateException',
+  denied: `AccessDeniedException AccessDenied NotAuthorized OptInRequired InvalidGrantTokenException
+    UnrecognizedClientException InvalidClientTokenId MissingAuthenticationToken IncompleteSignature
+    InvalidSignatureException InvalidKeyUsageException UnsupportedOperationException ValidationException ValidationError
+    InvalidArnException`,
+  'not-found': 'NotFoundException',
+  corrupt: 'InvalidCiphertextException IncorrectKeyException',
+  unavailable: `KeyUnavailableException KMSInternalException DependencyTimeoutException
+    CloudHsmClusterInvalidConfigurationException CloudHsmClusterNotActiveException CustomKeyStoreInvalidStateException
+    XksProxyIncorrectAuthenticationCredentialException XksProxyInvalidConfigurationException
+    XksProxyInvalidResponseException XksProxyUriUnreachableException
+    XksProxyVpcEndpointServiceInvalidConfigurationException XksProxyVpcEndpointServiceNotFoundException InternalFailure
+    InternalServerError ServiceUnavailable ServiceUnavailableException RequestTimeout RequestTimeoutException
+    ExpiredTokenException ExpiredToken CredentialsProviderError TokenProviderError RequestExpired RequestTimeTooSkewed
+    TimeoutError AbortError ECONNREFUSED ECONNRESET ECONNABORTED EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN EPIPE
+    ETIMEDOUT`,
+};
+const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
+const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
+
+describe('law 2: errors are classified by name and status', () => {
+  test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
+    const metadata = { $metadata: { httpStatusCode: 400, requestId: REQUEST_ID } };
+    const facts = { kind, code: name, status: 400, requestId: REQUEST_ID };
+    expect(classify({ name, ...metadata })).toMatchObject(facts);
+    expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject(facts);
+  });
+
+  test('every row of the table is named here', () => {
+    expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
+  });
+
+  test.each(['InvalidKeyUsageException', 'ValidationException'])(
+    '%s, an error of the configuration, says what to mend',
+    (name) => {
+      expect(classify({ name })).toMatchObject({ kind: 'denied', hint: expect.stringMatching(/key/) });
+    },
+  );
+
+  test('a 403 with an XML body, which the SDK turns into a SyntaxError, is denied', () => {
+    const error = Object.assign(new SyntaxError('Unexpected token < in JSON'), { $metadata: { httpStatusCode: 403 } });
+    expect(classify(error)).toEqual({ kind: 'denied', status: 403 });
+  });
+
+  test.each([
+    [401, 'denied'],
+    [403, 'denied'],
+    [404, 'not-found'],
+    [429, 'throttled'],
+    [200, 'unavailable'],
+    [400, 'unavailable'],
+    [408, 'unavailable'],
+    [500, 'unavailable'],
+    [503, 'unavailable'],
+  ])('a status of %i under an unknown name is %s', (status, kind) => {
+    expect(classify({ name: 'Novelty', $metadata: { httpStatusCode: status } })).toEqual({ kind, status });
+  });
+
+  test.each([
+    ['an unknown exception', Object.assign(new Error('AccessDeniedException'), { name: 'Novelty' })],
+    ['a TypeError out of the SDK', new TypeError('x is not a function')],
+    ['a parse failure', new SyntaxError('DisabledException')],
+    ['a string', 'DisabledException'],
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 403],
+    ['a name that is not a string', { name: Object('DisabledException') }],
+    ['a name of Object.prototype', { name: 'constructor' }],
+    ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
+    ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
+  ])('%s is unavailable and says no more', (_, error) => {
+    expect(classify(error)).toEqual({ kind: 'unavailable' });
+  });
+
+  test('expired credentials are unavailable, not denied, whatever their status (lifecycle, rule 7)', () => {
+    for (const httpStatusCode of [400, 403]) {
+      expect(classify({ name: 'ExpiredTokenException', $metadata: { httpStatusCode } }).kind).toBe('unavailable');
+    }
+  });
+
+  test('F33: an object that throws when it is read is unavailable', () => {
+    const thrower = {
+      get name(): string {
+        throw new Error('canary');
+      },
+    };
+    const proxy = new Proxy(
+      {},
+      {
+        getOwnPropertyDescriptor(): never {
+          throw new Error('canary');
+        },
+      },
+    );
+    expect(classify(thrower)).toEqual({ kind: 'unavailable' });
+    expect(classify(proxy)).toEqual({ kind: 'unavailable' });
+  });
+
+  test('F33: a request id that is not a UUID is dropped: it has room for a key', () => {
+    for (const requestId of ['ab'.repeat(32), `${REQUEST_ID}\n`, 7]) {
+      expect(classify({ $metadata: { requestId } })).toEqual({ kind: 'unavailable' });
+    }
+  });
+});

@@ -1,0 +1,9 @@
+import { defineProject } from 'vitest/config';
+
+export default defineProject({
+  test: {
+    name: 'aws-kms',
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['../../test/support/moto.ts'],
+  },
+});
