@@ -91,9 +91,10 @@ describe('a ring rotates by itself', () => {
 
 describe('founding', () => {
   test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
-    const starting = Array.from({ length: 20 }, () => fleet.start());
-    const members = await Promise.all(starting);
+    const members = await fleet.startAll(20);
     expect((await ring()).entries).toHaveLength(1);
+    // The founder wraps and proves; everybody else unwraps once.
+    expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 20 });
     for (const from of members) {
       const token = seal(from);
       for (const to of members) expect(open(to, token)).toBe('state');

@@ -7,7 +7,7 @@ import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 import { MAX_DOCUMENT_BYTES, RingStoreError } from './store.ts';
 
-export const RING_FORMAT = 'sealring/ring/1';
+const RING_FORMAT = 'sealring/ring/1';
 /** Epochs only grow; the head room keeps arithmetic on them exact. */
 export const MAX_EPOCH: number = 2 ** 53 - 2 ** 20;
 const MAX_WRAPS = 16;
@@ -192,7 +192,7 @@ function parseMacs(line: string): ReadonlyMap<string, Buffer> {
 }
 
 /** Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second. */
-export function formatTime(ms: number): string {
+function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z');
 }
 

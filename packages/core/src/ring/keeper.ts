@@ -14,7 +14,7 @@ import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
+import { lateDelayMs, newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { StoredRingDocument } from './stored-ring.ts';
@@ -30,6 +30,8 @@ const PUSH_WAIT_CAP_MS = 60_000;
 const ROTATION_BACKOFF_MS = 60_000;
 const START_BACKOFF_BASE_MS = 200;
 const START_BACKOFF_CAP_MS = 5_000;
+/** Longest random wait before founding; where every member shares this process, their turns are enough. */
+const FOUNDING_WAIT_MS: Readonly<Record<string, number>> = { memory: 0, file: 1_000 };
 /** Rounds after which a writer that loses every race gives up. */
 const MAX_CONFLICTS = 64;
 
@@ -245,18 +247,31 @@ export class RingKeeper {
 
   /** Founds the ring once absence was seen for long enough. False: look again. */
   async #foundOrWait(startedAt: Moment, absentSince: Moment): Promise<boolean> {
-    const { policy, clock, closing, role, create, writer } = this.#o;
+    const { policy, clock, closing, role, create } = this.#o;
     if (create === 'never') throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
     const now = this.view.now();
     const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
     if (missing <= 0) {
-      await writer.found();
+      await this.#found();
       return true;
     }
     const patience = policy.startTimeoutSeconds + (role === 'member' ? policy.createAfterSeconds : 0);
     if (ageMs(startedAt, now) >= patience * MS) throw new RingStoreError('unavailable', 'there is no ring yet');
     await pause(clock, Math.min(ABSENT_POLL_MS * (1 + this.#uniform()), missing), closing.signal);
     return false;
+  }
+
+  /** Founds the ring unless somebody else does: members that start at once must not each make a data key. */
+  async #found(): Promise<void> {
+    const { store, create, clock, random, closing, stored, writer } = this.#o;
+    if (create !== 'now') {
+      const longest = FOUNDING_WAIT_MS[store.kind] ?? Math.min(30_000, this.#o.policy.refreshEverySeconds * MS);
+      await pause(clock, lateDelayMs(uniform(random), longest), closing.signal);
+    }
+    await inTurn(store, async () => {
+      if ((await stored.read()) !== undefined) throw new RingConflictError();
+      await writer.found();
+    });
   }
 
   #considerRotation(): void {
@@ -387,6 +402,18 @@ export class RingKeeper {
     this.#assertOpen();
     if (this.#o.role === 'reader') throw new RingStoreError('read-only', `a reader does not ${operation}`);
   }
+}
+
+/** The turns of codecs in one process that share a store object. */
+const turns = new WeakMap<RingStore, Promise<unknown>>();
+
+async function inTurn(store: RingStore, run: () => Promise<void>): Promise<void> {
+  const turn = (turns.get(store) ?? Promise.resolve()).then(run);
+  turns.set(
+    store,
+    turn.catch(() => undefined),
+  );
+  await turn;
 }
 
 async function settled(promise: Promise<void>): Promise<PromiseSettledResult<void>> {

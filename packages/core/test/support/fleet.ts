@@ -13,19 +13,32 @@ export class Fleet {
 
   /** Starts a member; virtual time runs on until it is ready or has failed. */
   async start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
-    const ring = this.store.connect();
-    const keyWrapper = this.kms.connect();
-    const checked = checkOptions({ ring, keyWrapper, clock: this.clock, ...options });
-    const starting = startKmsCodec(checked, { readKernelEntropy: async () => new Uint8Array(32) });
+    const [member] = await this.startAll(1, options);
+    if (member === undefined) throw new Error('no member was started');
+    return member;
+  }
+
+  /** Starts members at once, each with connections of its own. */
+  async startAll(count: number, options: Partial<KmsCodecOptions> = {}): Promise<Member[]> {
+    const starting = Array.from({ length: count }, () => this.#begin(options));
     let settled = false;
     const done = (): void => {
       settled = true;
     };
-    starting.then(done, done);
+    const all = Promise.all(starting);
+    all.then(done, done);
     for (let i = 0; i < 2_000 && !settled; i++) await this.clock.advance(0.5);
-    const member = { codec: await starting, ring, keyWrapper };
-    this.members.push(member);
-    return member;
+    const members = await all;
+    this.members.push(...members);
+    return members;
+  }
+
+  async #begin(options: Partial<KmsCodecOptions>): Promise<Member> {
+    const ring = this.store.connect();
+    const keyWrapper = this.kms.connect();
+    const checked = checkOptions({ ring, keyWrapper, clock: this.clock, ...options });
+    const codec = await startKmsCodec(checked, { readKernelEntropy: async () => new Uint8Array(32) });
+    return { codec, ring, keyWrapper };
   }
 
   async close(): Promise<void> {
