@@ -1,5 +1,5 @@
-import { defineConfig } from 'vitest/config';
+import { defineProject } from 'vitest/config';
 
-export default defineConfig({
-  test: { name: 'test', include: ['**/*.test.ts'] },
+export default defineProject({
+  test: { name: 'test', include: ['**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 },
 });

@@ -5,5 +5,7 @@ export default defineProject({
     name: 'aws-kms',
     include: ['test/**/*.test.ts'],
     globalSetup: ['../../test/support/moto.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });

@@ -96,22 +96,22 @@ export function checkOptions(given: unknown): CheckedOptions {
   refuseUnknownOptions(OWNER, given, KNOWN);
   const options = given as Partial<Record<keyof KmsCodecOptions, unknown>>;
   const ring = checkStore(options.ring);
-  const role = oneOf(OWNER, 'role', options.role ?? 'member', ['member', 'reader']);
-  const create = oneOf(OWNER, 'create', options.create ?? 'if-absent', ['if-absent', 'now', 'never']);
-  const format = oneOf(OWNER, 'format', options.format ?? 'sealring', FORMATS);
+  const role = oneOf(OWNER, 'role', defaulted(options.role, 'member'), ['member', 'reader']);
+  const create = oneOf(OWNER, 'create', defaulted(options.create, 'if-absent'), ['if-absent', 'now', 'never']);
+  const format = oneOf(OWNER, 'format', defaulted(options.format, 'sealring'), FORMATS);
   const dangerouslyTrustStore = flag('dangerouslyTrustStore', options.dangerouslyTrustStore);
   const keyWrappers = checkWrappers(options.keyWrapper, role, dangerouslyTrustStore);
   return Object.freeze({
     keyWrappers,
     ring,
-    ringName: label(OWNER, 'ringName', options.ringName ?? 'default'),
+    ringName: label(OWNER, 'ringName', defaulted(options.ringName, 'default')),
     role,
     create,
     acceptKeysCreatedAfter: checkDate(options.acceptKeysCreatedAfter),
     format,
-    accept: checkAccept(options.accept ?? [format]),
+    accept: checkAccept(defaulted(options.accept, [format])),
     policy: resolvePolicy(options.policy, { storeKind: ring.kind, createNow: create === 'now' }),
-    wrapQuorum: checkQuorum(options.wrapQuorum ?? keyWrappers.length, keyWrappers.length),
+    wrapQuorum: checkQuorum(defaulted(options.wrapQuorum, keyWrappers.length), keyWrappers.length),
     closeKeyWrappers: flag('closeKeyWrappers', options.closeKeyWrappers),
     dangerouslyTrustStore,
     hedge: flag('hedge', options.hedge),
@@ -119,13 +119,13 @@ export function checkOptions(given: unknown): CheckedOptions {
       finiteNumber(
         OWNER,
         'maxTokenLength',
-        options.maxTokenLength ?? MAX_TOKEN_LENGTH,
+        defaulted(options.maxTokenLength, MAX_TOKEN_LENGTH),
         LEAST_TOKEN_LENGTH,
         MOST_TOKEN_LENGTH,
       ),
     ),
-    clock: checkClock(options.clock ?? systemClock),
-    random: checkRandom(options.random ?? systemRandom),
+    clock: checkClock(defaulted(options.clock, systemClock)),
+    random: checkRandom(defaulted(options.random, systemRandom)),
     signal: checkSignal(options.signal),
   });
 }
@@ -223,4 +223,9 @@ function flag(name: string, given: unknown): boolean {
     throw new TypeError(`${OWNER}: ${name} must be a boolean, got ${show(given)}`);
   }
   return given === true;
+}
+
+/** The default stands for undefined only: null is a wrong value like any other. */
+function defaulted(given: unknown, fallback: unknown): unknown {
+  return given === undefined ? fallback : given;
 }

@@ -3,6 +3,7 @@ import { InvalidRequestState } from './codec.ts';
 import { SealUnavailableError } from './errors.ts';
 import {
   derivePythonKey,
+  maxPythonPayloadBytes,
   openPython,
   PYTHON_NONCE_BYTES,
   type PythonKey,
@@ -70,11 +71,7 @@ export class SealringTokens implements TokenFormat {
   }
 
   seal(payload: Uint8Array, now: Moment): string {
-    if (payload.length > this.#maxPayload) {
-      throw new RangeError(
-        `a payload may have ${this.#maxPayload} bytes, got ${payload.length}: its token would be refused`,
-      );
-    }
+    checkLength(payload, this.#maxPayload);
     const { held } = this.#source.sealingKey(now);
     let sealer = this.#sealers.get(held);
     if (sealer === undefined) {
@@ -114,15 +111,18 @@ export class PythonTokens implements TokenFormat {
   readonly #source: KeySource;
   readonly #random: (fill: Uint8Array) => void;
   readonly #maxTokenLength: number;
+  readonly #maxPayload: number;
   readonly #keys = new WeakMap<HeldKey, { readonly key: PythonKey; sealed: number }>();
 
   constructor(source: KeySource, random: (fill: Uint8Array) => void, maxTokenLength: number) {
     this.#source = source;
     this.#random = random;
     this.#maxTokenLength = maxTokenLength;
+    this.#maxPayload = maxPythonPayloadBytes(maxTokenLength);
   }
 
   seal(payload: Uint8Array, now: Moment): string {
+    checkLength(payload, this.#maxPayload);
     const use = this.#keyOf(this.#source.sealingKey(now).held);
     if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
     use.sealed += 1;
@@ -153,5 +153,12 @@ export class PythonTokens implements TokenFormat {
       this.#keys.set(held, use);
     }
     return use;
+  }
+}
+
+/** What nobody would open must not be sealed. */
+function checkLength(payload: Uint8Array, most: number): void {
+  if (payload.length > most) {
+    throw new RangeError(`a payload may have ${most} bytes, got ${payload.length}: its token would be refused`);
   }
 }

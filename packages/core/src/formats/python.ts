@@ -14,8 +14,12 @@ const HEADER_BYTES = KID_BYTES + 12;
 export const PYTHON_NONCE_BYTES = 12;
 
 /** The longest payload whose token stays within {@link MAX_TOKEN_LENGTH}: 196 573 bytes. */
-export const PYTHON_MAX_PAYLOAD_BYTES: number =
-  Math.floor(((MAX_TOKEN_LENGTH - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
+export const PYTHON_MAX_PAYLOAD_BYTES: number = maxPythonPayloadBytes(MAX_TOKEN_LENGTH);
+
+/** Bytes a payload may have so that its token has at most `maxTokenLength` characters. */
+export function maxPythonPayloadBytes(maxTokenLength: number): number {
+  return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
+}
 
 /** What one secret comes to on this wire. */
 export interface PythonKey {

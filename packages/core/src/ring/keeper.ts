@@ -93,7 +93,7 @@ export class RingKeeper {
   /** `failing`: cannot do its work or must not be sent any. `degraded`: works, but something needs a look. */
   status(now: Moment): 'ok' | 'degraded' | 'failing' {
     if (!this.view.isReady(now)) return 'failing';
-    return this.#failures > 0 || this.view.limits.isRefused ? 'degraded' : 'ok';
+    return this.#failures > 0 || this.view.limits.isRefused || this.#o.sync.isHealing ? 'degraded' : 'ok';
   }
 
   /** Resolves when all live keys are held and, for a member, one of them may seal. */
@@ -357,7 +357,8 @@ export class RingKeeper {
       const cap = this.#o.policy.backoffCapSeconds * MS;
       return Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1)) * this.#uniform();
     }
-    return unwrapsWereDeferred ? this.#pushDelayMs() : this.#refreshDelayMs();
+    if (unwrapsWereDeferred) return this.#pushDelayMs();
+    return Math.min(this.#refreshDelayMs(), this.#o.sync.msUntilProof());
   }
 
   #refreshDelayMs(): number {

@@ -71,8 +71,8 @@ export function resolvePolicy(
   given: unknown,
   circumstances: { readonly storeKind: string; readonly createNow: boolean },
 ): ResolvedPolicy {
+  if (given !== undefined) refuseUnknownOptions(OWNER, given, Object.keys(BOUNDS));
   const options = (given ?? {}) as Partial<Record<keyof RingPolicy, unknown>>;
-  refuseUnknownOptions(OWNER, options, Object.keys(BOUNDS));
   const pick = (name: keyof RingPolicy, fallback: number): number => {
     const [min, max] = BOUNDS[name];
     return options[name] === undefined ? fallback : finiteNumber(OWNER, name, options[name], min, max);

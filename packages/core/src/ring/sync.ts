@@ -39,6 +39,9 @@ export class RingSync {
   readonly #stored: StoredRingDocument;
   readonly #view: RingView;
   readonly #writer: RingWriter;
+  #jitterOf: Moment | undefined;
+  #proofIntervalMs = 0;
+  #isHealing = false;
 
   constructor(options: {
     readonly role: 'member' | 'reader';
@@ -67,11 +70,13 @@ export class RingSync {
     const stored = await this.#stored.read();
     if (stored === undefined) {
       await this.#healAbsence();
+      this.#isHealing = false;
       return;
     }
     const current = this.#view.snapshot.document;
     if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
     else if (!(await this.#adoptOrStart(stored, options))) await this.#heal(options);
+    this.#isHealing = false;
   }
 
   /**
@@ -92,12 +97,28 @@ export class RingSync {
     this.#view.install(document, revision);
   }
 
-  /** Unwraps the newest key once more when the last proof is getting old, or when `wanted`. */
-  async proveIfDue(options: SyncOptions, wanted: boolean): Promise<void> {
-    const now = this.#view.now();
+  /** Whether the store was seen to have lost something, and it is not restored yet. */
+  get isHealing(): boolean {
+    return this.#isHealing;
+  }
+
+  /** Milliseconds until the KMS is to be asked for the next proof; 0 when that is due. */
+  msUntilProof(): number {
     const { lastProof, isRefused } = this.#view.limits;
-    if (!wanted && !isRefused && lastProof !== undefined && !this.#isProofDue(lastProof, now)) return;
-    const key = newest(liveKeys(this.#view.snapshot, this.#view.wallMs(now)).filter(isUsable));
+    if (lastProof === undefined || isRefused) return 0;
+    // Drawn once per proof: drawn at every look, the shortest of many draws would win.
+    if (lastProof !== this.#jitterOf) {
+      this.#jitterOf = lastProof;
+      this.#proofIntervalMs = this.#policy.proveEverySeconds * MS * (1 - 0.2 * uniform(this.#random));
+    }
+    return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, this.#view.now()));
+  }
+
+  /** Unwraps the newest key once more when a proof is due, or `wanted`. @throws {KeyWrapperError} */
+  async proveIfDue(options: SyncOptions, wanted: boolean): Promise<void> {
+    // A timer may fire a moment early: a proof that is all but due is made now, not after one more read.
+    if (!wanted && this.msUntilProof() > this.#proofIntervalMs / 100) return;
+    const key = newest(liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable));
     if (key === undefined) return;
     try {
       await this.#wraps.prove(key.entry, key.held, options);
@@ -106,12 +127,6 @@ export class RingSync {
       this.#noteRefusal(error);
       throw error;
     }
-  }
-
-  /** The next refresh would come after the proof interval, minus its jitter, has passed. */
-  #isProofDue(lastProof: Moment, now: Moment): boolean {
-    const interval = this.#policy.proveEverySeconds * (1 - 0.2 * uniform(this.#random));
-    return ageMs(lastProof, now) + this.#policy.refreshEverySeconds * MS >= interval * MS;
   }
 
   /** Adopts a document other than the current one if it may be; false where it has to be healed. */
@@ -181,6 +196,7 @@ export class RingSync {
   }
 
   async #healAbsence(): Promise<void> {
+    this.#isHealing = true;
     if (this.#role === 'reader') throw new RingStoreError('unavailable', 'the ring is absent from its store');
     await this.#waitToHeal();
     if ((await this.#stored.read()) !== undefined) throw new RingConflictError();
@@ -189,6 +205,7 @@ export class RingSync {
 
   /** Writes over a document of this ring that lacks something: the union with it, which holds in memory at once. */
   async #heal(options: SyncOptions): Promise<void> {
+    this.#isHealing = true;
     if (this.#role === 'member') await this.#waitToHeal();
     const stored = await this.#stored.read();
     if (stored === undefined) throw new RingConflictError();
