@@ -18,7 +18,8 @@ export class HeldKey {
   readonly id: string;
   readonly #ring: string;
   readonly #dataKey: Buffer;
-  readonly #tokenKeys: LRUCache<string, TokenKey>;
+  // Oldest first. A plain map: one that is dropped too early is derived again, which costs ten microseconds.
+  readonly #tokenKeys = new Map<string, TokenKey>();
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
   #latest: TokenKey | undefined;
@@ -31,7 +32,6 @@ export class HeldKey {
     this.#dataKey.set(dataKey);
     this.#ring = ring;
     this.id = keyIdOf(dataKey).toString('base64url');
-    this.#tokenKeys = new LRUCache({ max: MAX_TOKEN_KEYS });
   }
 
   /** Whether this is the data key `dataKey`. */
@@ -64,7 +64,10 @@ export class HeldKey {
   }
 
   forgetOldestTokenKey(): void {
-    this.#tokenKeys.pop();
+    for (const header of this.#tokenKeys.keys()) {
+      this.#tokenKeys.delete(header);
+      return;
+    }
   }
 
   /** The first 32 bytes of sub(label): the secret that a format, or the ring's MAC, starts from. Not to be kept. */

@@ -45,6 +45,7 @@ export interface KmsCodecOptions {
   /** Longest token opened or sealed, characters: 102 to 16 777 216. Default 262 144. */
   readonly maxTokenLength?: number;
   readonly clock?: Clock;
+  /** Replaces the system's generator and the kernel's random device, which salts otherwise take in too. */
   readonly random?: RandomSource;
   /** Ends the start early. */
   readonly signal?: AbortSignal;

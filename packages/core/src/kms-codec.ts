@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { type Moment, pause } from './clock.ts';
+import { type Moment, pause, systemRandom } from './clock.ts';
 import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
 import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
@@ -120,18 +120,11 @@ export function keeperOf(codec: object): RingKeeper | undefined {
  * @throws {RingStoreError | KeyWrapperError} what kept it from starting.
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
-  return startKmsCodec(checkOptions(options), { readKernelEntropy });
-}
-
-/** {@link createKmsCodec} with what a simulation replaces besides clock and randomness. Not part of the surface. */
-export async function startKmsCodec(
-  checked: CheckedOptions,
-  machine: { readonly readKernelEntropy: () => Promise<Uint8Array> },
-): Promise<KmsCodec> {
+  const checked = checkOptions(options);
   checked.signal?.throwIfAborted();
   const closing = new AbortController();
   const cache = new EnvelopeKeyCache(checked.clock);
-  const keeper = createKeeper(checked, cache, closing, machine.readKernelEntropy);
+  const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });
   try {
@@ -145,13 +138,13 @@ export async function startKmsCodec(
   return new RingCodec(keeper, cache, checked);
 }
 
+/** With a random source of its own, a codec draws on nothing else: its run can be repeated. */
+async function noKernelEntropy(): Promise<Uint8Array> {
+  return new Uint8Array(0);
+}
+
 /** Puts the parts of a ring together; none of them starts anything. */
-function createKeeper(
-  options: CheckedOptions,
-  cache: EnvelopeKeyCache,
-  closing: AbortController,
-  readEntropy: () => Promise<Uint8Array>,
-): RingKeeper {
+function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
   const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
@@ -176,7 +169,7 @@ function createKeeper(
     create: options.create,
     clock,
     random,
-    readKernelEntropy: readEntropy,
+    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
     closing,
     view,
     stored,

@@ -480,7 +480,10 @@ describe('F18 one token, one spelling', () => {
       fc.property(
         fc.nat(token.length),
         fc.nat(3),
-        fc.oneof(fc.string({ unit: 'binary', maxLength: 3 }), fc.string({ unit: fc.constantFrom(...B64), maxLength: 3 })),
+        fc.oneof(
+          fc.string({ unit: 'binary', maxLength: 3 }),
+          fc.string({ unit: fc.constantFrom(...B64), maxLength: 3 }),
+        ),
         (at, removed, inserted) => {
           const text = token.slice(0, at) + inserted + token.slice(at + removed);
           expect(reasonOf(() => codec.unseal(text)) === 'opened').toBe(text === token);

@@ -66,17 +66,19 @@ export class KeyWraps {
   async unwrap(entry: RingEntry, options: CallOptions): Promise<HeldKey> {
     const known = this.cached(entry);
     if (known !== undefined) return known;
-    const { held, wrap } = await this.#unwrapAny(entry, options);
+    const { dataKey, wrap } = await this.#unwrapAny(entry, options);
+    const held = new HeldKey(dataKey, this.#ring);
+    dataKey.fill(0);
     this.#cache.set(wrapIdentity(wrap, wrapContext(this.#ring, entry)), held, entry.opensUntil);
     return held;
   }
 
   /** Unwraps an entry again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
   async prove(entry: RingEntry, held: HeldKey, options: CallOptions): Promise<void> {
-    const again = await this.#unwrapAny(entry, options);
-    const same = again.held.id === held.id;
-    again.held.destroy();
-    if (!same) throw new KeyWrapperError('corrupt', { provider: again.wrap.provider, operation: 'unwrap' });
+    const { dataKey, wrap } = await this.#unwrapAny(entry, options);
+    const same = held.equals(dataKey);
+    dataKey.fill(0);
+    if (!same) throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });
   }
 
   /** Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. */
@@ -190,7 +192,7 @@ export class KeyWraps {
     return { ...wrapped, signature };
   }
 
-  async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ held: HeldKey; wrap: RingWrap }> {
+  async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     const context = wrapContext(this.#ring, entry);
     let failure: unknown;
     for (const wrapper of this.#wrappers) {
@@ -198,15 +200,13 @@ export class KeyWraps {
         try {
           this.#checkOrigin(wrapper, entry, wrap);
           const dataKey = await this.#unwrapWith(wrapper, wrap, context, options);
-          const held = new HeldKey(dataKey, this.#ring);
-          dataKey.fill(0);
           // The id is recomputed: a document cannot give a key another name.
-          if (held.id !== entry.id) {
-            held.destroy();
+          if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
+            dataKey.fill(0);
             throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
           }
           channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
-          return { held, wrap };
+          return { dataKey, wrap };
         } catch (error) {
           failure ??= error;
         }

@@ -1,0 +1,436 @@
+import { createHmac, randomBytes, randomFillSync } from 'node:crypto';
+import { inspect } from 'node:util';
+import * as fc from 'fast-check';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import type { Clock, Moment } from '../src/clock.ts';
+import { deriveTokenKey, sealSealring, type TokenKey } from '../src/formats/sealring.ts';
+import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS, wrapIdentity } from '../src/key-cache.ts';
+import type { UsableKey } from '../src/ring/snapshot.ts';
+import { SealringTokens } from '../src/token-formats.ts';
+import { createSealingState } from '../src/token-sealer.ts';
+
+const START = 1_795_000_000_000;
+const HOUR = 3_600_000;
+const moment: Moment = Object.freeze({ wallMs: START, monotonicNs: 1_000_000_000n });
+
+/** A wall clock that the test sets. */
+function settableClock(): Clock & { wall: number } {
+  const clock = { wall: START, wallMs: () => clock.wall, monotonicNs: () => 0n };
+  return clock;
+}
+
+function newKey(ring = 'payments'): { readonly dataKey: Buffer; readonly held: HeldKey } {
+  const dataKey = randomBytes(32);
+  return { dataKey, held: new HeldKey(dataKey, ring) };
+}
+
+function isDestroyed(held: HeldKey): boolean {
+  try {
+    held.copyDataKey().fill(0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Every Buffer that is made while `run` runs. Passes everything through. */
+function buffersMadeBy(run: () => void): readonly Buffer[] {
+  const made: Buffer[] = [];
+  const spies = (['from', 'alloc', 'allocUnsafe', 'allocUnsafeSlow', 'concat'] as const).map((name) =>
+    vi.spyOn(Buffer, name),
+  );
+  run();
+  for (const spy of spies) {
+    for (const result of spy.mock.results) if (result.type === 'return') made.push(result.value);
+  }
+  vi.restoreAllMocks();
+  return made;
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('F22 what is left of a data key', () => {
+  test('a held key works on a copy, and its id is recomputed', () => {
+    const { dataKey, held } = newKey();
+    const same = Buffer.from(dataKey);
+    dataKey.fill(1);
+    expect(held.equals(same)).toBe(true);
+    expect(held.equals(dataKey)).toBe(false);
+    expect(held.id).toBe(new HeldKey(same, 'another').id);
+    const copy = held.copyDataKey();
+    copy.fill(0);
+    expect(held.equals(same)).toBe(true);
+  });
+
+  for (const end of ['destroy', 'limitToRing'] as const) {
+    test(`${end} overwrites every buffer that holds the data key or a format's secret`, () => {
+      const dataKey = randomBytes(32);
+      const formats = ['python', 'typescript', 'mcp.d'] as const;
+      let held = new HeldKey(randomBytes(32), 'payments');
+      const secrets: Buffer[] = [];
+      const made = buffersMadeBy(() => {
+        held = new HeldKey(dataKey, 'payments');
+        for (const format of formats) secrets.push(held.secret(format));
+        held.deriveTokenKey(randomBytes(18), undefined);
+      });
+      const canaries = [dataKey, ...secrets].map((bytes) => Buffer.from(bytes));
+      const holding = () => made.filter((buffer) => canaries.some((canary) => buffer.includes(canary)));
+      expect(holding().length).toBeGreaterThanOrEqual(4);
+      held[end]();
+      expect(holding()).toEqual([]);
+      expect(secrets.every((secret) => secret.equals(Buffer.alloc(32)))).toBe(true);
+    });
+
+    test(`after ${end} no data key, token key or format key is given out, and none of zeros is derived`, () => {
+      const { held } = newKey();
+      held.rememberTokenKey(held.deriveTokenKey(randomBytes(18), undefined));
+      const formats = ['python', 'typescript', 'mcp.d'] as const;
+      for (const format of formats) held.formatKey(format);
+      held[end]();
+      expect(() => held.copyDataKey()).toThrow();
+      expect(() => held.equals(Buffer.alloc(32))).toThrow();
+      expect(() => held.deriveTokenKey(randomBytes(18), undefined)).toThrow();
+      expect(() => held.deriveTokenKey(randomBytes(18), 'cursor')).toThrow();
+      for (const format of formats) {
+        expect(() => held.secret(format)).toThrow();
+        expect(() => held.formatKey(format)).toThrow();
+      }
+      expect(held.tokenKeyCount).toBe(0);
+    });
+  }
+
+  test('a key limited to the ring still signs documents with the key it always had; a destroyed one does not', () => {
+    for (const signedBefore of [true, false]) {
+      const { dataKey, held } = newKey();
+      const sub = createHmac('sha512', dataKey)
+        .update('sealring/v1/ring-mac\0')
+        .update(Buffer.from([0, 8]))
+        .update('payments')
+        .digest();
+      if (signedBefore) held.secret('ring-mac');
+      held.limitToRing();
+      expect(held.secret('ring-mac')).toEqual(sub.subarray(0, 32));
+      held.limitToRing();
+      expect(held.secret('ring-mac')).toEqual(sub.subarray(0, 32));
+      const secret = held.secret('ring-mac');
+      held.destroy();
+      expect(secret).toEqual(Buffer.alloc(32));
+      expect(() => held.secret('ring-mac')).toThrow();
+    }
+  });
+
+  test('a key that was destroyed stays so when it is limited to the ring afterwards', () => {
+    const { held } = newKey();
+    held.destroy();
+    held.limitToRing();
+    expect(() => held.secret('ring-mac')).toThrow();
+  });
+
+  test('F15 warm token keys go with the key', () => {
+    for (const end of ['destroy', 'limitToRing'] as const) {
+      const { held } = newKey();
+      const tokenKey = held.deriveTokenKey(randomBytes(18), undefined);
+      held.rememberTokenKey(tokenKey);
+      const token = sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
+      expect(held.knownTokenKey(token)).toBe(tokenKey);
+      held[end]();
+      expect(held.knownTokenKey(token)).toBeUndefined();
+    }
+  });
+});
+
+describe('F21 no sink shows a key', () => {
+  function textsOf(bytes: Uint8Array): string[] {
+    const buffer = Buffer.from(bytes);
+    return [
+      buffer.toString('hex').slice(0, 16),
+      buffer.toString('base64').slice(0, 12),
+      buffer.toString('base64url').slice(0, 12),
+      [...buffer.subarray(0, 6)].join(', '),
+      [...buffer.subarray(0, 6)].join(','),
+      (buffer.toString('hex').slice(0, 12).match(/../g) ?? []).join(' '),
+    ];
+  }
+
+  test('inspect, JSON and String of a held key and of the cache hold none of its bytes', () => {
+    const { dataKey, held } = newKey();
+    const cache = new EnvelopeKeyCache(settableClock());
+    cache.set('identity', held, START + HOUR);
+    const secrets = [dataKey, held.secret('python'), held.secret('ring-mac'), held.secret('mcp.d')];
+    const tokenKey = held.deriveTokenKey(randomBytes(18), undefined);
+    held.rememberTokenKey(tokenKey);
+    held.formatKey('python');
+    const bytes = [...secrets, tokenKey.hedgeKey, tokenKey.key.export()];
+    for (const thing of [held, cache, { held, cache, list: [held] }]) {
+      const sinks = [
+        inspect(thing, {
+          depth: Infinity,
+          showHidden: true,
+          maxArrayLength: null,
+          maxStringLength: null,
+          getters: true,
+        }),
+        JSON.stringify(thing),
+        String(thing),
+      ];
+      for (const text of sinks) {
+        for (const canary of bytes.flatMap(textsOf)) expect(text).not.toContain(canary);
+      }
+    }
+    expect(JSON.parse(JSON.stringify(held))).toEqual({ id: held.id });
+  });
+
+  test('errors of an overwritten key name its id only', () => {
+    const { dataKey, held } = newKey();
+    held.destroy();
+    let text = '';
+    try {
+      held.copyDataKey();
+    } catch (error) {
+      text = inspect(error, { showHidden: true, depth: Infinity });
+    }
+    expect(text).toContain(held.id);
+    for (const canary of textsOf(dataKey)) expect(text).not.toContain(canary);
+  });
+});
+
+describe('F23 the envelope key cache is bounded', () => {
+  test('by 128 keys: the one used least recently is overwritten, the others are not', () => {
+    const cache = new EnvelopeKeyCache(settableClock());
+    const keys = Array.from({ length: 200 }, () => newKey().held);
+    for (const [i, key] of keys.entries()) {
+      cache.set(`${i}`, key, START + HOUR);
+      // Kept in use, so that it is never the oldest.
+      cache.get('0');
+    }
+    expect(cache.size).toBe(128);
+    expect(keys.filter((key) => !isDestroyed(key))).toHaveLength(128);
+    expect(cache.get('0')).toBe(keys[0]);
+    expect(keys.map(isDestroyed).lastIndexOf(true)).toBe(200 - 128);
+  });
+
+  test('by the end of a key: it is neither given out nor kept past it, by the injected clock', () => {
+    const clock = settableClock();
+    const cache = new EnvelopeKeyCache(clock);
+    const [early, late] = [newKey().held, newKey().held];
+    cache.set('early', early, START + HOUR);
+    cache.set('late', late, START + 2 * HOUR);
+    clock.wall = START + HOUR - 1;
+    expect(cache.get('early')).toBe(early);
+    clock.wall = START + HOUR + 1;
+    cache.prune(() => true);
+    expect(isDestroyed(early)).toBe(true);
+    expect(cache.get('early')).toBeUndefined();
+    expect(cache.get('late')).toBe(late);
+    expect(isDestroyed(late)).toBe(false);
+    expect(cache.size).toBe(1);
+  });
+
+  test('an expired key that is asked for is overwritten then', () => {
+    const clock = settableClock();
+    const cache = new EnvelopeKeyCache(clock);
+    const { held } = newKey();
+    cache.set('one', held, START + HOUR);
+    clock.wall = START + HOUR + 1;
+    expect(cache.get('one')).toBeUndefined();
+    expect(isDestroyed(held)).toBe(true);
+  });
+
+  test('a key whose life is over already is not taken in', () => {
+    const cache = new EnvelopeKeyCache(settableClock());
+    for (const until of [START, START - 1, 0, -1]) cache.set(`${until}`, newKey().held, until);
+    expect(cache.size).toBe(0);
+  });
+
+  test('F22 pruning overwrites exactly the keys that are refused', () => {
+    const cache = new EnvelopeKeyCache(settableClock());
+    const keys = Array.from({ length: 20 }, () => newKey().held);
+    for (const [i, key] of keys.entries()) cache.set(`${i}`, key, START + HOUR);
+    const kept = new Set(keys.filter((_, i) => i % 3 === 0));
+    cache.prune((key) => kept.has(key));
+    expect(cache.size).toBe(kept.size);
+    for (const key of keys) expect(isDestroyed(key)).toBe(!kept.has(key));
+  });
+
+  test('F22 clearing overwrites all keys', () => {
+    const cache = new EnvelopeKeyCache(settableClock());
+    const keys = Array.from({ length: 5 }, () => newKey().held);
+    for (const [i, key] of keys.entries()) cache.set(`${i}`, key, START + HOUR);
+    cache.clear();
+    expect(cache.size).toBe(0);
+    expect(keys.every(isDestroyed)).toBe(true);
+  });
+
+  test('a key that is there under two wraps is overwritten when it leaves for good', () => {
+    const clock = settableClock();
+    const cache = new EnvelopeKeyCache(clock);
+    const { held } = newKey();
+    cache.set('one wrap', held, START + HOUR);
+    cache.set('another wrap', held, START + 2 * HOUR);
+    clock.wall = START + HOUR + 1;
+    cache.prune(() => true);
+    expect(isDestroyed(held)).toBe(false);
+    expect(cache.get('another wrap')).toBe(held);
+    cache.prune(() => false);
+    expect(isDestroyed(held)).toBe(true);
+  });
+
+  test('a key that another unwrap of the same wrap replaces may still be in use, and is left alone', () => {
+    const cache = new EnvelopeKeyCache(settableClock());
+    const [first, second] = [newKey().held, newKey().held];
+    cache.set('one', first, START + HOUR);
+    cache.set('one', second, START + HOUR);
+    expect(cache.get('one')).toBe(second);
+    expect(isDestroyed(first)).toBe(false);
+    expect(isDestroyed(second)).toBe(false);
+  });
+});
+
+describe('F15 an unwrapped key is found by everything its unwrap depended on', () => {
+  const wrapped = { provider: 'aws-kms', keyId: 'arn:key/1', wrapped: Buffer.from('ciphertext') };
+  const context = { 'sealring:ring': 'payments', 'sealring:times': 'a/b/c/d' };
+  const identity = wrapIdentity(wrapped, context);
+
+  test('the same question has the same identity, whatever the order of its context and whatever else is known', () => {
+    const reordered = { 'sealring:times': 'a/b/c/d', 'sealring:ring': 'payments' };
+    expect(wrapIdentity({ ...wrapped, wrapped: Uint8Array.from(wrapped.wrapped) }, reordered)).toBe(identity);
+    expect(wrapIdentity({ ...wrapped, signature: randomBytes(10) }, context)).toBe(identity);
+  });
+
+  test('another provider, key version, context or ciphertext is another question', () => {
+    const others = [
+      wrapIdentity({ ...wrapped, provider: 'gcp-kms' }, context),
+      wrapIdentity({ ...wrapped, keyId: 'arn:key/2' }, context),
+      wrapIdentity({ ...wrapped, wrapped: Buffer.from('Ciphertext') }, context),
+      wrapIdentity({ ...wrapped, wrapped: Buffer.from('ciphertext\0') }, context),
+      wrapIdentity(wrapped, { ...context, 'sealring:ring': 'orders' }),
+      wrapIdentity(wrapped, { ...context, more: '' }),
+      wrapIdentity(wrapped, {}),
+    ];
+    expect(new Set([identity, ...others]).size).toBe(others.length + 1);
+  });
+
+  test('no two different questions share an identity, however their parts are cut', () => {
+    const text = fc.string({ maxLength: 4, unit: fc.constantFrom('a', '"', ',', '[', ']', '{', '}', ':', '\\', '\0') });
+    const question = fc.record({
+      provider: text,
+      keyId: text,
+      wrapped: fc.uint8Array({ maxLength: 3 }),
+      context: fc.dictionary(text, text, { maxKeys: 2 }),
+    });
+    fc.assert(
+      fc.property(question, question, (a, b) => {
+        const sorted = (q: typeof a) =>
+          JSON.stringify([q.provider, q.keyId, [...q.wrapped], Object.entries(q.context).toSorted()]);
+        expect(wrapIdentity(a, a.context) === wrapIdentity(b, b.context)).toBe(sorted(a) === sorted(b));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+/** Native tokens over some keys in a cache: the first one seals. */
+function tokensOver(...keys: readonly HeldKey[]) {
+  const cache = new EnvelopeKeyCache(settableClock());
+  for (const key of keys) cache.set(key.id, key, START + HOUR);
+  const times = { created: 0, activates: 0, sealsUntil: START + HOUR, opensUntil: START + 2 * HOUR };
+  const usable = (held: HeldKey): UsableKey => ({
+    id: held.id,
+    ...times,
+    revoked: false,
+    entry: { id: held.id, ...times, revoked: undefined, wraps: [], unknown: {} },
+    held,
+    signer: held,
+  });
+  const [first] = keys;
+  if (first === undefined) throw new Error('give a key');
+  const state = createSealingState({
+    random: (fill) => void randomFillSync(fill),
+    hedge: false,
+    kernelEntropy: () => new Uint8Array(0),
+  });
+  const tokens = new SealringTokens(
+    {
+      sealingKey: () => usable(first),
+      openingKey: (id) => {
+        const held = keys.find((key) => key.id === id);
+        return held === undefined ? undefined : usable(held);
+      },
+      openingKeys: () => keys.map(usable),
+      noteUnknownKey: () => undefined,
+    },
+    state,
+    cache,
+    { purpose: undefined, maxTokenLength: 262_144 },
+  );
+  return { tokens, cache };
+}
+
+function sealWith(tokenKey: TokenKey): string {
+  return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
+}
+
+describe('F5 remembered token keys', () => {
+  test('only headers of which a token authenticated enter', () => {
+    const { dataKey, held } = newKey();
+    const { tokens } = tokensOver(held);
+    const refused = (token: string) => expect(() => tokens.open(token, moment)).toThrow();
+    for (let i = 0; i < 5_000; i++) {
+      // The right key, and a header and body that nobody sealed.
+      refused(`sr1.${held.id}${randomBytes(36 + 28).toString('base64url')}`);
+    }
+    for (let i = 0; i < 500; i++) {
+      // The right header too, commitment and all, and a body that was changed.
+      const token = sealWith(deriveTokenKey(dataKey, 'payments', randomBytes(18)));
+      refused(`${token.slice(0, 64)}${randomBytes(33).toString('base64url')}`);
+    }
+    expect(held.tokenKeyCount).toBe(0);
+    const token = tokens.seal(Buffer.from('state'), moment);
+    tokens.open(token, moment);
+    tokens.open(token, moment);
+    expect(held.tokenKeyCount).toBe(1);
+    refused(`${token.slice(0, -1)}${token.endsWith('A') ? 'B' : 'A'}`);
+    expect(held.tokenKeyCount).toBe(1);
+  });
+
+  test('hold at most 10 000 headers over all keys, taken from the key that has most, oldest first', () => {
+    const [one, two] = [newKey(), newKey()];
+    const { tokens, cache } = tokensOver(one.held, two.held);
+    const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
+    expect(MAX_TOKEN_KEYS).toBe(10_000);
+    // Stands for ten thousand clients: what differs is the header alone.
+    const model = deriveTokenKey(two.dataKey, 'payments', randomBytes(18));
+    for (let i = 0; i < 9_990; i++) two.held.rememberTokenKey({ ...model, header: String(i).padStart(60, '0') });
+    for (let i = 0; i < 300; i++) {
+      const tokenKey = deriveTokenKey(one.dataKey, 'payments', randomBytes(18));
+      tokens.open(sealWith(tokenKey), moment);
+      expect(total()).toBeLessThanOrEqual(MAX_TOKEN_KEYS);
+    }
+    expect(one.held.tokenKeyCount).toBe(300);
+    expect(two.held.tokenKeyCount).toBe(9_700);
+    const known = (i: number) => two.held.knownTokenKey(`sr1.${String(i).padStart(60, '0')}`) !== undefined;
+    expect([known(0), known(289), known(290), known(5_000)]).toEqual([false, false, true, true]);
+    // One key alone is bounded too.
+    for (let i = 0; i < 20_000; i++) {
+      cache.boundTokenKeys();
+      one.held.rememberTokenKey({ ...model, header: `a${String(i).padStart(59, '0')}` });
+    }
+    expect(total()).toBe(MAX_TOKEN_KEYS);
+  });
+
+  test('F4 are looked up by the whole header: another salt, commitment or key id is another token key', () => {
+    const { dataKey, held } = newKey();
+    const tokenKey = deriveTokenKey(dataKey, 'payments', randomBytes(18));
+    held.rememberTokenKey(tokenKey);
+    const token = sealWith(tokenKey);
+    expect(held.knownTokenKey(token)).toBe(tokenKey);
+    for (let at = 4; at < 64; at++) {
+      const other = token.slice(0, at) + (token.charAt(at) === 'A' ? 'B' : 'A') + token.slice(at + 1);
+      expect(held.knownTokenKey(other)).toBeUndefined();
+    }
+    expect(held.knownTokenKey(token.slice(0, 63))).toBeUndefined();
+    expect(held.knownTokenKey('')).toBeUndefined();
+  });
+});

@@ -1,0 +1,283 @@
+import { createHash, createHmac, hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { Moment, RandomSource } from '../src/clock.ts';
+import { deriveTokenKey } from '../src/formats/sealring.ts';
+import { createSealingState, type SealingState, TOKENS_PER_SALT, TokenSealer } from '../src/token-sealer.ts';
+
+const FROZEN: Moment = Object.freeze({ wallMs: 1_795_000_000_123, monotonicNs: 77_000_000_000n });
+const DATA_KEY = randomBytes(32);
+const NOTHING = new Uint8Array(0);
+
+const constantRandom: RandomSource = (fill) => {
+  fill.fill(7);
+};
+
+function stateWith(options: Partial<Pick<SealingState, 'random' | 'kernelEntropy' | 'hedge'>> = {}): SealingState {
+  return createSealingState({ random: constantRandom, kernelEntropy: () => NOTHING, hedge: false, ...options });
+}
+
+function sealerOver(state: SealingState, dataKey: Uint8Array = DATA_KEY): TokenSealer {
+  return new TokenSealer(state, (salt) => deriveTokenKey(dataKey, 'payments', salt));
+}
+
+/** A generator that gives the same bytes to everybody who starts it with the same seed. */
+function cloneable(seed: string): RandomSource {
+  let drawn = 0;
+  return (fill) => {
+    drawn += 1;
+    fill.set(new Uint8Array(hkdfSync('sha256', seed, '', String(drawn), fill.length)));
+  };
+}
+
+const saltOf = (token: string): string => token.slice(16, 40);
+const nonceOf = (token: string): Buffer => Buffer.from(token.slice(64, 80), 'base64url');
+const tagOf = (token: string): Buffer => Buffer.from(token.slice(64), 'base64url').subarray(-16);
+const useOf = (token: string): string => saltOf(token) + token.slice(64, 80);
+
+function after(moment: Moment, ms: number, ns = 0n): Moment {
+  return { wallMs: moment.wallMs + ms, monotonicNs: moment.monotonicNs + BigInt(ms) * 1_000_000n + ns };
+}
+
+/** How many (salt, nonce) pairs of some tokens occur more than once. */
+function repeats(tokens: readonly string[]): number {
+  return tokens.length - new Set(tokens.map(useOf)).size;
+}
+
+describe('F1 with a constant random source and frozen clocks', () => {
+  test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt serves 2^20 tokens', () => {
+    const sealer = sealerOver(stateWith());
+    const payload = Buffer.from('x');
+    const salts = new Map<string, Set<string>>();
+    for (let i = 0; i < 2 * TOKENS_PER_SALT; i++) {
+      const token = sealer.seal(payload, FROZEN);
+      const salt = saltOf(token);
+      let nonces = salts.get(salt);
+      if (nonces === undefined) {
+        // A flat copy, so that two million strings do not keep their tokens alive.
+        nonces = new Set();
+        salts.set(Buffer.from(salt).toString(), nonces);
+      }
+      nonces.add(nonceOf(token).toString('latin1'));
+    }
+    expect(TOKENS_PER_SALT).toBe(2 ** 20);
+    expect([...salts.values()].map((nonces) => nonces.size)).toEqual([2 ** 20, 2 ** 20]);
+    expect(saltOf(sealer.seal(payload, FROZEN))).not.toBe([...salts.keys()].at(-1));
+  }, 180_000);
+
+  test('two data keys and two purposes of one instance share the pool, not a token key', () => {
+    const state = stateWith();
+    const sealers = [
+      sealerOver(state),
+      sealerOver(state, randomBytes(32)),
+      new TokenSealer(state, (salt) => deriveTokenKey(DATA_KEY, 'payments', salt, 'cursor')),
+    ];
+    const tokens = Array.from({ length: 3_000 }, (_, i) => sealers[i % 3]?.seal(NOTHING, FROZEN) ?? '');
+    // One instance: what its sealers share also keeps their nonces apart, whatever their salts.
+    expect(new Set(tokens.map((token) => token.slice(64, 80))).size).toBe(3_000);
+    expect(new Set(tokens.map((token) => token.slice(4, 64))).size).toBe(3);
+  });
+});
+
+describe('F1 a salt ends', () => {
+  /** Whether a second seal, some time after the first, has a new salt. */
+  function resalts(...moments: readonly Moment[]): boolean {
+    const sealer = sealerOver(stateWith({ random: (fill) => void randomFillSync(fill) }));
+    const salts = moments.map((moment) => saltOf(sealer.seal(NOTHING, moment)));
+    return salts.at(-1) !== salts.at(-2);
+  }
+
+  test('after a pause of more than one second by the monotonic clock, not of one second', () => {
+    expect(resalts(FROZEN, after(FROZEN, 1_000))).toBe(false);
+    expect(resalts(FROZEN, { ...FROZEN, monotonicNs: FROZEN.monotonicNs + 1_000_000_000n })).toBe(false);
+    expect(resalts(FROZEN, { ...FROZEN, monotonicNs: FROZEN.monotonicNs + 1_000_000_001n })).toBe(true);
+  });
+
+  test('after a jump of the wall clock by more than a second in either direction, as after a suspension', () => {
+    for (const sign of [1, -1]) {
+      expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_000 })).toBe(false);
+      expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 1_001 })).toBe(true);
+      expect(resalts(FROZEN, { ...FROZEN, wallMs: FROZEN.wallMs + sign * 86_400_000 })).toBe(true);
+    }
+  });
+
+  test('after 60 s, however steadily it seals', () => {
+    const sealer = sealerOver(stateWith());
+    const salts: string[] = [];
+    for (let ms = 0; ms <= 180_000; ms += 500) salts.push(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
+    expect(salts.map((salt, i) => (salt === salts[i - 1] ? -1 : i * 500)).filter((ms) => ms >= 0)).toEqual([
+      0, 60_000, 120_000, 180_000,
+    ]);
+  });
+
+  test('and while none of this happens it stays', () => {
+    const sealer = sealerOver(stateWith());
+    const salts = new Set<string>();
+    for (let ms = 0; ms < 59_900; ms += 100) salts.add(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
+    expect(salts.size).toBe(1);
+  });
+});
+
+describe('F2 two clones of one machine', () => {
+  const payloads = (who: string) => Array.from({ length: 2_000 }, (_, i) => Buffer.from(`${who} ${i}`));
+
+  /** What each of two clones seals from one generator state. */
+  function clones(
+    of: (who: 'a' | 'b') => {
+      readonly moment: (i: number) => Moment;
+      readonly payloads: readonly Buffer[];
+      readonly kernel?: Uint8Array;
+    },
+    hedge = false,
+  ): { readonly a: readonly string[]; readonly b: readonly string[] } {
+    const sealed = (who: 'a' | 'b'): readonly string[] => {
+      const { moment, payloads: own, kernel = NOTHING } = of(who);
+      const sealer = sealerOver(stateWith({ random: cloneable('one seed'), hedge, kernelEntropy: () => kernel }));
+      return own.map((payload, i) => sealer.seal(payload, moment(i)));
+    };
+    return { a: sealed('a'), b: sealed('b') };
+  }
+
+  test('1 ns apart by their clocks, with one payload: no (salt, nonce) is used by both', () => {
+    const same = payloads('same');
+    const { a, b } = clones((who) => ({
+      moment: (i) => after(FROZEN, i, who === 'a' ? 0n : 1n),
+      payloads: same,
+    }));
+    expect(repeats([...a, ...b])).toBe(0);
+  });
+
+  test('1 ms apart by their wall clocks only: no (salt, nonce) is used by both', () => {
+    const same = payloads('same');
+    const { a, b } = clones((who) => ({
+      moment: (i) => ({ ...after(FROZEN, i), wallMs: FROZEN.wallMs + i + (who === 'a' ? 0 : 1) }),
+      payloads: same,
+    }));
+    expect(repeats([...a, ...b])).toBe(0);
+  });
+
+  test('with one clock and different payloads: from the second token on nothing repeats', () => {
+    const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
+    // The first token is the documented exception: it shows that the clones are clones.
+    expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
+    expect(repeats([...a.slice(1), ...b.slice(1)])).toBe(0);
+    expect(repeats([...a, ...b])).toBe(1);
+  });
+
+  test('with one clock and payloads that differ late, the token after the first difference is apart', () => {
+    const same = payloads('same');
+    const differ = 100;
+    const { a, b } = clones((who) => ({
+      moment: () => FROZEN,
+      payloads: same.map((payload, i) => (i === differ ? Buffer.from(who) : payload)),
+    }));
+    expect(a.slice(0, differ)).toEqual(b.slice(0, differ));
+    expect(useOf(a[differ] ?? '')).toBe(useOf(b[differ] ?? ''));
+    expect(repeats([...a.slice(differ + 1), ...b.slice(differ + 1)])).toBe(0);
+  });
+
+  test('cloned while it runs: after the first differing token nothing repeats, under the salt they share', () => {
+    const run = (who: string) => {
+      const sealer = sealerOver(stateWith({ random: cloneable('one seed') }));
+      const before = payloads('before the clone').map((payload) => sealer.seal(payload, FROZEN));
+      const since = payloads(who).map((payload) => sealer.seal(payload, FROZEN));
+      return { before, since };
+    };
+    const [a, b] = [run('a'), run('b')];
+    expect(a.before).toEqual(b.before);
+    expect(new Set([...a.since, ...b.since].map(saltOf)).size).toBe(1);
+    expect(repeats([...a.since.slice(1), ...b.since.slice(1)])).toBe(0);
+  });
+
+  test('the bytes of the kernel alone part them, from the first token on', () => {
+    const same = payloads('same');
+    const kernels = { a: randomBytes(32), b: randomBytes(32) };
+    const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: same, kernel: kernels[who] }));
+    expect(saltOf(a[0] ?? '')).not.toBe(saltOf(b[0] ?? ''));
+    expect(repeats([...a, ...b])).toBe(0);
+    const equal = clones(() => ({ moment: () => FROZEN, payloads: same, kernel: kernels.a }));
+    expect(equal.a).toEqual(equal.b);
+  });
+
+  test('hedge parts equal clones with different payloads at the first token', () => {
+    const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: payloads(who) }), true);
+    expect(saltOf(a[0] ?? '')).toBe(saltOf(b[0] ?? ''));
+    expect(repeats([...a, ...b])).toBe(0);
+  });
+
+  test('hedged or not, equal clones with equal payloads make equal tokens: nothing else enters', () => {
+    const same = payloads('same');
+    for (const hedge of [true, false]) {
+      const { a, b } = clones(() => ({ moment: () => FROZEN, payloads: same }), hedge);
+      expect(a).toEqual(b);
+    }
+  });
+});
+
+describe('what enters a nonce', () => {
+  test('is 12 fresh random bytes, the time and count, and the last tag: each byte of the source is used once', () => {
+    const drawn: Buffer[] = [];
+    const random: RandomSource = (fill) => {
+      randomFillSync(fill);
+      drawn.push(Buffer.from(fill));
+    };
+    const sealer = sealerOver(stateWith({ random }));
+    let last: Buffer = Buffer.alloc(16);
+    let count = 0;
+    let salt = '';
+    const used: Buffer[] = [];
+    for (let i = 0; i < 3_000; i++) {
+      // Two pauses: the pool goes on across salts.
+      const moment = after(FROZEN, i + (i >= 1_000 ? 5_000 : 0) + (i >= 2_000 ? 5_000 : 0), 3n);
+      const token = sealer.seal(NOTHING, moment);
+      if (saltOf(token) !== salt) count = 0;
+      salt = saltOf(token);
+      // T as the document says: monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ count in 20 bits.
+      const time =
+        ((moment.monotonicNs % 2n ** 44n) << 52n) | ((BigInt(moment.wallMs) % 2n ** 32n) << 20n) | BigInt(count);
+      const t = Buffer.from(time.toString(16).padStart(24, '0'), 'hex');
+      used.push(Buffer.from(nonceOf(token).map((byte, at) => byte ^ t.readUInt8(at) ^ last.readUInt8(at))));
+      last = tagOf(token);
+      count += 1;
+    }
+    const source = Buffer.concat(drawn);
+    const positions = used.map((bytes) => source.indexOf(bytes));
+    expect(positions).not.toContain(-1);
+    const ordered = positions.toSorted((a, b) => a - b);
+    expect(ordered).toEqual(positions);
+    expect(ordered.every((at, i) => i === 0 || at >= (ordered[i - 1] ?? 0) + 12)).toBe(true);
+    // Of what was drawn, all but the three salts and the rest of the pool went into nonces.
+    const wasted = source.length - 12 * used.length - 3 * 18;
+    expect(wasted).toBeGreaterThanOrEqual(0);
+    expect(wasted).toBeLessThan(12 * 256);
+  });
+
+  test('hedged, is a keyed hash of the payload besides: it cannot be computed from the payload alone', () => {
+    const seal = (payload: Buffer, dataKey: Buffer, hedge: boolean): Buffer =>
+      nonceOf(sealerOver(stateWith({ random: cloneable('s'), hedge }), dataKey).seal(payload, FROZEN));
+    const xor = (a: Buffer, b: Buffer): Buffer => Buffer.from(a.map((byte, i) => byte ^ b.readUInt8(i)));
+    const payload = Buffer.from('state');
+    const hashes = [DATA_KEY, randomBytes(32)].map((dataKey) =>
+      xor(seal(payload, dataKey, true), seal(payload, dataKey, false)),
+    );
+    expect(hashes[0]).not.toEqual(hashes[1]);
+    expect(hashes[0]).not.toEqual(Buffer.alloc(12));
+    for (const unkeyed of [createHash('sha256').update(payload), createHmac('sha256', '').update(payload)]) {
+      expect(unkeyed.digest().subarray(0, 12)).not.toEqual(hashes[0]);
+    }
+  });
+
+  test('is sound with clocks of any value: negative, fractional, far in the future', () => {
+    const sealer = sealerOver(stateWith());
+    const moments = [
+      { wallMs: -5.5, monotonicNs: -3n },
+      { wallMs: 0, monotonicNs: 0n },
+      { wallMs: 1_795_000_000_000.75, monotonicNs: 2n ** 63n },
+      { wallMs: 8.64e15, monotonicNs: 2n ** 44n - 1n },
+    ];
+    const tokens = moments.flatMap((moment) =>
+      Array.from({ length: 200 }, () => sealer.seal(Buffer.from('s'), moment)),
+    );
+    expect(repeats(tokens)).toBe(0);
+    expect(tokens.every((token) => token.length === 64 + 39)).toBe(true);
+  });
+});
