@@ -1,6 +1,7 @@
-import { type Clock, schedule } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import type { HeldKey } from '../key-cache.ts';
 import { authenticate } from './authentication.ts';
+import { Deadlines } from './deadlines.ts';
 import { encodeBody, encodeDocument, parseDocument, type RingContent, type RingDocument } from './document.ts';
 import { RingConflictError, type RingStore, RingStoreError, type RingStoreErrorKind } from './store.ts';
 
@@ -17,16 +18,15 @@ export interface Stored {
 export class StoredRingDocument {
   readonly #store: RingStore;
   readonly #ring: string;
-  readonly #clock: Clock;
-  readonly #timeoutMs: number;
-  readonly #closing: AbortSignal;
+  readonly #deadlines: Deadlines;
+  /** The text read or written last: it is read again and again, and seldom another. */
+  #lastText: string | undefined;
+  #lastDocument: RingDocument | undefined;
 
   constructor(options: { store: RingStore; ring: string; clock: Clock; timeoutSeconds: number; closing: AbortSignal }) {
     this.#store = options.store;
     this.#ring = options.ring;
-    this.#clock = options.clock;
-    this.#timeoutMs = options.timeoutSeconds * 1_000;
-    this.#closing = options.closing;
+    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
   }
 
   /** Undefined when the document is known to be absent. */
@@ -36,7 +36,7 @@ export class StoredRingDocument {
     if (typeof stored.document !== 'string' || typeof stored.revision !== 'string') {
       throw new RingStoreError('corrupt', 'the store returned no document');
     }
-    return { document: parseDocument(stored.document, this.#ring), revision: stored.revision };
+    return { document: this.#parsed(stored.document), revision: stored.revision };
   }
 
   /** Signs and writes. @throws {RingConflictError} when the store does not hold `expected` any more. */
@@ -44,32 +44,25 @@ export class StoredRingDocument {
     const body = encodeBody(content);
     const text = encodeDocument(body, authenticate(body, signers));
     // What could not be read back must not be written.
-    const document = parseDocument(text, this.#ring);
+    const document = this.#parsed(text);
     const { revision } = await this.#withDeadline((signal) => this.#store.write(text, { expected, signal }));
     return { document, revision };
   }
 
+  /** The same object for the same text, so that an unchanged ring is recognised without a look inside. */
+  #parsed(text: string): RingDocument {
+    if (this.#lastDocument === undefined || this.#lastText !== text) {
+      this.#lastDocument = parseDocument(text, this.#ring);
+      this.#lastText = text;
+    }
+    return this.#lastDocument;
+  }
+
   async #withDeadline<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const deadline = new AbortController();
-    const signal = AbortSignal.any([deadline.signal, this.#closing]);
-    const cancel = schedule(this.#clock, () => deadline.abort(), this.#timeoutMs);
     try {
-      return await new Promise<T>((resolve, reject) => {
-        const abort = (): void => reject(new RingStoreError('unavailable', 'no answer in time'));
-        if (signal.aborted) {
-          abort();
-          return;
-        }
-        signal.addEventListener('abort', abort, { once: true });
-        Promise.resolve()
-          .then(() => run(signal))
-          .then(resolve, reject)
-          .finally(() => signal.removeEventListener('abort', abort));
-      });
+      return await this.#deadlines.run(run, () => new RingStoreError('unavailable', 'no answer in time'));
     } catch (error) {
       throw ours(error);
-    } finally {
-      cancel();
     }
   }
 }

@@ -73,8 +73,9 @@ export class RingSync {
       this.#isHealing = false;
       return;
     }
-    const current = this.#view.snapshot.document;
-    if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
+    const { document: current, revision } = this.#view.snapshot;
+    if (stored.document === current && stored.revision === revision && this.#holdsAll()) this.#wasRead();
+    else if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
     else if (!(await this.#adoptOrStart(stored, options))) await this.#heal(options);
     this.#isHealing = false;
   }
@@ -93,7 +94,7 @@ export class RingSync {
     if (live.length === 0) this.#checkMayRevive(document);
     else if (!this.#isSignedByNewest(document, live))
       throw new RingStoreError('corrupt', 'not signed by its newest key');
-    this.#view.limits.wasRead(this.#view.now());
+    this.#wasRead();
     this.#view.install(document, revision);
   }
 
@@ -158,9 +159,19 @@ export class RingSync {
     }
   }
 
+  #wasRead(): void {
+    this.#view.limits.wasRead(this.#view.now());
+  }
+
+  /** Whether there is nothing left to unwrap. */
+  #holdsAll(): boolean {
+    const wallMs = this.#view.wallMs();
+    return this.#view.snapshot.keys.every((key) => key.held !== undefined || key.revoked || wallMs >= key.opensUntil);
+  }
+
   /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */
   async #adopt(stored: Stored, options: SyncOptions): Promise<void> {
-    this.#view.limits.wasRead(this.#view.now());
+    this.#wasRead();
     const failure =
       options.deferUnwraps === true ? undefined : await this.#unwrapLive(stored.document.entries, options);
     this.#view.install(stored.document, stored.revision);

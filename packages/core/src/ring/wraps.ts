@@ -29,6 +29,7 @@ export class KeyWraps {
   readonly #calls: KmsCalls;
   readonly #cache: EnvelopeKeyCache;
   readonly #random: RandomSource;
+  readonly #identities = new WeakMap<RingEntry, readonly string[]>();
 
   constructor(options: {
     readonly ring: string;
@@ -50,9 +51,8 @@ export class KeyWraps {
 
   /** The key of an entry if it was unwrapped before: no call. */
   cached(entry: RingEntry): HeldKey | undefined {
-    const context = wrapContext(this.#ring, entry);
-    for (const wrap of entry.wraps) {
-      const held = this.#cache.get(wrapIdentity(wrap, context));
+    for (const identity of this.#identitiesOf(entry)) {
+      const held = this.#cache.get(identity);
       // The same ciphertext under another key id is another entry: its id was checked against these bytes, not this.
       if (held !== undefined && held.id === entry.id) return held;
     }
@@ -71,6 +71,16 @@ export class KeyWraps {
     dataKey.fill(0);
     this.#cache.set(wrapIdentity(wrap, wrapContext(this.#ring, entry)), held, entry.opensUntil);
     return held;
+  }
+
+  #identitiesOf(entry: RingEntry): readonly string[] {
+    let identities = this.#identities.get(entry);
+    if (identities === undefined) {
+      const context = wrapContext(this.#ring, entry);
+      identities = entry.wraps.map((wrap) => wrapIdentity(wrap, context));
+      this.#identities.set(entry, identities);
+    }
+    return identities;
   }
 
   /** Unwraps an entry again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
