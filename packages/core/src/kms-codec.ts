@@ -259,13 +259,12 @@ class RingCodec implements KmsCodec {
   async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
-    if (!this.#keeper.needsRefreshFor(id, now) || !this.#keeper.takeMissRefresh(now)) return;
+    if (!this.#keeper.needsRefreshFor(id, now)) return;
     const waited = new AbortController();
     const signal = options.signal === undefined ? waited.signal : AbortSignal.any([waited.signal, options.signal]);
-    const refreshed = this.#keeper.refresh();
-    // Both ends of the race are expected: a refresh that failed is in health(), and a wait that ended is no failure.
     await Promise.race([
-      refreshed.catch(() => undefined),
+      this.#keeper.refreshForToken(now, { foreground: true }),
+      // A wait that ended early is no failure: the signal is looked at below.
       pause(this.#options.clock, PREPARE_MS, signal).catch(() => undefined),
     ]);
     waited.abort();

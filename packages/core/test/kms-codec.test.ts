@@ -26,8 +26,6 @@ afterEach(async () => {
 /** A local key wrapper that counts its calls and shows the data keys it generated. */
 function countingWrapper(masterKey: Uint8Array = randomBytes(32)) {
   const local = localKeyWrapper({ masterKey });
-  const { generate } = local;
-  if (generate === undefined) throw new Error('the local key wrapper generates');
   const calls = { wrap: 0, unwrap: 0, generate: 0 };
   const dataKeys: Buffer[] = [];
   const keyWrapper: KeyWrapper = {
@@ -42,7 +40,8 @@ function countingWrapper(masterKey: Uint8Array = randomBytes(32)) {
     },
     async generate(options) {
       calls.generate += 1;
-      const made = await generate(options);
+      const made = await local.generate?.(options);
+      if (made === undefined) throw new Error('the local key wrapper generates');
       dataKeys.push(Buffer.from(made.dataKey));
       return made;
     },
@@ -60,7 +59,14 @@ type Fleet = Pick<ReturnType<typeof newFleet>, 'keyWrapper' | 'ring' | 'clock'>;
 
 async function join(fleet: Fleet, options: Partial<KmsCodecOptions> = {}): Promise<KmsCodec> {
   const { keyWrapper, ring, clock } = fleet;
-  const codec = await createKmsCodec({ keyWrapper, ring, clock, ...options });
+  const start = { settled: false };
+  const starting = createKmsCodec({ keyWrapper, ring, clock, ...options }).finally(() => {
+    start.settled = true;
+  });
+  const ended = starting.catch(() => undefined);
+  // Runs what is due at once; no time passes.
+  while (!start.settled) await Promise.race([clock.advance(0), ended]);
+  const codec = await starting;
   closers.push(() => codec.close());
   return codec;
 }
@@ -117,8 +123,13 @@ describe('a codec over a ring', () => {
       expect(error).toMatchObject({ code: 'ERR_SEAL_UNAVAILABLE', reason: 'reader' });
     }
     const before = await fleet.ring.read();
-    const [{ id = '' } = {}] = member.health().keys;
-    const asked = [reader.rotate(), reader.rotate({ emergency: true }), reader.revoke(id), reader.revokeAllBefore(new Date())];
+    const { sealingKey = '' } = member.health();
+    const asked = [
+      reader.rotate(),
+      reader.rotate({ emergency: true }),
+      reader.revoke(sealingKey),
+      reader.revokeAllBefore(new Date()),
+    ];
     for (const result of await Promise.allSettled(asked)) {
       expect(result).toMatchObject({ status: 'rejected', reason: { name: 'RingStoreError', kind: 'read-only' } });
     }
@@ -134,7 +145,7 @@ describe('a codec over a ring', () => {
     for (let i = 0; i < 5_000; i++) {
       expect(outcome(two, seal(one, `a${i}`))).toBe(`a${i}`);
       expect(outcome(one, seal(two, `b${i}`))).toBe(`b${i}`);
-      if (i % 100 === 0) expect(outcome(one, `sr1.${randomBytes(90).toString('base64url')}`)).toMatch(/^refused/);
+      expect(outcome(one, `sr1.${randomBytes(90).toString('base64url')}`)).toBe('refused: unknown key');
     }
     expect(fleet.calls).toEqual({ generate: 1, wrap: 0, unwrap: 2 });
   });
@@ -165,7 +176,7 @@ describe('a codec over a ring', () => {
     expect(outcome(codec, seal(codec))).toBe('state');
     expect(codec.health().sealingKey).not.toBe(sealingKey);
     // F22: its bytes are gone too.
-    expect(() => held?.copyDataKey()).toThrow();
+    expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
     expect(held).toBeDefined();
   });
 });
@@ -268,7 +279,9 @@ describe('F24 what is accepted is an allow-list', () => {
     expect(outcome(peer, seal(codec))).toBe('state');
     expect(outcome(codec, seal(peer))).toBe('state');
     // The peer's secret opens that format only.
-    expect(new AesGcmRequestStateCodec([dataKey]).seal(new Uint8Array(0)).slice(3, 8)).not.toBe(seal(codec).slice(3, 8));
+    expect(new AesGcmRequestStateCodec([dataKey]).seal(new Uint8Array(0)).slice(3, 8)).not.toBe(
+      seal(codec).slice(3, 8),
+    );
     expect(hkdfSync('sha256', secret, '', 'mcp/request-state/v1/aes-256-gcm', 32).byteLength).toBe(32);
   });
 
@@ -290,15 +303,17 @@ describe('F25 another ring', () => {
 
   test('of another name does not open even with the same KMS key and the same data key', async () => {
     // A wrapper that leaves data keys to the random source, and a source that draws the same key for both rings.
-    const { generate, ...wrapper } = localKeyWrapper({ masterKey: randomBytes(32) });
-    expect(generate).toBeTypeOf('function');
+    const { generate: _, ...wrapper } = localKeyWrapper({ masterKey: randomBytes(32) });
     const dataKey = randomBytes(32);
     const random = (fill: Uint8Array) => {
       if (fill.length === 32) fill.set(dataKey);
       else randomFillSync(fill);
     };
     const start = (ringName: string, more: Partial<KmsCodecOptions> = {}) =>
-      join({ keyWrapper: wrapper, ring: memoryRing(), clock: new VirtualClock('2026-11-21T03:00:00Z') }, { ringName, random, ...more });
+      join(
+        { keyWrapper: wrapper, ring: memoryRing(), clock: new VirtualClock('2026-11-21T03:00:00Z') },
+        { ringName, random, ...more },
+      );
     const both: Partial<KmsCodecOptions> = { accept: ['sealring', 'python'] };
     const [payments, orders, twin] = [await start('payments'), await start('orders', both), await start('payments')];
     expect(orders.health().sealingKey).toBe(payments.health().sealingKey);
@@ -311,7 +326,10 @@ describe('F25 another ring', () => {
   test('of another name is not read from the same store', async () => {
     const fleet = newFleet();
     await join(fleet, { ringName: 'payments' });
-    await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    await expect(join(fleet, { ringName: 'orders' })).rejects.toMatchObject({
+      name: 'RingStoreError',
+      kind: 'corrupt',
+    });
   });
 });
 
@@ -320,9 +338,33 @@ describe('what unseal is given', () => {
     const codec = await join(newFleet(), { accept: ['sealring', 'python'] });
     const token = seal(codec);
     const junk: unknown[] = [
-      undefined, null, 0, 1, Number.NaN, 5n, true, Symbol('x'), {}, [], [token], { toString: () => token },
-      Object(token), Buffer.from(token), () => token, '', 'sr1.', 'v1.', 'v1..', '.', `${token}\n`, ` ${token}`, `sr1.${'A'.repeat(97)}`,
-      token.slice(4), `${token}.`, `v1.${token}`, token.slice(0, 101),
+      undefined,
+      null,
+      0,
+      1,
+      Number.NaN,
+      5n,
+      true,
+      Symbol('x'),
+      {},
+      [],
+      [token],
+      { toString: () => token },
+      Object(token),
+      Buffer.from(token),
+      () => token,
+      '',
+      'sr1.',
+      'v1.',
+      'v1..',
+      '.',
+      `${token}\n`,
+      ` ${token}`,
+      `sr1.${'A'.repeat(97)}`,
+      token.slice(4),
+      `${token}.`,
+      `v1.${token}`,
+      token.slice(0, 101),
     ];
     for (const each of junk) {
       expect(outcome(codec, each)).toBe('refused: malformed');
@@ -353,7 +395,9 @@ describe('what unseal is given', () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
       fc.tuple(fc.constantFrom('sr1.', 'v1.', 'v1e.'), fc.base64String({ maxLength: 200 })).map(([a, b]) => a + b),
-      fc.uint8Array({ minLength: 73, maxLength: 120 }).map((bytes) => `sr1.${Buffer.from(bytes).toString('base64url')}`),
+      fc
+        .uint8Array({ minLength: 73, maxLength: 120 })
+        .map((bytes) => `sr1.${Buffer.from(bytes).toString('base64url')}`),
     );
     fc.assert(
       fc.property(text, (each) => {
@@ -367,7 +411,17 @@ describe('what unseal is given', () => {
 describe('what seal is given', () => {
   test('that is no Uint8Array is a TypeError', async () => {
     const codec = await join(newFleet());
-    for (const each of [undefined, null, 'state', 5, [1, 2], {}, new ArrayBuffer(4), new Uint16Array(2), new DataView(new ArrayBuffer(2))]) {
+    for (const each of [
+      undefined,
+      null,
+      'state',
+      5,
+      [1, 2],
+      {},
+      new ArrayBuffer(4),
+      new Uint16Array(2),
+      new DataView(new ArrayBuffer(2)),
+    ]) {
       for (const sealer of [codec, codec.for('cursor')]) {
         expect(() => sealer.seal(each as Uint8Array)).toThrow(TypeError);
       }
@@ -412,7 +466,7 @@ describe('what seal is given', () => {
             expect(codec.unseal(token)).toHaveLength(length);
             longest = length;
           });
-          if (error !== undefined) expect(error).toBeInstanceOf(RangeError);
+          expect(error === undefined || error instanceof RangeError).toBe(true);
         }
         const overhead = format === 'sealring' ? { prefix: 4, bytes: 73 } : { prefix: 3, bytes: 32 };
         const next = overhead.prefix + Math.ceil(((overhead.bytes + longest + 1) * 4) / 3);
@@ -524,7 +578,7 @@ describe('after close', () => {
     expect(keys).toHaveLength(2);
     for (const [i, held] of keys.entries()) expect(held?.copyDataKey()).toEqual(fleet.dataKeys[i]);
     await codec.close();
-    for (const held of keys) expect(() => held?.copyDataKey()).toThrow();
+    for (const held of keys) expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
   });
 
   test('await using closes', async () => {
@@ -593,7 +647,7 @@ describe('F21 canaries', () => {
         ...held.flatMap((key) => [key.secret('python'), key.secret('ring-mac')]),
       ];
       const sinks = [
-        ...internals.flatMap((each) => [inspect(each, everything), String(each)]),
+        ...internals.flatMap((each) => [inspect(each, everything), inspect(each)]),
         ...[codec, python, codec.for('cursor'), codec.health()].map((each) => JSON.stringify(each)),
         ...errors.flatMap((each) => [inspect(each, everything), String(each), JSON.stringify(each)]),
         ...events.flatMap((each) => [inspect(each, everything), JSON.stringify(each)]),

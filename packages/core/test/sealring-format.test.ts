@@ -17,6 +17,7 @@ import { createKmsCodec, type KmsCodec } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { encodeBody, encodeDocument, parseDocument } from '../src/ring/document.ts';
 import { memoryRing } from '../src/ring/memory-ring.ts';
+import { RingStoreError } from '../src/ring/store.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
 import { type KeySource, SealringTokens } from '../src/token-formats.ts';
 import { createSealingState } from '../src/token-sealer.ts';
@@ -193,12 +194,11 @@ function reasonOf(open: () => unknown): string {
 async function codecWithKnownKeys(clock?: Clock): Promise<{ codec: KmsCodec; dataKeys: Buffer[] }> {
   const local = localKeyWrapper({ masterKey: randomBytes(32) });
   const dataKeys: Buffer[] = [];
-  const { generate } = local;
-  if (generate === undefined) throw new Error('the local key wrapper generates');
   const keyWrapper: KeyWrapper = {
     ...local,
     async generate(options) {
-      const made = await generate(options);
+      const made = await local.generate?.(options);
+      if (made === undefined) throw new Error('the local key wrapper generates');
       dataKeys.push(Buffer.from(made.dataKey));
       return made;
     },
@@ -482,7 +482,7 @@ describe('F18 one token, one spelling', () => {
         fc.nat(3),
         fc.oneof(
           fc.string({ unit: 'binary', maxLength: 3 }),
-          fc.string({ unit: fc.constantFrom(...B64), maxLength: 3 }),
+          fc.string({ unit: fc.constantFrom(...Array.from(B64)), maxLength: 3 }),
         ),
         (at, removed, inserted) => {
           const text = token.slice(0, at) + inserted + token.slice(at + removed);
@@ -701,13 +701,11 @@ describe('a ciphertext made for two keys', () => {
         for (const [j, commitment] of commitments.entries()) {
           const token = put({ keyId: referenceKeyId(dataKey), salt, commitment, ...body });
           const reason = reasonOf(() => codec.unseal(token));
-          if (reason !== 'opened') {
-            expect(reason).toBe('seal');
-            continue;
-          }
+          expect(reason).toMatch(/^(?:seal|opened)$/);
+          if (reason === 'seal') continue;
           // Only under the key that its header commits to, and as that key says.
-          opened.push(`body ${n} key ${i} commitment ${j}`);
-          expect(Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1])).toBe(true);
+          const right = Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1]);
+          opened.push(`body ${n} key ${i} commitment ${j}${right ? '' : ' wrongly'}`);
         }
       }
     }
@@ -757,6 +755,17 @@ describe('key ids', () => {
   const times = { created: 0, activates: 0, sealsUntil: 1_000, opensUntil: 2_000 };
   const wraps = [{ provider: 'local', keyId: 'k', wrapped: Buffer.alloc(60, 1), unknown: {} }];
 
+  /** The ids of a document's keys and MACs, or the kind of its refusal. */
+  function idsIn(text: string): unknown {
+    try {
+      const parsed = parseDocument(text, 'payments');
+      return [...parsed.entries.map((each) => each.id), ...parsed.macs.keys()];
+    } catch (error) {
+      if (error instanceof RingStoreError) return error.kind;
+      throw error;
+    }
+  }
+
   test('F16 a document with two keys of one id is refused', () => {
     const entry = { id: 'AAAAAAAAAAAA', ...times, revoked: undefined, wraps, unknown: {} };
     const other = { ...entry, wraps: [{ provider: 'local', keyId: 'k', wrapped: Buffer.alloc(60, 2), unknown: {} }] };
@@ -782,13 +791,7 @@ describe('key ids', () => {
         encodeBody({ ring: 'payments', epoch: 1, entries: [entry], unknown: {} }),
         new Map([[name, Buffer.alloc(32)]]),
       );
-      if (name.length === 12) {
-        const parsed = parseDocument(text, 'payments');
-        expect(parsed.entries.map((each) => each.id)).toEqual([name]);
-        expect([...parsed.macs.keys()]).toEqual([name]);
-      } else {
-        expect(() => parseDocument(text, 'payments')).toThrow(expect.objectContaining({ kind: 'corrupt' }));
-      }
+      expect(idsIn(text)).toEqual(name.length === 12 ? [name, name] : 'corrupt');
     }
     expect(Object.getPrototypeOf({})).toBe(Object.prototype);
   });
@@ -807,8 +810,7 @@ describe('key ids', () => {
         name: 'KeyWrapperError',
         kind: 'corrupt',
       });
-      const { generate, ...withoutGenerate } = local;
-      expect(generate).toBeTypeOf('function');
+      const { generate: _, ...withoutGenerate } = local;
       const ring = memoryRing();
       await expect(
         createKmsCodec({ keyWrapper: withoutGenerate, ring, random: (fill) => void fill.fill(byte) }),

@@ -73,6 +73,7 @@ export class RingKeeper {
   #cancelTimer: () => void = () => undefined;
   #proofWanted = false;
   #missRefreshAt: Moment | undefined;
+  #missPass: Promise<void> = Promise.resolve();
   #cancelRotation: (() => void) | undefined;
   #rotationFailures = 0;
   #unwatch: () => void = () => undefined;
@@ -190,15 +191,21 @@ export class RingKeeper {
 
   /** A token named a key that is not in the ring: reads the ring soon, at most once per missRefresh. */
   noteUnknownKey(id: string | undefined, now: Moment): void {
-    if (id !== undefined && this.view.snapshot.byId.has(id)) return;
-    if (this.takeMissRefresh(now)) this.#scheduleNext(0);
+    if (id === undefined || !this.view.snapshot.byId.has(id)) void this.refreshForToken(now, { foreground: false });
   }
 
-  /** Whether a refresh that a token causes is allowed now; counts it. */
-  takeMissRefresh(now: Moment): boolean {
-    if (this.#missRefreshAt !== undefined && !hasPassed(this.#missRefreshAt, now)) return false;
-    this.#missRefreshAt = later(now, this.#o.policy.missRefreshSeconds * MS);
-    return true;
+  /**
+   * Reads the ring because of a token, at most once per missRefresh: tokens are attacker-chosen. Resolves, whatever
+   * comes of it, when that read, or one that another token caused and that is still under way, has ended.
+   */
+  refreshForToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
+    if (this.#missRefreshAt === undefined || hasPassed(this.#missRefreshAt, now)) {
+      this.#missRefreshAt = later(now, this.#o.policy.missRefreshSeconds * MS);
+      const pass = this.#exclusive(() => this.#pass(options));
+      // The failure is in health() and in the event.
+      this.#missPass = pass.catch(() => undefined);
+    }
+    return this.#missPass;
   }
 
   /** Whether a refresh could change what becomes of a token of the key `id`. */
@@ -353,7 +360,8 @@ export class RingKeeper {
   #nextDelayMs(failure: unknown, unwrapsWereDeferred: boolean): number {
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
     if (failure !== undefined) {
-      if (this.view.limits.isRefused) return REFUSAL_PROBE_MS;
+      // Asked again soon while refusals are being counted; once they count, a fleet must not hammer a disabled key.
+      if (this.view.limits.isRefused && !this.view.limits.isStopped) return REFUSAL_PROBE_MS;
       const cap = this.#o.policy.backoffCapSeconds * MS;
       return Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1)) * this.#uniform();
     }

@@ -64,6 +64,11 @@ export class Limits {
     return this.#killSwitch.refusals.length > 0;
   }
 
+  /** Whether the KMS refused often enough to stop sealing. */
+  get isStopped(): boolean {
+    return this.#killSwitch.trippedAt !== undefined;
+  }
+
   /** Why sealing is not allowed; undefined when it is. */
   sealBlock(now: Moment): SealUnavailableReason | undefined {
     if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
