@@ -107,6 +107,11 @@ class AwsKmsKeyWrapper implements KeyWrapper {
     return dataKey;
   }
 
+  owns({ provider, keyId }: WrappedKey): boolean {
+    const { alsoUnwrap, keyName, multiRegion } = this.#settings;
+    return provider === PROVIDER && (alsoUnwrap.includes(keyId) || mayMean(keyName, keyId, multiRegion));
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     for (const call of this.#inFlight) call.abort();

@@ -5,6 +5,7 @@ import type { Clock } from './clock.ts';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
 import { deriveTokenKey, headerText, SEALRING_PREFIX, type TokenKey } from './formats/sealring.ts';
 import type { WrappedKey } from './key-wrapper.ts';
+import { unpooled } from './options.ts';
 
 /** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
 export const MAX_TOKEN_KEYS = 10_000;
@@ -27,9 +28,7 @@ export class HeldKey {
 
   /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
   constructor(dataKey: Uint8Array, ring: string) {
-    // Not a slice of the shared pool, which any other small Buffer could be used to read.
-    this.#dataKey = Buffer.allocUnsafeSlow(dataKey.length);
-    this.#dataKey.set(dataKey);
+    this.#dataKey = unpooled(dataKey);
     this.#ring = ring;
     this.id = keyIdOf(dataKey).toString('base64url');
   }
@@ -75,7 +74,7 @@ export class HeldKey {
     let secret = this.#secrets.get(label);
     if (secret === undefined) {
       const block = subKey(this.#live(), label, this.#ring);
-      secret = Buffer.from(block.subarray(0, 32));
+      secret = unpooled(block.subarray(0, 32));
       block.fill(0);
       this.#secrets.set(label, secret);
     }
@@ -94,7 +93,7 @@ export class HeldKey {
 
   /** The data key for a further wrap; the caller overwrites the copy when done. */
   copyDataKey(): Buffer {
-    return Buffer.from(this.#live());
+    return unpooled(this.#live());
   }
 
   /**

@@ -91,6 +91,11 @@ export interface KeyWrapper {
     /** Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping with a public RSA key. */
     readonly authenticated: boolean;
   };
+  /**
+   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Tells two
+   * wrappers of one provider apart, so that a wrap which one of them lacks can be added; default: the same provider.
+   */
+  owns?(wrapped: WrappedKey): boolean;
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
   /** One call that makes a data key and wraps it, where the service has one. */

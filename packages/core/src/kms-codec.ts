@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { type Moment, pause, systemRandom } from './clock.ts';
 import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
+import { CodecClosedError } from './errors.ts';
 import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
 import { readKernelEntropy } from './kernel-entropy.ts';
@@ -220,6 +221,7 @@ class RingCodec implements KmsCodec {
   }
 
   unseal(token: string): Uint8Array {
+    this.#assertOpen();
     try {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
@@ -232,6 +234,7 @@ class RingCodec implements KmsCodec {
   }
 
   for(purpose: string): RequestStateCodec {
+    this.#assertOpen();
     label('for', 'purpose', purpose);
     let codec = this.#purposes.get(purpose);
     if (codec === undefined) {
@@ -242,6 +245,7 @@ class RingCodec implements KmsCodec {
           return tokens.seal(payload, this.#keeper.view.now());
         },
         unseal: (token: string): Uint8Array => {
+          this.#assertOpen();
           try {
             checkToken(token, this.#options.maxTokenLength);
             if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
@@ -257,6 +261,7 @@ class RingCodec implements KmsCodec {
   }
 
   async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    this.#assertOpen();
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
     if (!this.#keeper.needsRefreshFor(id, now)) return;
@@ -272,6 +277,7 @@ class RingCodec implements KmsCodec {
   }
 
   inspect(token: string): { format: string; keyId: string; state: KeyState | 'unknown'; stale: boolean } {
+    this.#assertOpen();
     checkToken(token, this.#options.maxTokenLength);
     const format = formatOf(token);
     if (format === undefined) throw new InvalidRequestState('malformed');
@@ -342,6 +348,10 @@ class RingCodec implements KmsCodec {
     await this.close();
   }
 
+  #assertOpen(): void {
+    if (this.#keeper.view.isClosed) throw new CodecClosedError();
+  }
+
   #sealringTokens(purpose: string | undefined): SealringTokens {
     const { maxTokenLength } = this.#options;
     return new SealringTokens(this.#source, this.#sealing, this.#cache, { purpose, maxTokenLength });
@@ -361,7 +371,8 @@ class RingCodec implements KmsCodec {
 /** The ring store and, unless told otherwise, the key wrappers were given, and may serve others: they stay open. */
 async function closeAll(keeper: RingKeeper, options: CheckedOptions): Promise<void> {
   await keeper.close();
-  if (options.closeKeyWrappers) await Promise.all(options.keyWrappers.map((wrapper) => wrapper.close?.()));
+  if (!options.closeKeyWrappers) return;
+  for (const wrapper of options.keyWrappers) await wrapper.close?.();
 }
 
 function checkPayload(payload: unknown): void {

@@ -87,6 +87,7 @@ export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
       return seal(master, dataKey, additionalData);
     },
 
+    owns: (wrapped) => wrapped.provider === PROVIDER && byKeyId.has(wrapped.keyId),
     async unwrap(wrapped, wrapOptions) {
       if (typeof wrapped !== 'object' || wrapped === null) {
         throw new TypeError(`${OWNER}: wrapped must be an object, got ${show(wrapped)}`);

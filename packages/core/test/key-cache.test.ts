@@ -176,7 +176,7 @@ describe('F21 no sink shows a key', () => {
           getters: true,
         }),
         JSON.stringify(thing),
-        `${inspect(thing)}`,
+        inspect(thing),
       ];
       for (const text of sinks) {
         for (const canary of bytes.flatMap(textsOf)) expect(text).not.toContain(canary);
@@ -326,7 +326,12 @@ describe('F15 an unwrapped key is found by everything its unwrap depended on', (
     fc.assert(
       fc.property(question, question, (a, b) => {
         const sorted = (q: typeof a) =>
-          JSON.stringify([q.provider, q.keyId, [...q.wrapped], Object.entries(q.context).toSorted(([a1], [b1]) => (a1 < b1 ? -1 : 1))]);
+          JSON.stringify([
+            q.provider,
+            q.keyId,
+            [...q.wrapped],
+            Object.entries(q.context).toSorted(([a1], [b1]) => (a1 < b1 ? -1 : 1)),
+          ]);
         expect(wrapIdentity(a, a.context) === wrapIdentity(b, b.context)).toBe(sorted(a) === sorted(b));
       }),
       { numRuns: 2_000 },

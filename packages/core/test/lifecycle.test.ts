@@ -1,5 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SealUnavailableError } from '../src/errors.ts';
+import type { KeyWrapper } from '../src/key-wrapper.ts';
+import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
@@ -91,7 +94,7 @@ describe('a ring rotates by itself', () => {
 
 describe('founding', () => {
   test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
-    const members = await fleet.startAll(20);
+    const members = await fleet.startAll(20, { ring: fleet.store.connect() });
     expect((await ring()).entries).toHaveLength(1);
     // The founder wraps and proves; everybody else unwraps once.
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 20 });
@@ -339,6 +342,58 @@ test('prepare reads the ring for a key that is not known yet, so that unseal can
   await fleet.clock.advance(11);
   await b.codec.prepare(token);
   expect(open(b, token)).toBe('state');
+});
+
+describe('several key wrappers', () => {
+  const wrappers = () => [
+    localKeyWrapper({ masterKey: randomBytes(32) }),
+    localKeyWrapper({ masterKey: randomBytes(32) }),
+  ];
+
+  test('every data key is wrapped by each, and any one of them opens it', async () => {
+    const [a, b] = wrappers();
+    const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
+    expect((await ring()).entries[0]?.wraps).toHaveLength(2);
+    const onlyB = await fleet.start({ keyWrapper: b as KeyWrapper });
+    expect(open(onlyB, seal(both))).toBe('state');
+  });
+
+  test('a wrap that one of two wrappers of one provider lacks is added by whoever can', async () => {
+    const [a, b] = wrappers();
+    const first = await fleet.start({ keyWrapper: a as KeyWrapper });
+    const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
+    expect((await ring()).entries[0]?.wraps).toHaveLength(1);
+    await both.codec.refresh();
+    expect((await ring()).entries[0]?.wraps).toHaveLength(2);
+    const onlyB = await fleet.start({ keyWrapper: b as KeyWrapper });
+    await first.codec.refresh();
+    expect(open(onlyB, seal(first))).toBe('state');
+  });
+
+  test('with a quorum of one, a wrapper that is down does not keep a key from being published', async () => {
+    const down = { ...fleet.kms.connect('other-kms'), cut: true };
+    const healthy = localKeyWrapper({ masterKey: randomBytes(32) });
+    fleet.kms.failing = 'unavailable';
+    const member = await fleet.start({ keyWrapper: [healthy, down], wrapQuorum: 1 });
+    expect((await ring()).entries[0]?.wraps.map((wrap) => wrap.provider)).toEqual(['local']);
+    fleet.kms.failing = undefined;
+    await member.codec.refresh();
+    expect((await ring()).entries[0]?.wraps.map((wrap) => wrap.provider)).toEqual(['local', 'other-kms']);
+  });
+
+  test('without a quorum, all must answer to publish', async () => {
+    fleet.kms.failing = 'denied';
+    const keyWrapper = [localKeyWrapper({ masterKey: randomBytes(32) }), fleet.kms.connect('other-kms')];
+    await expect(fleet.start({ keyWrapper })).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
+    expect(fleet.store.writes).toBe(0);
+  });
+});
+
+test('a ring in which only a propagating key is left unrevoked gets one that seals at once', async () => {
+  const a = await fleet.start();
+  await a.codec.rotate();
+  await a.codec.revoke(sealingKey(a) ?? '');
+  expect(open(a, seal(a))).toBe('state');
 });
 
 test('a codec closes the key wrappers it was told are its own, and no others', async () => {

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { InvalidRequestState } from '../codec.ts';
+import { unpooled } from '../options.ts';
 import { KEY_ID_BYTES, keyIdOf, subKey } from './derivation.ts';
 import { decodeBase64url } from './token.ts';
 
@@ -50,7 +51,7 @@ export function deriveTokenKey(dataKey: Uint8Array, ring: string, salt: Uint8Arr
   const block = subKey(dataKey, 'token', ring, tail);
   const header = Buffer.concat([keyIdOf(dataKey), salt, block.subarray(32, 32 + COMMITMENT_BYTES)]);
   const key = createSecretKey(block.subarray(0, 32));
-  const hedgeKey = Buffer.from(block.subarray(32 + COMMITMENT_BYTES));
+  const hedgeKey = unpooled(block.subarray(32 + COMMITMENT_BYTES));
   block.fill(0);
   return { header: header.toString('base64url'), aad: Buffer.concat([PREFIX_BYTES, header]), key, purpose, hedgeKey };
 }

@@ -69,7 +69,18 @@ export function parseDocument(text: string, expectedRing: string): RingDocument 
   if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);
   const entries = keys.map(parseEntry);
   if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
-  return { ring: expectedRing, epoch, entries, unknown, body, macs: parseMacs(text.slice(newline + 1)) };
+  const document = { ring: expectedRing, epoch, entries, unknown, body, macs: parseMacs(text.slice(newline + 1)) };
+  refuseUnwritable(document);
+  return document;
+}
+
+/** What could be read and not be written again would be a ring that nobody can rotate any more: `1e400`, deep nesting. */
+function refuseUnwritable(content: RingContent): void {
+  try {
+    encodeBody(content);
+  } catch {
+    throw corrupt('a member that cannot be written again');
+  }
 }
 
 /** The text of the first line, ASCII. */

@@ -273,7 +273,7 @@ export class RingKeeper {
     const { store, create, clock, random, closing, stored, writer } = this.#o;
     if (create !== 'now') {
       const longest = FOUNDING_WAIT_MS[store.kind] ?? Math.min(30_000, this.#o.policy.refreshEverySeconds * MS);
-      await pause(clock, lateDelayMs(uniform(random), longest), closing.signal);
+      if (longest > 0) await pause(clock, lateDelayMs(uniform(random), longest), closing.signal);
     }
     await inTurn(store, async () => {
       if ((await stored.read()) !== undefined) throw new RingConflictError();

@@ -111,7 +111,7 @@ export class KeyWraps {
 
   /** Wraps of an entry by key wrappers that have none in it yet: the entry with what could be added. */
   async addMissing(entry: RingEntry, held: HeldKey): Promise<RingEntry> {
-    const missing = this.#wrappers.filter((wrapper) => entry.wraps.every((wrap) => wrap.provider !== wrapper.provider));
+    const missing = this.#wrappers.filter((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
     if (missing.length === 0) return entry;
     const dataKey = held.copyDataKey();
     try {
@@ -206,7 +206,7 @@ export class KeyWraps {
     const context = wrapContext(this.#ring, entry);
     let failure: unknown;
     for (const wrapper of this.#wrappers) {
-      for (const wrap of entry.wraps.filter((candidate) => candidate.provider === wrapper.provider)) {
+      for (const wrap of entry.wraps.filter((candidate) => isOwn(wrapper, candidate))) {
         try {
           this.#checkOrigin(wrapper, entry, wrap);
           const dataKey = await this.#unwrapWith(wrapper, wrap, context, options);
@@ -258,7 +258,11 @@ export class KeyWraps {
 
 /** Whether an entry lacks a wrap of one of the wrappers. */
 export function lacksWraps(entry: RingEntry, wrappers: readonly KeyWrapper[]): boolean {
-  return wrappers.some((wrapper) => entry.wraps.every((wrap) => wrap.provider !== wrapper.provider));
+  return wrappers.some((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
+}
+
+function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
+  return wrap.provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
 }
 
 /** Both entries' wraps, each once. */

@@ -4,7 +4,7 @@ import type { KeyWrapper } from '../key-wrapper.ts';
 import { MAX_EPOCH, type RingContent, type RingEntry } from './document.ts';
 import { isFull, withoutRemovable } from './merge.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import { type RotationReason, timesOfNewKey } from './schedule.ts';
+import { maySeal, type RotationReason, timesOfNewKey } from './schedule.ts';
 import { isUsable, liveKeys, type RingSnapshot } from './snapshot.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
 import type { StoredRingDocument } from './stored-ring.ts';
@@ -60,11 +60,10 @@ export class RingWriter {
     await this.#publishInto({ ...base.document, entries }, base.revision, signers, reason);
   }
 
-  /** A ring whose last key has ended, or been revoked, gets a new one at once: nothing else can seal. */
+  /** A ring in which no key may seal, all of them ended, revoked or still propagating, gets one at once. */
   async reviveIfDead(): Promise<void> {
     const wallMs = this.#view.wallMs();
-    const canEverSeal = this.#view.snapshot.keys.some((key) => !key.revoked && wallMs < key.sealsUntil);
-    if (!canEverSeal) await this.publish('initial');
+    if (!this.#view.snapshot.keys.some((key) => maySeal(key, wallMs))) await this.publish('initial');
   }
 
   /** Adds the wraps that a key wrapper could not make when a key was published. */

@@ -22,13 +22,13 @@ export class Fleet {
   /** Starts members at once, each with connections of its own. */
   async startAll(count: number, options: Partial<KmsCodecOptions> = {}): Promise<Member[]> {
     const starting = Array.from({ length: count }, () => this.#begin(options));
-    let settled = false;
+    const progress = { settled: false };
     const done = (): void => {
-      settled = true;
+      progress.settled = true;
     };
     const all = Promise.all(starting);
     all.then(done, done);
-    for (let i = 0; i < 2_000 && !settled; i++) await this.clock.advance(0.5);
+    for (let i = 0; i < 2_000 && !progress.settled; i++) await this.clock.advance(0.5);
     const members = await all;
     this.members.push(...members);
     return members;
