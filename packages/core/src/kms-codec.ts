@@ -129,7 +129,7 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });
   try {
-    await keeper.start();
+    await awaited(() => keeper.start());
   } catch (error) {
     await closeAll(keeper, checked);
     throw error;
@@ -317,27 +317,27 @@ class RingCodec implements KmsCodec {
   }
 
   async refresh(): Promise<void> {
-    await this.#keeper.refresh();
+    await awaited(() => this.#keeper.refresh());
   }
 
   async rotate(options: { readonly emergency?: boolean } = {}): Promise<void> {
-    await this.#keeper.rotate(options.emergency === true ? 'emergency' : 'requested');
+    await awaited(() => this.#keeper.rotate(options.emergency === true ? 'emergency' : 'requested'));
   }
 
   async revoke(keyId: string): Promise<void> {
     if (typeof keyId !== 'string') throw new TypeError(`revoke: keyId must be a string, got ${show(keyId)}`);
-    await this.#keeper.refresh();
+    await awaited(() => this.#keeper.refresh());
     if (!this.#keeper.view.snapshot.byId.has(keyId)) {
       throw new RangeError(`revoke: the ring has no key ${JSON.stringify(keyId.slice(0, 80))}`);
     }
-    await this.#keeper.revoke((key) => key.id === keyId);
+    await awaited(() => this.#keeper.revoke((key) => key.id === keyId));
   }
 
   async revokeAllBefore(time: Date): Promise<void> {
     if (!(time instanceof Date)) throw new TypeError(`revokeAllBefore: time must be a Date, got ${show(time)}`);
     const ms = time.getTime();
     if (Number.isNaN(ms)) throw new RangeError('revokeAllBefore: time is an invalid Date');
-    await this.#keeper.revoke((key) => key.created < ms);
+    await awaited(() => this.#keeper.revoke((key) => key.created < ms));
   }
 
   async close(): Promise<void> {
@@ -382,6 +382,22 @@ function checkPayload(payload: unknown): void {
 /** Length before anything else: a token is attacker-chosen. */
 function checkToken(token: unknown, maxTokenLength: number): void {
   if (typeof token !== 'string' || token.length > maxTokenLength) throw new InvalidRequestState('malformed');
+}
+
+/** Longer than any wait; setTimeout knows no longer ones. */
+const IDLE_MS = 2 ** 30;
+
+/**
+ * The ring's timers do not keep a process alive. While somebody awaits it, the process must not end for want of other
+ * work, as a plain script would.
+ */
+async function awaited<T>(run: () => Promise<T>): Promise<T> {
+  const alive = setInterval(() => undefined, IDLE_MS);
+  try {
+    return await run();
+  } finally {
+    clearInterval(alive);
+  }
 }
 
 /** Tells the listeners of a refusal, and hands the error on. */

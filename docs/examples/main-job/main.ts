@@ -1,0 +1,68 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { RefundServer } from './fleet.ts';
+import { environmentFor } from './kms.ts';
+import { type Choice, help, readOptions, UsageError } from './options.ts';
+import { tellStory } from './story.ts';
+import { Timeline } from './timeline.ts';
+
+/** Where the wrapping key comes from; a local one is made for this run and told to nobody but the servers. */
+function settingsFor(choice: Choice, folder: string) {
+  const ringPath = join(folder, 'ring.json');
+  if (choice.kms === 'aws') {
+    return {
+      ringPath,
+      kms: { kind: 'aws' as const, keyId: choice.keyId },
+      environment: environmentFor(choice.endpoint),
+    };
+  }
+  const masterKey = randomBytes(32).toString('base64url');
+  return { ringPath, kms: { kind: 'local' as const, masterKey }, environment: process.env };
+}
+
+function titleOf(choice: Choice): string {
+  if (choice.kms === 'local') return 'KMS: local key wrapper · ring: a file';
+  return `KMS: AWS ${choice.keyId}${choice.endpoint === undefined ? '' : ` at ${choice.endpoint}`} · ring: a file`;
+}
+
+/** A signal, or a reader of the output that went away, asks for an orderly end: servers stopped, files removed. */
+function interrupted(): Promise<never> {
+  return new Promise((_, reject) => {
+    process.stdout.on('error', reject);
+    // Further signals change nothing: the end that the first one asked for takes two seconds at most.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.on(signal, () => reject(new Error(`stopped by ${signal}`)));
+    }
+  });
+}
+
+async function run(choice: Choice): Promise<number> {
+  const timeline = new Timeline();
+  const started: RefundServer[] = [];
+  const stopped = interrupted();
+  const folder = await mkdtemp(join(tmpdir(), 'sealring-'));
+  try {
+    timeline.note(titleOf(choice));
+    await Promise.race([tellStory(timeline, settingsFor(choice, folder), started), stopped]);
+    return 0;
+  } catch (error) {
+    timeline.failed(error instanceof Error ? error.message : String(error));
+    return 1;
+  } finally {
+    await Promise.all(started.map((server) => server.stop()));
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+try {
+  const choice = readOptions(process.argv.slice(2));
+  if (choice === 'help') process.stdout.write(`${help}\n`);
+  // A story that was stopped half-way may still wait for something.
+  else process.exit(await run(choice));
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error;
+  process.stderr.write(`${error.message}\n\n${help}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,30 @@
+/** What the story and its server processes tell each other over the channel between parent and child. */
+
+/** Which key wraps the data keys. The master key travels over this channel, not in the environment or on a command line. */
+export type KmsSettings =
+  | { readonly kind: 'local'; readonly masterKey: string }
+  | { readonly kind: 'aws'; readonly keyId: string };
+
+export type ToServer =
+  | { readonly type: 'start'; readonly name: string; readonly ringPath: string; readonly kms: KmsSettings }
+  | { readonly type: 'report' }
+  | { readonly type: 'rotate' };
+
+/** How a server is, and what it has done so far. */
+export interface Report {
+  readonly keys: readonly { readonly id: string; readonly state: string }[];
+  /** The key that seals now. */
+  readonly sealingKey: string | undefined;
+  readonly ready: boolean;
+  readonly sealed: number;
+  readonly opened: number;
+  /** Calls of the key wrapper, by operation. */
+  readonly kmsCalls: { readonly generate: number; readonly wrap: number; readonly unwrap: number };
+}
+
+export type FromServer =
+  | { readonly type: 'listening'; readonly port: number }
+  | { readonly type: 'failed'; readonly message: string }
+  | { readonly type: 'refused'; readonly reason: string }
+  | { readonly type: 'report'; readonly report: Report }
+  | { readonly type: 'rotated' };

@@ -1,0 +1,82 @@
+import {
+  acceptedContent,
+  type CallToolResult,
+  fromJsonSchema,
+  type InputRequiredResult,
+  inputRequired,
+  McpServer,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { createProtectedMcpServer, type RequestStateSecurity } from '@sealring/mcp';
+
+interface Order {
+  readonly order: string;
+  readonly cents: number;
+}
+
+/** What the server has to remember between the two rounds. It keeps nothing: the client carries this, sealed. */
+interface Asked extends Order {
+  readonly askedBy: string;
+}
+
+const inputSchema = fromJsonSchema<Order>({
+  type: 'object',
+  properties: { order: { type: 'string' }, cents: { type: 'integer', minimum: 1 } },
+  required: ['order', 'cents'],
+});
+
+/** An MCP server with two tools that ask before they act. The SDK makes one per request; what lasts is in `security`. */
+export function refundDesk(name: string, security: RequestStateSecurity): McpServer {
+  const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+  for (const tool of ['refund', 'credit']) {
+    server.registerTool(tool, { description: `Asks, then pays a ${tool}`, inputSchema }, (order, ctx) =>
+      payAfterAsking(name, tool, order, ctx),
+    );
+  }
+  return server;
+}
+
+/** Plaintext goes out and plaintext comes back: that it was sealed in between is not this function's business. */
+function payAfterAsking(
+  name: string,
+  tool: string,
+  { order, cents }: Order,
+  ctx: ServerContext,
+): CallToolResult | InputRequiredResult {
+  const state = ctx.mcpReq.requestState<string>();
+  if (state === undefined) {
+    const asked: Asked = { order, cents, askedBy: name };
+    return inputRequired({
+      inputRequests: { confirm: confirmation(`Pay a ${tool} of ${euros(cents)} for order ${order}?`) },
+      requestState: JSON.stringify(asked),
+    });
+  }
+  // Safe to trust: it is what some server of this fleet wrote, for this tool, these arguments and this person.
+  const asked = JSON.parse(state) as Asked;
+  const answer = acceptedContent<{ sure: boolean }>(ctx.mcpReq.inputResponses, 'confirm');
+  const outcome = answer?.sure === true ? `${euros(asked.cents)} paid` : 'nothing paid';
+  return say(`${outcome} for order ${asked.order}, asked by ${asked.askedBy}, done by ${name}`);
+}
+
+function confirmation(message: string) {
+  return {
+    method: 'elicitation/create' as const,
+    params: {
+      mode: 'form' as const,
+      message,
+      requestedSchema: {
+        type: 'object' as const,
+        properties: { sure: { type: 'boolean' as const } },
+        required: ['sure'],
+      },
+    },
+  };
+}
+
+function say(text: string): CallToolResult {
+  return { content: [{ type: 'text', text }] };
+}
+
+function euros(cents: number): string {
+  return `€${(cents / 100).toFixed(2)}`;
+}

@@ -1,0 +1,15 @@
+import { randomBytes } from 'node:crypto';
+import { createKmsCodec } from '../../src/kms-codec.ts';
+import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+import { fileRing } from '../../src/ring/file-ring.ts';
+
+/** What a user's first script looks like: nothing but the codec keeps its process alive. */
+const codec = await createKmsCodec({
+  keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
+  ring: fileRing(process.argv[2] ?? ''),
+});
+await codec.refresh();
+await codec.rotate();
+await codec.revokeAllBefore(new Date(Date.now() + 1_000));
+process.stdout.write(new TextDecoder().decode(codec.unseal(codec.seal(new TextEncoder().encode('done')))));
+// Not closed: an idle codec must not keep a process alive either.
