@@ -48,6 +48,6 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
 type ChannelKey = 'refresh' | 'rotation' | 'wrap' | 'unwrap' | 'conflict' | 'healed' | 'stale' | 'rejected' | 'state';
 
 /** A label for a key id that leads nobody from a metric to a token: 12 characters of a hash. */
-export function hashedKeyId(id: string): string {
+function hashedKeyId(id: string): string {
   return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
 }

@@ -3,6 +3,7 @@ export { type CanonicalJsonOptions, canonicalJson } from './canonical-json.ts';
 export type { Clock, RandomSource } from './clock.ts';
 export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './codec.ts';
 export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './errors.ts';
+export type { CodecEvents } from './events.ts';
 export {
   type KeyWrapper,
   KeyWrapperError,

@@ -92,6 +92,24 @@ describe('a ring rotates by itself', () => {
   });
 });
 
+test('a member that has only heard of a new key by a push can publish the next at once', async () => {
+  const a = await fleet.start();
+  const b = await fleet.start();
+  await a.codec.rotate();
+  await fleet.clock.advance(0);
+  await b.codec.rotate();
+  expect((await ring()).entries).toHaveLength(3);
+});
+
+test('two operators who rotate at once make one successor', async () => {
+  const a = await fleet.start();
+  const b = await fleet.start();
+  const rotated = Promise.all([a.codec.rotate(), b.codec.rotate()]);
+  await fleet.clock.advance(30);
+  await rotated;
+  expect((await ring()).entries).toHaveLength(2);
+});
+
 describe('founding', () => {
   test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
     const members = await fleet.startAll(20, { ring: fleet.store.connect() });

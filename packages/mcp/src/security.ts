@@ -75,7 +75,7 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
   );
 
 /** A codec with what only some have: {@link RequestStateCodec} of a KMS ring. */
-export interface PreparedCodec extends RequestStateCodec {
+interface PreparedCodec extends RequestStateCodec {
   prepare?(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
 

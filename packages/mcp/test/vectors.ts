@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /** A key of a vector file. */
-export interface VectorKey {
+interface VectorKey {
   readonly name: string;
   readonly hex: string;
 }
@@ -29,7 +29,7 @@ interface VectorRequest {
   readonly lenient?: boolean;
 }
 
-export interface Mint extends VectorRequest {
+interface Mint extends VectorRequest {
   readonly ttl: number;
   readonly state: string;
   readonly target: string;

@@ -158,15 +158,16 @@ export class RingKeeper {
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
     this.#assertMember('rotate');
     const { policy, sync, writer } = this.#o;
-    const known = new Set(this.view.snapshot.keys.map((key) => key.id));
     const wished = timesOfNewKey(reason, this.view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
+    let known: ReadonlySet<string> | undefined;
     await this.#exclusive(() =>
-      this.#retryConflicts(async (round) => {
-        if (round > 0) {
-          await sync.read({ foreground: true });
-          const { keys } = this.view.snapshot;
-          if (keys.some((key) => !known.has(key.id) && !key.revoked && key.activates <= wished)) return;
-        }
+      this.#retryConflicts(async () => {
+        await sync.read({ foreground: true });
+        const { keys } = this.view.snapshot;
+        const before = known;
+        const fulfils = (key: RingKey): boolean => !key.revoked && key.activates <= wished;
+        if (before !== undefined && keys.some((key) => !before.has(key.id) && fulfils(key))) return;
+        known = new Set(keys.map((key) => key.id));
         await writer.publish(reason);
       }),
     );
@@ -328,10 +329,10 @@ export class RingKeeper {
     return result;
   }
 
-  async #retryConflicts(attempt: (round: number) => Promise<void>): Promise<void> {
+  async #retryConflicts(attempt: () => Promise<void>): Promise<void> {
     for (let round = 0; ; round++) {
       try {
-        await attempt(round);
+        await attempt();
         return;
       } catch (error) {
         if (!(error instanceof RingConflictError) || round >= MAX_CONFLICTS) throw error;
