@@ -165,8 +165,8 @@ export class RingKeeper {
         await sync.read({ foreground: true });
         const { keys } = this.view.snapshot;
         const before = known;
-        const fulfils = (key: RingKey): boolean => !key.revoked && key.activates <= wished;
-        if (before !== undefined && keys.some((key) => !before.has(key.id) && fulfils(key))) return;
+        const fulfilled = keys.some((key) => before?.has(key.id) === false && !key.revoked && key.activates <= wished);
+        if (fulfilled) return;
         known = new Set(keys.map((key) => key.id));
         await writer.publish(reason);
       }),
