@@ -114,6 +114,13 @@ export class HeldKey {
     }
   }
 
+  /** A copy that can only sign and check ring documents: what is remembered of a key that has ended. */
+  asRingSigner(): HeldKey {
+    const copy = new HeldKey(this.#live(), this.#ring);
+    copy.limitToRing();
+    return copy;
+  }
+
   /** Overwrites what can be overwritten. KeyObjects of token keys cannot be: they go with the garbage collector. */
   destroy(): void {
     this.#overwritten = true;

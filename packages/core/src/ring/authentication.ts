@@ -14,11 +14,11 @@ export interface OwnKey {
  * - `accepted`: the document comes from somebody who holds this member's newest key.
  * - `older branch`: from somebody who holds one of its keys, not the newest: a store rolled back, or a second lineage.
  *   Not to be adopted as it is, but to be healed by a union.
- * - `revoked branch`: from somebody who holds only a key that was revoked since: an old copy of the ring, or the work of
- *   whoever the key leaked to. To be written over; nothing is taken from it.
+ * - `ended branch`: from somebody who holds only keys that have ended or were revoked since: an old copy of the ring, or
+ *   the work of whoever such a key leaked to. To be written over; nothing is taken from it.
  * - `forged`: anything else.
  */
-export type Authenticity = 'accepted' | 'older branch' | 'revoked branch' | 'forged';
+export type Authenticity = 'accepted' | 'older branch' | 'ended branch' | 'forged';
 
 /** MACs of the body under each key, by key id. */
 export function authenticate(body: string, keys: Iterable<HeldKey>): Map<string, Buffer> {
@@ -34,13 +34,13 @@ export function authenticate(body: string, keys: Iterable<HeldKey>): Map<string,
  * one of them must still be signed by the newest: a revocation is made by a member that holds the revoked key, so
  * somebody who may merely wrap and write the store cannot revoke a fleet into a ring of his own.
  */
-export function judge(document: RingDocument, own: readonly OwnKey[], revokedSince: readonly HeldKey[]): Authenticity {
+export function judge(document: RingDocument, own: readonly OwnKey[], past: readonly HeldKey[]): Authenticity {
   if (own.some((key) => contradicts(document, key.held))) return 'forged';
   const listed = new Set(document.entries.filter((entry) => entry.revoked !== undefined).map((entry) => entry.id));
   const decisive = newest(own.filter((key) => !listed.has(key.id))) ?? newest(own);
   if (decisive !== undefined && isSignedBy(document, decisive.held)) return 'accepted';
   if (own.some((key) => isSignedBy(document, key.held))) return 'older branch';
-  return revokedSince.some((key) => isSignedBy(document, key)) ? 'revoked branch' : 'forged';
+  return past.some((key) => isSignedBy(document, key)) ? 'ended branch' : 'forged';
 }
 
 /** Whether the document carries a right MAC under `key`. */

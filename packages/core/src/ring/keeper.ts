@@ -17,7 +17,7 @@ import type { ResolvedPolicy } from './policy.ts';
 import { lateDelayMs, newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
-import type { StoredRingDocument } from './stored-ring.ts';
+import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
@@ -107,14 +107,14 @@ export class RingKeeper {
       try {
         this.#kernelEntropy = await this.#o.readKernelEntropy();
         const found = await stored.read();
-        if (found !== undefined) {
+        if (found !== undefined && (role === 'reader' || !sync.isDead(found.document))) {
           absentSince = undefined;
           await sync.start(found, { foreground: true });
           if (role === 'member') await this.#o.writer.reviveIfDead();
           break;
         }
         absentSince ??= this.view.now();
-        if (await this.#foundOrWait(startedAt, absentSince)) break;
+        if (await this.#foundOrWait(startedAt, absentSince, found)) break;
       } catch (error) {
         closing.signal.throwIfAborted();
         if (error instanceof RingConflictError) continue;
@@ -254,19 +254,27 @@ export class RingKeeper {
   }
 
   /** Founds the ring once absence was seen for long enough. False: look again. */
-  async #foundOrWait(startedAt: Moment, absentSince: Moment): Promise<boolean> {
+  async #foundOrWait(startedAt: Moment, absentSince: Moment, dead: Stored | undefined): Promise<boolean> {
     const { policy, clock, closing, role, create } = this.#o;
-    if (create === 'never') throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
+    if (create === 'never' && dead === undefined) {
+      throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
+    }
     const now = this.view.now();
     const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
     if (missing <= 0) {
-      await this.#found();
+      await (dead === undefined ? this.#found() : this.#revive(dead));
       return true;
     }
     const patience = policy.startTimeoutSeconds + (role === 'member' ? policy.createAfterSeconds : 0);
     if (ageMs(startedAt, now) >= patience * MS) throw new RingStoreError('unavailable', 'there is no ring yet');
     await pause(clock, Math.min(ABSENT_POLL_MS * (1 + this.#uniform()), missing), closing.signal);
     return false;
+  }
+
+  /** Goes on from a ring whose keys have all ended. */
+  async #revive(dead: Stored): Promise<void> {
+    await this.#o.sync.start(dead, { foreground: true });
+    await this.#o.writer.reviveIfDead();
   }
 
   /** Founds the ring unless somebody else does: members that start at once must not each make a data key. */

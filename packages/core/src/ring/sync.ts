@@ -88,7 +88,7 @@ export class RingSync {
   async start(stored: Stored, options: SyncOptions): Promise<void> {
     const { document, revision } = stored;
     const wallMs = this.#view.wallMs();
-    const live = document.entries.filter((entry) => wallMs < entry.opensUntil && !this.#view.isRevoked(entry));
+    const live = document.entries.filter((entry) => this.#isLive(entry, wallMs));
     const failure = await this.#unwrapLive(document.entries, options);
     if (failure !== undefined) throw failure;
     if (live.length === 0) this.#checkMayRevive(document);
@@ -96,6 +96,19 @@ export class RingSync {
       throw new RingStoreError('corrupt', 'not signed by its newest key');
     this.#wasRead();
     this.#view.install(document, revision);
+  }
+
+  /**
+   * Whether none of a document's keys can be used any more. Nothing in such a document can be checked: it may be an old
+   * copy of a ring that lives on elsewhere, and says no more than an empty store.
+   */
+  isDead(document: RingDocument): boolean {
+    const wallMs = this.#view.wallMs();
+    return !document.entries.some((entry) => this.#isLive(entry, wallMs));
+  }
+
+  #isLive(entry: RingEntry, wallMs: number): boolean {
+    return wallMs < entry.opensUntil && !this.#view.isRevoked(entry);
   }
 
   /** Whether the store was seen to have lost something, and it is not restored yet. */
@@ -146,13 +159,14 @@ export class RingSync {
       isUsable(key) && mayOpen(key, wallMs) ? [{ id: key.id, activates: key.activates, held: key.held }] : [],
     );
     if (own.length === 0) return 'start';
-    const revoked = keys.flatMap((key) => (key.revoked && key.signer !== undefined ? [key.signer] : []));
-    switch (judge(document, own, revoked)) {
+    const live = new Set(own.map((key) => key.id));
+    const past = this.#view.pastSigners().filter((key) => !live.has(key.id));
+    switch (judge(document, own, past)) {
       case 'accepted':
         return document.epoch > current.epoch && !lacks(document, current, wallMs) ? 'adopt' : 'unite';
       case 'older branch':
         return 'unite';
-      case 'revoked branch':
+      case 'ended branch':
         return 'overwrite';
       case 'forged':
         throw new RingStoreError('corrupt', 'not signed by a key of this ring');

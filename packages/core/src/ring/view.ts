@@ -1,12 +1,15 @@
 import { type Clock, hasPassed, type Moment, momentOf } from '../clock.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
-import type { EnvelopeKeyCache } from '../key-cache.ts';
+import type { EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
 import type { RingDocument, RingEntry } from './document.ts';
 import { Limits } from './limits.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { mayOpen } from './schedule.ts';
 import { createSnapshot, isUsable, type RingSnapshot, sealingKeyOf, statesOf, type UsableKey } from './snapshot.ts';
 import type { KeyWraps } from './wraps.ts';
+
+/** Keys that are remembered for what they signed: twice a full ring. */
+const MAX_PAST_SIGNERS = 128;
 
 export interface RingViewOptions {
   readonly role: 'member' | 'reader';
@@ -30,6 +33,9 @@ export class RingView {
   #sealedWith: string | undefined;
   #highestWallMs = 0;
   #overdueAt: Moment | undefined;
+  // Oldest first. A store that fails over to an older copy must be known for what it is when the keys of that copy have
+  // ended meanwhile.
+  readonly #signers = new Map<string, HeldKey>();
   #onOverdue: () => void = () => undefined;
 
   constructor(options: RingViewOptions) {
@@ -127,8 +133,25 @@ export class RingView {
       (entry) => this.isRevoked(entry),
     );
     this.#snapshot = snapshot;
+    this.#rememberSigners(snapshot);
     const kept = new Set(snapshot.keys.map((key) => key.signer));
     this.#o.cache.prune((key) => kept.has(key));
+  }
+
+  /** What can check documents that were signed with keys this member held once, revoked and ended ones included. */
+  pastSigners(): readonly HeldKey[] {
+    return [...this.#signers.values()];
+  }
+
+  #rememberSigners(snapshot: RingSnapshot): void {
+    for (const key of snapshot.keys) {
+      if (key.held === undefined || this.#signers.has(key.id)) continue;
+      this.#signers.set(key.id, key.held.asRingSigner());
+      const [oldest] = this.#signers;
+      if (this.#signers.size <= MAX_PAST_SIGNERS || oldest === undefined) continue;
+      oldest[1].destroy();
+      this.#signers.delete(oldest[0]);
+    }
   }
 
   /** Revoked in the ring, or by this member's own pin. */
@@ -152,6 +175,8 @@ export class RingView {
     this.#closed = true;
     this.#snapshot = undefined;
     this.#o.cache.clear();
+    for (const signer of this.#signers.values()) signer.destroy();
+    this.#signers.clear();
   }
 
   #noticeGap(now: Moment): void {
