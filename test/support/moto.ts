@@ -37,6 +37,42 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => moto?.stop();
 }
 
+/** What a client signs its requests with. */
+export interface Credentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+/** Makes an IAM user who may do `actions` on everything: moto knows no other resource than `*`, and no conditions. */
+export async function createUser(moto: string, name: string, actions: readonly string[]): Promise<Credentials> {
+  const policy = { Version: '2012-10-17', Statement: [{ Effect: 'Allow', Action: actions, Resource: '*' }] };
+  await callIam(moto, { Action: 'CreateUser', UserName: name });
+  if (actions.length > 0) {
+    const PolicyDocument = JSON.stringify(policy);
+    await callIam(moto, { Action: 'PutUserPolicy', UserName: name, PolicyName: 'all', PolicyDocument });
+  }
+  const answer = await callIam(moto, { Action: 'CreateAccessKey', UserName: name });
+  const valueOf = (tag: string): string => new RegExp(`<${tag}>([^<]+)</${tag}>`).exec(answer)?.[1] ?? '';
+  return { accessKeyId: valueOf('AccessKeyId'), secretAccessKey: valueOf('SecretAccessKey') };
+}
+
+/** From now on only signed requests of users with a policy are served, by the whole of this moto: give it its own. */
+export async function enforcePolicies(moto: string): Promise<void> {
+  const response = await fetch(`${moto}/moto-api/reset-auth`, { method: 'POST', body: '0' });
+  if (!response.ok) throw new Error(`moto: reset-auth answered ${response.status}`);
+}
+
+async function callIam(moto: string, form: Readonly<Record<string, string>>): Promise<string> {
+  // Tells moto which service is meant; nobody checks it before the policies are enforced.
+  const authorization =
+    'AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=none';
+  const body = new URLSearchParams({ ...form, Version: '2010-05-08' });
+  const response = await fetch(moto, { method: 'POST', body, headers: { authorization } });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`moto: IAM answered ${response.status}`);
+  return text;
+}
+
 async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(5000) });

@@ -2,6 +2,7 @@ export { AesGcmRequestStateCodec } from './aes-gcm-codec.ts';
 export { type CanonicalJsonOptions, canonicalJson } from './canonical-json.ts';
 export type { Clock, RandomSource } from './clock.ts';
 export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './codec.ts';
+export type { CodecHealth, KeyHealth } from './codec-health.ts';
 export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './errors.ts';
 export type { CodecEvents } from './events.ts';
 export {
@@ -12,7 +13,7 @@ export {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
-export { type CodecHealth, createKmsCodec, type KeyHealth, type KmsCodec } from './kms-codec.ts';
+export { createKmsCodec, type KmsCodec } from './kms-codec.ts';
 export type { KmsCodecOptions } from './kms-codec-options.ts';
 export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrapper.ts';
 export { fileRing } from './ring/file-ring.ts';

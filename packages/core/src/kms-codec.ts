@@ -1,21 +1,16 @@
 import { LRUCache } from 'lru-cache';
-import { type Moment, pause, systemRandom } from './clock.ts';
+import { pause } from './clock.ts';
 import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
+import { type CodecHealth, healthOf } from './codec-health.ts';
 import { CodecClosedError } from './errors.ts';
 import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
-import { readKernelEntropy } from './kernel-entropy.ts';
 import { EnvelopeKeyCache } from './key-cache.ts';
 import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
 import { label, show } from './options.ts';
-import { RingKeeper } from './ring/keeper.ts';
-import { KmsCalls } from './ring/kms-calls.ts';
+import { createKeeper } from './ring/create-keeper.ts';
+import type { RingKeeper } from './ring/keeper.ts';
 import type { KeyState } from './ring/schedule.ts';
-import { StoredRingDocument } from './ring/stored-ring.ts';
-import { RingSync } from './ring/sync.ts';
-import { RingView } from './ring/view.ts';
-import { KeyWraps } from './ring/wraps.ts';
-import { RingWriter } from './ring/writer.ts';
 import {
   formatOf,
   type KeySource,
@@ -30,39 +25,6 @@ import { createSealingState, type SealingState } from './token-sealer.ts';
 const PREPARE_MS = 2_000;
 /** Codecs of {@link KmsCodec.for} that are remembered; purposes are names in a program, not data. */
 const MAX_PURPOSES = 256;
-
-/** The state of a {@link KmsCodec}: for readiness probes, never for liveness. A restart would drop the only cached keys. */
-export interface CodecHealth {
-  /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
-  readonly status: 'ok' | 'degraded' | 'failing';
-  readonly ready: boolean;
-  readonly canSeal: boolean;
-  readonly canUnseal: boolean;
-  /** Until when sealing goes on if neither the KMS nor the store answers any more. */
-  readonly sealUntil: Date | undefined;
-  /** Id of the key that seals now. */
-  readonly sealingKey: string | undefined;
-  /** All keys of the ring, oldest first. */
-  readonly keys: readonly KeyHealth[];
-  /** The last refresh that went through whole. */
-  readonly lastRefresh: Date | undefined;
-  /** The last unwrap by the KMS that returned the right bytes. */
-  readonly lastProof: Date | undefined;
-  /** What last went wrong, until a refresh goes through: `kms denied`, `store unavailable`, … */
-  readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
-}
-
-/** One key of the ring in {@link CodecHealth}. */
-export interface KeyHealth {
-  readonly id: string;
-  readonly state: KeyState;
-  /** Whether its bytes are here. */
-  readonly held: boolean;
-  readonly created: Date;
-  readonly activates: Date;
-  readonly sealsUntil: Date;
-  readonly opensUntil: Date;
-}
 
 /** A codec whose data keys are wrapped by a KMS and shared through a ring. */
 export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
@@ -137,46 +99,6 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
     checked.signal?.removeEventListener('abort', abort);
   }
   return new RingCodec(keeper, cache, checked);
-}
-
-/** With a random source of its own, a codec draws on nothing else: its run can be repeated. */
-async function noKernelEntropy(): Promise<Uint8Array> {
-  return new Uint8Array(0);
-}
-
-/** Puts the parts of a ring together; none of them starts anything. */
-function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
-  const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
-  const timeoutSeconds = policy.kmsTimeoutSeconds;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
-  const wraps = new KeyWraps({
-    ring: ringName,
-    wrappers: keyWrappers,
-    quorum: options.wrapQuorum,
-    trustStore: options.dangerouslyTrustStore,
-    calls,
-    cache,
-    random,
-  });
-  const stored = new StoredRingDocument({ store, ring: ringName, clock, timeoutSeconds, closing: closing.signal });
-  const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
-  const view = new RingView({ role, policy, clock, wraps, cache, acceptCreatedFromMs });
-  const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const sync = new RingSync({ role, policy, clock, random, closing: closing.signal, wraps, stored, view, writer });
-  return new RingKeeper({
-    store,
-    policy,
-    role,
-    create: options.create,
-    clock,
-    random,
-    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
-    closing,
-    view,
-    stored,
-    sync,
-    writer,
-  });
 }
 
 class RingCodec implements KmsCodec {
@@ -289,31 +211,7 @@ class RingCodec implements KmsCodec {
   }
 
   health(): CodecHealth {
-    const { view, lastFailure } = this.#keeper;
-    const now = view.now();
-    const states = view.states(now);
-    const { limits } = view;
-    const canSeal = view.canSeal(now);
-    return {
-      status: this.#keeper.status(now),
-      ready: view.isReady(now),
-      canSeal,
-      canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
-      sealUntil: limits.sealUntilMs === undefined ? undefined : new Date(limits.sealUntilMs),
-      sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
-      keys: states.map(({ key, state }) => ({
-        id: key.id,
-        state,
-        held: key.held !== undefined,
-        created: new Date(key.created),
-        activates: new Date(key.activates),
-        sealsUntil: new Date(key.sealsUntil),
-        opensUntil: new Date(key.opensUntil),
-      })),
-      lastRefresh: dateOf(limits.lastComplete),
-      lastProof: dateOf(limits.lastProof),
-      lastError: lastFailure,
-    };
+    return healthOf(this.#keeper);
   }
 
   async refresh(): Promise<void> {
@@ -404,8 +302,4 @@ async function awaited<T>(run: () => Promise<T>): Promise<T> {
 function rejected(error: unknown): unknown {
   if (error instanceof InvalidRequestState) channels.rejected.publish(() => ({ reason: error.reason }));
   return error;
-}
-
-function dateOf(moment: Moment | undefined): Date | undefined {
-  return moment === undefined ? undefined : new Date(moment.wallMs);
 }

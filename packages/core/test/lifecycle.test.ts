@@ -322,6 +322,18 @@ describe('the store is not trusted (F26)', () => {
     await expect(fleet.start()).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
+  test('a copy of the ring whose keys have all ended meanwhile is written over, and founds nothing (F31)', async () => {
+    const a = await fleet.start();
+    const old = (await fleet.store.document()) ?? '';
+    await fleet.clock.advance(5 * DAY);
+    const token = seal(a);
+    await fleet.store.put(old);
+    const b = await fleet.start({ policy: { createAfterSeconds: 360 } });
+    expect(open(b, token)).toBe('state');
+    expect(open(a, seal(b))).toBe('state');
+    expect((await ring()).entries.map(({ id }) => id)).toEqual(a.codec.health().keys.map(({ id }) => id));
+  });
+
   test('an older document, signed as it is, is healed: no key is lost', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';

@@ -1,54 +1,25 @@
-import {
-  ageMs,
-  type Clock,
-  hasPassed,
-  later,
-  type Moment,
-  pause,
-  type RandomSource,
-  schedule,
-  uniform,
-} from '../clock.ts';
+import { ageMs, hasPassed, later, type Moment, pause, schedule, uniform } from '../clock.ts';
 import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
-import type { ResolvedPolicy } from './policy.ts';
-import { lateDelayMs, newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
+import { newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
-import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
-import type { Stored, StoredRingDocument } from './stored-ring.ts';
-import type { RingSync } from './sync.ts';
+import { type RingStartOptions, startRing } from './start.ts';
+import { RingConflictError, RingStoreError } from './store.ts';
 import type { RingView } from './view.ts';
-import type { RingWriter } from './writer.ts';
 
 const MS = 1_000;
 const BACKOFF_BASE_MS = 10_000;
-const ABSENT_POLL_MS = 3_000;
 const CONFLICT_WAIT_MS = 5_000;
 const PUSH_WAIT_CAP_MS = 60_000;
 const ROTATION_BACKOFF_MS = 60_000;
-const START_BACKOFF_BASE_MS = 200;
-const START_BACKOFF_CAP_MS = 5_000;
-/** Longest random wait before founding; where every member shares this process, their turns are enough. */
-const FOUNDING_WAIT_MS: Readonly<Record<string, number>> = { memory: 0, file: 1_000 };
 /** Rounds after which a writer that loses every race gives up. */
 const MAX_CONFLICTS = 64;
 
-export interface RingKeeperOptions {
-  readonly store: RingStore;
-  readonly policy: ResolvedPolicy;
-  readonly role: 'member' | 'reader';
-  readonly create: 'if-absent' | 'now' | 'never';
-  readonly clock: Clock;
-  readonly random: RandomSource;
+export interface RingKeeperOptions extends RingStartOptions {
   /** 32 bytes of the kernel's random device; empty where there is none. */
   readonly readKernelEntropy: () => Promise<Uint8Array>;
-  readonly closing: AbortController;
-  readonly view: RingView;
-  readonly stored: StoredRingDocument;
-  readonly sync: RingSync;
-  readonly writer: RingWriter;
 }
 
 /** What last went wrong: whose answer, of which kind, when. */
@@ -99,32 +70,8 @@ export class RingKeeper {
 
   /** Resolves when all live keys are held and, for a member, one of them may seal. */
   async start(): Promise<void> {
-    const { policy, clock, closing, stored, sync, role } = this.#o;
-    const startedAt = this.view.now();
-    let absentSince: Moment | undefined;
-    for (let failures = 0; ; ) {
-      closing.signal.throwIfAborted();
-      try {
-        this.#kernelEntropy = await this.#o.readKernelEntropy();
-        const found = await stored.read();
-        if (found !== undefined && (role === 'reader' || !sync.isDead(found.document))) {
-          absentSince = undefined;
-          await sync.start(found, { foreground: true });
-          if (role === 'member') await this.#o.writer.reviveIfDead();
-          break;
-        }
-        absentSince ??= this.view.now();
-        if (await this.#foundOrWait(startedAt, absentSince, found)) break;
-      } catch (error) {
-        closing.signal.throwIfAborted();
-        if (error instanceof RingConflictError) continue;
-        const expired = ageMs(startedAt, this.view.now()) >= policy.startTimeoutSeconds * MS;
-        if (expired || !mayPass(error)) throw error;
-        const wait = Math.min(START_BACKOFF_CAP_MS, START_BACKOFF_BASE_MS * 2 ** failures);
-        failures += 1;
-        await pause(clock, wait * this.#uniform(), closing.signal);
-      }
-    }
+    this.#kernelEntropy = await this.#o.readKernelEntropy();
+    await startRing(this.#o);
     this.view.limits.completed(this.view.now());
     this.#considerRotation();
     this.#scheduleNext(this.#refreshDelayMs());
@@ -251,43 +198,6 @@ export class RingKeeper {
     this.#scheduleNext(this.#nextDelayMs(failure, options.deferUnwraps === true));
     this.#announce(failure);
     if (failure !== undefined) throw failure;
-  }
-
-  /** Founds the ring once absence was seen for long enough. False: look again. */
-  async #foundOrWait(startedAt: Moment, absentSince: Moment, dead: Stored | undefined): Promise<boolean> {
-    const { policy, clock, closing, role, create } = this.#o;
-    if (create === 'never' && dead === undefined) {
-      throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
-    }
-    const now = this.view.now();
-    const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
-    if (missing <= 0) {
-      await (dead === undefined ? this.#found() : this.#revive(dead));
-      return true;
-    }
-    const patience = policy.startTimeoutSeconds + (role === 'member' ? policy.createAfterSeconds : 0);
-    if (ageMs(startedAt, now) >= patience * MS) throw new RingStoreError('unavailable', 'there is no ring yet');
-    await pause(clock, Math.min(ABSENT_POLL_MS * (1 + this.#uniform()), missing), closing.signal);
-    return false;
-  }
-
-  /** Goes on from a ring whose keys have all ended. */
-  async #revive(dead: Stored): Promise<void> {
-    await this.#o.sync.start(dead, { foreground: true });
-    await this.#o.writer.reviveIfDead();
-  }
-
-  /** Founds the ring unless somebody else does: members that start at once must not each make a data key. */
-  async #found(): Promise<void> {
-    const { store, create, clock, random, closing, stored, writer } = this.#o;
-    if (create !== 'now') {
-      const longest = FOUNDING_WAIT_MS[store.kind] ?? Math.min(30_000, this.#o.policy.refreshEverySeconds * MS);
-      if (longest > 0) await pause(clock, lateDelayMs(uniform(random), longest), closing.signal);
-    }
-    await inTurn(store, async () => {
-      if ((await stored.read()) !== undefined) throw new RingConflictError();
-      await writer.found();
-    });
   }
 
   #considerRotation(): void {
@@ -422,27 +332,9 @@ export class RingKeeper {
   }
 }
 
-/** The turns of codecs in one process that share a store object. */
-const turns = new WeakMap<RingStore, Promise<unknown>>();
-
-async function inTurn(store: RingStore, run: () => Promise<void>): Promise<void> {
-  const turn = (turns.get(store) ?? Promise.resolve()).then(run);
-  turns.set(
-    store,
-    turn.catch(() => undefined),
-  );
-  await turn;
-}
-
 async function settled(promise: Promise<void>): Promise<PromiseSettledResult<void>> {
   const [result] = await Promise.allSettled([promise]);
   return result;
-}
-
-/** What may be gone by the next attempt. */
-function mayPass(error: unknown): boolean {
-  if (error instanceof RingStoreError) return error.kind === 'unavailable';
-  return error instanceof KeyWrapperError && (error.kind === 'unavailable' || error.kind === 'throttled');
 }
 
 function kindOf(error: unknown): string {

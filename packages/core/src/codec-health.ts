@@ -1,0 +1,69 @@
+import type { Moment } from './clock.ts';
+import type { RingKeeper } from './ring/keeper.ts';
+import type { KeyState } from './ring/schedule.ts';
+
+/** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
+export interface CodecHealth {
+  /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
+  readonly status: 'ok' | 'degraded' | 'failing';
+  readonly ready: boolean;
+  readonly canSeal: boolean;
+  readonly canUnseal: boolean;
+  /** Until when sealing goes on if neither the KMS nor the store answers any more. */
+  readonly sealUntil: Date | undefined;
+  /** Id of the key that seals now. */
+  readonly sealingKey: string | undefined;
+  /** All keys of the ring, oldest first. */
+  readonly keys: readonly KeyHealth[];
+  /** The last refresh that went through whole. */
+  readonly lastRefresh: Date | undefined;
+  /** The last unwrap by the KMS that returned the right bytes. */
+  readonly lastProof: Date | undefined;
+  /** What last went wrong, until a refresh goes through: `kms denied`, `store unavailable`, … */
+  readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
+}
+
+/** One key of the ring in {@link CodecHealth}. */
+export interface KeyHealth {
+  readonly id: string;
+  readonly state: KeyState;
+  /** Whether its bytes are here. */
+  readonly held: boolean;
+  readonly created: Date;
+  readonly activates: Date;
+  readonly sealsUntil: Date;
+  readonly opensUntil: Date;
+}
+
+/** What a keeper can say of itself. @throws {CodecClosedError} */
+export function healthOf(keeper: RingKeeper): CodecHealth {
+  const { view, lastFailure } = keeper;
+  const now = view.now();
+  const states = view.states(now);
+  const { limits } = view;
+  const canSeal = view.canSeal(now);
+  return {
+    status: keeper.status(now),
+    ready: view.isReady(now),
+    canSeal,
+    canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
+    sealUntil: limits.sealUntilMs === undefined ? undefined : new Date(limits.sealUntilMs),
+    sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
+    keys: states.map(({ key, state }) => ({
+      id: key.id,
+      state,
+      held: key.held !== undefined,
+      created: new Date(key.created),
+      activates: new Date(key.activates),
+      sealsUntil: new Date(key.sealsUntil),
+      opensUntil: new Date(key.opensUntil),
+    })),
+    lastRefresh: dateOf(limits.lastComplete),
+    lastProof: dateOf(limits.lastProof),
+    lastError: lastFailure,
+  };
+}
+
+function dateOf(moment: Moment | undefined): Date | undefined {
+  return moment === undefined ? undefined : new Date(moment.wallMs);
+}

@@ -1,0 +1,51 @@
+import { systemRandom } from '../clock.ts';
+import { readKernelEntropy } from '../kernel-entropy.ts';
+import type { EnvelopeKeyCache } from '../key-cache.ts';
+import type { CheckedOptions } from '../kms-codec-options.ts';
+import { RingKeeper } from './keeper.ts';
+import { KmsCalls } from './kms-calls.ts';
+import { StoredRingDocument } from './stored-ring.ts';
+import { RingSync } from './sync.ts';
+import { RingView } from './view.ts';
+import { KeyWraps } from './wraps.ts';
+import { RingWriter } from './writer.ts';
+
+/** Puts the parts of a ring together; none of them starts anything. */
+export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
+  const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
+  const timeoutSeconds = policy.kmsTimeoutSeconds;
+  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
+  const wraps = new KeyWraps({
+    ring: ringName,
+    wrappers: keyWrappers,
+    quorum: options.wrapQuorum,
+    trustStore: options.dangerouslyTrustStore,
+    calls,
+    cache,
+    random,
+  });
+  const stored = new StoredRingDocument({ store, ring: ringName, clock, timeoutSeconds, closing: closing.signal });
+  const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
+  const view = new RingView({ role, policy, clock, wraps, cache, acceptCreatedFromMs });
+  const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
+  const sync = new RingSync({ role, policy, clock, random, closing: closing.signal, wraps, stored, view, writer });
+  return new RingKeeper({
+    store,
+    policy,
+    role,
+    create: options.create,
+    clock,
+    random,
+    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
+    closing,
+    view,
+    stored,
+    sync,
+    writer,
+  });
+}
+
+/** With a random source of its own, a codec draws on nothing else: its run can be repeated. */
+async function noKernelEntropy(): Promise<Uint8Array> {
+  return new Uint8Array(0);
+}

@@ -1,0 +1,18 @@
+/** One call as the SDK spells it: `GetItemCommand` or `PutItemCommand`. */
+export interface DynamodbStoreCommand {
+  readonly input: object;
+}
+
+/**
+ * The part of `DynamoDBClient` (`@aws-sdk/client-dynamodb`) that is used. A client of any 3.x version fits its types, and so does a
+ * fake.
+ *
+ * Set `maxAttempts: 1` on a client of your own: a write that the SDK repeats after it was done is refused as a conflict
+ * with itself, and the SDK's retries outlast the deadline.
+ */
+export interface DynamodbStoreClient {
+  /** Resolves to the service's answer. What it holds is checked by the caller, hence `unknown`. */
+  send(command: DynamodbStoreCommand, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
+  /** Closes sockets. Called on a client that the store made itself, never on one it was given. */
+  destroy?(): void;
+}

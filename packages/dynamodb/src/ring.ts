@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto';
+import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import { Connection, PROOF } from './connection.ts';
+import type { Failure } from './error-table.ts';
+import { type DynamodbRingOptions, readRingOptions } from './options.ts';
+import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, TOO_LARGE } from './store-arguments.ts';
+
+const OWNER = 'dynamodbRing';
+const REVISION_BYTES = 16;
+
+/**
+ * A ring store in one item of a DynamoDB table: `{ pk: 'ring#<name>', document, revision }`, all strings.
+ *
+ * A write is one PutItem with a condition: that there is no item, or that its revision is the expected one. A revision
+ * is 16 random bytes, so that none comes back, not even with its document. Reads are strongly consistent: an eventually
+ * consistent one may answer with an older ring, or with none just after it was founded.
+ *
+ * A document may have up to 262 144 bytes; DynamoDB has room for 400 KiB. A table that does not exist is `unavailable`
+ * and never an absent ring. A write that ended as `unavailable` may have been done all the same. Its methods reject
+ * with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends within
+ * `timeoutSeconds`.
+ *
+ * Source: Amazon DynamoDB API reference, version 2012-08-10, GetItem and PutItem.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+ * import { dynamodbRing } from '@sealring/dynamodb';
+ *
+ * const client = new DynamoDBClient({ region: 'eu-west-1', maxAttempts: 1 });
+ * const ring = dynamodbRing({ table: 'sealring', name: 'payments', client });
+ * ```
+ */
+export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required<Pick<RingStore, 'close'>> {
+  const settings = readRingOptions(OWNER, options);
+  const connection = new Connection(settings);
+  const pk = { S: `ring#${settings.name}` };
+
+  return Object.freeze({
+    kind: 'dynamodb',
+
+    async read(given?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined> {
+      checkRead(OWNER, given);
+      const command = new GetItemCommand({ ...PROOF, TableName: settings.table, Key: { pk }, ConsistentRead: true });
+      const outcome = await connection.send(command, given?.signal);
+      if ('failure' in outcome) throw refusal(outcome.failure);
+      return storedRing(outcome.answer);
+    },
+
+    async write(
+      document: string,
+      given: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+    ): Promise<{ readonly revision: string }> {
+      checkWrite(OWNER, document, given);
+      const { expected, signal } = given;
+      const revision = randomBytes(REVISION_BYTES).toString('base64url');
+      const command = new PutItemCommand({
+        ...PROOF,
+        TableName: settings.table,
+        Item: { pk, document: { S: document }, revision: { S: revision } },
+        ...(expected === undefined
+          ? { ConditionExpression: 'attribute_not_exists(pk)' }
+          : {
+              ConditionExpression: '#revision = :expected',
+              ExpressionAttributeNames: { '#revision': 'revision' },
+              ExpressionAttributeValues: { ':expected': { S: expected } },
+            }),
+      });
+      const outcome = await connection.send(command, signal);
+      if ('answer' in outcome) return { revision };
+      const { kind } = outcome.failure;
+      throw kind === 'conflict' || kind === 'contended' ? new RingConflictError() : refusal(outcome.failure);
+    },
+
+    async close(): Promise<void> {
+      connection.close();
+    },
+  });
+}
+
+/** @throws {RingStoreError} for an item that is no ring. */
+function storedRing(answer: object): StoredRing | undefined {
+  const item = field(answer, 'Item');
+  if (item === undefined) return undefined;
+  const document = field(field(item, 'document'), 'S');
+  const revision = field(field(item, 'revision'), 'S');
+  if (typeof document !== 'string' || typeof revision !== 'string') {
+    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings');
+  }
+  if (document === '' || revision === '') throw new RingStoreError('corrupt', 'the document or revision is empty');
+  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail);
+  return { document, revision };
+}
+
+function refusal({ kind, detail }: Failure): RingStoreError {
+  // In the way of a read: a transaction that will have ended.
+  return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail);
+}
+
+function field(holder: unknown, name: string): unknown {
+  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
+}

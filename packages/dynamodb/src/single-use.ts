@@ -1,0 +1,86 @@
+import { PutItemCommand } from '@aws-sdk/client-dynamodb';
+import type { RingStoreErrorKind } from '@sealring/core';
+import { Connection, PROOF } from './connection.ts';
+import { type DynamodbSingleUseOptions, readSingleUseOptions, show } from './options.ts';
+
+const OWNER = 'dynamodbSingleUse';
+const MAX_ID_LENGTH = 256;
+/** How much longer than its token an item is kept: a member whose clock is behind may still honour the token. */
+const KEPT_SECONDS = 3_600;
+
+/** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
+export interface DynamodbSingleUse {
+  /**
+   * True for exactly one caller per `id` until `expiresAt` and an hour longer, false for every other and once
+   * `expiresAt` has passed.
+   * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
+   * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
+   */
+  claim(id: string, expiresAt: Date): Promise<boolean>;
+  /** Ends the calls under way, and closes a client of the store's own; one that was given stays open. */
+  close(): Promise<void>;
+}
+
+/** The store cannot tell whether a token was redeemed. `kind` is as in `RingStoreError`; the text is fixed and ours. */
+export class SingleUseStoreError extends Error {
+  override readonly name = 'SingleUseStoreError';
+  readonly kind: RingStoreErrorKind;
+  constructor(kind: RingStoreErrorKind, detail: string) {
+    super(`single-use store ${kind}: ${detail}`);
+    this.kind = kind;
+  }
+}
+
+/**
+ * Remembers redeemed tokens in a DynamoDB table, one item each: `{ pk: 'used#<id>', expires }`. A claim is one PutItem
+ * on the condition that there is no such item, or that it has expired.
+ *
+ * `expires` is a number of seconds since the Unix epoch, an hour after the token's own end: the attribute for the
+ * table's time to live, which then removes what nobody needs any more. Without it nothing is wrong but the size.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * const security = new RequestStateSecurity({ codec, singleUse: dynamodbSingleUse({ table: 'sealring' }) });
+ * ```
+ */
+export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSingleUse {
+  const settings = readSingleUseOptions(OWNER, options);
+  const connection = new Connection(settings);
+  return Object.freeze<DynamodbSingleUse>({
+    async claim(id, expiresAt) {
+      checkClaim(id, expiresAt);
+      const nowMs = Date.now();
+      if (expiresAt.getTime() <= nowMs) return false;
+      const expires = Math.ceil(expiresAt.getTime() / 1000) + KEPT_SECONDS;
+      const command = new PutItemCommand({
+        ...PROOF,
+        TableName: settings.table,
+        Item: { pk: { S: `used#${id}` }, expires: { N: String(expires) } },
+        ConditionExpression: 'attribute_not_exists(pk) OR #expires < :now',
+        ExpressionAttributeNames: { '#expires': 'expires' },
+        ExpressionAttributeValues: { ':now': { N: String(Math.floor(nowMs / 1000)) } },
+      });
+      const outcome = await connection.send(command);
+      if ('answer' in outcome) return true;
+      const { kind, detail } = outcome.failure;
+      if (kind === 'conflict') return false;
+      throw new SingleUseStoreError(kind === 'contended' ? 'unavailable' : kind, detail);
+    },
+
+    async close() {
+      connection.close();
+    },
+  });
+}
+
+function checkClaim(id: unknown, expiresAt: unknown): void {
+  if (typeof id !== 'string') throw new TypeError(`${OWNER}: id must be a string, got ${show(id)}`);
+  if (id.length === 0 || id.length > MAX_ID_LENGTH || !id.isWellFormed()) {
+    throw new RangeError(`${OWNER}: id must be 1 to ${MAX_ID_LENGTH} characters, got ${id.length}`);
+  }
+  if (!(expiresAt instanceof Date)) throw new TypeError(`${OWNER}: expiresAt must be a Date, got ${show(expiresAt)}`);
+  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${OWNER}: expiresAt is an invalid Date`);
+}

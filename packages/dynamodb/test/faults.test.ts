@@ -1,0 +1,134 @@
+import { inspect } from 'node:util';
+import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { dynamodbRing, dynamodbSingleUse } from '../src/index.ts';
+import { clientOf, sendError, startStub } from './dynamodb-stub.ts';
+
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+const cannotTell = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
+const soon = (): Date => new Date(Date.now() + 60_000);
+
+describe('the DynamoDB SDK against a server of ours', () => {
+  const closing: (() => Promise<void> | void)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  });
+
+  async function stubbed(answer: Parameters<typeof startStub>[0], timeoutSeconds = 5) {
+    const stub = await startStub(answer);
+    closing.push(() => stub.close());
+    return { stub, ...storesAt(stub.endpoint, timeoutSeconds) };
+  }
+
+  function storesAt(endpoint: string, timeoutSeconds: number) {
+    const client = clientOf(endpoint);
+    closing.push(() => client.destroy());
+    const options = { table: 'sealring', client, timeoutSeconds };
+    return { ring: dynamodbRing({ ...options, name: 'payments' }), used: dynamodbSingleUse(options) };
+  }
+
+  test('reads are strongly consistent: others may be of the past', async () => {
+    const { stub, ring } = await stubbed((_, response) =>
+      response.end('{"ConsumedCapacity":{"TableName":"sealring","CapacityUnits":1}}'),
+    );
+    expect(await ring.read()).toBeUndefined();
+    expect(stub.requests).toMatchObject([
+      ['GetItem', { TableName: 'sealring', Key: { pk: { S: 'ring#payments' } }, ConsistentRead: true }],
+    ]);
+  });
+
+  test.each([
+    ['ConditionalCheckFailedException', 400],
+    ['TransactionConflictException', 400],
+    ['ReplicatedWriteConflictException', 400],
+  ])('%s to a write is a conflict, and not repeated', async (name, status) => {
+    const { stub, ring } = await stubbed((_, response) => sendError(response, status, name));
+    for (const expected of [undefined, 'x']) {
+      await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
+    }
+    expect(stub.requests).toHaveLength(2);
+  });
+
+  test.each([
+    ['ResourceNotFoundException', 400, 'unavailable'],
+    ['ProvisionedThroughputExceededException', 400, 'unavailable'],
+    ['ThrottlingException', 400, 'unavailable'],
+    ['RequestLimitExceeded', 400, 'unavailable'],
+    ['InternalServerError', 500, 'unavailable'],
+    ['TransactionConflictException', 400, 'unavailable'],
+    ['ExpiredTokenException', 400, 'unavailable'],
+    ['AccessDeniedException', 400, 'denied'],
+    ['UnrecognizedClientException', 400, 'denied'],
+    ['ValidationException', 400, 'denied'],
+  ] as const)('F9: %s is never absent, and a claim rejects', async (name, status, kind) => {
+    const { stub, ring, used } = await stubbed((_, response) => sendError(response, status, name));
+    await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell(kind));
+    expect(stub.requests).toHaveLength(2);
+  });
+
+  test.each([
+    ['empty', ''],
+    ['an empty object', '{}'],
+    ['null', 'null'],
+    ['a page', '<html>welcome</html>'],
+    ['of another service', '{"Item":{"document":{"S":"x"},"revision":{"S":"y"}}}'],
+  ])('F9: a 200 that is %s, as a proxy sends it, is no absence, no write and no claim', async (_, body) => {
+    const { ring, used } = await stubbed((__, response) => response.end(body));
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
+  });
+
+  test.each([
+    ['a 403 with a page is denied', 403, 'denied'],
+    ['a 502 with a page is unavailable', 502, 'unavailable'],
+  ] as const)('%s', async (_, status, kind) => {
+    const { ring } = await stubbed((__, response) => response.writeHead(status).end('<html>no</html>'));
+    await expect(ring.read()).rejects.toMatchObject(failed(kind));
+  });
+
+  test('F29: a server that hangs is unavailable, by deadline, abort and close, and connections are let go', async () => {
+    const { stub, ring, used } = await stubbed(() => undefined, 0.2);
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
+    await stub.allClosed();
+    const slow = storesAt(stub.endpoint, 60);
+    await expect(slow.ring.read({ signal: AbortSignal.timeout(50) })).rejects.toMatchObject(failed('unavailable'));
+    const [reading, claiming] = [slow.ring.read(), slow.used.claim('id', soon())];
+    await Promise.all([slow.ring.close(), slow.used.close()]);
+    await expect(reading).rejects.toMatchObject(failed('unavailable'));
+    await expect(claiming).rejects.toMatchObject(cannotTell('unavailable'));
+    await expect(slow.ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await stub.allClosed();
+  });
+
+  test('F29: where nothing listens it is unavailable', async () => {
+    const stub = await startStub(() => undefined);
+    await stub.close();
+    const { ring, used } = storesAt(stub.endpoint, 5);
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
+  });
+
+  test('F33: what the service says and what the client holds is in no error', async () => {
+    const canary = 'CANARY-6c1f';
+    const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
+    closing.push(() => stub.close());
+    const client = clientOf(stub.endpoint, canary, canary);
+    closing.push(() => client.destroy());
+    const ring = dynamodbRing({ table: canary, client });
+    for (const call of [
+      () => ring.read(),
+      () => ring.write(canary, { expected: canary }),
+      () => dynamodbSingleUse({ table: canary, client }).claim(canary, soon()),
+    ]) {
+      const error: unknown = await call().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ kind: 'unavailable' });
+      expect(error).not.toHaveProperty('cause');
+      const shown = inspect(error, { depth: Infinity, showHidden: true, getters: true });
+      expect(shown + String(Object(error).stack) + JSON.stringify(error)).not.toContain(canary);
+    }
+  });
+});

@@ -1,0 +1,161 @@
+import {
+  type AttributeValue,
+  DeleteItemCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest';
+import { dynamodbRing, dynamodbSingleUse } from '../src/index.ts';
+import { clientOf, createTable } from './dynamodb-stub.ts';
+
+const moto = inject('moto');
+const table = `sealring-${process.pid}`;
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+let names = 0;
+const freshName = (): string => `ring-${++names}`;
+
+// Only where this machine lacks Python; under CI=true the set-up fails instead.
+describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
+  let client: DynamoDBClient;
+  beforeAll(async () => {
+    client = clientOf(moto);
+    await createTable(client, table);
+  });
+  afterAll(() => client.destroy());
+
+  const keyOf = (name: string) => ({ pk: { S: `ring#${name}` } });
+
+  function newRing() {
+    const name = freshName();
+    return { name, ring: dynamodbRing({ table, name, client }) };
+  }
+
+  describe('ring', () => {
+    test('the item is three strings, for whoever reads it', async () => {
+      const { name, ring } = newRing();
+      const { revision } = await ring.write('{"epoch":1}\n{}', { expected: undefined });
+      const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
+      expect(Item).toEqual({ ...keyOf(name), document: { S: '{"epoch":1}\n{}' }, revision: { S: revision } });
+    });
+
+    test('A, B and A again: the revision of the first A does not come back with its text', async () => {
+      const { ring } = newRing();
+      const first = await ring.write('a', { expected: undefined });
+      const second = await ring.write('b', { expected: first.revision });
+      const third = await ring.write('a', { expected: second.revision });
+      expect(new Set([first.revision, second.revision, third.revision]).size).toBe(3);
+      await expect(ring.write('c', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+      expect(await ring.read()).toEqual({ document: 'a', ...third });
+    });
+
+    test('of 20 who write the same text over itself at once, one does', async () => {
+      const { ring } = newRing();
+      const { revision: expected } = await ring.write('a', { expected: undefined });
+      const calls = await Promise.allSettled(Array.from({ length: 20 }, () => ring.write('a', { expected })));
+      expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    });
+
+    test('a deleted item is absent, cannot be replaced, and can be founded again', async () => {
+      const { name, ring } = newRing();
+      const first = await ring.write('a', { expected: undefined });
+      await client.send(new DeleteItemCommand({ TableName: table, Key: keyOf(name) }));
+      expect(await ring.read()).toBeUndefined();
+      await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+      await ring.write('a', { expected: undefined });
+      await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+    });
+
+    test('F9: a table that does not exist is unavailable for every call, never absent or a conflict', async () => {
+      const ring = dynamodbRing({ table: 'missing', client });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+      await expect(ring.write('x', { expected: 'y' })).rejects.toMatchObject(failed('unavailable'));
+      const used = dynamodbSingleUse({ table: 'missing', client });
+      await expect(used.claim('id', new Date(Date.now() + 60_000))).rejects.toMatchObject({ kind: 'unavailable' });
+    });
+
+    const text = (S: string): AttributeValue => ({ S });
+    test.each<[string, Record<string, AttributeValue>, RingStoreErrorKind]>([
+      ['no document', { revision: text('r') }, 'corrupt'],
+      ['no revision', { document: text('d') }, 'corrupt'],
+      ['a binary document', { document: { B: Buffer.from('d') }, revision: text('r') }, 'corrupt'],
+      ['a number as revision', { document: text('d'), revision: { N: '1' } }, 'corrupt'],
+      ['an empty document', { document: text(''), revision: text('r') }, 'corrupt'],
+      ['an empty revision', { document: text('d'), revision: text('') }, 'corrupt'],
+      ['a document of 262 145 bytes', { document: text(`${'é'.repeat(131_072)}x`), revision: text('r') }, 'too-large'],
+    ])('F9, F31: an item with %s is refused, and not overwritten by who found nothing', async (_, attributes, kind) => {
+      const { name, ring } = newRing();
+      await client.send(new PutItemCommand({ TableName: table, Item: { ...keyOf(name), ...attributes } }));
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    });
+  });
+
+  describe('single use', () => {
+    const used = () => dynamodbSingleUse({ table, client });
+    const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1000);
+
+    test('true for exactly one of 20 who claim at once, false for every other and ever after', async () => {
+      for (let round = 0; round < 20; round++) {
+        const id = `race-${round}`;
+        const claims = await Promise.all(Array.from({ length: 20 }, () => used().claim(id, inSeconds(60))));
+        expect(claims.filter(Boolean)).toHaveLength(1);
+        expect(await used().claim(id, inSeconds(60))).toBe(false);
+      }
+    });
+
+    test('the item says when the table may remove it: an hour after the token has ended, in seconds', async () => {
+      const expiresAt = inSeconds(60);
+      await used().claim('kept', expiresAt);
+      const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#kept' } } }));
+      expect(Item).toEqual({
+        pk: { S: 'used#kept' },
+        expires: { N: String(Math.ceil(expiresAt.getTime() / 1000) + 3_600) },
+      });
+    });
+
+    test('what has expired is claimed by nobody', async () => {
+      expect(await used().claim('late', inSeconds(0))).toBe(false);
+      expect(await used().claim('late', inSeconds(-10))).toBe(false);
+      const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#late' } } }));
+      expect(Item).toBeUndefined();
+    });
+
+    test('an id is free again an hour after its token has ended, and not before, removed or not', async () => {
+      expect(await used().claim('again', inSeconds(60))).toBe(true);
+      const startMs = Date.now();
+      const clock = vi.spyOn(Date, 'now');
+      try {
+        clock.mockImplementation(() => startMs + 3_655_000);
+        expect(await used().claim('again', inSeconds(60))).toBe(false);
+        clock.mockImplementation(() => startMs + 3_662_000);
+        expect(await used().claim('again', inSeconds(60))).toBe(true);
+        expect(await used().claim('again', inSeconds(60))).toBe(false);
+      } finally {
+        clock.mockRestore();
+      }
+    });
+
+    test('a ring and the ids share a table without meeting', async () => {
+      const { name, ring } = newRing();
+      await ring.write('x', { expected: undefined });
+      expect(await used().claim(`ring#${name}`, inSeconds(60))).toBe(true);
+      expect(await used().claim(name, inSeconds(60))).toBe(true);
+      expect((await ring.read())?.document).toBe('x');
+    });
+
+    test.each([
+      ['no text', [7, new Date()], TypeError],
+      ['empty', ['', new Date()], RangeError],
+      ['257 characters', ['x'.repeat(257), new Date()], RangeError],
+      ['a lone surrogate', ['\ud800', new Date()], RangeError],
+      ['without a date', ['id', 7], TypeError],
+      ['with an invalid date', ['id', new Date(Number.NaN)], RangeError],
+    ])('F17: an id that is %s is refused', async (_, given, error) => {
+      await expect(Reflect.apply(Object(used()).claim, undefined, given)).rejects.toBeInstanceOf(error);
+    });
+  });
+});

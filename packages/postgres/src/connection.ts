@@ -1,0 +1,96 @@
+import { Client, Pool } from 'pg';
+import type { PostgresListener, PostgresPool, PostgresQuery } from './client.ts';
+import { type Outcome, withDeadline } from './deadline.ts';
+import type { Settings } from './options.ts';
+
+const OWN_POOL_CONNECTIONS = 4;
+
+/** What the stores use to reach the server: the pool they were given, or one of their own. */
+export interface Connection {
+  /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
+  query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[]>>;
+  /** Makes a client for push, not connected yet; undefined where it is not known how. */
+  readonly createListener: (() => PostgresListener) | undefined;
+  /** Ends a pool of its own; later calls are `unavailable`. */
+  close(): Promise<void>;
+}
+
+/** Opens nothing yet. */
+export function connectionOf(settings: Settings): Connection {
+  const own = settings.pool === undefined ? ownPool(settings) : undefined;
+  const pool: PostgresPool | undefined = own ?? settings.pool;
+  let isClosed = false;
+  return {
+    createListener: settings.createListener ?? listenerLike(pool?.options, settings.timeoutMs),
+    async query(signal, query) {
+      if (isClosed || pool === undefined) return { failure: { kind: 'unavailable', detail: 'the store is closed' } };
+      return withDeadline(settings.timeoutMs, signal, (ended) => queryOnce(pool, query, ended));
+    },
+    async close() {
+      if (isClosed) return;
+      isClosed = true;
+      await own?.end();
+    },
+  };
+}
+
+/**
+ * Takes a connection, runs the statement, gives the connection back. One that fails in any way is closed: it may still
+ * be busy. When `ended` aborts, a statement that was not sent never is, and the connection of one that was is closed.
+ */
+async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortSignal): Promise<readonly unknown[]> {
+  const client = await pool.connect();
+  client.on('error', ignore);
+  let isReleased = false;
+  const release = (destroy: boolean): void => {
+    if (isReleased) return;
+    isReleased = true;
+    ended.removeEventListener('abort', abandon);
+    client.release(destroy);
+    if (!destroy) client.off('error', ignore);
+  };
+  const abandon = (): void => release(true);
+  ended.addEventListener('abort', abandon, { once: true });
+  try {
+    if (ended.aborted) {
+      release(false);
+      ended.throwIfAborted();
+    }
+    const { rows } = await client.query(query);
+    release(false);
+    return rows;
+  } catch (error) {
+    release(true);
+    throw error;
+  }
+}
+
+/** A connection that breaks says so in an event, which would end the process if nobody listened. */
+function ignore(): void {}
+
+function ownPool({ connectionString = '', timeoutMs }: Settings): Pool {
+  const pool = new Pool({
+    connectionString,
+    max: OWN_POOL_CONNECTIONS,
+    connectionTimeoutMillis: timeoutMs,
+    keepAlive: true,
+    allowExitOnIdle: true,
+  });
+  // An idle connection that breaks; the next call takes another.
+  pool.on('error', ignore);
+  return pool;
+}
+
+function listenerLike(
+  options: object | undefined,
+  connectionTimeoutMillis: number,
+): (() => PostgresListener) | undefined {
+  return options === undefined
+    ? undefined
+    : () => new Client({ ...passed(options), keepAlive: true, connectionTimeoutMillis });
+}
+
+/** `pg` hides the password from being listed, and so from being spread. */
+function passed(options: object): object {
+  return 'password' in options ? { ...options, password: options.password } : options;
+}

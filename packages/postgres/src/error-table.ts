@@ -1,0 +1,61 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+
+/** What a failed call says, in words of our own: nothing in it is copied from the server's text. */
+export interface Failure {
+  readonly kind: RingStoreErrorKind;
+  readonly detail: string;
+  /** The SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
+  readonly code?: string;
+}
+
+const LOGIN = 'the server refused the user';
+const TABLE = 'the table is missing: run the migration';
+const SHAPE = 'the table is not the one of the migration';
+const BUSY = 'the server is there and cannot serve now';
+const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
+
+/**
+ * SQLSTATE to kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). What is not in it is `unavailable`.
+ */
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
+  '28000': { kind: 'denied', detail: LOGIN },
+  '28P01': { kind: 'denied', detail: LOGIN },
+  '42501': { kind: 'denied', detail: 'the user lacks a right on the table' },
+
+  // Not absent: a ring may be founded only where its table says that there is none.
+  '42P01': { kind: 'unavailable', detail: TABLE },
+  '3F000': { kind: 'unavailable', detail: TABLE },
+  '3D000': { kind: 'unavailable', detail: 'the database is missing' },
+  '42703': { kind: 'corrupt', detail: SHAPE },
+  '42804': { kind: 'corrupt', detail: SHAPE },
+  '42883': { kind: 'corrupt', detail: SHAPE },
+  '42P10': { kind: 'corrupt', detail: SHAPE },
+  '23502': { kind: 'corrupt', detail: SHAPE },
+  '23514': { kind: 'too-large', detail: 'over the bound of the table' },
+
+  // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
+  '25006': { kind: 'unavailable', detail: STANDBY },
+  '40001': { kind: 'unavailable', detail: 'lost against another transaction' },
+  '40P01': { kind: 'unavailable', detail: 'lost against another transaction' },
+  '53100': { kind: 'unavailable', detail: 'the disk of the server is full' },
+  '53200': { kind: 'unavailable', detail: 'the server is out of memory' },
+  '53300': { kind: 'unavailable', detail: 'the server has too many connections' },
+  '55P03': { kind: 'unavailable', detail: 'others held the row for too long' },
+  '57014': { kind: 'unavailable', detail: 'the server gave up (statement_timeout)' },
+  '57P01': { kind: 'unavailable', detail: BUSY },
+  '57P02': { kind: 'unavailable', detail: BUSY },
+  '57P03': { kind: 'unavailable', detail: BUSY },
+  '08000': { kind: 'unavailable', detail: BUSY },
+  '08003': { kind: 'unavailable', detail: BUSY },
+  '08006': { kind: 'unavailable', detail: BUSY },
+} satisfies Record<string, Failure>);
+
+const UNKNOWN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the call failed' });
+
+/** What a rejection of `pg` means. */
+export function classify(error: unknown): Failure {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (typeof code !== 'string' || !Object.hasOwn(ERROR_TABLE, code)) return UNKNOWN;
+  const row = ERROR_TABLE[code] ?? UNKNOWN;
+  return { ...row, code };
+}

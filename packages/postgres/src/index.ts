@@ -1,0 +1,5 @@
+export type { PostgresClient, PostgresListener, PostgresPool, PostgresQuery, PostgresResult } from './client.ts';
+export { migrate, type PostgresTables, schemaSql } from './migration.ts';
+export type { PostgresRingOptions, PostgresSingleUseOptions, PostgresSource } from './options.ts';
+export { postgresRing } from './ring.ts';
+export { type PostgresSingleUse, postgresSingleUse, SingleUseStoreError } from './single-use.ts';

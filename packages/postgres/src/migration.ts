@@ -1,0 +1,59 @@
+import { refuseUnknown, tableOf } from './options.ts';
+import { MAX_DOCUMENT_BYTES } from './store-arguments.ts';
+
+/** The tables to make; a name left out is the default of the store that uses it. */
+export interface PostgresTables {
+  /** Default `sealring_ring`. */
+  readonly ring?: string;
+  /** Default `sealring_single_use`. */
+  readonly singleUse?: string;
+}
+
+/** Keeps two migrations at once apart: CREATE TABLE IF NOT EXISTS does not. Any number that nobody else uses. */
+const LOCK = 5_387_104_662;
+
+/**
+ * The statements that make both tables, as text, for a migration tool of yours; with default names it is the file
+ * `schema.sql` of this package. Run it as one transaction (`psql -1`). It changes nothing that is there already.
+ *
+ * @throws {TypeError | RangeError} for a name that is no table's.
+ */
+export function schemaSql(tables: PostgresTables = {}): string {
+  const owner = 'schemaSql';
+  refuseUnknown(owner, tables, ['ring', 'singleUse']);
+  const ring = tableOf(owner, 'ring', tables.ring ?? 'sealring_ring');
+  const singleUse = tableOf(owner, 'singleUse', tables.singleUse ?? 'sealring_single_use');
+  return `SELECT pg_advisory_xact_lock(${LOCK});
+CREATE TABLE IF NOT EXISTS ${ring.sql} (
+  name text PRIMARY KEY,
+  document text NOT NULL CHECK (octet_length(document) BETWEEN 1 AND ${MAX_DOCUMENT_BYTES}),
+  -- Random, not counted: a row that was deleted, or restored from a backup, must not repeat one.
+  revision uuid NOT NULL DEFAULT gen_random_uuid()
+);
+CREATE TABLE IF NOT EXISTS ${singleUse.sql} (
+  id text PRIMARY KEY,
+  expires_at timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS "${singleUse.bare}_expires_at" ON ${singleUse.sql} (expires_at);
+`;
+}
+
+/**
+ * Makes both tables where they are missing, with a `pg` client or pool whose user may. The stores themselves never do:
+ * a database that lost its tables must not look like a new one.
+ *
+ * @throws what the client throws; only a deployment calls this, so its errors are passed on as they are.
+ *
+ * @example
+ * ```ts
+ * await migrate(pool);
+ * ```
+ */
+export async function migrate(
+  client: { query(text: string): Promise<unknown> },
+  tables: PostgresTables = {},
+): Promise<void> {
+  const sql = schemaSql(tables);
+  // Without parameters the text is one message, and one transaction (PostgreSQL documentation, 55.2.2.1).
+  await client.query(sql);
+}

@@ -1,0 +1,141 @@
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import { connectionOf } from './connection.ts';
+import type { Outcome } from './deadline.ts';
+import { type PostgresRingOptions, readRingOptions } from './options.ts';
+import { channelOf, Push } from './push.ts';
+import { checkRead, checkWatcher, checkWrite, MAX_DOCUMENT_BYTES } from './store-arguments.ts';
+import type { TableName } from './table-name.ts';
+
+/**
+ * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
+ * made by {@link migrate} or `schema.sql`, never by the store.
+ *
+ * A revision is a random UUID, so that none comes back after a deletion or a restored backup. A document may have up to
+ * 262 144 bytes and no NUL. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
+ * `unavailable` may have been done all the same, or be done by the server later, if the row is still at `expected`.
+ *
+ * `watch` listens on a connection of its own, outside the pool, that does not keep the process alive, and also calls
+ * back whenever it was connected anew, for what it may have missed. `close` ends it, and a pool that was made from
+ * `connectionString`.
+ *
+ * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
+ * @throws {RangeError} for a value outside its bounds.
+ *
+ * @example
+ * ```ts
+ * const ring = postgresRing({ pool: new Pool({ connectionString }), name: 'payments' });
+ * ```
+ */
+export function postgresRing(options: PostgresRingOptions): RingStore {
+  const settings = readRingOptions(options);
+  const { name, table } = settings;
+  const connection = connectionOf(settings);
+  const statements = statementsFor(table);
+  const channel = channelOf(table, name);
+  const { createListener } = connection;
+  const push =
+    createListener === undefined
+      ? undefined
+      : new Push({ connect: createListener, channel, timeoutMs: settings.timeoutMs });
+
+  return Object.freeze<RingStore>({
+    kind: 'postgres',
+
+    async read(given) {
+      checkRead(given);
+      const values = [name, MAX_DOCUMENT_BYTES];
+      return storedRing(rowOf(await connection.query(given?.signal, { text: statements.read, values })));
+    },
+
+    async write(document, given) {
+      checkWrite(document, given);
+      const { expected, signal } = given;
+      const outcome = await connection.query(
+        signal,
+        expected === undefined
+          ? { text: statements.create, values: [name, document, channel] }
+          : { text: statements.replace, values: [name, document, channel, expected] },
+      );
+      // Of two transactions above READ COMMITTED, this is how the one that lost is told.
+      if ('failure' in outcome && outcome.failure.code === '40001') throw new RingConflictError();
+      const row = rowOf(outcome);
+      if (row === undefined) throw new RingConflictError();
+      return { revision: textOf(row, 'revision') };
+    },
+
+    ...(push === undefined
+      ? {}
+      : {
+          watch(changed: () => void) {
+            checkWatcher(changed);
+            return push.add(changed);
+          },
+        }),
+
+    async close() {
+      push?.close();
+      await connection.close();
+    },
+  });
+}
+
+interface Statements {
+  readonly read: string;
+  readonly create: string;
+  readonly replace: string;
+}
+
+function statementsFor({ sql }: TableName): Statements {
+  // In the statement, so that it is sent when the write is committed, and never without.
+  const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
+  return {
+    // One row in any case: an answer without one is no proof that the ring is absent. The size is looked at before the
+    // document, so that an over-long one is never sent.
+    read: `SELECT pg_is_in_recovery() AS standby, ring.revision::text AS revision,
+      octet_length(ring.document) > $2 AS "isTooLarge",
+      CASE WHEN octet_length(ring.document) <= $2 THEN ring.document END AS document
+      FROM (VALUES (1)) AS one LEFT JOIN ${sql} AS ring ON ring.name = $1`,
+    create: `WITH written AS (INSERT INTO ${sql} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
+      ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
+    // As text: a revision of another store is no UUID, and just as wrong.
+    replace: `WITH written AS (UPDATE ${sql} SET document = $2, revision = gen_random_uuid()
+      WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
+  };
+}
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** The only row, or none. @throws {RingStoreError} */
+function rowOf(outcome: Outcome<readonly unknown[]>): Row | undefined {
+  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
+  const [row] = outcome.answer;
+  if (row !== undefined && (typeof row !== 'object' || row === null)) throw unknownAnswer();
+  return row as Row | undefined;
+}
+
+function storedRing(row: Row | undefined): StoredRing | undefined {
+  if (row === undefined) throw unknownAnswer();
+  if (row['standby'] !== false) {
+    throw new RingStoreError(
+      'unavailable',
+      'the server is a standby: a failover is under way, or the address is wrong',
+    );
+  }
+  if (row['revision'] === null) return undefined;
+  if (row['isTooLarge'] !== false) {
+    throw new RingStoreError('too-large', `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`);
+  }
+  const document = textOf(row, 'document');
+  if (document === '') throw new RingStoreError('corrupt', 'the document is empty');
+  return { document, revision: textOf(row, 'revision') };
+}
+
+function textOf(row: Row, column: string): string {
+  const value = row[column];
+  if (typeof value !== 'string') throw unknownAnswer();
+  return value;
+}
+
+function unknownAnswer(): RingStoreError {
+  return new RingStoreError('unavailable', 'the answer was not one of the statement');
+}

@@ -1,0 +1,279 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
+import { inspect } from 'node:util';
+import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
+import { Client, Pool } from 'pg';
+import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startPostgres } from '../../../test/support/postgres.ts';
+import { migrate, type PostgresPool, postgresRing, schemaSql } from '../src/index.ts';
+
+const connectionString = inject('postgres');
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+
+const closing: (() => Promise<unknown> | void | undefined)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+function poolOf(options: object = {}, at: string = connectionString): Pool {
+  const pool = new Pool({ connectionString: at, ...options });
+  pool.on('error', () => undefined);
+  closing.push(() => pool.end());
+  return pool;
+}
+
+/** What the README grants a role on the ring's table. */
+async function grantOfReadme(role: string): Promise<string> {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  return new RegExp(`^GRANT (.+ ON sealring_ring) TO ${role};$`, 'm').exec(readme)?.[1] ?? '';
+}
+
+const freshName = (): string => randomUUID();
+
+/** A connection string for a new role with these rights. */
+async function roleWith(pool: Pool, grants: readonly string[], settings: readonly string[] = []): Promise<string> {
+  const role = `r${randomUUID().replaceAll('-', '')}`;
+  await pool.query(`CREATE ROLE ${role} LOGIN`);
+  for (const grant of grants) await pool.query(`GRANT ${grant} TO ${role}`);
+  for (const setting of settings) await pool.query(`ALTER ROLE ${role} SET ${setting}`);
+  const url = new URL(connectionString);
+  url.username = role;
+  return url.href;
+}
+
+// Only where this machine lacks PostgreSQL; under CI=true the set-up fails instead.
+describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
+  beforeAll(async () => {
+    const client = new Client({ connectionString });
+    await client.connect();
+    await migrate(client);
+    await client.end();
+  });
+
+  test('a pool of yours is used and stays open, and push takes none of its connections', async () => {
+    const pool = poolOf({ max: 1 });
+    const ring = postgresRing({ pool, name: freshName() });
+    let heard = 0;
+    ring.watch?.(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    const { revision } = await ring.write('{}\n€', { expected: undefined });
+    await expect.poll(() => heard).toBe(2);
+    expect(await ring.read()).toEqual({ document: '{}\n€', revision });
+    expect(pool.totalCount).toBe(1);
+    await ring.close?.();
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+  });
+
+  test('a pool whose options are not known has push by createListener, or none', async () => {
+    const pool = poolOf();
+    const bare: PostgresPool = { connect: () => pool.connect() };
+    expect(postgresRing({ pool: bare })).not.toHaveProperty('watch');
+    const ring = postgresRing({
+      pool: bare,
+      name: freshName(),
+      createListener: () => new Client({ connectionString }),
+    });
+    closing.push(() => ring.close?.());
+    let heard = 0;
+    ring.watch?.(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+  });
+
+  test('F9: without its table a ring is unavailable, and nobody makes one', async () => {
+    const pool = poolOf();
+    for (const table of ['not_there', 'no_schema.sealring_ring']) {
+      const ring = postgresRing({ pool, table });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    }
+    const { rows } = await pool.query("SELECT to_regclass('not_there') AS found");
+    expect(rows).toEqual([{ found: null }]);
+  });
+
+  test('F9: a table of another shape is corrupt', async () => {
+    const pool = poolOf();
+    await pool.query('CREATE TABLE IF NOT EXISTS misshapen (name text PRIMARY KEY, value text)');
+    await expect(postgresRing({ pool, table: 'misshapen' }).read()).rejects.toMatchObject(failed('corrupt'));
+  });
+
+  test('F23: an over-long document does not travel', async () => {
+    const pool = poolOf();
+    await pool.query('CREATE TABLE IF NOT EXISTS unbounded (name text PRIMARY KEY, document text, revision uuid)');
+    await pool.query(
+      "INSERT INTO unbounded VALUES ('long', repeat('x', 262145), gen_random_uuid()) ON CONFLICT DO NOTHING",
+    );
+    const answers: unknown[] = [];
+    const recording: PostgresPool = {
+      async connect() {
+        const client = await pool.connect();
+        const query = client.query.bind(client);
+        return Object.assign(Object.create(client) as typeof client, {
+          async query(text: { text: string; values: unknown[] }) {
+            const result = await query(text);
+            answers.push(...result.rows);
+            return result;
+          },
+        });
+      },
+    };
+    const ring = postgresRing({ pool: recording, table: 'unbounded', name: 'long' });
+    await expect(ring.read()).rejects.toMatchObject(failed('too-large'));
+    expect(answers).toMatchObject([{ isTooLarge: true, document: null }]);
+  });
+
+  test('the table of the migration refuses what is too long or empty, whoever writes', async () => {
+    const pool = poolOf();
+    const insert = 'INSERT INTO sealring_ring (name, document) VALUES ($1, $2)';
+    await expect(pool.query(insert, [freshName(), 'x'.repeat(262_145)])).rejects.toMatchObject({ code: '23514' });
+    await expect(pool.query(insert, [freshName(), ''])).rejects.toMatchObject({ code: '23514' });
+  });
+
+  test('the rights of the README suffice, and one less is denied', async () => {
+    const pool = poolOf();
+    const name = freshName();
+    const open = async (...grants: string[]) => {
+      const ring = postgresRing({ connectionString: await roleWith(pool, grants), name });
+      closing.push(() => ring.close?.());
+      return ring;
+    };
+    const member = await open(await grantOfReadme('payments'));
+    let heard = 0;
+    member.watch?.(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    const first = await member.write('x', { expected: undefined });
+    const { revision } = await member.write('y', { expected: first.revision });
+    await expect.poll(() => heard).toBe(3);
+    const reader = await open(await grantOfReadme('payments_reader'));
+    expect(await reader.read()).toEqual({ document: 'y', revision });
+    await expect(reader.write('z', { expected: revision })).rejects.toMatchObject(failed('denied'));
+    await expect(reader.write('z', { expected: undefined })).rejects.toMatchObject(failed('denied'));
+    const noUpdate = await open('SELECT, INSERT ON sealring_ring');
+    await expect(noUpdate.write('z', { expected: revision })).rejects.toMatchObject(failed('denied'));
+    await expect((await open()).read()).rejects.toMatchObject(failed('denied'));
+    expect(await reader.read()).toEqual({ document: 'y', revision });
+  });
+
+  test('a role that may not log in is denied, a database that is not there unavailable; no password shows', async () => {
+    const pool = poolOf();
+    await pool.query('DROP ROLE IF EXISTS nologin');
+    await pool.query('CREATE ROLE nologin NOLOGIN');
+    const urlFor = (change: Partial<URL>): string => {
+      const url = Object.assign(new URL(connectionString), { password: 'canary' }, change);
+      return url.href;
+    };
+    for (const [url, kind] of [
+      [urlFor({ username: 'nologin' }), 'denied'],
+      [urlFor({ pathname: '/nowhere' }), 'unavailable'],
+      [urlFor({ port: '1' }), 'unavailable'],
+    ] as const) {
+      const ring = postgresRing({ connectionString: url, timeoutSeconds: 1 });
+      closing.push(() => ring.close?.());
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed(kind));
+      expect(inspect([ring, error], { depth: null, showHidden: true })).not.toContain('canary');
+    }
+  });
+
+  test.each(['read committed', 'repeatable read', 'serializable'])(
+    'F32: of 20 who write at once, one does and the others are told of a conflict, at %s',
+    async (isolation) => {
+      const setting = `default_transaction_isolation = '${isolation}'`;
+      const url = await roleWith(poolOf(), ['SELECT, INSERT, UPDATE ON sealring_ring'], [setting]);
+      const ring = postgresRing({ pool: poolOf({ max: 20 }, url), name: freshName() });
+      let expected: string | undefined;
+      for (let round = 0; round < 30; round++) {
+        const writes = Array.from({ length: 20 }, (_, i) => ring.write(`${round} of ${i}`, { expected }));
+        const results = await Promise.allSettled(writes);
+        const won = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value.revision] : []));
+        const lost = results.flatMap((result): unknown[] => (result.status === 'rejected' ? [result.reason] : []));
+        expect(won).toHaveLength(1);
+        expect(lost.every((reason) => reason instanceof RingConflictError)).toBe(true);
+        [expected] = won;
+      }
+    },
+  );
+
+  test('F29: a row that somebody holds: the write ends by its deadline, and the pool is not used up', async () => {
+    const pool = poolOf({ max: 2 });
+    const ring = postgresRing({ pool, name: 'held', timeoutSeconds: 0.3 });
+    const holder = new Client({ connectionString });
+    await holder.connect();
+    closing.push(() => holder.end());
+    const found = await ring.read();
+    const { revision } = await ring.write('x', { expected: found?.revision });
+    await holder.query('BEGIN');
+    await holder.query("SELECT 1 FROM sealring_ring WHERE name = 'held' FOR UPDATE");
+    for (let i = 0; i < 3; i++) {
+      await expect(ring.write('y', { expected: revision })).rejects.toMatchObject(failed('unavailable'));
+    }
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+    await holder.query('ROLLBACK');
+    // What the server was still working on it may have done since: of all the writes, one.
+    await pause(200);
+    expect(['x', 'y']).toContain((await ring.read())?.document);
+  });
+
+  test('what was not sent when its caller gave up never is', async () => {
+    const pool = poolOf({ max: 1 });
+    const ring = postgresRing({ pool, name: freshName(), timeoutSeconds: 0.2 });
+    const busy = await pool.connect();
+    await expect(ring.write('late', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    busy.release();
+    await pause(100);
+    expect(await ring.read()).toBeUndefined();
+    expect(pool.totalCount).toBe(1);
+  });
+
+  test('F9, F31: a standby is unavailable, it may be behind; after its promotion it serves', {
+    timeout: 60_000,
+  }, async () => {
+    const server = await startPostgres();
+    closing.push(() => server.stop());
+    const pool = poolOf({}, server.address);
+    await migrate(pool);
+    const ring = postgresRing({ pool });
+    const { revision } = await ring.write('x', { expected: undefined });
+    await server.demote();
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('y', { expected: revision })).rejects.toMatchObject(failed('unavailable'));
+    await expect(postgresRing({ pool, name: 'other' }).read()).rejects.toMatchObject(failed('unavailable'));
+    await server.promote();
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+    await ring.write('y', { expected: revision });
+  });
+
+  test('a document with a NUL is a TypeError: PostgreSQL text holds none', async () => {
+    const ring = postgresRing({ pool: poolOf(), name: freshName() });
+    await expect(ring.write('a\0b', { expected: undefined })).rejects.toBeInstanceOf(TypeError);
+  });
+});
+
+describe.skipIf(connectionString === '')('the migration', () => {
+  test('run by ten at once, and again, it changes nothing that is there', async () => {
+    const pool = poolOf({ max: 10 });
+    await pool.query('CREATE SCHEMA IF NOT EXISTS apart');
+    const tables = { ring: 'apart.ring', singleUse: 'apart.used' };
+    await Promise.all(Array.from({ length: 10 }, () => migrate(pool, tables)));
+    const ring = postgresRing({ pool, table: 'apart.ring', name: freshName() });
+    const { revision } = await ring.write('x', { expected: undefined });
+    await migrate(pool, tables);
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+    await expect(pool.query('SELECT FROM apart.used')).resolves.toMatchObject({ rows: [] });
+  });
+
+  test('a migration that fails leaves nothing behind', async () => {
+    const pool = poolOf();
+    await expect(migrate(pool, { ring: 'half_made', singleUse: 'no_schema.used' })).rejects.toMatchObject({
+      code: '3F000',
+    });
+    const { rows } = await pool.query("SELECT to_regclass('half_made') AS found");
+    expect(rows).toEqual([{ found: null }]);
+  });
+});
+
+test('schema.sql is what the migration runs', async () => {
+  expect(await readFile(new URL('../schema.sql', import.meta.url), 'utf8')).toBe(schemaSql());
+});

@@ -1,0 +1,116 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { Client } from 'pg';
+import { afterEach, describe, expect, inject, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startTcpProxy, type TcpProxy } from '../../../test/support/tcp-proxy.ts';
+import type { PostgresListener } from '../src/index.ts';
+import { Push } from '../src/push.ts';
+
+const connectionString = inject('postgres');
+const closing: (() => Promise<unknown> | void)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function startProxy(): Promise<{ proxy: TcpProxy; connect: () => PostgresListener }> {
+  const url = new URL(connectionString);
+  const proxy = await startTcpProxy(Number(url.port));
+  closing.push(() => proxy.close());
+  url.port = String(proxy.port);
+  return { proxy, connect: () => new Client({ connectionString: url.href, connectionTimeoutMillis: 1_000 }) };
+}
+
+async function notifier(channel: string): Promise<() => Promise<unknown>> {
+  const client = new Client({ connectionString });
+  await client.connect();
+  closing.push(() => client.end());
+  return () => client.query(`NOTIFY "${channel}"`);
+}
+
+describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
+  test('F29: a connection that hangs is noticed and replaced', async () => {
+    const { proxy, connect } = await startProxy();
+    const push = new Push({ connect, channel: 'hangs', timeoutMs: 1_000, heartbeatMs: 100 });
+    closing.push(() => push.close());
+    const notify = await notifier('hangs');
+    let heard = 0;
+    push.add(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    // A heartbeat that is answered changes nothing.
+    await pause(500);
+    expect([proxy.accepted, heard]).toEqual([1, 1]);
+    proxy.hang();
+    await expect.poll(() => proxy.accepted).toBeGreaterThan(1);
+    expect(heard).toBe(1);
+    proxy.mend();
+    await expect.poll(() => heard).toBe(2);
+    await notify();
+    await expect.poll(() => heard).toBe(3);
+  });
+
+  test('a connection that is reset is replaced at once, and tells of what may have been missed', async () => {
+    const { proxy, connect } = await startProxy();
+    const push = new Push({ connect, channel: 'reset', timeoutMs: 2_000 });
+    closing.push(() => push.close());
+    let heard = 0;
+    push.add(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    proxy.reset();
+    await expect.poll(() => heard).toBe(2);
+  });
+
+  test('one connection serves all watchers, from the first to the last', async () => {
+    const { proxy, connect } = await startProxy();
+    const push = new Push({ connect, channel: 'shared', timeoutMs: 2_000 });
+    const notify = await notifier('shared');
+    let heard = 0;
+    const changed = (): void => void heard++;
+    const [endOne, endOther] = [push.add(changed), push.add(changed)];
+    await expect.poll(() => heard).toBe(2);
+    await notify();
+    await expect.poll(() => heard).toBe(4);
+    endOne();
+    endOne();
+    await notify();
+    await expect.poll(() => heard).toBe(5);
+    expect(proxy.accepted).toBe(1);
+    endOther();
+    endOther();
+    await notify();
+    push.add(changed)();
+    await pause(200);
+    expect(heard).toBe(5);
+  });
+
+  test('a client that cannot be made, or not be connected, is tried again later', async () => {
+    let attempts = 0;
+    const connect = (): PostgresListener => {
+      attempts++;
+      if (attempts < 3) throw new Error('no client');
+      return new Client({ connectionString: attempts < 5 ? 'postgres://app@127.0.0.1:1/none' : connectionString });
+    };
+    const push = new Push({ connect, channel: 'c', timeoutMs: 2_000 });
+    closing.push(() => push.close());
+    let heard = 0;
+    push.add(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    expect(attempts).toBe(5);
+  });
+
+  test('a watcher does not keep the process alive', async () => {
+    const source = `
+      import { postgresRing } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)};
+      const ring = postgresRing({ connectionString: ${JSON.stringify(connectionString)} });
+      await new Promise((resolve) => { ring.watch(resolve); setTimeout(() => process.exit(1), 5000).unref(); setTimeout(resolve, 1000); });
+    `;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    clearTimeout(timer);
+  });
+});

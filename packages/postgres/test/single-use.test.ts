@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { RingStoreErrorKind } from '@sealring/core';
+import { Pool } from 'pg';
+import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
+import { migrate, postgresSingleUse, type SingleUseStoreError } from '../src/index.ts';
+
+const connectionString = inject('postgres');
+const rejection = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
+const inAnHour = (): Date => new Date(Date.now() + 3_600_000);
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+function poolOf(options: object = {}): Pool {
+  const pool = new Pool({ connectionString, ...options });
+  pool.on('error', () => undefined);
+  closing.push(() => pool.end());
+  return pool;
+}
+
+/** A table of this test's own. */
+async function freshTable(pool: Pool): Promise<string> {
+  const table = `used_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
+  await migrate(pool, { singleUse: table });
+  return table;
+}
+
+async function expiredIn(pool: Pool, table: string): Promise<number> {
+  const { rows } = await pool.query<{ count: string }>(`SELECT count(*) FROM ${table} WHERE expires_at < now()`);
+  return Number(rows[0]?.count);
+}
+
+describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () => {
+  beforeAll(async () => {
+    const pool = new Pool({ connectionString });
+    await migrate(pool);
+    await pool.end();
+  });
+
+  test('of 51 who claim at once, over several pools, one is told true', async () => {
+    const stores = [1, 2, 3].map(() => postgresSingleUse({ connectionString }));
+    for (const store of stores) closing.push(() => store.close());
+    for (let round = 0; round < 20; round++) {
+      const id = randomUUID();
+      const claims = Array.from({ length: 17 }, () => stores.map((store) => store.claim(id, inAnHour()))).flat();
+      expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
+    }
+  });
+
+  test.each(['repeatable read', 'serializable'])(
+    'the same holds at %s, and nobody is turned away',
+    async (isolation) => {
+      const options = `-c default_transaction_isolation=${isolation.replaceAll(' ', '\\ ')}`;
+      const store = postgresSingleUse({ pool: poolOf({ max: 10, options }) });
+      for (let round = 0; round < 10; round++) {
+        const id = randomUUID();
+        const claims = Array.from({ length: 10 }, () => store.claim(id, inAnHour()));
+        expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
+      }
+    },
+  );
+
+  test('expired claims are removed by later ones, at most 16 by each, and others never', async () => {
+    const pool = poolOf({ max: 10 });
+    const table = await freshTable(pool);
+    const store = postgresSingleUse({ pool, table });
+    const kept = randomUUID();
+    expect(await store.claim(kept, inAnHour())).toBe(true);
+    await pool.query(
+      `INSERT INTO ${table} SELECT 'old ' || n, now() - interval '1 second' FROM generate_series(1, 40) n`,
+    );
+    await store.claim(randomUUID(), inAnHour());
+    expect(await expiredIn(pool, table)).toBe(24);
+    await store.claim(randomUUID(), inAnHour());
+    await store.claim(randomUUID(), inAnHour());
+    expect(await expiredIn(pool, table)).toBe(0);
+    expect(await store.claim(kept, inAnHour())).toBe(false);
+  });
+
+  test('claims at once do not wait for each other’s removals, nor lock each other out', async () => {
+    const pool = poolOf({ max: 10 });
+    const table = await freshTable(pool);
+    const store = postgresSingleUse({ pool, table });
+    await pool.query(
+      `INSERT INTO ${table} SELECT 'old ' || n, now() - interval '1 day' FROM generate_series(1, 2000) n`,
+    );
+    const claims = await Promise.all(Array.from({ length: 200 }, () => store.claim(randomUUID(), inAnHour())));
+    expect(claims.every(Boolean)).toBe(true);
+    expect(await expiredIn(pool, table)).toBe(0);
+  });
+
+  test('an expired claim is false, and leaves nothing', async () => {
+    const pool = poolOf();
+    const table = await freshTable(pool);
+    expect(await postgresSingleUse({ pool, table }).claim('x', new Date(Date.now() - 1))).toBe(false);
+    expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
+  });
+
+  test('the rights of the README suffice, and one less is denied', async () => {
+    const pool = poolOf();
+    const table = await freshTable(pool);
+    const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+    const [, all = ''] = /^GRANT (.+) ON sealring_single_use TO/m.exec(readme) ?? [];
+    for (const [rights, wanted] of [
+      [all, true],
+      ['SELECT, INSERT, UPDATE', rejection('denied')],
+      ['SELECT, INSERT, DELETE', rejection('denied')],
+      ['SELECT, UPDATE, DELETE', rejection('denied')],
+    ] as const) {
+      const role = `c${randomUUID().replaceAll('-', '')}`;
+      await pool.query(`CREATE ROLE ${role} LOGIN; GRANT ${rights} ON ${table} TO ${role}`);
+      const store = postgresSingleUse({
+        pool: poolOf({ connectionString: connectionString.replace('app@', `${role}@`) }),
+        table,
+      });
+      const claim = store.claim(randomUUID(), inAnHour());
+      const outcome: unknown = await claim.catch(({ name, kind }: SingleUseStoreError) => ({ name, kind }));
+      expect(outcome, rights).toEqual(wanted);
+    }
+  });
+
+  test('a store that is down, has no table or is closed rejects', async () => {
+    const down = postgresSingleUse({ connectionString: 'postgres://app@127.0.0.1:1/postgres', timeoutSeconds: 1 });
+    await expect(down.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+    await down.close();
+    await expect(down.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+    const without = postgresSingleUse({ pool: poolOf(), table: 'not_there' });
+    await expect(without.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+  });
+});
+
+test.each([
+  [undefined, inAnHour(), TypeError],
+  ['', inAnHour(), RangeError],
+  ['x'.repeat(257), inAnHour(), RangeError],
+  ['a\0b', inAnHour(), RangeError],
+  ['\ud800', inAnHour(), RangeError],
+  ['x', 1, TypeError],
+  ['x', new Date(Number.NaN), RangeError],
+])('F17: a claim of %o until %o is refused', async (id, expiresAt, type) => {
+  const store = postgresSingleUse({ pool: { connect: () => Promise.reject(new Error('asked')) } });
+  await expect(Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt])).rejects.toBeInstanceOf(type);
+});

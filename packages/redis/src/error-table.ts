@@ -1,0 +1,63 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+
+/** What a failed call says, in words of our own: nothing in it is copied from the server's text. */
+export interface Failure {
+  readonly kind: RingStoreErrorKind;
+  readonly detail: string;
+}
+
+const REPLICA = 'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong';
+const RIGHTS = 'the server refused the user, or what it asked for';
+const BUSY = 'the server is there and cannot serve now';
+const CLUSTER = 'the server is a node of a cluster that does not hold this key now';
+
+/**
+ * Prefix of an error reply to kind. The first word of the reply is its code (Redis serialization protocol
+ * specification, "Simple errors"); the rest is text for people.
+ */
+export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
+  NOAUTH: { kind: 'denied', detail: RIGHTS },
+  WRONGPASS: { kind: 'denied', detail: RIGHTS },
+  NOPERM: { kind: 'denied', detail: RIGHTS },
+  DENIED: { kind: 'denied', detail: RIGHTS },
+  WRONGTYPE: { kind: 'corrupt', detail: 'the key holds something that is no ring' },
+
+  // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
+  READONLY: { kind: 'unavailable', detail: REPLICA },
+  NOREPLICAS: { kind: 'unavailable', detail: REPLICA },
+  MASTERDOWN: { kind: 'unavailable', detail: REPLICA },
+  UNBLOCKED: { kind: 'unavailable', detail: REPLICA },
+
+  OOM: { kind: 'unavailable', detail: 'the server is out of memory (maxmemory)' },
+  MISCONF: { kind: 'unavailable', detail: 'the server cannot persist and refuses writes' },
+  LOADING: { kind: 'unavailable', detail: BUSY },
+  BUSY: { kind: 'unavailable', detail: BUSY },
+  TRYAGAIN: { kind: 'unavailable', detail: BUSY },
+  CLUSTERDOWN: { kind: 'unavailable', detail: CLUSTER },
+  MOVED: { kind: 'unavailable', detail: CLUSTER },
+  ASK: { kind: 'unavailable', detail: CLUSTER },
+} satisfies Record<string, Failure>);
+
+/** Errors of the client itself, by name. */
+const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
+  ClientClosedError: { kind: 'unavailable', detail: 'the client is closed, or was never connected' },
+  ClientOfflineError: { kind: 'unavailable', detail: 'the client is not connected' },
+} satisfies Record<string, Failure>);
+
+const UNKNOWN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the call failed' });
+
+/** What a rejection means. What is not in the tables is `unavailable`: a failure is never taken for an absent ring. */
+export function classify(error: unknown): Failure {
+  const code = codeOf(error);
+  if (Object.hasOwn(ERROR_TABLE, code)) return ERROR_TABLE[code] ?? UNKNOWN;
+  const name = error instanceof Error ? error.constructor.name : '';
+  return Object.hasOwn(CLIENT_TABLE, name) ? (CLIENT_TABLE[name] ?? UNKNOWN) : UNKNOWN;
+}
+
+/** The code of an error reply; empty for anything that has none. */
+export function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  // What a user may not do inside a script has no code of its own in Redis 7 (acl.c, script.c).
+  if (/^ERR (?:The user executing the script can't|ACL failure in script)/.test(error.message)) return 'NOPERM';
+  return /^([A-Z]{2,32}) /.exec(`${error.message} `)?.[1] ?? '';
+}

@@ -1,0 +1,120 @@
+import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
+import {
+  RingConflictError,
+  type RingStore,
+  RingStoreError,
+  type RingStoreErrorKind,
+  type StoredRing,
+} from '@sealring/core';
+import { connectionOf } from './connection.ts';
+import type { Outcome } from './deadline.ts';
+import { type RedisRingOptions, readOptions } from './options.ts';
+import { Push } from './push.ts';
+import { READ, runScript, WRITE } from './scripts.ts';
+import { checkRead, checkWatcher, checkWrite, MAX_DOCUMENT_BYTES } from './store-arguments.ts';
+
+const REVISION_BYTES = 16;
+/** Over this it was not written by us. */
+const MAX_REVISION_LENGTH = 64;
+
+/**
+ * A ring store in Redis 7.0 or later, or Valkey: one hash, compared and replaced by a script, which Redis runs alone.
+ *
+ * A revision is 16 random bytes, so that none comes back after a deletion, a flush or a failover. A document may have
+ * up to 262 144 bytes. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
+ * `unavailable` may have been done all the same.
+ *
+ * `watch` keeps a second connection that does not keep the process alive, and also calls back whenever it was
+ * connected anew, for what it may have missed. `close` ends it, and the client that was made from `url`.
+ *
+ * A resolved write is as durable as the server: see the README on persistence, replicas and `maxmemory-policy`.
+ *
+ * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `client` and `url` is given.
+ * @throws {RangeError} for a value outside its bounds.
+ *
+ * @example
+ * ```ts
+ * const client = await createClient({ url: 'rediss://redis.internal' }).on('error', console.error).connect();
+ * const ring = redisRing({ client, key: 'sealring:payments' });
+ * ```
+ */
+export function redisRing(options: RedisRingOptions): RingStore {
+  const settings = readOptions('redisRing', options, 'key', 'sealring:ring');
+  const key = settings.name;
+  const connection = connectionOf(settings);
+  const { client } = connection;
+  const duplicate = client.duplicate === undefined ? undefined : () => client.duplicate?.();
+  const push = new Push({ connect: duplicate ?? (() => undefined), channel: key, timeoutMs: settings.timeoutMs });
+
+  return Object.freeze<RingStore>({
+    kind: 'redis',
+
+    async read(given) {
+      checkRead(given);
+      const bounds = [String(MAX_DOCUMENT_BYTES), String(MAX_REVISION_LENGTH)];
+      const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bounds, ended));
+      return storedRing(fieldsOf(outcome));
+    },
+
+    async write(document, given) {
+      checkWrite(document, given);
+      const { expected, signal } = given;
+      const revision = randomBytes(REVISION_BYTES).toString('base64url');
+      const values = [expected === undefined ? 'absent' : `=${expected}`, document, revision];
+      const outcome = await connection.run(signal, (to, ended) => runScript(to, WRITE, key, values, ended));
+      const [status] = fieldsOf(outcome);
+      if (status === 'conflict') throw new RingConflictError();
+      if (status !== 'written') throw refusal(status);
+      return { revision };
+    },
+
+    ...(duplicate === undefined
+      ? {}
+      : {
+          watch(changed: () => void) {
+            checkWatcher(changed);
+            return push.add(changed);
+          },
+        }),
+
+    async close() {
+      push.close();
+      connection.close();
+    },
+  });
+}
+
+type Field = string | Buffer;
+
+/** The script's answer: a status of ours, then what it found. @throws {RingStoreError} */
+function fieldsOf(outcome: Outcome): readonly [string, ...Field[]] {
+  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
+  const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
+  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer was not one of the script');
+  const [status = '', ...rest] = fields;
+  return [String(status), ...rest];
+}
+
+function isField(value: unknown): value is Field {
+  return typeof value === 'string' || Buffer.isBuffer(value);
+}
+
+function storedRing([status, document, revision]: readonly Field[]): StoredRing | undefined {
+  if (status === 'absent') return undefined;
+  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(String(status));
+  if (Buffer.isBuffer(document) && !isUtf8(document)) throw new RingStoreError('corrupt', 'not UTF-8');
+  if (document.length === 0) throw new RingStoreError('corrupt', 'the document is empty');
+  return { document: String(document), revision: String(revision) };
+}
+
+const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> = Object.freeze({
+  replica: ['unavailable', 'the server is a replica: a failover is under way, or the address is wrong'],
+  foreign: ['corrupt', 'the key holds something that is no ring'],
+  'too-large': ['too-large', `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`],
+});
+
+function refusal(status: string): RingStoreError {
+  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer was not one of the script'];
+  return new RingStoreError(kind, detail);
+}

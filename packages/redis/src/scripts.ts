@@ -1,0 +1,79 @@
+import { createHash } from 'node:crypto';
+import type { RedisClient } from './client.ts';
+import { codeOf } from './error-table.ts';
+
+/** A Lua script with the name the server knows it by. */
+export interface Script {
+  readonly source: string;
+  readonly sha1: string;
+  /** `_RO` where it only reads: a user who may not write may run it, and the server sees to it that it does not. */
+  readonly suffix: '_RO' | '';
+}
+
+function script(source: string, suffix: '_RO' | ''): Script {
+  return Object.freeze({ source, sha1: createHash('sha1').update(source).digest('hex'), suffix });
+}
+
+/**
+ * KEYS: the ring. ARGV: most bytes of a document, most bytes of a revision.
+ *
+ * A replica may be behind, and what it does not have yet is not absent: only a primary answers. Sizes are looked at
+ * before the values, so that an over-long one is never sent.
+ */
+export const READ: Script = script(
+  `
+if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' then return {'absent'} end
+if kind ~= 'hash' then return {'foreign'} end
+if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large'} end
+if redis.call('HSTRLEN', KEYS[1], 'revision') > tonumber(ARGV[2]) then return {'foreign'} end
+local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
+if not held[1] or not held[2] then return {'foreign'} end
+return {'held', held[1], held[2]}
+`,
+  '_RO',
+);
+
+/**
+ * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
+ *
+ * A script runs alone, from the comparison to the write. The push may fail, where the user may not publish: by then
+ * the write is done, and it must not be reported as failed.
+ */
+export const WRITE: Script = script(
+  `
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' then
+  if ARGV[1] ~= 'absent' then return {'conflict'} end
+else
+  if kind ~= 'hash' then return {'foreign'} end
+  local held = redis.call('HMGET', KEYS[1], 'revision')[1]
+  if not held then return {'foreign'} end
+  if ARGV[1] ~= '=' .. held then return {'conflict'} end
+end
+redis.call('HSET', KEYS[1], 'document', ARGV[2], 'revision', ARGV[3])
+redis.pcall('PUBLISH', KEYS[1], ARGV[3])
+return {'written'}
+`,
+  '',
+);
+
+/** Runs a script by its name, and by its text where the server does not know it (any more). */
+export async function runScript(
+  client: RedisClient,
+  { source, sha1, suffix }: Script,
+  key: string,
+  values: readonly string[],
+  signal: AbortSignal,
+): Promise<unknown> {
+  const options = { abortSignal: signal, typeMapping: { 36: Buffer } } as const;
+  try {
+    return await client.sendCommand([`EVALSHA${suffix}`, sha1, '1', key, ...values], options);
+  } catch (error) {
+    // Nothing was done: the server had no script to run.
+    if (codeOf(error) !== 'NOSCRIPT') throw error;
+    signal.throwIfAborted();
+    return client.sendCommand([`EVAL${suffix}`, source, '1', key, ...values], options);
+  }
+}

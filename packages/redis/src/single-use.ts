@@ -1,0 +1,78 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+import { connectionOf } from './connection.ts';
+import { type RedisSingleUseOptions, readOptions, show } from './options.ts';
+
+const OWNER = 'redisSingleUse';
+const MAX_ID_LENGTH = 256;
+
+/** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
+export interface RedisSingleUse {
+  /**
+   * True for exactly one caller per `id` until `expiresAt`, false for every other and once that has passed.
+   * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
+   * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
+   */
+  claim(id: string, expiresAt: Date): Promise<boolean>;
+  /** Closes the client that was made from `url`; one that was given stays open. */
+  close(): Promise<void>;
+}
+
+/** The store cannot tell whether a token was redeemed. `kind` is as in `RingStoreError`; the text is fixed and ours. */
+export class SingleUseStoreError extends Error {
+  override readonly name = 'SingleUseStoreError';
+  readonly kind: RingStoreErrorKind;
+  constructor(kind: RingStoreErrorKind, detail: string) {
+    super(`single-use store ${kind}: ${detail}`);
+    this.kind = kind;
+  }
+}
+
+/**
+ * Remembers redeemed tokens in Redis, one key each (`SET NX PX`), until they expire by themselves.
+ *
+ * At most once holds as long as the server keeps what it acknowledged: not across a failover that loses writes, a
+ * restart without persistence, or an eviction. See the README.
+ *
+ * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `client` and `url` is given.
+ * @throws {RangeError} for a value outside its bounds.
+ *
+ * @example
+ * ```ts
+ * const security = new RequestStateSecurity({ codec, singleUse: redisSingleUse({ client }) });
+ * ```
+ */
+export function redisSingleUse(options: RedisSingleUseOptions): RedisSingleUse {
+  const settings = readOptions(OWNER, options, 'prefix', 'sealring:used:');
+  const connection = connectionOf(settings);
+  return Object.freeze<RedisSingleUse>({
+    async claim(id, expiresAt) {
+      checkClaim(id, expiresAt);
+      // What is left by the caller's clock, which judges the token too; the server's may differ.
+      const leftMs = Math.ceil(expiresAt.getTime() - Date.now());
+      if (leftMs <= 0) return false;
+      const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];
+      const outcome = await connection.run(undefined, (client, abortSignal) =>
+        client.sendCommand(command, { abortSignal }),
+      );
+      if ('failure' in outcome) throw new SingleUseStoreError(outcome.failure.kind, outcome.failure.detail);
+      const { answer } = outcome;
+      if (answer !== null && answer !== 'OK') {
+        throw new SingleUseStoreError('unavailable', 'the answer was not one of SET');
+      }
+      return answer !== null;
+    },
+
+    async close() {
+      connection.close();
+    },
+  });
+}
+
+function checkClaim(id: unknown, expiresAt: unknown): void {
+  if (typeof id !== 'string') throw new TypeError(`${OWNER}: id must be a string, got ${show(id)}`);
+  if (id.length === 0 || id.length > MAX_ID_LENGTH || !id.isWellFormed()) {
+    throw new RangeError(`${OWNER}: id must be 1 to ${MAX_ID_LENGTH} characters, got ${id.length}`);
+  }
+  if (!(expiresAt instanceof Date)) throw new TypeError(`${OWNER}: expiresAt must be a Date, got ${show(expiresAt)}`);
+  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${OWNER}: expiresAt is an invalid Date`);
+}

@@ -1,0 +1,32 @@
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
+import { redisRing } from '../src/index.ts';
+
+describe('error replies', () => {
+  test.each(Object.keys(ERROR_TABLE))('%s is told by its first word, whatever follows', (code) => {
+    expect(classify(new Error(`${code} canary text`))).toBe(ERROR_TABLE[code]);
+    expect(classify(new Error(code))).toBe(ERROR_TABLE[code]);
+    expect(JSON.stringify(classify(new Error(`${code} canary`)))).not.toContain('canary');
+  });
+
+  test.each([['ERR unknown command'], ['something NOAUTH'], ['noauth x'], ['NOAUTHX y'], ['__proto__ x'], ['']])(
+    '%o is unavailable: a failure is never taken for an absent ring',
+    (message) => {
+      expect(classify(new Error(message)).kind).toBe('unavailable');
+    },
+  );
+
+  test.each([[undefined], [null], ['NOAUTH x'], [{ message: 'NOAUTH x' }], [7]])('%o has no code', (thrown) => {
+    expect(codeOf(thrown)).toBe('');
+    expect(classify(thrown).kind).toBe('unavailable');
+  });
+
+  test('F33: no text, cause or property of the client’s error is in ours', async () => {
+    const vendor = Object.assign(new Error('NOPERM canary'), { command: 'canary', cause: new Error('canary') });
+    const ring = redisRing({ client: { sendCommand: () => Promise.reject(vendor) } });
+    const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'RingStoreError', kind: 'denied' });
+    expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
+  });
+});

@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createClient } from 'redis';
+import { afterEach, describe, expect, inject, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
+import type { RedisSubscriber } from '../src/index.ts';
+import { Push } from '../src/push.ts';
+
+const url = inject('redis');
+const closing: (() => Promise<unknown> | void | undefined)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function publisher(channel: string): Promise<() => Promise<unknown>> {
+  const client = await createClient({ url }).connect();
+  closing.push(() => client.destroy());
+  return () => client.publish(channel, '');
+}
+
+describe.skipIf(url === '')('push over Redis', () => {
+  test.each([2, 3] as const)('F29: a connection that hangs is noticed and replaced (RESP %i)', async (RESP) => {
+    const proxy = await startTcpProxy(Number(new URL(url).port));
+    closing.push(() => proxy.close());
+    const connect = (): RedisSubscriber =>
+      createClient({ url: `redis://127.0.0.1:${proxy.port}`, RESP, socket: { reconnectStrategy: false } });
+    const push = new Push({ connect, channel: `c${RESP}`, timeoutMs: 1_000, heartbeatMs: 100 });
+    closing.push(() => push.close());
+    const publish = await publisher(`c${RESP}`);
+    let heard = 0;
+    push.add(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    // A heartbeat that is answered changes nothing.
+    await pause(500);
+    expect([proxy.accepted, heard]).toEqual([1, 1]);
+    proxy.hang();
+    await expect.poll(() => proxy.accepted).toBeGreaterThan(1);
+    expect(heard).toBe(1);
+    proxy.mend();
+    await expect.poll(() => heard).toBe(2);
+    await publish();
+    await expect.poll(() => heard).toBe(3);
+  });
+
+  test('one connection serves all watchers, from the first to the last', async () => {
+    const proxy = await startTcpProxy(Number(new URL(url).port));
+    closing.push(() => proxy.close());
+    let made = 0;
+    let open: RedisSubscriber | undefined;
+    const connect = (): RedisSubscriber => {
+      made++;
+      open = createClient({ url: `redis://127.0.0.1:${proxy.port}` });
+      return open;
+    };
+    const push = new Push({ connect, channel: 'shared', timeoutMs: 2_000 });
+    const publish = await publisher('shared');
+    let heard = 0;
+    const changed = (): void => void heard++;
+    const [endOne, endOther] = [push.add(changed), push.add(changed)];
+    await expect.poll(() => heard).toBe(2);
+    await publish();
+    await expect.poll(() => heard).toBe(4);
+    endOne();
+    endOne();
+    await publish();
+    await expect.poll(() => heard).toBe(5);
+    expect(made).toBe(1);
+    endOther();
+    expect(open?.isOpen).toBe(false);
+    push.add(changed)();
+    await pause(100);
+    expect([made, heard, open?.isOpen]).toEqual([2, 5, false]);
+  });
+
+  test('a client that cannot be made, or not be connected, is tried again later', async () => {
+    let attempts = 0;
+    const connect = (): RedisSubscriber => {
+      attempts++;
+      if (attempts < 3) throw new Error('no client');
+      return createClient({ url: attempts < 5 ? 'redis://127.0.0.1:1' : url, socket: { reconnectStrategy: false } });
+    };
+    const push = new Push({ connect, channel: 'c', timeoutMs: 2_000 });
+    closing.push(() => push.close());
+    let heard = 0;
+    push.add(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    expect(attempts).toBe(5);
+  });
+
+  test('a watcher does not keep the process alive', async () => {
+    const source = `
+      import { createClient } from 'redis';
+      import { redisRing } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)};
+      const client = await createClient({ url: ${JSON.stringify(url)} }).connect();
+      redisRing({ client }).watch(() => client.isOpen && client.destroy());
+    `;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
+      cwd: import.meta.dirname,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000);
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    clearTimeout(timer);
+  });
+});

@@ -1,0 +1,308 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
+import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
+import { createClient, createClientPool } from 'redis';
+import { afterEach, describe, expect, inject, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startRedis, type TestServer } from '../../../test/support/redis.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
+import { type RedisClient, redisRing, redisSingleUse } from '../src/index.ts';
+import { READ } from '../src/scripts.ts';
+
+const url = inject('redis');
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+const inAnHour = (): Date => new Date(Date.now() + 3_600_000);
+
+const closing: (() => Promise<unknown> | void | undefined)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+async function connected(at: string = url, options: object = {}) {
+  const client = createClient({ url: at, ...options });
+  client.on('error', () => undefined);
+  await client.connect();
+  closing.push(() => (client.isOpen ? client.destroy() : undefined));
+  return client;
+}
+
+async function server(args: readonly string[]): Promise<TestServer> {
+  const started = await startRedis(args);
+  closing.push(() => started.stop());
+  return started;
+}
+
+/** The rules of a user in the README, for a key of ours. */
+async function rightsOfReadme(): Promise<(user: string, key: string) => string> {
+  const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
+  return (user, key) => {
+    const [, rules = 'off'] = new RegExp(`^ACL SETUSER ${user} (.+)$`, 'm').exec(readme) ?? [];
+    return rules.replaceAll('sealring:payments', key).replace('PASSWORD', 'secret');
+  };
+}
+
+const freshKey = (): string => `test:${randomUUID()}`;
+
+// Only where this machine lacks Redis; under CI=true the set-up fails instead.
+describe.skipIf(url === '')('redisRing on Redis', () => {
+  test.each([2, 3] as const)('a client of yours, RESP %i, is used and stays open', async (RESP) => {
+    const client = await connected(url, { RESP });
+    const ring = redisRing({ client, key: freshKey() });
+    let heard = 0;
+    ring.watch?.(() => heard++);
+    const { revision } = await ring.write('{}\n€', { expected: undefined });
+    expect(await ring.read()).toEqual({ document: '{}\n€', revision });
+    await expect.poll(() => heard).toBeGreaterThan(0);
+    await ring.close?.();
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    expect(await client.ping()).toBe('PONG');
+  });
+
+  test('a pool of clients fits, without push, and so does a client that gives strings', async () => {
+    const pool = createClientPool({ url });
+    pool.on('error', () => undefined);
+    await pool.connect();
+    closing.push(() => pool.close());
+    const key = freshKey();
+    const ring = redisRing({ client: pool, key });
+    expect(ring).not.toHaveProperty('watch');
+    const { revision } = await ring.write('x', { expected: undefined });
+    const strings: RedisClient = { sendCommand: (args) => pool.execute((client) => client.sendCommand(args)) };
+    expect(await redisRing({ client: strings, key }).read()).toEqual({ document: 'x', revision });
+  });
+
+  test('a client that cannot be duplicated has no push', () => {
+    expect(redisRing({ client: { sendCommand: async () => [] } })).not.toHaveProperty('watch');
+    expect(redisRing({ url })).toHaveProperty('watch');
+  });
+
+  test('a client that is not connected is unavailable', async () => {
+    const ring = redisRing({ client: createClient({ url }) });
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test('a server that forgot its scripts is given them again', async () => {
+    const client = await connected();
+    const ring = redisRing({ client, key: freshKey() });
+    const first = await ring.write('one', { expected: undefined });
+    await client.sendCommand(['SCRIPT', 'FLUSH']);
+    expect((await ring.read())?.document).toBe('one');
+    expect(await client.sendCommand(['SCRIPT', 'EXISTS', READ.sha1])).toEqual([1]);
+    await client.sendCommand(['SCRIPT', 'FLUSH']);
+    await ring.write('two', { expected: first.revision });
+    expect((await ring.read())?.document).toBe('two');
+  });
+
+  test.each([
+    ['a string', ['SET', '%', '{}']],
+    ['a list', ['RPUSH', '%', '{}']],
+    ['a hash of something else', ['HSET', '%', 'user', '7']],
+    ['a hash without a revision', ['HSET', '%', 'document', '{}']],
+    ['a hash without a document', ['HSET', '%', 'revision', 'x']],
+    ['a revision nobody wrote', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
+  ])('F9: %s at the key is corrupt, never absent', async (_, command) => {
+    const client = await connected();
+    const key = freshKey();
+    await client.sendCommand(command.map((word) => (word === '%' ? key : word)));
+    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('corrupt'));
+    await expect(redisRing({ client, key }).write('x', { expected: undefined })).rejects.toBeInstanceOf(Error);
+    expect(await client.exists(key)).toBe(1);
+  });
+
+  test('F9: bytes that are no UTF-8 are corrupt', async () => {
+    const client = await connected();
+    const key = freshKey();
+    await client.sendCommand(['HSET', key, 'document', Buffer.from([0x7b, 0xff, 0x7d]), 'revision', 'x']);
+    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('corrupt'));
+  });
+
+  test('F23: an over-long document does not travel', async () => {
+    const client = await connected();
+    const key = freshKey();
+    await client.sendCommand(['HSET', key, 'document', 'x'.repeat(2 ** 24), 'revision', 'x']);
+    const bytesOut = async (): Promise<number> =>
+      Number(/total_net_output_bytes:(\d+)/.exec(await client.info('stats'))?.[1]);
+    const before = await bytesOut();
+    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('too-large'));
+    expect((await bytesOut()) - before).toBeLessThan(100_000);
+  });
+
+  test('F9, F31: a replica is unavailable, it may be behind', async () => {
+    const primary = await server(['--repl-diskless-sync-delay', '0']);
+    const replica = await server(['--replicaof', `127.0.0.1 ${primary.port}`]);
+    const key = freshKey();
+    const ring = redisRing({ client: await connected(primary.address), key });
+    const { revision } = await ring.write('x', { expected: undefined });
+    const client = await connected(replica.address);
+    await expect.poll(() => client.exists(key)).toBe(1);
+    const behind = redisRing({ client, key });
+    await expect(behind.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(behind.write('y', { expected: revision })).rejects.toMatchObject(failed('unavailable'));
+    await expect(redisRing({ client, key: freshKey() }).read()).rejects.toMatchObject(failed('unavailable'));
+    // A failover: now it is the primary.
+    await client.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+    expect(await behind.read()).toEqual({ document: 'x', revision });
+  });
+
+  test('a server out of memory is unavailable for writes, and read all the same', async () => {
+    const { address } = await server([]);
+    const client = await connected(address);
+    const ring = redisRing({ client });
+    const { revision } = await ring.write('x', { expected: undefined });
+    await client.configSet('maxmemory', '1');
+    await expect(ring.write('y', { expected: revision })).rejects.toMatchObject(failed('unavailable'));
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+  });
+
+  test('denied: no password, a wrong one, and a wrong one in a URL, which shows in no error', async () => {
+    const { port } = await server(['--requirepass', 'right']);
+    const wrong = `redis://:canary-password@127.0.0.1:${port}`;
+    const anonymous = await connected(`redis://127.0.0.1:${port}`, { RESP: 2, disableClientInfo: true });
+    await expect(redisRing({ client: anonymous }).read()).rejects.toMatchObject(failed('denied'));
+    const ring = redisRing({ url: wrong });
+    closing.push(() => ring.close?.());
+    for (const call of [ring.read(), ring.write('x', { expected: undefined }), ring.read()]) {
+      const error: unknown = await call.catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed('denied'));
+      expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary');
+    }
+    expect(inspect(ring, { depth: null, showHidden: true })).not.toContain('canary');
+    const right = redisRing({ url: `redis://:right@127.0.0.1:${port}` });
+    closing.push(() => right.close?.());
+    expect(await right.read()).toBeUndefined();
+  });
+
+  test('the rights of the README suffice, and one less is denied', async () => {
+    const root = await connected();
+    const key = freshKey();
+    const rights = await rightsOfReadme();
+    const member = rights('payments', key);
+    const as = async (user: string, rules: string) => {
+      await root.sendCommand(['ACL', 'SETUSER', user, 'reset', ...rules.split(' ')]);
+      const client = await connected(url, { username: user, password: 'secret', disableClientInfo: true });
+      const store = redisRing({ client, key });
+      closing.push(() => store.close?.());
+      return store;
+    };
+    const ring = await as('member', member);
+    let heard = 0;
+    ring.watch?.(() => heard++);
+    await expect.poll(() => heard).toBe(1);
+    const { revision } = await ring.write('x', { expected: undefined });
+    await expect.poll(() => heard).toBe(2);
+    const onlyReads = await as('reader', rights('payments-reader', key));
+    expect(await onlyReads.read()).toEqual({ document: 'x', revision });
+    await expect(onlyReads.write('y', { expected: revision })).rejects.toMatchObject(failed('denied'));
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+    for (const command of ['evalsha_ro', 'info', 'type', 'hstrlen', 'hmget']) {
+      const less = await as(`without-${command}`, `${member} -${command}`);
+      await expect(less.read(), command).rejects.toMatchObject(failed('denied'));
+    }
+    // A push that is not allowed must not make a write that was done look like one that was not.
+    const silent = await as('silent', `${member} -publish`);
+    const written = await silent.write('z', { expected: revision });
+    expect(await ring.read()).toEqual({ document: 'z', revision: written.revision });
+    const elsewhere = redisRing({
+      client: await connected(url, { username: 'member', password: 'secret' }),
+      key: freshKey(),
+    });
+    await expect(elsewhere.read()).rejects.toMatchObject(failed('denied'));
+  });
+
+  test('a write waits for nothing: what was not sent when its caller gave up never is', async () => {
+    const proxy = await startTcpProxy(Number(new URL(url).port));
+    closing.push(() => proxy.close());
+    const client = await connected(`redis://127.0.0.1:${proxy.port}`);
+    const ring = redisRing({ client, key: freshKey(), timeoutSeconds: 0.2 });
+    const store = redisSingleUse({ client, timeoutSeconds: 0.2 });
+    const id = randomUUID();
+    // The server knows the script from here on: sent late, it would run.
+    await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
+    proxy.cut();
+    await expect.poll(() => client.isReady).toBe(false);
+    await expect(ring.write('late', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    await expect(store.claim(id, inAnHour())).rejects.toMatchObject({ kind: 'unavailable' });
+    proxy.mend();
+    await expect.poll(() => client.isReady).toBe(true);
+    expect(await ring.read()).toBeUndefined();
+    expect(await client.exists(`sealring:used:${id}`)).toBe(0);
+  });
+
+  test('a conflict has no kind and no text of the server', async () => {
+    const ring = redisRing({ client: await connected(), key: freshKey() });
+    await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
+  });
+});
+
+describe.skipIf(url === '')('redisSingleUse on Redis', () => {
+  test('of 51 who claim at once, over several connections, one is told true', async () => {
+    const stores = [1, 2, 3].map(() => redisSingleUse({ url }));
+    for (const store of stores) closing.push(() => store.close());
+    for (let round = 0; round < 20; round++) {
+      const id = randomUUID();
+      const claims = Array.from({ length: 17 }, () => stores.map((store) => store.claim(id, inAnHour()))).flat();
+      expect((await Promise.all(claims)).filter(Boolean)).toHaveLength(1);
+    }
+  });
+
+  test('a claim is kept until it expires, to the millisecond given, and then no longer', async () => {
+    const client = await connected();
+    const store = redisSingleUse({ client, prefix: 'p:' });
+    const [id, brief] = [randomUUID(), randomUUID()];
+    expect(await store.claim(id, new Date(Date.now() + 60_000))).toBe(true);
+    expect(await client.pTTL(`p:${id}`)).toBeGreaterThan(59_000);
+    expect(await client.pTTL(`p:${id}`)).toBeLessThanOrEqual(60_000);
+    expect(await store.claim(brief, new Date(Date.now() + 100))).toBe(true);
+    await expect.poll(() => client.exists(`p:${brief}`)).toBe(0);
+  });
+
+  test('an expired claim is false, and leaves nothing', async () => {
+    const client = await connected();
+    const id = randomUUID();
+    expect(await redisSingleUse({ client }).claim(id, new Date(Date.now() - 1))).toBe(false);
+    expect(await client.exists(`sealring:used:${id}`)).toBe(0);
+  });
+
+  test('a store that is down, full or forbidden rejects', async () => {
+    const redis = await server(['--requirepass', 'right']);
+    const client = await connected(redis.address.replace('//', '//:right@'));
+    const store = redisSingleUse({ client, timeoutSeconds: 0.3 });
+    const rejection = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
+    await client.configSet('maxmemory', '1');
+    await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+    await client.configSet('maxmemory', '0');
+    expect(await store.claim(randomUUID(), inAnHour())).toBe(true);
+    const anonymous = redisSingleUse({ client: await connected(redis.address, { RESP: 2, disableClientInfo: true }) });
+    await expect(anonymous.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('denied'));
+    await redis.kill();
+    await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+    await store.close();
+    await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
+  });
+
+  test('the rights of the README suffice', async () => {
+    const root = await connected();
+    const rights = await rightsOfReadme();
+    await root.sendCommand(['ACL', 'SETUSER', 'claims', 'reset', ...rights('payments-claims', 'sealring').split(' ')]);
+    const client = await connected(url, { username: 'claims', password: 'secret', disableClientInfo: true });
+    expect(await redisSingleUse({ client }).claim(randomUUID(), inAnHour())).toBe(true);
+    const other = redisSingleUse({ client, prefix: 'other:' });
+    await expect(other.claim(randomUUID(), inAnHour())).rejects.toMatchObject({ kind: 'denied' });
+  });
+
+  test.each([
+    [undefined, inAnHour(), TypeError],
+    [7, inAnHour(), TypeError],
+    ['', inAnHour(), RangeError],
+    ['x'.repeat(257), inAnHour(), RangeError],
+    ['\ud800', inAnHour(), RangeError],
+    ['x', 1, TypeError],
+    ['x', new Date(Number.NaN), RangeError],
+  ])('F17: a claim of %o until %o is refused', async (id, expiresAt, type) => {
+    const store = redisSingleUse({ client: { sendCommand: async () => 'OK' } });
+    await expect(Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt])).rejects.toBeInstanceOf(type);
+  });
+});

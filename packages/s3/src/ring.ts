@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import { Calls, type Outcome } from './calls.ts';
+import type { S3RingClient } from './client.ts';
+import { readDocument } from './document-body.ts';
+import type { Failure } from './error-table.ts';
+import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
+import { checkRead, checkWrite } from './store-arguments.ts';
+
+/** Name of the object's metadata that differs for every write: `x-amz-meta-sealring-write`. */
+const WRITE_ID = 'sealring-write';
+const WRITE_ID_BYTES = 16;
+
+/**
+ * A ring store in one object of Amazon S3, or of a service that has its conditional writes. The object's body is
+ * the document, byte for byte.
+ *
+ * A ring is founded with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their ETag.
+ * The revision is more than the ETag: a random id of the write in the object's metadata, and the version where the
+ * bucket keeps versions. A write that replaces compares it first, so that the same bytes written anew are another
+ * revision.
+ *
+ * An object of 262 145 bytes or more is `too-large` and not read. Only S3's own 404 NoSuchKey is an absent ring: S3
+ * says 403 instead to who may not list the bucket, and that stays `denied`. A write that ended as `unavailable` may have
+ * been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
+ * for wrong arguments; each request ends within `timeoutSeconds`.
+ *
+ * Source: Amazon S3 API reference, version 2006-03-01, GetObject and PutObject.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { S3Client } from '@aws-sdk/client-s3';
+ * import { s3Ring } from '@sealring/s3';
+ *
+ * const ring = s3Ring({
+ *   bucket: 'payments-sealring',
+ *   key: 'payments.ring',
+ *   client: new S3Client({ region: 'eu-west-1', maxAttempts: 1 }),
+ *   expectedBucketOwner: '111122223333',
+ * });
+ * ```
+ */
+export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingStore, 'close'>> {
+  return Object.freeze(new S3Ring(readOptions(options)));
+}
+
+/** A ring with what a condition can name. */
+interface StoredObject extends StoredRing {
+  readonly etag: string;
+}
+
+// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+class S3Ring implements RingStore {
+  readonly kind = 's3';
+  readonly #settings: Settings;
+  readonly #client: S3RingClient;
+  readonly #calls: Calls;
+
+  constructor(settings: Settings) {
+    this.#settings = settings;
+    this.#client = settings.client ?? new S3Client({ maxAttempts: 1 });
+    this.#calls = new Calls(settings.timeoutMs);
+  }
+
+  async read(options?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined> {
+    checkRead(OWNER, options);
+    const stored = await this.#get(options?.signal);
+    return stored === undefined ? undefined : { document: stored.document, revision: stored.revision };
+  }
+
+  async write(
+    document: string,
+    options: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+  ): Promise<{ readonly revision: string }> {
+    checkWrite(OWNER, document, options);
+    const { expected, signal } = options;
+    const condition = expected === undefined ? { IfNoneMatch: '*' } : { IfMatch: await this.#etagOf(expected, signal) };
+    return this.#put(document, condition, signal);
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+    if (this.#settings.client === undefined) this.#client.destroy?.();
+  }
+
+  /** @throws {RingConflictError} unless `expected` is what is stored. */
+  async #etagOf(expected: string, signal: AbortSignal | undefined): Promise<string> {
+    const stored = await this.#get(signal);
+    if (stored?.revision !== expected) throw new RingConflictError();
+    return stored.etag;
+  }
+
+  async #get(signal: AbortSignal | undefined): Promise<StoredObject | undefined> {
+    const command = new GetObjectCommand(this.#object());
+    const outcome = await this.#calls.run(signal, async (abortSignal) =>
+      storedObject(await this.#client.send(command, { abortSignal })),
+    );
+    if ('answer' in outcome) return outcome.answer;
+    if (outcome.failure.kind === 'absent') return undefined;
+    throw refusal(outcome.failure);
+  }
+
+  async #put(
+    document: string,
+    condition: { readonly IfMatch: string } | { readonly IfNoneMatch: string },
+    signal: AbortSignal | undefined,
+  ): Promise<{ readonly revision: string }> {
+    const { serverSideEncryption, sseKmsKeyId } = this.#settings;
+    const writeId = randomBytes(WRITE_ID_BYTES).toString('base64url');
+    const command = new PutObjectCommand({
+      ...this.#object(),
+      ...condition,
+      Body: Buffer.from(document, 'utf8'),
+      ContentType: 'text/plain; charset=utf-8',
+      // A cache between us and S3 would serve a ring of yesterday.
+      CacheControl: 'no-store',
+      Metadata: { [WRITE_ID]: writeId },
+      ...(serverSideEncryption !== undefined && { ServerSideEncryption: serverSideEncryption }),
+      ...(sseKmsKeyId !== undefined && { SSEKMSKeyId: sseKmsKeyId }),
+    });
+    const outcome = await this.#calls.run(signal, async (abortSignal) => ({
+      answer: await this.#client.send(command, { abortSignal }),
+    }));
+    if ('answer' in outcome) {
+      const identity = identityOf(outcome.answer, writeId);
+      if (identity !== undefined) return { revision: identity.revision };
+      throw new RingStoreError('unavailable', 'the answer to the write was not one of S3');
+    }
+    // Absent: the object that was to be replaced has been deleted.
+    const { kind } = outcome.failure;
+    throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
+  }
+
+  #object(): { readonly Bucket: string; readonly Key: string; readonly ExpectedBucketOwner?: string } {
+    const { bucket, key, expectedBucketOwner } = this.#settings;
+    return {
+      Bucket: bucket,
+      Key: key,
+      ...(expectedBucketOwner !== undefined && { ExpectedBucketOwner: expectedBucketOwner }),
+    };
+  }
+}
+
+async function storedObject(answer: unknown): Promise<Outcome<StoredObject>> {
+  const outcome = await readDocument(field(answer, 'Body'), field(answer, 'ContentLength'));
+  if ('failure' in outcome) return outcome;
+  const identity = identityOf(answer, field(field(answer, 'Metadata'), WRITE_ID));
+  if (identity === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
+  return { answer: { document: outcome.answer, ...identity } };
+}
+
+/** What tells this version of the object from every other. */
+function identityOf(
+  answer: unknown,
+  writeId: unknown,
+): { readonly etag: string; readonly revision: string } | undefined {
+  const etag = field(answer, 'ETag');
+  if (typeof etag !== 'string' || etag === '') return undefined;
+  const version = field(answer, 'VersionId');
+  // `null` is S3's name for an object without a version, given on reading only.
+  const versionId = typeof version === 'string' && version !== 'null' ? version : '';
+  // Whoever puts a document there with another tool gives it no id.
+  return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
+}
+
+function refusal({ kind, detail }: Failure): RingStoreError {
+  // 412 or 409 to a call that had no condition, or that was not about an object.
+  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail);
+}
+
+function field(answer: unknown, name: string): unknown {
+  return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
+}

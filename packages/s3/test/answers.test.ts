@@ -1,0 +1,55 @@
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { s3Ring } from '../src/index.ts';
+
+function bodyOf(...chunks: unknown[]): Readable {
+  return Readable.from(chunks);
+}
+
+/** A ring whose client gives these answers, one after the other. */
+function ringWith(...answers: unknown[]) {
+  return s3Ring({ bucket: 'payments-sealring', key: 'k', client: { send: async () => answers.shift() } });
+}
+
+const bytes = Buffer.from('abcdef');
+
+describe('answers that no server at hand gives', () => {
+  test('a body in pieces is put together, also where a character is cut', async () => {
+    const euro = Buffer.from('€');
+    const Body = bodyOf(euro.subarray(0, 1), euro.subarray(1));
+    expect(await ringWith({ ETag: '"e"', Body, ContentLength: 3 }).read()).toMatchObject({ document: '€' });
+  });
+
+  test.each([
+    ['shorter than declared', { ETag: '"e"', Body: bodyOf(bytes), ContentLength: 7 }],
+    ['longer than declared', { ETag: '"e"', Body: bodyOf(bytes), ContentLength: 5 }],
+    ['not of bytes', { ETag: '"e"', Body: bodyOf('abcdef'), ContentLength: 6 }],
+    ['of a type with no stream', { ETag: '"e"', Body: 'abcdef', ContentLength: 6 }],
+    ['without an ETag', { Body: bodyOf(bytes), ContentLength: 6 }],
+    ['not there', { ETag: '"e"', ContentLength: 6 }],
+  ])('a body that is %s is unavailable', async (_, answer) => {
+    await expect(ringWith(answer).read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+  });
+
+  test('a bucket whose versions are suspended calls them null on reading and nothing on writing: one revision', async () => {
+    const Metadata: Record<string, string> = {};
+    const client = {
+      async send(command: { readonly input: object }): Promise<unknown> {
+        if (!('Body' in command.input)) return { ETag: '"e"', VersionId: 'null', Metadata, Body: bodyOf(bytes) };
+        Object.assign(Metadata, Reflect.get(command.input, 'Metadata'));
+        return { ETag: '"e"' };
+      },
+    };
+    const ring = s3Ring({ bucket: 'payments-sealring', key: 'k', client });
+    const { revision } = await ring.write('abcdef', { expected: undefined });
+    expect(await ring.read()).toEqual({ document: 'abcdef', revision });
+  });
+
+  test.each([[undefined], [null], ['answer'], [{}], [{ ETag: 7 }], [{ ETag: '' }]])(
+    'an answer of %j to a write is unavailable: it may have been done',
+    async (answer) => {
+      const written = ringWith(answer).write('x', { expected: undefined });
+      await expect(written).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    },
+  );
+});

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest';
+import { classify, ERROR_TABLE, type Failure } from '../src/error-table.ts';
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const EXPECTED: Record<Failure['kind'], string> = {
+  absent: 'NoSuchKey',
+  conflict: 'PreconditionFailed ConditionalRequestConflict',
+  denied: `AccessDenied AllAccessDisabled AccountProblem NotSignedUp InvalidAccessKeyId InvalidToken
+    SignatureDoesNotMatch InvalidArgument InvalidBucketName InvalidRequest KeyTooLongError MethodNotAllowed
+    KMS.DisabledException KMS.KMSInvalidStateException KMS.NotFoundException`,
+  'read-only': 'NotImplemented',
+  'too-large': 'EntityTooLarge',
+  corrupt: '',
+  unavailable: `NoSuchBucket InvalidObjectState AuthorizationHeaderMalformed IllegalLocationConstraintException
+    PermanentRedirect Redirect TemporaryRedirect ExpiredToken ExpiredTokenException TokenRefreshRequired
+    CredentialsProviderError TokenProviderError RequestExpired RequestTimeTooSkewed BadDigest
+    XAmzContentChecksumMismatch IncompleteBody InternalError OperationAborted RequestLimitExceeded RequestTimeout
+    ServiceUnavailable SlowDown ThrottlingException TimeoutError AbortError ECONNREFUSED ECONNRESET ECONNABORTED
+    EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN EPIPE ETIMEDOUT`,
+};
+const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) =>
+  names
+    .split(/\s+/)
+    .filter((name) => name !== '')
+    .map((name) => ({ name, kind })),
+);
+
+describe('law 2: errors are classified by name and status', () => {
+  test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
+    const metadata = { $metadata: { httpStatusCode: 404 } };
+    expect(classify({ name, ...metadata })).toMatchObject({ kind, detail: expect.stringContaining(name) });
+    expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject({ kind });
+  });
+
+  test('every row of the table is named here', () => {
+    expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
+  });
+
+  test.each([undefined, 200, 400, 403, 405, 500, '404'])(
+    'F9: NoSuchKey with a status of %s is not absent',
+    (status) => {
+      expect(classify({ name: 'NoSuchKey', $metadata: { httpStatusCode: status } }).kind).not.toBe('absent');
+    },
+  );
+
+  test.each([
+    [401, 'denied'],
+    [403, 'denied'],
+    [412, 'conflict'],
+    [200, 'unavailable'],
+    [301, 'unavailable'],
+    [400, 'unavailable'],
+    [404, 'unavailable'],
+    [409, 'unavailable'],
+    [429, 'unavailable'],
+    [500, 'unavailable'],
+    [503, 'unavailable'],
+  ])('a status of %i under an unknown name is %s', (status, kind) => {
+    expect(classify({ name: 'Novelty', $metadata: { httpStatusCode: status } }).kind).toBe(kind);
+  });
+
+  test.each([
+    ['an unknown exception', Object.assign(new Error('AccessDenied'), { name: 'Novelty' })],
+    ['a TypeError out of the SDK', new TypeError('NoSuchKey')],
+    ['a string', 'NoSuchKey'],
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 404],
+    ['a name that is not a string', { name: Object('NoSuchKey') }],
+    ['a name of Object.prototype', { name: 'constructor' }],
+    ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
+    ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
+  ])('%s is unavailable and says no more', (_, error) => {
+    expect(classify(error)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
+  });
+
+  test('F33: an object that throws when it is read is unavailable', () => {
+    const thrower = {
+      get name(): string {
+        throw new Error('canary');
+      },
+    };
+    const proxy = new Proxy(
+      {},
+      {
+        getOwnPropertyDescriptor(): never {
+          throw new Error('canary');
+        },
+      },
+    );
+    expect(classify(thrower).kind).toBe('unavailable');
+    expect(classify(proxy).kind).toBe('unavailable');
+  });
+});

@@ -1,0 +1,204 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
+import type { RingStoreErrorKind } from '@sealring/core';
+import { RingConflictError } from '@sealring/core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { s3Ring } from '../src/index.ts';
+import { clientOf, type Stub, sendError, sendObject, startStub } from './s3-stub.ts';
+
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+
+describe('the S3 SDK against a server of ours', () => {
+  const closing: (() => Promise<void> | void)[] = [];
+  afterEach(async () => {
+    for (const close of closing.splice(0).toReversed()) await close();
+  });
+
+  async function stubbed(answer: Parameters<typeof startStub>[0], timeoutSeconds = 5) {
+    const stub: Stub = await startStub(answer);
+    closing.push(() => stub.close());
+    return { stub, ring: ringAt(stub.endpoint, timeoutSeconds) };
+  }
+
+  function ringAt(endpoint: string, timeoutSeconds = 5) {
+    const client = clientOf(endpoint);
+    closing.push(() => client.destroy());
+    return s3Ring({ bucket: 'ring', key: 'k', client, timeoutSeconds });
+  }
+
+  test('409 ConditionalRequestConflict to a write is a conflict, and not repeated', async () => {
+    const { stub, ring } = await stubbed((_, response) => sendError(response, 409, 'ConditionalRequestConflict'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+    expect(stub.requests).toEqual(['PUT *']);
+  });
+
+  test.each([
+    [409, 'ConditionalRequestConflict'],
+    [412, 'PreconditionFailed'],
+    [404, 'NoSuchKey'],
+  ])('%i %s to a write that replaces is a conflict: the condition is sent, after a look', async (status, code) => {
+    const { stub, ring } = await stubbed((request, response) =>
+      request.method === 'GET' ? sendObject(response, 'x') : sendError(response, status, code),
+    );
+    const expected = (await ring.read())?.revision;
+    await expect(ring.write('y', { expected })).rejects.toBeInstanceOf(RingConflictError);
+    expect(stub.requests).toEqual(['GET', 'GET', 'PUT "e"']);
+  });
+
+  test('whoever has lost already writes nothing', async () => {
+    const { stub, ring } = await stubbed((_, response) => sendObject(response, 'x'));
+    await expect(ring.write('y', { expected: '"e"' })).rejects.toBeInstanceOf(RingConflictError);
+    expect(stub.requests).toEqual(['GET']);
+  });
+
+  test.each([
+    ['403 AccessDenied, also for an object that is not there', 403, 'AccessDenied', 'denied'],
+    ['a bucket that does not exist', 404, 'NoSuchBucket', 'unavailable'],
+    ['a 404 of another name', 404, 'NoSuchWebsiteConfiguration', 'unavailable'],
+    ['NoSuchKey under another status', 400, 'NoSuchKey', 'unavailable'],
+    ['503 SlowDown', 503, 'SlowDown', 'unavailable'],
+    ['500 InternalError', 500, 'InternalError', 'unavailable'],
+    ['409 OperationAborted', 409, 'OperationAborted', 'unavailable'],
+    ['412 to a read', 412, 'PreconditionFailed', 'unavailable'],
+    ['expired credentials', 400, 'ExpiredToken', 'unavailable'],
+    ['a clock that is off', 403, 'RequestTimeTooSkewed', 'unavailable'],
+    ['the wrong region', 301, 'PermanentRedirect', 'unavailable'],
+    ['an unknown refusal', 403, 'Novelty', 'denied'],
+  ] as const)('F9: %s is never absent', async (_, status, code, kind) => {
+    const { stub, ring } = await stubbed((__, response) => sendError(response, status, code));
+    await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    expect(stub.requests).toEqual(['GET']);
+  });
+
+  test.each([
+    ['an empty 404', 404, ''],
+    ['a 404 with a page', 404, '<html>NoSuchKey</html>'],
+    ['a 404 with JSON', 404, '{"Code":"NoSuchKey"}'],
+    ['a 200 with an empty body and no ETag', 200, ''],
+    ['a 200 with a page and no ETag', 200, '<html>welcome</html>'],
+    ['a 204', 204, ''],
+  ])('F9: %s, as a proxy sends it, is never absent', async (_, status, body) => {
+    const { ring } = await stubbed((__, response) => response.writeHead(status).end(body));
+    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
+  });
+
+  test('404 NoSuchKey is absent', async () => {
+    const { ring } = await stubbed((_, response) => sendError(response, 404, 'NoSuchKey'));
+    expect(await ring.read()).toBeUndefined();
+  });
+
+  test('501 NotImplemented, from a service without conditional writes, is read-only', async () => {
+    const { ring } = await stubbed((_, response) => sendError(response, 501, 'NotImplemented'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('read-only'));
+  });
+
+  test('a write whose answer has no ETag is unavailable: it may have been done', async () => {
+    const { ring } = await stubbed((_, response) => response.writeHead(200).end());
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test.each([
+    ['with', {}],
+    ['without', { checksum: false }],
+  ])('a body that ends early is unavailable, %s a checksum', async (_, { checksum = true }: { checksum?: boolean }) => {
+    const { ring } = await stubbed((__, response) => {
+      const headers = { etag: '"e"', 'content-length': '100', ...(checksum && { 'x-amz-checksum-crc32': 'AAAAAA==' }) };
+      response.writeHead(200, headers);
+      response.write('half');
+      setTimeout(() => response.destroy(), 20);
+    });
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test('a body that was damaged on its way, by its checksum, is unavailable', async () => {
+    const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-amz-checksum-crc32': 'AAAAAA==' }));
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test.each([
+    ['that says so', { 'content-length': String(2 ** 30) }],
+    ['that says so, with a checksum', { 'content-length': String(2 ** 30), 'x-amz-checksum-crc32': 'AAAAAA==' }],
+    ['that does not say so', {}],
+    ['that does not say so, with a checksum', { 'x-amz-checksum-crc32': 'AAAAAA==' }],
+  ])('F23: an over-long body %s is too large, and the connection is let go', async (_, headers) => {
+    let sent = 0;
+    const { stub, ring } = await stubbed((__, response) => {
+      response.writeHead(200, { etag: '"e"', ...headers });
+      const more = (): void => {
+        while (!response.destroyed && response.write(Buffer.alloc(16_384, 'x'))) sent += 16_384;
+        if (!response.destroyed) response.once('drain', more);
+      };
+      more();
+    });
+    await expect(ring.read()).rejects.toMatchObject(failed('too-large'));
+    await stub.allClosed();
+    // What the sockets of both sides hold; not a gigabyte.
+    expect(sent).toBeLessThan(64 * 2 ** 20);
+  });
+
+  test.each([
+    ['before the answer', () => undefined],
+    [
+      'in the middle of the body',
+      (_: IncomingMessage, response: ServerResponse) => {
+        response.writeHead(200, { etag: '"e"', 'content-length': '100' });
+        response.write('half');
+      },
+    ],
+    [
+      'in the middle of the body, with a checksum',
+      (_: IncomingMessage, response: ServerResponse) => {
+        response.writeHead(200, { etag: '"e"', 'content-length': '100', 'x-amz-checksum-crc32': 'AAAAAA==' });
+        response.write('half');
+      },
+    ],
+  ])('F29: a server that hangs %s is unavailable, and the connection is let go', async (_, answer) => {
+    const { stub, ring } = await stubbed(answer, 0.3);
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await stub.allClosed();
+    const signal = AbortSignal.timeout(50);
+    const slow = ringAt(stub.endpoint, 60);
+    await expect(slow.read({ signal })).rejects.toMatchObject(failed('unavailable'));
+    await expect(slow.write('x', { expected: 'x', signal })).rejects.toMatchObject(failed('unavailable'));
+    const waiting = slow.read();
+    await slow.close();
+    await expect(waiting).rejects.toMatchObject(failed('unavailable'));
+    await expect(slow.read()).rejects.toMatchObject(failed('unavailable'));
+    await stub.allClosed();
+  });
+
+  test('F29: a write that hangs is unavailable', async () => {
+    const { ring } = await stubbed(() => undefined, 0.2);
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test('F29: where nothing listens it is unavailable', async () => {
+    const { stub, ring } = await stubbed(() => undefined);
+    await stub.close();
+    closing.pop();
+    closing.pop();
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test('F33: what the service says and what the client holds is in no error', async () => {
+    const canary = 'CANARY-6c1f';
+    const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
+    closing.push(() => stub.close());
+    const client = clientOf(stub.endpoint, canary, canary);
+    const ring = s3Ring({ bucket: 'ring', key: canary, client });
+    for (const call of [
+      () => ring.read(),
+      () => ring.write(canary, { expected: undefined }),
+      () => ring.write(canary, { expected: 'x' }),
+    ]) {
+      const error: unknown = await call().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed('unavailable'));
+      expect(error).not.toHaveProperty('cause');
+      const shown = inspect(error, { depth: Infinity, showHidden: true, getters: true });
+      expect(shown + String(Object(error).stack) + JSON.stringify(error)).not.toContain(canary);
+    }
+    expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toContain(canary);
+    client.destroy();
+  });
+});

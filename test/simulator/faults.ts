@@ -1,0 +1,128 @@
+import type { Oracle } from './oracle.ts';
+import { DAY, HOUR, MINUTE, SECOND, type World } from './world.ts';
+
+/** One class of faults: schedules them in a world. Begins after six quiet hours. */
+export type FaultClass = (world: World, oracle: Oracle) => void;
+
+const QUIET = 6 * HOUR;
+
+/** Every `everyMs` from the quiet hours on, at a random moment within it. */
+function nowAndThen(world: World, everyMs: number, run: () => void): void {
+  world.timeline.after(QUIET, () => {
+    const next = (): void => {
+      world.timeline.after(world.dice.between(0, everyMs), run);
+      world.timeline.after(everyMs, next);
+    };
+    next();
+  });
+}
+
+/** What an operator asks of any member; a refused wish is tried again by nobody. */
+function operate(world: World, act: (codec: NonNullable<World['members'][number]['codec']>) => Promise<void>): void {
+  const codec = world.anyMember()?.codec;
+  if (codec === undefined) return;
+  // The world may be in trouble just now: the operator sees the error.
+  act(codec).catch(() => undefined);
+}
+
+function kmsOutage(minutes: number): FaultClass {
+  return (world) => nowAndThen(world, DAY, () => world.kmsFails('unavailable', minutes * MINUTE));
+}
+
+function revokeSealingKey(world: World, oracle: Oracle): void {
+  operate(world, async (codec) => {
+    const { sealingKey } = codec.health();
+    if (sealingKey === undefined) return;
+    await codec.revoke(sealingKey);
+    oracle.revoked(sealingKey);
+  });
+}
+
+export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze({
+  quiet: () => undefined,
+  'kms-outage-hourly-10': (world) => {
+    world.timeline.after(QUIET, () => world.timeline.every(HOUR, () => world.kmsFails('unavailable', 10 * MINUTE)));
+  },
+  'kms-outage-30': kmsOutage(30),
+  'kms-outage-44': kmsOutage(44),
+  'kms-outage-58': kmsOutage(58),
+  'store-outage-30': (world) => nowAndThen(world, DAY, () => world.storeFails(30 * MINUTE)),
+  'store-partition': (world) => {
+    nowAndThen(world, 3 * HOUR, () => {
+      const member = world.anyMember();
+      if (member !== undefined) world.cut(member, 'store', HOUR);
+    });
+  },
+  'kms-partition': (world) => {
+    nowAndThen(world, 3 * HOUR, () => {
+      const member = world.anyMember();
+      if (member !== undefined) world.cut(member, 'kms', 43 * MINUTE);
+    });
+  },
+  crash: (world) => {
+    nowAndThen(world, 20 * MINUTE, () => {
+      const member = world.anyToSpare();
+      if (member !== undefined) world.crash(member, world.dice.between(SECOND, 10 * MINUTE));
+    });
+  },
+  freeze: (world) => {
+    nowAndThen(world, 3 * HOUR, () => {
+      const member = world.anyToSpare();
+      if (member !== undefined) world.freeze(member, HOUR);
+    });
+  },
+  'clock-steps': (world) => {
+    const half = (world.options.clockSkewSeconds * SECOND) / 2;
+    nowAndThen(world, HOUR, () => {
+      const member = world.anyMember();
+      if (member !== undefined) member.skewMs = world.dice.between(-half, half);
+    });
+  },
+  'two-operators-rotate': (world) => {
+    nowAndThen(world, 12 * HOUR, () => {
+      operate(world, (codec) => codec.rotate());
+      operate(world, (codec) => codec.rotate());
+    });
+  },
+  emergency: (world) => nowAndThen(world, DAY, () => operate(world, (codec) => codec.rotate({ emergency: true }))),
+  revocation: (world, oracle) => nowAndThen(world, DAY, () => revokeSealingKey(world, oracle)),
+  'revocation-at-partition': (world, oracle) => {
+    nowAndThen(world, DAY, () => {
+      const cut = world.anyMember();
+      if (cut !== undefined) world.cut(cut, 'store', HOUR);
+      world.timeline.after(5 * MINUTE, () => revokeSealingKey(world, oracle));
+    });
+  },
+  'wrap-denied': (world) => {
+    nowAndThen(world, 3 * DAY, () => world.wrapsFail(DAY));
+  },
+  'store-flush': (world) => {
+    nowAndThen(world, 12 * HOUR, () => {
+      if (world.anyToSpare() === undefined) return;
+      world.store.flush();
+      for (let i = 0; i < 3; i++) {
+        const member = world.anyToSpare();
+        if (member !== undefined) world.crash(member, world.dice.between(SECOND, 2 * MINUTE));
+      }
+    });
+  },
+  'store-failover': (world) => {
+    nowAndThen(world, HOUR, () => world.store.failOver(world.dice.between(MINUTE, 2 * HOUR)));
+  },
+  'key-disabled': (world) => nowAndThen(world, 2 * DAY, () => world.kmsFails('disabled', 3 * HOUR)),
+  'key-disabled-at-partition': (world) => {
+    nowAndThen(world, 2 * DAY, () => {
+      const member = world.anyMember();
+      if (member !== undefined) world.cut(member, 'kms', 43 * MINUTE);
+      world.timeline.after(10 * MINUTE, () => world.kmsFails('disabled', 3 * HOUR));
+    });
+  },
+  flapping: (world) => {
+    nowAndThen(world, 10 * MINUTE, () => {
+      world.kmsFails('denied', world.dice.between(SECOND, 6 * SECOND));
+    });
+  },
+  push: (world) => {
+    world.store.pushes = true;
+  },
+});

@@ -1,0 +1,219 @@
+import { FAULT_CLASSES, type FaultClass } from './faults.ts';
+import { Oracle, type Violation } from './oracle.ts';
+import { DAY, HOUR, MINUTE, SECOND, World, type WorldOptions } from './world.ts';
+
+/** What a run came to. Everything in it follows from its options. */
+export interface RunReport {
+  readonly options: WorldOptions & { readonly faults: readonly string[] };
+  readonly tokens: {
+    readonly sealed: number;
+    readonly opened: number;
+    readonly failed: number;
+    readonly excusedSeals: number;
+    readonly excusedOpens: number;
+    readonly excusedAtOnce: number;
+    readonly openedAfterPrepare: number;
+  };
+  readonly calls: {
+    readonly kms: number;
+    readonly store: number;
+    readonly kmsPerMemberDay: number;
+    readonly storePerMemberDay: number;
+    readonly generated: number;
+  };
+  readonly ring: { readonly epoch: number; readonly keys: number; readonly mostKeys: number };
+  /** Seconds from the publication of a key until the last running member held it, one for each key. */
+  readonly propagationSeconds: readonly number[];
+  readonly bounds: {
+    /** Longest seal with a revoked key after its revocation, seconds. */
+    readonly lastSealWithRevokedSeconds: number;
+    /** Longest seal, and open, after the KMS began to refuse, seconds. Sampled once a minute. */
+    readonly lastSealAfterRefusalSeconds: number;
+    readonly lastOpenAfterRefusalSeconds: number;
+  };
+  readonly violationCount: number;
+  readonly violations: readonly Violation[];
+  /** One sample an hour. */
+  readonly hours: readonly HourSample[];
+}
+
+interface HourSample {
+  readonly hour: number;
+  readonly kmsCalls: number;
+  readonly storeCalls: number;
+  readonly up: number;
+  readonly keys: number;
+  readonly failed: number;
+}
+
+/** Who hears of a run while it goes on. */
+export interface RunListener {
+  /** Called before the first member starts. */
+  readonly onBegin?: (world: World) => void;
+  readonly onHour?: (sample: HourSample) => void;
+  /** Everything that happens, with its time in milliseconds. */
+  readonly trace?: (atMs: number, line: string) => void;
+}
+
+/** Runs a world under some classes of faults at once. */
+export async function simulate(
+  options: WorldOptions,
+  faults: readonly string[],
+  listener: RunListener = {},
+): Promise<RunReport> {
+  const world = new World(options);
+  const { trace } = listener;
+  if (trace !== undefined) {
+    world.trace = (line) => trace(world.timeline.nowMs, line);
+    world.store.trace = world.trace;
+  }
+  const oracle = new Oracle(world);
+  for (const name of faults) faultClass(name)(world, oracle);
+  listener.onBegin?.(world);
+  for (const member of world.members) member.start();
+  oracle.watch(Math.max(10 * SECOND, MINUTE));
+  const propagation = watchPropagation(world);
+  const hours: HourSample[] = [];
+  let before = { kms: 0, store: 0 };
+  const lastHour = options.days * 24;
+  for (let hour = 1; hour <= lastHour; hour++) {
+    await world.timeline.advance(hour * HOUR, options.quantumMs);
+    const kms = world.kms.total;
+    const store = world.store.calls.read + world.store.calls.write;
+    const sample: HourSample = {
+      hour,
+      kmsCalls: kms - before.kms,
+      storeCalls: store - before.store,
+      up: world.members.filter((member) => member.isUp).length,
+      keys: world.members.find((member) => member.isUp)?.codec?.health().keys.length ?? 0,
+      failed: oracle.violationCount,
+    };
+    before = { kms, store };
+    hours.push(sample);
+    listener.onHour?.(sample);
+  }
+  await converge(world, oracle);
+  const report = reportOf(world, oracle, faults, propagation, hours);
+  for (const member of world.members) member.crash();
+  return report;
+}
+
+export function faultClass(name: string): FaultClass {
+  const found = FAULT_CLASSES[name];
+  if (found === undefined) {
+    throw new RangeError(
+      `unknown class of faults ${JSON.stringify(name)}; known are ${Object.keys(FAULT_CLASSES).join(', ')}`,
+    );
+  }
+  return found;
+}
+
+/** After the last fault and a few quiet hours there is one ring, and everybody holds it. */
+async function converge(world: World, oracle: Oracle): Promise<void> {
+  const document = (): string | undefined => world.store.document?.split('\n')[0];
+  const deadline = world.timeline.nowMs + 3 * HOUR;
+  // Scheduled faults go on; one moment of peace is enough.
+  while (world.timeline.nowMs < deadline) {
+    await world.timeline.advance(world.timeline.nowMs + 5 * MINUTE, world.options.quantumMs);
+    if (idsOf(document()) !== '' && disagreeing(world, idsOf(document())).length === 0) return;
+  }
+  const others = disagreeing(world, idsOf(document()));
+  oracle.report(
+    'one ring',
+    `${others.length} of ${world.members.length} members hold another ring, ${others[0] ?? ''}`,
+  );
+}
+
+function idsOf(body: string | undefined): string {
+  if (body === undefined) return '';
+  const keys: unknown = JSON.parse(body).keys;
+  return Array.isArray(keys)
+    ? keys
+        .map((key) => String(key.id))
+        .toSorted()
+        .join(' ')
+    : '';
+}
+
+function disagreeing(world: World, ids: string): string[] {
+  return world.members
+    .filter((member) => member.isUp)
+    .filter((member) => {
+      const held = member.codec
+        ?.health()
+        .keys.map(({ id }) => id)
+        .toSorted()
+        .join(' ');
+      return held !== ids;
+    })
+    .map((member) => member.name);
+}
+
+/** Measures how long a new key takes to reach the whole fleet. Sampled, so within 30 s. */
+function watchPropagation(world: World): number[] {
+  const seconds: number[] = [];
+  let known = 0;
+  const pending = new Map<string, number>();
+  world.timeline.every(30 * SECOND, () => {
+    for (const { at, stored } of world.store.history.slice(known)) {
+      for (const id of idsOf(stored.document.split('\n')[0]).split(' ')) {
+        if (!seen.has(id)) pending.set(id, at);
+        seen.add(id);
+      }
+    }
+    known = world.store.history.length;
+    for (const [id, at] of pending) {
+      const up = world.members.filter((member) => member.isUp);
+      const everywhere = up.every((member) => member.codec?.health().keys.some((key) => key.id === id && key.held));
+      if (everywhere) {
+        seconds.push(Math.round((world.timeline.nowMs - at) / SECOND));
+        pending.delete(id);
+      } else if (world.timeline.nowMs - at > DAY) pending.delete(id);
+    }
+  });
+  const seen = new Set<string>();
+  return seconds;
+}
+
+function reportOf(
+  world: World,
+  oracle: Oracle,
+  faults: readonly string[],
+  propagationSeconds: readonly number[],
+  hours: readonly HourSample[],
+): RunReport {
+  const { options, kms, store } = world;
+  const storeCalls = store.calls.read + store.calls.write;
+  const memberDays = options.members * (world.timeline.nowMs / DAY);
+  const document: unknown = JSON.parse(store.document?.split('\n')[0] ?? '{"keys":[],"epoch":0}');
+  const { epoch, keys } = document as { epoch: number; keys: readonly unknown[] };
+  return {
+    options: { ...options, faults },
+    tokens: {
+      sealed: oracle.sealed,
+      opened: oracle.opened,
+      failed: oracle.violationCount,
+      excusedSeals: oracle.excusedSeals,
+      excusedOpens: oracle.excusedOpens,
+      excusedAtOnce: oracle.excusedAtOnce,
+      openedAfterPrepare: oracle.openedAfterPrepare,
+    },
+    calls: {
+      kms: kms.total,
+      store: storeCalls,
+      kmsPerMemberDay: kms.total / memberDays,
+      storePerMemberDay: storeCalls / memberDays,
+      generated: kms.made,
+    },
+    ring: { epoch, keys: keys.length, mostKeys: oracle.mostKeys },
+    propagationSeconds,
+    bounds: {
+      lastSealWithRevokedSeconds: oracle.lastSealWithRevokedMs / SECOND,
+      lastSealAfterRefusalSeconds: oracle.lastSealAfterRefusalMs / SECOND,
+      lastOpenAfterRefusalSeconds: oracle.lastOpenAfterRefusalMs / SECOND,
+    },
+    violationCount: oracle.violationCount,
+    violations: oracle.violations,
+    hours,
+  };
+}

@@ -1,0 +1,98 @@
+import { assert, asyncProperty, integer, subarray } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { FAULT_CLASSES } from './faults.ts';
+import { picture } from './picture.ts';
+import { simulate } from './simulate.ts';
+import { HOUR, type WorldOptions } from './world.ts';
+
+const CLASSES = Object.keys(FAULT_CLASSES);
+
+function world(seed: number, days: number, members = 8): WorldOptions {
+  return { seed, members, days, loss: 0.02, clockSkewSeconds: 600, quantumMs: 20 };
+}
+
+describe('a fleet under one class of faults', () => {
+  for (const faults of CLASSES) {
+    test(`${faults}: no valid token fails, and one ring is left (F7, F8, F10, F13, F28, F31)`, async () => {
+      const report = await simulate(world(1, 3), [faults]);
+      expect(report.violations).toEqual([]);
+      expect(report.tokens.opened).toBeGreaterThan(40_000);
+      expect(report.ring.mostKeys).toBeLessThanOrEqual(64);
+    });
+  }
+});
+
+describe('a fleet under all faults at once', () => {
+  for (const seed of [8, 9]) {
+    test(`seed ${seed}: no valid token fails, and one ring is left`, async () => {
+      expect((await simulate(world(seed, 4, 12), CLASSES)).violations).toEqual([]);
+    });
+  }
+});
+
+describe('the documented bounds hold (F10)', () => {
+  test('a key disabled at a KMS that answers: last seal within 980 s, last open within 1 580 s', async () => {
+    const { bounds } = await simulate(world(3, 8, 20), ['key-disabled']);
+    expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(300);
+    expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(980);
+    // S + R after sealing stopped; with the skew of 600 s of this world, 980 + 600 + 300.
+    expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(980 + 600 + 300);
+  });
+
+  test('a key disabled while members are cut off from the KMS: last seal within 3 600 s', async () => {
+    const { bounds } = await simulate(world(4, 8, 20), ['key-disabled-at-partition']);
+    expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(980);
+    expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(3_600);
+    expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(3_600 + 3_600 + 2 * 600);
+  });
+
+  test('a revoked key seals nothing 380 s after its revocation at members that read the ring', async () => {
+    const { bounds } = await simulate(world(5, 8, 20), ['revocation']);
+    expect(bounds.lastSealWithRevokedSeconds).toBeGreaterThan(60);
+    expect(bounds.lastSealWithRevokedSeconds).toBeLessThanOrEqual(380);
+  });
+});
+
+test('any few classes of faults together, from any seed, lose no valid token', async () => {
+  await assert(
+    asyncProperty(
+      integer({ min: 1, max: 2 ** 31 - 1 }),
+      subarray(CLASSES, { minLength: 2, maxLength: 6 }),
+      async (seed, faults) => {
+        const { violations } = await simulate(world(seed, 2), faults);
+        const repeat = `npm run simulate -- --members 8 --days 2 --seed ${seed} --faults ${faults.join(',')} --trace`;
+        expect(violations, repeat).toEqual([]);
+      },
+    ),
+    // A fixed budget: about twenty seconds. Shrinking would cost more than the one-line repeat saves. Another seed
+    // searches elsewhere; the default one keeps a build repeatable.
+    { numRuns: 20, endOnFailure: true, seed: Number(process.env['SEALRING_SEARCH_SEED'] ?? 1) },
+  );
+});
+
+test('equal options give equal runs', async () => {
+  const [first, second] = [await simulate(world(5, 1), ['crash']), await simulate(world(5, 1), ['crash'])];
+  expect(second.calls).toEqual(first.calls);
+  expect(second.tokens).toEqual(first.tokens);
+});
+
+test('the oracle can fail: a member that refuses what it should open is caught', async () => {
+  const { violations } = await simulate(world(1, 1), ['quiet'], {
+    onBegin: ({ members, timeline }) =>
+      timeline.after(HOUR, () => {
+        const refuse = (): never => {
+          throw new Error('sabotaged');
+        };
+        Object.defineProperty(members[0]?.codec, 'unseal', { value: refuse });
+        Object.defineProperty(members[1]?.codec, 'seal', { value: refuse });
+      }),
+  });
+  expect(new Set(violations.map(({ law }) => law))).toEqual(new Set(['every token opens', 'nobody refuses to seal']));
+});
+
+test('the picture is one SVG without scripts that names the run', async () => {
+  const svg = picture(await simulate(world(1, 1, 3), ['quiet']));
+  expect(svg).toMatch(/^<svg [^]*<\/svg>\n$/);
+  expect(svg).toContain('3 members, 1 days, seed 1, faults: quiet');
+  expect(svg).not.toContain('<script');
+});

@@ -1,0 +1,67 @@
+import TinyQueue from 'tinyqueue';
+
+interface Happening {
+  readonly at: number;
+  readonly order: number;
+  run: (() => void) | undefined;
+}
+
+/** The one time line of a simulated world: events in order, milliseconds since its beginning. */
+export class Timeline {
+  readonly #queue = new TinyQueue<Happening>([], (a, b) => a.at - b.at || a.order - b.order);
+  #nowMs = 0;
+  #order = 0;
+  happenings = 0;
+
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  /** Runs `run` after `delayMs`; returns what cancels it. */
+  after(delayMs: number, run: () => void): () => void {
+    const happening: Happening = { at: this.#nowMs + Math.max(0, delayMs), order: this.#order++, run };
+    this.#queue.push(happening);
+    return () => {
+      happening.run = undefined;
+    };
+  }
+
+  /** Runs `run` every `everyMs` for ever. */
+  every(everyMs: number, run: () => void): void {
+    this.after(everyMs, () => {
+      run();
+      this.every(everyMs, run);
+    });
+  }
+
+  /** Resolves after `delayMs` of this world. */
+  pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.after(delayMs, resolve);
+    });
+  }
+
+  /**
+   * Lets time pass until `untilMs`. Events of one `quantumMs` are let loose together before what they started goes on:
+   * the price of ten thousand members is that answers may be that much late.
+   */
+  async advance(untilMs: number, quantumMs: number): Promise<void> {
+    while (this.#nowMs < untilMs) {
+      const next = this.#queue.peek();
+      if (next === undefined || next.at > untilMs) break;
+      const end = Math.min(untilMs, next.at + quantumMs);
+      for (let due = this.#queue.peek(); due !== undefined && due.at <= end; due = this.#queue.peek()) {
+        this.#queue.pop();
+        if (due.run === undefined) continue;
+        this.#nowMs = Math.max(this.#nowMs, due.at);
+        this.happenings += 1;
+        due.run();
+      }
+      // There is no real I/O in this world: one turn of the event loop runs everything that was made ready.
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
+    }
+    this.#nowMs = untilMs;
+  }
+}

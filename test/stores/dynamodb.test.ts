@@ -1,0 +1,133 @@
+import {
+  CreateTableCommand,
+  DeleteItemCommand,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+} from '@aws-sdk/client-dynamodb';
+import { createKmsCodec, type KmsCodec, localKeyWrapper } from '@sealring/core';
+import { dynamodbRing, dynamodbSingleUse } from '@sealring/dynamodb';
+import type { SingleUseStore } from '@sealring/mcp';
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test } from 'vitest';
+import { startMoto } from '../support/moto.ts';
+import { startOrSkip } from '../support/servers.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import { describeRingStore, type OpenedStore, until } from './ring-store-laws.ts';
+
+const moto = await startOrSkip(startMoto);
+afterAll(() => moto?.stop());
+const table = 'sealring-laws';
+const keyOf = (name: string) => ({ pk: { S: `ring#${name}` } });
+
+let network: TcpProxy | undefined;
+
+function newClient(): DynamoDBClient {
+  return new DynamoDBClient({
+    endpoint: `http://127.0.0.1:${network?.port ?? 1}`,
+    region: 'us-east-1',
+    maxAttempts: 1,
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  });
+}
+
+function open(name: string): OpenedStore {
+  const client = newClient();
+  const store = dynamodbRing({ table, name, client });
+  return {
+    store,
+    async close() {
+      await store.close();
+      client.destroy();
+    },
+  };
+}
+
+describe.skipIf(moto === undefined)('DynamoDB', () => {
+  let admin: DynamoDBClient;
+  beforeAll(async () => {
+    network = await startTcpProxy(Number(new URL(moto?.address ?? '').port));
+    admin = newClient();
+    await admin.send(
+      new CreateTableCommand({
+        TableName: table,
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+      }),
+    );
+  });
+  afterAll(async () => {
+    admin.destroy();
+    await network?.close();
+  });
+
+  const remove = async (name: string): Promise<void> =>
+    void (await admin.send(new DeleteItemCommand({ TableName: table, Key: keyOf(name) })));
+
+  describeRingStore('dynamodb', {
+    hasPush: false,
+    uniqueRevisions: true,
+    create: async (name) => open(name),
+    remove,
+    plant: async (name, document) =>
+      void (await admin.send(
+        new PutItemCommand({
+          TableName: table,
+          Item: { ...keyOf(name), document: { S: document }, revision: { S: 'planted' } },
+        }),
+      )),
+    async breakConnection() {
+      network?.cut();
+      return async () => network?.mend();
+    },
+  });
+
+  describe('a fleet on a dynamodb ring', () => {
+    const closing: (() => Promise<void> | undefined)[] = [];
+    afterEach(async () => {
+      for (const close of closing.splice(0).toReversed()) await close();
+    });
+
+    async function member(name: string): Promise<KmsCodec> {
+      const opened = open(name);
+      closing.push(async () => opened.close?.());
+      const codec = await createKmsCodec({
+        keyWrapper: localKeyWrapper({ masterKey: Buffer.from('0123456789abcdef0123456789abcdef') }),
+        ring: opened.store,
+        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 4 },
+      });
+      closing.push(() => codec.close());
+      return codec;
+    }
+
+    /** The ids of the keys in the item, by whoever can read two lines of JSON. */
+    async function storedKeyIds(name: string): Promise<string[]> {
+      const { Item } = await admin.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
+      const [body = ''] = (Item?.['document']?.S ?? '').split('\n');
+      const { keys } = JSON.parse(body) as { keys: { id: string }[] };
+      return keys.map((key) => key.id);
+    }
+
+    test('F8, F31: members found one ring, open what the other sealed, and heal it when the item is lost', async () => {
+      const state = new Uint8Array(Buffer.from('state'));
+      const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
+      const ids = a.health().keys.map((key) => key.id);
+      expect(ids).toHaveLength(1);
+      expect(b.health().keys.map((key) => key.id)).toEqual(ids);
+      const tokens = [a.seal(state), b.seal(state)];
+      await remove('fleet');
+      // It founds nothing: it waits for those who know the ring.
+      const late = await member('fleet');
+      await until(() => late.health().ready);
+      tokens.push(late.seal(state));
+      for (const codec of [a, b, late]) for (const token of tokens) expect(codec.unseal(token)).toEqual(state);
+      expect(late.health().keys.map((key) => key.id)).toEqual(ids);
+      expect(await storedKeyIds('fleet')).toEqual(ids);
+    });
+  });
+
+  test('the single-use store is one of the boundary', () => {
+    expectTypeOf(dynamodbSingleUse).returns.toExtend<SingleUseStore>();
+    expect(moto).toBeDefined();
+  });
+});

@@ -1,0 +1,90 @@
+import { createKmsCodec, type KmsCodec, localKeyWrapper, type RingStore } from '@sealring/core';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type OpenedStore, until } from './ring-store-laws.ts';
+
+/** How the suite gets at a backend. */
+export interface FleetTarget {
+  /** Stores of one name share a document, each on connections of its own. */
+  create(name: string): Promise<OpenedStore>;
+  /** Loses everything the backend holds. */
+  flush(): Promise<void>;
+  /** The document as the backend holds it, if it does. */
+  document(name: string): Promise<string | undefined>;
+}
+
+const masterKey = Buffer.from(Array.from({ length: 32 }, (_, index) => index));
+const state = Buffer.from('state');
+
+/** What a store has to be good for: two members on one ring, through a rotation and the loss of the store. */
+export function describeFleet(title: string, target: FleetTarget): void {
+  describe(`a fleet on a ${title} ring`, () => {
+    const closing: (() => Promise<void> | undefined)[] = [];
+    let names = 0;
+    afterEach(async () => {
+      for (const close of closing.splice(0).toReversed()) await close();
+    });
+
+    const freshName = (): string => `fleet-${process.pid}-${Date.now().toString(36)}-${++names}`;
+
+    async function member(name: string, refreshEverySeconds: number): Promise<KmsCodec> {
+      const opened = await target.create(name);
+      closing.push(async () => opened.close?.());
+      const codec = await startMember(opened.store, refreshEverySeconds);
+      closing.push(() => codec.close());
+      return codec;
+    }
+
+    test('F8: what one member seals, the other opens', async () => {
+      const name = freshName();
+      const [a, b] = await Promise.all([member(name, 300), member(name, 300)]);
+      expect(b.unseal(a.seal(state))).toEqual(new Uint8Array(state));
+      expect(a.unseal(b.seal(state))).toEqual(new Uint8Array(state));
+      expect(a.health().sealingKey).toBe(b.health().sealingKey);
+    });
+
+    test('a rotation arrives by push, long before the next refresh', async () => {
+      const name = freshName();
+      const a = await member(name, 300);
+      const b = await member(name, 300);
+      await a.rotate();
+      await until(() => b.health().keys.length === 2);
+      expect(b.health().keys.map((key) => key.id)).toEqual(a.health().keys.map((key) => key.id));
+    });
+
+    test('F31: a store that lost everything is healed by who runs, with the same keys', {
+      timeout: 60_000,
+    }, async () => {
+      const name = freshName();
+      const a = await member(name, 0.5);
+      const b = await member(name, 0.5);
+      const tokens = [a.seal(state), b.seal(state)];
+      const before = a.health().keys.map((key) => key.id);
+      for (let round = 0; round < 2; round++) {
+        await target.flush();
+        // A member that starts into the loss founds nothing: it waits for those who know the ring.
+        const late = await member(name, 0.5);
+        expect(late.health().keys.map((key) => key.id)).toEqual(before);
+        for (const token of [...tokens, a.seal(state), b.seal(state), late.seal(state)]) {
+          for (const codec of [a, b, late]) expect(codec.unseal(token)).toEqual(new Uint8Array(state));
+        }
+        expect(keyIdsOf(await target.document(name))).toEqual(before);
+      }
+    });
+  });
+}
+
+function startMember(ring: RingStore, refreshEverySeconds: number): Promise<KmsCodec> {
+  return createKmsCodec({
+    keyWrapper: localKeyWrapper({ masterKey }),
+    ring,
+    // Founding takes two members that look at once; everything else is the default.
+    create: refreshEverySeconds === 300 ? 'now' : 'if-absent',
+    policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 8 },
+  });
+}
+
+function keyIdsOf(document: string | undefined): string[] {
+  const [body = '{"keys":[]}'] = (document ?? '').split('\n');
+  const { keys } = JSON.parse(body === '' ? '{"keys":[]}' : body) as { keys: { id: string }[] };
+  return keys.map((key) => key.id);
+}
