@@ -158,7 +158,10 @@ export class Oracle {
     const storeTolerated = policy.storeOutageSeconds - policy.refreshEverySeconds - slack;
     if (lastingMs(this.#world.timeline.nowMs, [this.#world.refusals]) > STRAY_REFUSAL_MS) return false;
     const { kms, store } = this.#troubles(member);
-    if (kms > 0 && this.#wasHastyWithin(kms)) return false;
+    // Told of a revocation while the KMS could not give it the successor, or in the very refresh that spreads that.
+    const missing = member.codec?.health().keys.filter((key) => !key.held && key.state !== 'revoked') ?? [];
+    if (kms > 0 && (missing.length > 0 || this.#wasHastyWithin(kms))) return false;
+    if (missing.some(({ id }) => this.#isSpreading(id))) return false;
     // A successor may be late by the grace; whoever denies wraps for longer ends the ring's only key.
     const successorMs =
       (policy.rotateEverySeconds + Math.max(policy.sealOutageSeconds, policy.storeOutageSeconds)) * SECOND;

@@ -101,6 +101,18 @@ test('a member that has only heard of a new key by a push can publish the next a
   expect((await ring()).entries).toHaveLength(3);
 });
 
+test('a clock that steps back behind the activation of the key that sealed brings back no older key, and stops nothing (F13)', async () => {
+  const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
+  await a.codec.rotate();
+  await fleet.clock.advance(4_900);
+  const second = sealingKey(a);
+  expect(open(a, seal(a))).toBe('state');
+  fleet.clock.step(-600);
+  expect(open(a, seal(a))).toBe('state');
+  expect(sealingKey(a)).toBe(second);
+  expect(a.codec.inspect(seal(a)).state).toBe('active');
+});
+
 test('two operators who rotate at once make one successor', async () => {
   const a = await fleet.start();
   const b = await fleet.start();

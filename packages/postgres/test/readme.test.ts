@@ -4,6 +4,6 @@ import { expect, test } from 'vitest';
 const read = (path: string): Promise<string> => readFile(new URL(path, import.meta.url), 'utf8');
 
 test('the example of the README is the one that is compiled', async () => {
-  const [, example] = /```ts\n([^]*?)```/.exec(await read('../README.md')) ?? [];
+  const [, example] = /```ts(?: no-run)?\n([^]*?)```/.exec(await read('../README.md')) ?? [];
   expect(example).toBe(await read('readme-example.ts'));
 });

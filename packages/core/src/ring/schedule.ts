@@ -107,8 +107,8 @@ export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
 export function stateOf(key: ScheduledKey, nowMs: number, sealingId: string | undefined): KeyState {
   if (key.revoked) return 'revoked';
   if (nowMs >= key.opensUntil) return 'retired';
-  if (nowMs < key.activates) return 'propagating';
-  return key.id === sealingId ? 'active' : 'verify-only';
+  if (key.id === sealingId) return 'active';
+  return nowMs < key.activates ? 'propagating' : 'verify-only';
 }
 
 function floorSecond(ms: number): number {

@@ -53,8 +53,9 @@ export type UsableKey = RingKey & { readonly held: HeldKey };
 
 /**
  * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
- * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. A key
- * that was revoked since binds nothing: its successor is active at once, so it may well be the older by its times.
+ * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. So the
+ * last one itself goes on sealing though such a clock says that it is not active yet; else nothing could. A key that was
+ * revoked since binds nothing: its successor is active at once, so it may well be the older by its times.
  */
 export function sealingKeyOf(
   snapshot: RingSnapshot,
@@ -66,7 +67,7 @@ export function sealingKeyOf(
   for (let i = snapshot.keys.length - 1; i >= 0; i--) {
     const key = snapshot.keys[i] as RingKey;
     if (notBefore !== undefined && compareAge(key, notBefore) < 0) return undefined;
-    if (isUsable(key) && maySeal(key, nowMs)) return key;
+    if (isUsable(key) && maySeal(key, key === notBefore ? Math.max(nowMs, key.activates) : nowMs)) return key;
   }
   return undefined;
 }

@@ -21,7 +21,7 @@ const HEAL_WAIT_MS = 5_000;
 export interface SyncOptions {
   /** Whether somebody waits for it: KMS calls are then retried. */
   readonly foreground: boolean;
-  /** Adopt times and revocations only; unwrap what is new later. */
+  /** Unwrap later what is not urgent: after a push the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
 }
 
@@ -186,17 +186,22 @@ export class RingSync {
   /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */
   async #adopt(stored: Stored, options: SyncOptions): Promise<void> {
     this.#wasRead();
-    const failure =
-      options.deferUnwraps === true ? undefined : await this.#unwrapLive(stored.document.entries, options);
+    const failure = await this.#unwrapLive(stored.document.entries, options);
     this.#view.install(stored.document, stored.revision);
     if (failure !== undefined) throw failure;
   }
 
-  /** Unwraps every live key that is not held yet. Returns the first failure: the others are still worth having. */
+  /**
+   * Unwraps every live key that is not held yet; with `deferUnwraps`, those that may seal already, since they come with
+   * the revocation of what seals now. Returns the first failure: the others are still worth having.
+   */
   async #unwrapLive(entries: readonly RingEntry[], options: SyncOptions): Promise<unknown> {
     const wallMs = this.#view.wallMs();
     const wanted = entries.filter(
-      (entry) => wallMs < entry.opensUntil && !this.#view.isRevoked(entry) && this.#wraps.cached(entry) === undefined,
+      (entry) =>
+        this.#isLive(entry, wallMs) &&
+        this.#wraps.cached(entry) === undefined &&
+        (options.deferUnwraps !== true || entry.activates <= wallMs),
     );
     const results = await Promise.allSettled(wanted.map((entry) => this.#wraps.unwrap(entry, options)));
     if (results.some((result) => result.status === 'fulfilled')) this.#view.limits.proved(this.#view.now());
