@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Fleet } from './fleet.ts';
+import { fleetPolicy } from './fleet-policy.ts';
+import type { Calls } from './member-process.ts';
+
+const MEMBERS = 50;
+const AT_A_TIME = 5;
+const ROTATIONS = 3;
+
+const directory = mkdtempSync(join(tmpdir(), 'sealring-fleet-'));
+const path = join(directory, 'payments.ring');
+const fleet = new Fleet({ ring: { file: path }, masterKey: randomBytes(32).toString('hex'), policy: fleetPolicy });
+afterAll(() => {
+  fleet.end();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The ids of the keys in the file, by whoever can read a line of JSON. */
+function storedKeyIds(): string[] {
+  const [body = ''] = readFileSync(path, 'utf8').split('\n');
+  const { keys } = JSON.parse(body) as { keys: { id: string }[] };
+  return keys.map(({ id }) => id);
+}
+
+function sum(calls: readonly Calls[]): Calls {
+  const add = (pick: (each: Calls) => number): number => calls.reduce((total, each) => total + pick(each), 0);
+  return { generate: add((each) => each.generate), wrap: add((each) => each.wrap), unwrap: add((each) => each.unwrap) };
+}
+
+async function until(condition: () => boolean, seconds: number): Promise<void> {
+  const end = performance.now() + seconds * 1_000;
+  while (!condition() && performance.now() < end) await pause(100);
+}
+
+describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
+  test('F6, F8: started at once on an empty store they found one ring with one key, for an unwrap each', async () => {
+    const calls = await fleet.start(await fleet.fork(MEMBERS));
+    expect(storedKeyIds()).toHaveLength(1);
+    const { generate, wrap, unwrap } = sum(calls);
+    expect(wrap).toBe(0);
+    // One founder, as a rule. On a machine that is busy with fifty processes, some wake at once and prove a key that loses.
+    const losers = generate - 1;
+    expect(losers).toBeLessThan(MEMBERS / 2);
+    // The founder's proof, everybody else's unwrap, and the proofs of the losers' keys: no call more.
+    expect(unwrap).toBe(MEMBERS + losers);
+  });
+
+  test('F8: every token that any of them seals opens at all of them', async () => {
+    await fleet.round(2);
+    expect(fleet.failures).toEqual([]);
+    expect([fleet.sealed, fleet.opened]).toEqual([2 * MEMBERS, expect.toSatisfy((n: number) => n >= 2 * MEMBERS ** 2)]);
+  });
+
+  test(`F8: through ${ROTATIONS} rotations under load no token fails`, async () => {
+    await fleet.underLoad(async () => {
+      for (let rotation = 0; rotation < ROTATIONS; rotation++) {
+        await fleet.members[rotation]?.tell('rotate', { emergency: false });
+        await pause(2_000);
+      }
+      await until(() => fleet.sealingKeys.size === 1 + ROTATIONS, 60);
+      // Until the last member has changed keys.
+      await pause(2_000);
+    });
+    expect(fleet.failures).toEqual([]);
+    expect(storedKeyIds()).toHaveLength(1 + ROTATIONS);
+    expect(fleet.sealingKeys).toEqual(new Set(storedKeyIds()));
+    // With as many tokens kept as there were members and keys, everybody has sealed with every key.
+    expect(await fleet.openAllKept()).toBe(MEMBERS * (1 + ROTATIONS));
+    expect(fleet.failures).toEqual([]);
+  });
+
+  test(`F6, F8: a rolling restart of all, ${AT_A_TIME} at a time, under load loses no token and asks for one unwrap per key`, async () => {
+    const before = readFileSync(path, 'utf8');
+    const calls: Calls[] = [];
+    await fleet.underLoad(async () => {
+      const old = [...fleet.members];
+      for (let i = 0; i < old.length; i += AT_A_TIME) {
+        await fleet.stop(old.slice(i, i + AT_A_TIME));
+        calls.push(...(await fleet.start(await fleet.fork(AT_A_TIME))));
+      }
+    });
+    expect(fleet.failures).toEqual([]);
+    expect(fleet.members).toHaveLength(MEMBERS);
+    expect(sum(calls)).toEqual({ generate: 0, wrap: 0, unwrap: MEMBERS * (1 + ROTATIONS) });
+    expect(readFileSync(path, 'utf8')).toBe(before);
+    // What the ended processes sealed opens at those that never met them.
+    await fleet.openAllKept();
+    expect(fleet.failures).toEqual([]);
+  });
+});
