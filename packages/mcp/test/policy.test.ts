@@ -248,7 +248,7 @@ describe('onInvalid', () => {
 
   test.each([
     ['tampered', (token: string) => `${token.slice(0, -9)}AAAAAAAAA`, {}, 'seal'],
-    ['malformed', (token: string) => `${token}-TAMPERED`, {}, 'malformed'],
+    ['malformed', (token: string) => `${token}.TAMPERED`, {}, 'malformed'],
     ['for other arguments', (token: string) => token, { arguments: { order: 'B2' } }, 'request binding'],
   ] as const)('a token that is %s asks again only under re-elicit-any', async (_name, change, params, reason) => {
     await using careful = await desk({ onInvalid: 're-elicit' });
