@@ -22,7 +22,7 @@ const fleet = new Fleet({
   ring: { redis: url, key },
   masterKey: randomBytes(32).toString('hex'),
   // Longer than the flushes below, and than running members then take to heal: refreshEvery and a wait of up to 5 s.
-  policy: { ...fleetPolicy, createAfterSeconds: 12 },
+  policy: { ...fleetPolicy, createAfterSeconds: 20 },
 });
 afterAll(async () => {
   fleet.end();

@@ -94,7 +94,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       const codec = await createKmsCodec({
         keyWrapper: localKeyWrapper({ masterKey: Buffer.from('0123456789abcdef0123456789abcdef') }),
         ring: opened.store,
-        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 4 },
+        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 20 },
       });
       closing.push(() => codec.close());
       return codec;

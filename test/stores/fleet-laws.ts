@@ -79,7 +79,7 @@ function startMember(ring: RingStore, refreshEverySeconds: number): Promise<KmsC
     ring,
     // Founding takes two members that look at once; everything else is the default.
     create: refreshEverySeconds === 300 ? 'now' : 'if-absent',
-    policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 8 },
+    policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 20 },
   });
 }
 

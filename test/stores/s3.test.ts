@@ -83,7 +83,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       const codec = await createKmsCodec({
         keyWrapper: localKeyWrapper({ masterKey: Buffer.from('0123456789abcdef0123456789abcdef') }),
         ring: opened.store,
-        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 4 },
+        policy: { refreshEverySeconds: 0.5, createAfterSeconds: 20 },
       });
       closing.push(() => codec.close());
       return codec;
