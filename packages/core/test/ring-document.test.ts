@@ -100,7 +100,9 @@ const json = fc
 /** Members that this version does not know; now and then one that every object inherits. */
 function unknownMembers(known: readonly string[]): fc.Arbitrary<Readonly<Record<string, unknown>>> {
   const name = fc.oneof(
-    fc.string({ maxLength: 8 }),
+    // No backslash: once V8 13.6 (Node 24.21) has parsed {"\\":1}, it reads any escaped name in that place as a backslash,
+    // {"\u00e9":1} too. Names of this format have no escapes.
+    fc.string({ maxLength: 8 }).filter((text) => !text.includes('\\')),
     fc.constantFrom('__proto__', 'constructor', 'toString', '0', '7', 'é'),
   );
   return fc
