@@ -5,7 +5,7 @@ import { contradicts, isSignedBy, judge, type OwnKey } from './authentication.ts
 import type { RingDocument, RingEntry } from './document.ts';
 import { lacks, union } from './merge.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { mayOpen, newest } from './schedule.ts';
+import { newest } from './schedule.ts';
 import { isUsable, liveKeys } from './snapshot.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
@@ -153,11 +153,10 @@ export class RingSync {
 
   /** @throws {RingStoreError} `corrupt` for a document that no key of this member vouches for. */
   #judge(document: RingDocument): 'adopt' | 'start' | 'unite' | 'overwrite' {
-    const { keys, document: current } = this.#view.snapshot;
+    const { snapshot } = this.#view;
+    const { document: current } = snapshot;
     const wallMs = this.#view.wallMs();
-    const own = keys.flatMap((key): OwnKey[] =>
-      isUsable(key) && mayOpen(key, wallMs) ? [{ id: key.id, activates: key.activates, held: key.held }] : [],
-    );
+    const own: readonly OwnKey[] = liveKeys(snapshot, wallMs).filter(isUsable);
     if (own.length === 0) return 'start';
     const live = new Set(own.map((key) => key.id));
     const past = this.#view.pastSigners().filter((key) => !live.has(key.id));
@@ -179,8 +178,7 @@ export class RingSync {
 
   /** Whether there is nothing left to unwrap. */
   #holdsAll(): boolean {
-    const wallMs = this.#view.wallMs();
-    return this.#view.snapshot.keys.every((key) => key.held !== undefined || key.revoked || wallMs >= key.opensUntil);
+    return liveKeys(this.#view.snapshot, this.#view.wallMs()).every(isUsable);
   }
 
   /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */

@@ -128,11 +128,10 @@ export class RingWriter {
  * @throws {RingStoreError} while a live key is not held: a document without its MAC would shut out who holds only it.
  */
 function signersOf(base: RingSnapshot, wallMs: number): readonly HeldKey[] {
-  const unended = base.keys.filter((key) => wallMs < key.opensUntil);
-  if (unended.some((key) => !key.revoked && key.held === undefined)) {
+  if (!liveKeys(base, wallMs).every(isUsable)) {
     throw new RingStoreError('unavailable', 'a live key of the ring could not be unwrapped yet');
   }
-  return unended.flatMap((key) => (key.signer === undefined ? [] : [key.signer]));
+  return base.keys.flatMap((key) => (wallMs >= key.opensUntil || key.signer === undefined ? [] : [key.signer]));
 }
 
 function nextEpoch(epoch: number): number {
