@@ -3,8 +3,9 @@ import { main, prepare, run } from './prepare.mjs';
 
 await main(async () => {
   await prepare();
-  // A large young generation: a fleet makes short-lived promises by the billion.
-  const args = ['--max-semi-space-size=256', join('test', 'simulator', 'main.ts'), ...process.argv.slice(2)];
+  // A fleet makes short-lived promises by the billion, and fails by the million: a large young generation, and no stacks.
+  const flags = ['--min-semi-space-size=512', '--max-semi-space-size=512', '--stack-trace-limit=0'];
+  const args = [...flags, join('test', 'simulator', 'main.ts'), ...process.argv.slice(2)];
   const { code } = await run('node', args, { stdio: 'inherit' });
   return code;
 });

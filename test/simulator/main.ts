@@ -85,8 +85,8 @@ function summary(report: RunReport, out: string): string {
     `${options.members} members, ${options.days} days, seed ${options.seed}; faults: ${options.faults.join(', ')}`,
     `tokens      ${tokens.sealed} sealed, ${tokens.opened} opened, ${tokens.failed} failed`,
     `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} opens, ${tokens.excusedAtOnce} opens of a key that was just made active at once`,
-    `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day; ${calls.generated} data keys made`,
-    `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member and day`,
+    `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,
+    `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.store)}`,
     `ring        epoch ${ring.epoch}, ${ring.keys} keys, never more than ${ring.mostKeys}`,
     `propagation ${propagationSeconds.length} keys, the slowest ${slowest} s to the last member`,
     `written     ${join(out, 'report.json')}, ${join(out, 'report.svg')}`,
@@ -94,6 +94,10 @@ function summary(report: RunReport, out: string): string {
     ...(violations.length === 0 ? [] : [`repeat with ${repeat} --trace`]),
     '',
   ].join('\n');
+}
+
+function formula(expected: number | undefined): string {
+  return expected === undefined ? '' : ` (by the formula ${expected.toFixed(1)})`;
 }
 
 function hours(ms: number): string {

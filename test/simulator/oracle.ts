@@ -239,7 +239,7 @@ export class Oracle {
   }
 
   #count(): void {
-    const keys = Math.max(0, ...this.#world.members.map((member) => member.codec?.health().keys.length ?? 0));
+    const keys = Math.max(0, ...this.#world.sample().map((member) => member.codec?.health().keys.length ?? 0));
     this.#mostKeys = Math.max(this.#mostKeys, keys);
     if (keys > 64) this.report('a ring has at most 64 keys', String(keys));
   }

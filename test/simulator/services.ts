@@ -34,11 +34,11 @@ function call<T>(
 ): Promise<T> {
   const { timeline, dice, weather } = world;
   return new Promise<T>((resolve, reject) => {
-    const gone = (): void => reject(new RingStoreError('unavailable', 'aborted'));
-    signal?.addEventListener('abort', gone, { once: true });
-    if (dice.chance(weather.loss)) return;
+    if (dice.chance(weather.loss)) {
+      signal?.addEventListener('abort', () => reject(new RingStoreError('unavailable', 'aborted')), { once: true });
+      return;
+    }
     timeline.after(dice.latencyMs(weather.meanLatencyMs), () => {
-      signal?.removeEventListener('abort', gone);
       try {
         resolve(answer());
       } catch (error) {

@@ -70,6 +70,16 @@ test('any few classes of faults together, from any seed, lose no valid token', a
   );
 });
 
+describe('calls are within a tenth of the formula of the guide', () => {
+  for (const faults of ['quiet', 'kms-outage-hourly-10']) {
+    test(`${faults}`, async () => {
+      const { calls } = await simulate(world(1, 10, 20), [faults]);
+      expect(Math.abs(calls.kmsPerMemberDay / (calls.expected?.kms ?? 0) - 1)).toBeLessThan(0.1);
+      expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
+    });
+  }
+});
+
 test('equal options give equal runs', async () => {
   const [first, second] = [await simulate(world(5, 1), ['crash']), await simulate(world(5, 1), ['crash'])];
   expect(second.calls).toEqual(first.calls);
@@ -78,14 +88,13 @@ test('equal options give equal runs', async () => {
 
 test('the oracle can fail: a member that refuses what it should open is caught', async () => {
   const { violations } = await simulate(world(1, 1), ['quiet'], {
-    onBegin: ({ members, timeline }) =>
-      timeline.after(HOUR, () => {
-        const refuse = (): never => {
-          throw new Error('sabotaged');
-        };
-        Object.defineProperty(members[0]?.codec, 'unseal', { value: refuse });
-        Object.defineProperty(members[1]?.codec, 'seal', { value: refuse });
-      }),
+    onBegin: ({ members, timeline }) => {
+      const refuse = (): never => {
+        throw new Error('sabotaged');
+      };
+      timeline.after(HOUR, () => Object.defineProperty(members[1]?.codec, 'seal', { value: refuse }));
+      timeline.after(2 * HOUR, () => Object.defineProperty(members[0]?.codec, 'unseal', { value: refuse }));
+    },
   });
   expect(new Set(violations.map(({ law }) => law))).toEqual(new Set(['every token opens', 'nobody refuses to seal']));
 });

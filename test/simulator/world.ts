@@ -96,8 +96,18 @@ export class World {
 
   /** A member that runs; every one of them is as likely. */
   anyMember(): SimulatedMember | undefined {
+    for (let tries = 0; tries < 8; tries++) {
+      const member = this.dice.pick(this.members);
+      if (member.isUp) return member;
+    }
     const up = this.members.filter((member) => member.isUp);
     return up.length === 0 ? undefined : this.dice.pick(up);
+  }
+
+  /** Some of the members, other ones each time: all of a small fleet. */
+  sample(): readonly SimulatedMember[] {
+    if (this.members.length <= SAMPLE) return this.members;
+    return Array.from({ length: SAMPLE }, () => this.dice.pick(this.members));
   }
 
   /**
@@ -190,6 +200,8 @@ interface OwnTrouble {
   readonly machine: Trouble;
 }
 
+/** Members that are looked at where looking at all of them would cost more than running them. */
+const SAMPLE = 200;
 /** Troubles with a shorter peace between them count as one: a member may not have got a call through meanwhile. */
 const PEACE_MS: number = 3 * MINUTE;
 const REMEMBERED = 256;

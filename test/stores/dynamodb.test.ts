@@ -66,6 +66,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
 
   describeRingStore('dynamodb', {
     hasPush: false,
+    isDated: true,
     uniqueRevisions: true,
     create: async (name) => open(name),
     remove,

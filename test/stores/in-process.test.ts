@@ -13,6 +13,7 @@ const memory = new Map<string, RingStore>();
 
 describeRingStore('memory', {
   hasPush: true,
+  isDated: false,
   uniqueRevisions: true,
   async create(name) {
     const store = memory.get(name) ?? memoryRing();
@@ -26,6 +27,7 @@ const fileOf = (name: string): string => join(root, name, 'ring');
 // Its revision is the hash of the document, so that a deletion and the same document again are no change to it.
 describeRingStore('file', {
   hasPush: true,
+  isDated: false,
   async create(name) {
     mkdirSync(join(root, name), { recursive: true });
     return { store: fileRing(fileOf(name)) };

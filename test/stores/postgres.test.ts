@@ -47,6 +47,7 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
 
   describeRingStore('postgres', {
     hasPush: true,
+    isDated: true,
     uniqueRevisions: true,
     create: async (name) => open(name, { timeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DELETE FROM sealring_ring WHERE name = $1', [name])),

@@ -36,6 +36,7 @@ async function admin(...command: string[]): Promise<unknown> {
 describe.skipIf(redis === undefined)('Redis', () => {
   describeRingStore('redis', {
     hasPush: true,
+    isDated: true,
     uniqueRevisions: true,
     create: async (name) => open(name, { timeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DEL', keyOf(name))),

@@ -25,6 +25,8 @@ export interface RingStoreTarget {
   readonly uniqueRevisions?: boolean;
   /** Whether a store hears of what another one wrote. */
   readonly hasPush: boolean;
+  /** Whether the backend puts its date on what it answers to a read. */
+  readonly isDated: boolean;
 }
 
 const WRITERS = 20;
@@ -173,6 +175,21 @@ export function describeRingStore(title: string, target: RingStoreTarget): void 
       for (const expected of revisions.slice(0, -1)) {
         await expect(other.write('c', { expected })).rejects.toBeInstanceOf(RingConflictError);
       }
+    });
+
+    test('F13: the date of an answer is told where there is one, of an absent ring, too', async () => {
+      const store = await openStore();
+      const dates: Date[] = [];
+      const onServiceDate = (date: Date) => void dates.push(date);
+      await store.read({ onServiceDate });
+      const whenAbsent = dates.length;
+      const { revision } = await store.write('a', { expected: undefined, onServiceDate });
+      await store.write('b', { expected: revision, onServiceDate });
+      dates.splice(whenAbsent);
+      await store.read({ onServiceDate });
+      expect([whenAbsent, dates.length]).toEqual(target.isDated ? [1, 2] : [0, 0]);
+      // The backend runs on this machine: its clock is ours.
+      for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
     });
 
     test('an aborted call is unavailable and writes nothing', async () => {

@@ -58,6 +58,7 @@ describe.skipIf(moto === undefined)('S3', () => {
 
   describeRingStore('s3', {
     hasPush: false,
+    isDated: true,
     uniqueRevisions: true,
     create: async (name) => open(name),
     remove,

@@ -1,24 +1,16 @@
-import { types } from 'node:util';
-import type { KeyWrapperErrorKind } from '@sealring/core';
-
-/** What a failed call says, in words of our own: nothing in it is copied from the vendor's text. */
-export interface ClassifiedError {
-  readonly kind: KeyWrapperErrorKind;
-  /** The exception name or system code, if it is a row of {@link ERROR_TABLE}. */
-  readonly code?: string | undefined;
-  /** HTTP status, 100 to 599. */
-  readonly status?: number | undefined;
-  /** The service's request id, if it has the form of a UUID. */
-  readonly requestId?: string | undefined;
-  /** What an operator has to change. */
-  readonly hint?: string | undefined;
-}
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  kindOfStatus,
+  property,
+  requestIdOf,
+  type ServiceFailure,
+  sameRow,
+  statusOf,
+} from '@sealring/core/adapter';
 
 /** One row of {@link ERROR_TABLE}. */
-export interface ErrorRow {
-  readonly kind: KeyWrapperErrorKind;
-  readonly hint?: string;
-}
+export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const CLOCK = "this machine's clock differs from the service's";
@@ -100,17 +92,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   RequestExpired: { kind: 'unavailable', hint: CLOCK },
   RequestTimeTooSkewed: { kind: 'unavailable', hint: CLOCK },
 
-  TimeoutError: { kind: 'unavailable' },
-  AbortError: { kind: 'unavailable' },
-  ECONNREFUSED: { kind: 'unavailable' },
-  ECONNRESET: { kind: 'unavailable' },
-  ECONNABORTED: { kind: 'unavailable' },
-  EHOSTUNREACH: { kind: 'unavailable' },
-  ENETUNREACH: { kind: 'unavailable' },
-  ENOTFOUND: { kind: 'unavailable' },
-  EAI_AGAIN: { kind: 'unavailable' },
-  EPIPE: { kind: 'unavailable' },
-  ETIMEDOUT: { kind: 'unavailable' },
+  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable' }),
 } satisfies Record<string, ErrorRow>);
 
 /**
@@ -121,42 +103,11 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
  * A name in the table decides. Else the status does: a 403 without a JSON body, as proxies and service control
  * policies send it, reaches us as a `SyntaxError`. Else it is `unavailable`.
  */
-export function classify(error: unknown): ClassifiedError {
+export function classify(error: unknown): ServiceFailure {
   const metadata = property(error, '$metadata');
   const status = statusOf(property(metadata, 'httpStatusCode'));
   const requestId = requestIdOf(property(metadata, 'requestId'));
-  for (const candidate of [property(error, 'name'), property(error, 'code')]) {
-    if (typeof candidate !== 'string' || !Object.hasOwn(ERROR_TABLE, candidate)) continue;
-    const row = ERROR_TABLE[candidate];
-    if (row !== undefined) return { ...row, code: candidate, status, requestId };
-  }
-  return { kind: kindOfStatus(status), status, requestId };
-}
-
-function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
-  if (status === 401 || status === 403) return 'denied';
-  if (status === 404) return 'not-found';
-  if (status === 429) return 'throttled';
-  return 'unavailable';
-}
-
-function statusOf(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599 ? value : undefined;
-}
-
-// A header that anybody on the way can fill: kept only in the form KMS gives it, which has no room for a key.
-function requestIdOf(value: unknown): string | undefined {
-  return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;
-}
-
-// A getter of a stranger's object runs his code, and what it throws can be his error: it counts as not there.
-function property(holder: unknown, name: string): unknown {
-  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null || types.isProxy(holder)) {
-    return undefined;
-  }
-  for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
-    const found = Object.getOwnPropertyDescriptor(object, name);
-    if (found !== undefined) return found.value;
-  }
-  return undefined;
+  const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
+  if (found === undefined) return { kind: kindOfStatus(status), status, requestId };
+  return { ...found.row, code: found.code, status, requestId };
 }

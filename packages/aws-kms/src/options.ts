@@ -1,4 +1,14 @@
-import { types } from 'node:util';
+import {
+  flag,
+  integerWithin,
+  listOf,
+  objectWith,
+  outOfRange,
+  quote,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+} from '@sealring/core/adapter';
 import type { AwsKmsClient } from './client.ts';
 import { isMultiRegionId, type KeyName, parseKeyArn, parseKeyName } from './key-name.ts';
 
@@ -51,89 +61,37 @@ const MAX_ALSO_UNWRAP = 64;
  * @throws {RangeError} for a value outside its bounds, a name that KMS has no form for, or options that contradict.
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
-  if (typeof options !== 'object' || options === null) throw wrongType('options', 'an object', options);
-  for (const key of Object.keys(options)) {
-    if (!OPTION_NAMES.some((name) => name === key)) {
-      throw new TypeError(`${OWNER}: unknown option ${JSON.stringify(key)}; known are ${OPTION_NAMES.join(', ')}`);
-    }
-  }
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
   const { keyId, client, alsoUnwrap = [], multiRegion = false, timeoutSeconds = 5, maxAttempts = 3 } = options;
-  if (typeof multiRegion !== 'boolean') throw wrongType('multiRegion', 'a boolean', multiRegion);
+  flag(OWNER, 'multiRegion', multiRegion);
   return Object.freeze({
     keyId,
     keyName: keyNameOf(keyId, multiRegion),
-    client: clientOf(client),
-    alsoUnwrap: retiredKeys(alsoUnwrap),
+    client: client === undefined ? undefined : clientOf(client),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, retiredKey),
     multiRegion,
-    timeoutMs: numberWithin('timeoutSeconds', timeoutSeconds, 0.01, 60) * 1000,
-    maxAttempts: integerWithin('maxAttempts', maxAttempts, 1, 10),
+    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
 
-function keyNameOf(keyId: unknown, multiRegion: boolean): KeyName {
-  if (typeof keyId !== 'string') throw wrongType('keyId', 'a string', keyId);
+function keyNameOf(value: unknown, multiRegion: boolean): KeyName {
+  const keyId = text(OWNER, 'keyId', value);
   const name = parseKeyName(keyId);
-  if (name === undefined) {
-    throw new RangeError(`${OWNER}: keyId must be a key ARN, a key id, an alias ARN or alias/…, got ${quote(keyId)}`);
-  }
+  if (name === undefined) throw outOfRange(OWNER, 'keyId', 'a key ARN, a key id, an alias ARN or alias/…', keyId);
   if (multiRegion && 'id' in name && !isMultiRegionId(name.id)) {
     throw new RangeError(`${OWNER}: multiRegion needs a multi-Region key (mrk-…), but keyId is ${quote(keyId)}`);
   }
   return name;
 }
 
-function clientOf(client: unknown): AwsKmsClient | undefined {
-  if (client === undefined) return undefined;
-  if (!isClient(client)) throw wrongType('client', 'a KMSClient (an object with send)', client);
-  return client;
+function clientOf(client: unknown): AwsKmsClient {
+  return objectWith<AwsKmsClient>(OWNER, 'client', client, 'send', 'a KMSClient (an object with send)');
 }
 
-function isClient(value: unknown): value is AwsKmsClient {
-  return typeof value === 'object' && value !== null && 'send' in value && typeof value.send === 'function';
-}
-
-function retiredKeys(alsoUnwrap: unknown): readonly string[] {
-  if (!Array.isArray(alsoUnwrap)) throw wrongType('alsoUnwrap', 'an array of key ARNs', alsoUnwrap);
-  if (alsoUnwrap.length > MAX_ALSO_UNWRAP) {
-    throw new RangeError(`${OWNER}: alsoUnwrap must have at most ${MAX_ALSO_UNWRAP} entries, got ${alsoUnwrap.length}`);
-  }
-  const arns = alsoUnwrap.map((entry: unknown, index) => {
-    const name = `alsoUnwrap[${index}]`;
-    if (typeof entry !== 'string') throw wrongType(name, 'a string', entry);
-    // An alias could be pointed elsewhere later, and a bare id leaves the account open.
-    if (parseKeyArn(entry) === undefined)
-      throw new RangeError(`${OWNER}: ${name} must be a key ARN, got ${quote(entry)}`);
-    return entry;
-  });
-  return Object.freeze(arns);
-}
-
-function numberWithin(name: string, value: unknown, min: number, max: number): number {
-  if (typeof value !== 'number') throw wrongType(name, 'a number', value);
-  if (!(value >= min && value <= max)) {
-    throw new RangeError(`${OWNER}: ${name} must be from ${min} to ${max}, got ${value}`);
-  }
-  return value;
-}
-
-function integerWithin(name: string, value: unknown, min: number, max: number): number {
-  const number = numberWithin(name, value, min, max);
-  if (!Number.isInteger(number)) throw new RangeError(`${OWNER}: ${name} must be a whole number, got ${number}`);
-  return number;
-}
-
-function wrongType(name: string, wanted: string, value: unknown): TypeError {
-  return new TypeError(`${OWNER}: ${name} must be ${wanted}, got ${show(value)}`);
-}
-
-/** Shows a wrong value by its type only: it may be a secret that went astray. */
-export function show(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 120));
+// An alias could be pointed elsewhere later, and a bare id leaves the account open.
+function retiredKey(name: string, entry: unknown): string {
+  const arn = text(OWNER, name, entry);
+  if (parseKeyArn(arn) === undefined) throw outOfRange(OWNER, name, 'a key ARN', arn);
+  return arn;
 }

@@ -363,6 +363,19 @@ describe('F29: every call ends', () => {
     expect(kms.requests).toEqual([]);
   });
 
+  test.each(CALLS.filter(([name]) => name !== 'wrap'))(
+    'F22: %s: an answer that comes after the deadline has its key overwritten',
+    async (_, run) => {
+      const { kms, keyWrapper } = setUp({ timeoutSeconds: 0.02, maxAttempts: 2 });
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      kms.hang('ignoring');
+      await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
+      kms.answerLate();
+      await new Promise(setImmediate);
+      expect(kms.handedOut.map((buffer) => new Uint8Array(buffer))).toEqual([new Uint8Array(32), new Uint8Array(32)]);
+    },
+  );
+
   test('no listener stays on a signal that many calls share', async () => {
     const { kms, keyWrapper } = setUp();
     const { signal } = new AbortController();

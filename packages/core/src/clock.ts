@@ -26,19 +26,35 @@ export function momentOf(clock: Clock): Moment {
   return { wallMs: clock.wallMs(), monotonicNs: clock.monotonicNs() };
 }
 
-/** Milliseconds since `then`, by whichever clock says more: monotonic time stands still in a suspended machine. */
-export function ageMs(then: Moment, now: Moment): number {
-  return Math.max(Number(now.monotonicNs - then.monotonicNs) / 1e6, now.wallMs - then.wallMs);
+/** A moment to come, in milliseconds of both clocks. */
+export interface Deadline {
+  readonly wallMs: number;
+  readonly steadyMs: number;
 }
 
-/** The moment `ms` later, by both clocks. */
-export function later(moment: Moment, ms: number): Moment {
-  return { wallMs: moment.wallMs + ms, monotonicNs: moment.monotonicNs + BigInt(Math.round(ms * 1e6)) };
+/** The monotonic clock in milliseconds. */
+export function steadyMs(moment: Moment): number {
+  return Number(moment.monotonicNs) / 1e6;
+}
+
+/** Milliseconds since `then`, by whichever clock says more: monotonic time stands still in a suspended machine. */
+export function ageMs(then: Moment, now: Moment): number {
+  return Math.max(steadyMs(now) - steadyMs(then), now.wallMs - then.wallMs);
+}
+
+/** The deadline `ms` after a moment. */
+export function later(moment: Moment, ms: number): Deadline {
+  return { wallMs: moment.wallMs + ms, steadyMs: steadyMs(moment) + ms };
+}
+
+/** Milliseconds until `deadline` by whichever clock says less; none are left when it has passed. */
+export function msUntil(deadline: Deadline, now: Moment): number {
+  return Math.max(0, Math.min(deadline.wallMs - now.wallMs, deadline.steadyMs - steadyMs(now)));
 }
 
 /** Whether either clock has reached `deadline`. */
-export function hasPassed(deadline: Moment, now: Moment): boolean {
-  return now.monotonicNs >= deadline.monotonicNs || now.wallMs >= deadline.wallMs;
+export function hasPassed(deadline: Deadline, now: Moment): boolean {
+  return now.wallMs >= deadline.wallMs || steadyMs(now) >= deadline.steadyMs;
 }
 
 export const systemClock: Clock = Object.freeze({
@@ -84,9 +100,11 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
+const drawn = new Uint32Array(1);
+const drawnBytes = new Uint8Array(drawn.buffer);
+
 /** A uniform number in [0, 1) with 32 bits, from the injected source. */
 export function uniform(random: RandomSource): number {
-  const bytes = new Uint8Array(4);
-  random(bytes);
-  return new DataView(bytes.buffer).getUint32(0) / 2 ** 32;
+  random(drawnBytes);
+  return (drawn[0] ?? 0) / 2 ** 32;
 }

@@ -24,6 +24,7 @@ export { staticRing } from './ring/static-ring.ts';
 export {
   RingConflictError,
   type RingStore,
+  type RingStoreCallOptions,
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,

@@ -24,6 +24,8 @@ export interface KeyWrapperErrorSummary {
   readonly attempts?: number | undefined;
   /** A fixed sentence of the adapter's own, for what an operator has to change. */
   readonly hint?: string | undefined;
+  /** Where several key wrappers were asked and all failed: what each of them said. */
+  readonly causes?: readonly KeyWrapperError[] | undefined;
 }
 
 /**
@@ -43,7 +45,11 @@ export class KeyWrapperError extends Error {
       summary.attempts === undefined || summary.attempts === 1 ? undefined : `${summary.attempts} attempts`,
       summary.hint,
     ].filter((fact) => fact !== undefined);
-    super(`${summary.provider} ${summary.operation}: ${kind}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`);
+    const message =
+      summary.causes === undefined
+        ? `${summary.provider} ${summary.operation}: ${kind}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`
+        : summary.causes.map((cause) => cause.message).join('; ');
+    super(message);
     this.kind = kind;
     this.summary = Object.freeze({ ...summary });
   }
@@ -66,6 +72,11 @@ export interface WrapOptions {
   readonly context: Readonly<Record<string, string>>;
   /** Ends the call early; the call then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
+  /**
+   * To be called with the date that the service puts on its answer, where it does: a member whose clock is too far from
+   * it does not publish.
+   */
+  readonly onServiceDate?: (date: Date) => void;
 }
 
 /**

@@ -9,7 +9,15 @@ export function show(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
-/** @throws {TypeError} unless `options` is an object whose every key is in `known`. */
+/** Shows a wrong text in an error message: in quotes, and its first 120 characters only. Never for what may be a secret. */
+export function quote(text: string): string {
+  return JSON.stringify(text.slice(0, 120));
+}
+
+/**
+ * Refuses what is no options object, and a misspelt option, which would otherwise mean its default.
+ * @throws {TypeError} unless `options` is an object whose every key is in `known`.
+ */
 export function refuseUnknownOptions(owner: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
@@ -21,7 +29,10 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
   }
 }
 
-/** @throws {TypeError} for a non-number, {@link RangeError} for NaN, an infinity, or a value outside [min, max]. */
+/**
+ * Reads a number.
+ * @throws {TypeError} for a non-number, {@link RangeError} for NaN, an infinity, or a value outside [min, max].
+ */
 export function finiteNumber(owner: string, name: string, value: unknown, min: number, max: number): number {
   if (typeof value !== 'number') throw new TypeError(`${owner}: ${name} must be a number, got ${show(value)}`);
   if (!(value >= min && value <= max)) {
@@ -30,12 +41,15 @@ export function finiteNumber(owner: string, name: string, value: unknown, min: n
   return value;
 }
 
-/** @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`. */
+/**
+ * Reads one of several texts.
+ * @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`.
+ */
 export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
   if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
   const found = choices.find((choice) => choice === value);
   if (found === undefined) {
-    throw new RangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${JSON.stringify(value)}`);
+    throw new RangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${quote(value)}`);
   }
   return found;
 }

@@ -1,7 +1,8 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { Calls, type Outcome } from './calls.ts';
+import type { RingStoreCallOptions } from '@sealring/core';
+import { type Calls, noteDateOf, type Outcome, storeCalls } from '@sealring/core/adapter';
 import type { DynamodbStoreClient, DynamodbStoreCommand } from './client.ts';
-import type { Failure } from './error-table.ts';
+import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 /**
@@ -16,17 +17,21 @@ const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answe
 export class Connection {
   readonly #client: DynamodbStoreClient;
   readonly #isOwn: boolean;
-  readonly #calls: Calls;
+  readonly #calls: Calls<Failure>;
 
   /** Opens nothing yet. */
   constructor({ client, region, timeoutMs }: Settings) {
     this.#client = client ?? new DynamoDBClient({ maxAttempts: 1, ...(region !== undefined && { region }) });
     this.#isOwn = client === undefined;
-    this.#calls = new Calls(timeoutMs);
+    this.#calls = storeCalls(timeoutMs, classify);
   }
 
   /** Sends one command that asks for {@link PROOF}. Never rejects. */
-  send(command: DynamodbStoreCommand, signal?: AbortSignal): Promise<Outcome<object>> {
+  send(
+    command: DynamodbStoreCommand,
+    { signal, onServiceDate }: RingStoreCallOptions = {},
+  ): Promise<Outcome<object, Failure>> {
+    noteDateOf(command, onServiceDate);
     return this.#calls.run(signal, async (abortSignal) => {
       const answer = await this.#client.send(command, { abortSignal });
       return isProved(answer) ? { answer } : { failure: FOREIGN };

@@ -1,12 +1,15 @@
-import { types } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  property,
+  type StoreFailure,
+  sameRow,
+  unexplained,
+} from '@sealring/core/adapter';
 
-/** What a failed call says, in words of our own: nothing in it is copied from the vendor's text. */
-export interface Failure {
-  /** `conflict`: the condition of a write did not hold. `contended`: somebody else's write was in the way. */
-  readonly kind: RingStoreErrorKind | 'conflict' | 'contended';
-  readonly detail: string;
-}
+/** `conflict`: the condition of a write did not hold. `contended`: somebody else's write was in the way. */
+export type Failure = StoreFailure<RingStoreErrorKind | 'conflict' | 'contended'>;
 
 const RIGHTS = 'DynamoDB refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
@@ -74,17 +77,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ServiceUnavailable: { kind: 'unavailable', detail: BUSY },
   ServiceUnavailableException: { kind: 'unavailable', detail: BUSY },
 
-  TimeoutError: { kind: 'unavailable', detail: NETWORK },
-  AbortError: { kind: 'unavailable', detail: NETWORK },
-  ECONNREFUSED: { kind: 'unavailable', detail: NETWORK },
-  ECONNRESET: { kind: 'unavailable', detail: NETWORK },
-  ECONNABORTED: { kind: 'unavailable', detail: NETWORK },
-  EHOSTUNREACH: { kind: 'unavailable', detail: NETWORK },
-  ENETUNREACH: { kind: 'unavailable', detail: NETWORK },
-  ENOTFOUND: { kind: 'unavailable', detail: NETWORK },
-  EAI_AGAIN: { kind: 'unavailable', detail: NETWORK },
-  EPIPE: { kind: 'unavailable', detail: NETWORK },
-  ETIMEDOUT: { kind: 'unavailable', detail: NETWORK },
+  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK }),
 } satisfies Record<string, Failure>);
 
 /**
@@ -96,26 +89,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
  */
 export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');
-  for (const candidate of [property(error, 'name'), property(error, 'code')]) {
-    if (typeof candidate !== 'string' || !Object.hasOwn(ERROR_TABLE, candidate)) continue;
-    const row = ERROR_TABLE[candidate];
-    if (row !== undefined) return { kind: row.kind, detail: `${row.detail} (${candidate})` };
-  }
+  const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
+  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
-  if (typeof status === 'number' && Number.isInteger(status) && status >= 300 && status <= 599) {
-    return { kind: 'unavailable', detail: `the call failed (status ${status})` };
-  }
-  return { kind: 'unavailable', detail: 'the call failed' };
-}
-
-// A getter of a stranger's object runs his code, and what it throws can be his error: it counts as not there.
-function property(holder: unknown, name: string): unknown {
-  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null || types.isProxy(holder)) {
-    return undefined;
-  }
-  for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
-    const found = Object.getOwnPropertyDescriptor(object, name);
-    if (found !== undefined) return found.value;
-  }
-  return undefined;
+  return unexplained(status);
 }

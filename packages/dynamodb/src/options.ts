@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { label, objectWith, outOfRange, refuseUnknownOptions, text, timeoutMsOf } from '@sealring/core/adapter';
 import type { DynamodbStoreClient } from './client.ts';
 
 /** Options of {@link dynamodbSingleUse}: where the table is. */
@@ -38,34 +38,14 @@ const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'c
  * @throws {RangeError} for a value outside its bounds.
  */
 export function readRingOptions(owner: string, options: DynamodbRingOptions): Settings {
-  refuseUnknown(owner, options, [...SOURCE_OPTIONS, 'name']);
-  return Object.freeze({ ...readSource(owner, options), name: nameOf(owner, options.name ?? 'default') });
+  refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'name']);
+  return Object.freeze({ ...readSource(owner, options), name: label(owner, 'name', options.name ?? 'default') });
 }
 
 /** @throws {TypeError | RangeError} as {@link readRingOptions} does. */
 export function readSingleUseOptions(owner: string, options: DynamodbSingleUseOptions): Settings {
-  refuseUnknown(owner, options, SOURCE_OPTIONS);
+  refuseUnknownOptions(owner, options, SOURCE_OPTIONS);
   return Object.freeze({ ...readSource(owner, options), name: '' });
-}
-
-/** @throws {TypeError} unless `options` is an object whose every key is in `known`. */
-export function refuseUnknown(owner: string, options: unknown, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
-  }
-  for (const key of Object.keys(options)) {
-    if (!known.includes(key)) {
-      throw new TypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
-    }
-  }
-}
-
-/** Shows a wrong value by its type only: it may be a secret that went astray. */
-export function show(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 function readSource(
@@ -76,7 +56,7 @@ function readSource(
     table: tableOf(owner, table),
     client: client === undefined ? undefined : clientOf(owner, client),
     region: regionOf(table),
-    timeoutMs: secondsOf(owner, timeoutSeconds) * 1000,
+    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
   };
 }
 
@@ -84,46 +64,15 @@ const TABLE_NAME = /^[A-Za-z0-9._-]{3,255}$/;
 const TABLE_ARN = /^arn:aws[a-z-]*:dynamodb:([a-z0-9-]+):\d{12}:table\/[A-Za-z0-9._-]{3,255}$/;
 
 function tableOf(owner: string, value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: table must be a string, got ${show(value)}`);
-  if (!TABLE_NAME.test(value) && !TABLE_ARN.test(value)) {
-    throw new RangeError(`${owner}: table must be a table's name or ARN, got ${quote(value)}`);
-  }
-  return value;
+  const table = text(owner, 'table', value);
+  if (TABLE_NAME.test(table) || TABLE_ARN.test(table)) return table;
+  throw outOfRange(owner, 'table', "a table's name or ARN", table);
 }
 
 function regionOf(table: string): string | undefined {
   return TABLE_ARN.exec(table)?.[1];
 }
 
-function nameOf(owner: string, value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: name must be a string, got ${show(value)}`);
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(value)) {
-    throw new RangeError(`${owner}: name must be 1 to 64 of [A-Za-z0-9._-], got ${quote(value)}`);
-  }
-  return value;
-}
-
 function clientOf(owner: string, client: unknown): DynamodbStoreClient {
-  if (!isClient(client)) {
-    throw new TypeError(`${owner}: client must be a DynamoDBClient (an object with send), got ${show(client)}`);
-  }
-  return client;
-}
-
-function isClient(value: unknown): value is DynamodbStoreClient {
-  return typeof value === 'object' && value !== null && 'send' in value && typeof value.send === 'function';
-}
-
-function secondsOf(owner: string, value: unknown): number {
-  if (typeof value !== 'number') {
-    throw new TypeError(`${owner}: timeoutSeconds must be a number, got ${show(value)}`);
-  }
-  if (!(value >= 0.01 && value <= 60)) {
-    throw new RangeError(`${owner}: timeoutSeconds must be from 0.01 to 60, got ${value}`);
-  }
-  return value;
-}
-
-function quote(value: string): string {
-  return JSON.stringify(value.slice(0, 120));
+  return objectWith<DynamodbStoreClient>(owner, 'client', client, 'send', 'a DynamoDBClient (an object with send)');
 }

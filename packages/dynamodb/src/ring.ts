@@ -1,10 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
-import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import {
+  RingConflictError,
+  type RingStore,
+  type RingStoreCallOptions,
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, property, tooLarge } from '@sealring/core/adapter';
 import { Connection, PROOF } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type DynamodbRingOptions, readRingOptions } from './options.ts';
-import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, TOO_LARGE } from './store-arguments.ts';
 
 const OWNER = 'dynamodbRing';
 const REVISION_BYTES = 16;
@@ -43,20 +49,20 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
   return Object.freeze({
     kind: 'dynamodb',
 
-    async read(given?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined> {
+    async read(given?: RingStoreCallOptions): Promise<StoredRing | undefined> {
       checkRead(OWNER, given);
       const command = new GetItemCommand({ ...PROOF, TableName: settings.table, Key: { pk }, ConsistentRead: true });
-      const outcome = await connection.send(command, given?.signal);
+      const outcome = await connection.send(command, given);
       if ('failure' in outcome) throw refusal(outcome.failure);
       return storedRing(outcome.answer);
     },
 
     async write(
       document: string,
-      given: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+      given: RingStoreCallOptions & { readonly expected: string | undefined },
     ): Promise<{ readonly revision: string }> {
       checkWrite(OWNER, document, given);
-      const { expected, signal } = given;
+      const { expected } = given;
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const command = new PutItemCommand({
         ...PROOF,
@@ -70,7 +76,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
               ExpressionAttributeValues: { ':expected': { S: expected } },
             }),
       });
-      const outcome = await connection.send(command, signal);
+      const outcome = await connection.send(command, given);
       if ('answer' in outcome) return { revision };
       const { kind } = outcome.failure;
       throw kind === 'conflict' || kind === 'contended' ? new RingConflictError() : refusal(outcome.failure);
@@ -84,23 +90,19 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
 
 /** @throws {RingStoreError} for an item that is no ring. */
 function storedRing(answer: object): StoredRing | undefined {
-  const item = field(answer, 'Item');
+  const item = property(answer, 'Item');
   if (item === undefined) return undefined;
-  const document = field(field(item, 'document'), 'S');
-  const revision = field(field(item, 'revision'), 'S');
+  const document = property(property(item, 'document'), 'S');
+  const revision = property(property(item, 'revision'), 'S');
   if (typeof document !== 'string' || typeof revision !== 'string') {
     throw new RingStoreError('corrupt', 'the item has no document and revision that are strings');
   }
   if (document === '' || revision === '') throw new RingStoreError('corrupt', 'the document or revision is empty');
-  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail);
+  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge();
   return { document, revision };
 }
 
 function refusal({ kind, detail }: Failure): RingStoreError {
   // In the way of a read: a transaction that will have ended.
   return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail);
-}
-
-function field(holder: unknown, name: string): unknown {
-  return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
 }

@@ -1,10 +1,10 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { RingStoreErrorKind } from '@sealring/core';
+import { checkClaim } from '@sealring/core/adapter';
 import { Connection, PROOF } from './connection.ts';
-import { type DynamodbSingleUseOptions, readSingleUseOptions, show } from './options.ts';
+import { type DynamodbSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'dynamodbSingleUse';
-const MAX_ID_LENGTH = 256;
 /** How much longer than its token an item is kept: a member whose clock is behind may still honour the token. */
 const KEPT_SECONDS = 3_600;
 
@@ -51,7 +51,7 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSi
   const connection = new Connection(settings);
   return Object.freeze<DynamodbSingleUse>({
     async claim(id, expiresAt) {
-      checkClaim(id, expiresAt);
+      checkClaim(OWNER, id, expiresAt);
       const nowMs = Date.now();
       if (expiresAt.getTime() <= nowMs) return false;
       const expires = Math.ceil(expiresAt.getTime() / 1000) + KEPT_SECONDS;
@@ -74,13 +74,4 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSi
       connection.close();
     },
   });
-}
-
-function checkClaim(id: unknown, expiresAt: unknown): void {
-  if (typeof id !== 'string') throw new TypeError(`${OWNER}: id must be a string, got ${show(id)}`);
-  if (id.length === 0 || id.length > MAX_ID_LENGTH || !id.isWellFormed()) {
-    throw new RangeError(`${OWNER}: id must be 1 to ${MAX_ID_LENGTH} characters, got ${id.length}`);
-  }
-  if (!(expiresAt instanceof Date)) throw new TypeError(`${OWNER}: expiresAt must be a Date, got ${show(expiresAt)}`);
-  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${OWNER}: expiresAt is an invalid Date`);
 }

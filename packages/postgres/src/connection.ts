@@ -1,6 +1,7 @@
+import { type Outcome, storeCalls } from '@sealring/core/adapter';
 import { Client, Pool } from 'pg';
 import type { PostgresListener, PostgresPool, PostgresQuery } from './client.ts';
-import { type Outcome, withDeadline } from './deadline.ts';
+import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 const OWN_POOL_CONNECTIONS = 4;
@@ -8,30 +9,35 @@ const OWN_POOL_CONNECTIONS = 4;
 /** What the stores use to reach the server: the pool they were given, or one of their own. */
 export interface Connection {
   /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
-  query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[]>>;
+  query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[], Failure>>;
   /** Makes a client for push, not connected yet; undefined where it is not known how. */
   readonly createListener: (() => PostgresListener) | undefined;
-  /** Ends a pool of its own; later calls are `unavailable`. */
+  /** Ends the calls under way, and a pool of its own; later calls are `unavailable`. */
   close(): Promise<void>;
 }
 
 /** Opens nothing yet. */
 export function connectionOf(settings: Settings): Connection {
-  const own = settings.pool === undefined ? ownPool(settings) : undefined;
-  const pool: PostgresPool | undefined = own ?? settings.pool;
+  const { pool, end } = sourceOf(settings);
+  const calls = storeCalls(settings.timeoutMs, classify);
   let isClosed = false;
   return {
-    createListener: settings.createListener ?? listenerLike(pool?.options, settings.timeoutMs),
-    async query(signal, query) {
-      if (isClosed || pool === undefined) return { failure: { kind: 'unavailable', detail: 'the store is closed' } };
-      return withDeadline(settings.timeoutMs, signal, (ended) => queryOnce(pool, query, ended));
-    },
+    createListener: settings.createListener ?? listenerLike(pool.options, settings.timeoutMs),
+    query: (signal, query) => calls.run(signal, async (ended) => ({ answer: await queryOnce(pool, query, ended) })),
     async close() {
       if (isClosed) return;
       isClosed = true;
-      await own?.end();
+      calls.close();
+      await end();
     },
   };
+}
+
+/** The pool that was given, or one of the store's own, and what ends the latter. */
+function sourceOf(settings: Settings): { readonly pool: PostgresPool; readonly end: () => Promise<void> } {
+  if (settings.pool !== undefined) return { pool: settings.pool, end: async () => undefined };
+  const pool = ownPool(settings);
+  return { pool, end: () => pool.end() };
 }
 
 /**

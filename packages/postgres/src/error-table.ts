@@ -1,12 +1,7 @@
-import type { RingStoreErrorKind } from '@sealring/core';
+import { findRow, property, type StoreFailure, unexplained } from '@sealring/core/adapter';
 
-/** What a failed call says, in words of our own: nothing in it is copied from the server's text. */
-export interface Failure {
-  readonly kind: RingStoreErrorKind;
-  readonly detail: string;
-  /** The SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
-  readonly code?: string;
-}
+/** What a failed call says; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
+export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
 const TABLE = 'the table is missing: run the migration';
@@ -50,12 +45,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '08006': { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Failure>);
 
-const UNKNOWN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the call failed' });
-
 /** What a rejection of `pg` means. */
 export function classify(error: unknown): Failure {
-  const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (typeof code !== 'string' || !Object.hasOwn(ERROR_TABLE, code)) return UNKNOWN;
-  const row = ERROR_TABLE[code] ?? UNKNOWN;
-  return { ...row, code };
+  const found = findRow(ERROR_TABLE, [property(error, 'code')]);
+  return found === undefined ? unexplained() : { ...found.row, code: found.code };
 }

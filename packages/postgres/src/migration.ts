@@ -1,5 +1,5 @@
-import { refuseUnknown, tableOf } from './options.ts';
-import { MAX_DOCUMENT_BYTES } from './store-arguments.ts';
+import { MAX_DOCUMENT_BYTES, refuseUnknownOptions } from '@sealring/core/adapter';
+import { tableOf } from './options.ts';
 
 /** The tables to make; a name left out is the default of the store that uses it. */
 export interface PostgresTables {
@@ -20,7 +20,7 @@ const LOCK = 5_387_104_662;
  */
 export function schemaSql(tables: PostgresTables = {}): string {
   const owner = 'schemaSql';
-  refuseUnknown(owner, tables, ['ring', 'singleUse']);
+  refuseUnknownOptions(owner, tables, ['ring', 'singleUse']);
   const ring = tableOf(owner, 'ring', tables.ring ?? 'sealring_ring');
   const singleUse = tableOf(owner, 'singleUse', tables.singleUse ?? 'sealring_single_use');
   return `SELECT pg_advisory_xact_lock(${LOCK});

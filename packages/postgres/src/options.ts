@@ -1,4 +1,13 @@
-import { types } from 'node:util';
+import {
+  checkCallback,
+  label,
+  objectWith,
+  outOfRange,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+  urlWith,
+} from '@sealring/core/adapter';
 import type { PostgresListener, PostgresPool } from './client.ts';
 import { parseTableName, type TableName } from './table-name.ts';
 
@@ -58,88 +67,36 @@ export function readSingleUseOptions(options: unknown): Settings {
 }
 
 function readOptions(owner: string, options: unknown, known: readonly string[], fallback: string): Settings {
-  refuseUnknown(owner, options, known);
+  refuseUnknownOptions(owner, options, known);
   const given = options as Readonly<Record<string, unknown>>;
   const { pool, connectionString, createListener } = given;
   const { timeoutSeconds = 5, table = fallback, name = 'default' } = given;
   if ((pool === undefined) === (connectionString === undefined)) {
     throw new TypeError(`${owner}: give either pool or connectionString`);
   }
-  if (createListener !== undefined && typeof createListener !== 'function') {
-    throw new TypeError(`${owner}: createListener must be a function, got ${show(createListener)}`);
-  }
+  checkCallback(owner, 'createListener', createListener);
   return Object.freeze({
     pool: pool === undefined ? undefined : poolOf(owner, pool),
     connectionString: connectionString === undefined ? undefined : urlOf(owner, connectionString),
-    timeoutMs: secondsOf(owner, timeoutSeconds) * 1000,
+    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
     table: tableOf(owner, 'table', table),
-    name: nameOf(owner, name),
+    name: label(owner, 'name', name),
     createListener: createListener as (() => PostgresListener) | undefined,
   });
 }
 
-/** @throws {TypeError} unless `options` is an object whose every key is in `known`. */
-export function refuseUnknown(owner: string, options: unknown, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
-  }
-  for (const key of Object.keys(options)) {
-    if (!known.includes(key)) {
-      throw new TypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
-    }
-  }
-}
-
 /** @throws {TypeError | RangeError} */
 export function tableOf(owner: string, option: string, value: unknown): TableName {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: ${option} must be a string, got ${show(value)}`);
-  const table = parseTableName(value);
-  if (table === undefined) {
-    throw new RangeError(
-      `${owner}: ${option} must be table or schema.table of [a-z0-9_], got ${JSON.stringify(value.slice(0, 120))}`,
-    );
-  }
+  const name = text(owner, option, value);
+  const table = parseTableName(name);
+  if (table === undefined) throw outOfRange(owner, option, 'table or schema.table of [a-z0-9_]', name);
   return table;
 }
 
-/** Shows a wrong value by its type only: it may be a secret that went astray. */
-export function show(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
 function poolOf(owner: string, pool: unknown): PostgresPool {
-  if (!isPool(pool)) throw new TypeError(`${owner}: pool must be a pg.Pool, got ${show(pool)}`);
-  return pool;
-}
-
-function isPool(value: unknown): value is PostgresPool {
-  return typeof value === 'object' && value !== null && 'connect' in value && typeof value.connect === 'function';
+  return objectWith<PostgresPool>(owner, 'pool', pool, 'connect', 'a pg.Pool');
 }
 
 function urlOf(owner: string, url: unknown): string {
-  if (typeof url !== 'string') throw new TypeError(`${owner}: connectionString must be a string, got ${show(url)}`);
-  const protocol = URL.canParse(url) ? new URL(url).protocol : '';
-  if (protocol !== 'postgres:' && protocol !== 'postgresql:') {
-    throw new RangeError(`${owner}: connectionString must be a postgres:// URL`);
-  }
-  return url;
-}
-
-function secondsOf(owner: string, value: unknown): number {
-  if (typeof value !== 'number') throw new TypeError(`${owner}: timeoutSeconds must be a number, got ${show(value)}`);
-  if (!(value >= 0.01 && value <= 60)) {
-    throw new RangeError(`${owner}: timeoutSeconds must be from 0.01 to 60, got ${value}`);
-  }
-  return value;
-}
-
-function nameOf(owner: string, value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: name must be a string, got ${show(value)}`);
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(value)) {
-    throw new RangeError(`${owner}: name must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`);
-  }
-  return value;
+  return urlWith(owner, 'connectionString', url, ['postgres:', 'postgresql:'], 'a postgres:// URL');
 }

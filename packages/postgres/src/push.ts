@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { type Calls, storeCalls } from '@sealring/core/adapter';
 import type { PostgresListener } from './client.ts';
-import { withDeadline } from './deadline.ts';
+import { classify, type Failure } from './error-table.ts';
 import type { TableName } from './table-name.ts';
 
 const HEARTBEAT_MS = 15_000;
@@ -28,6 +29,7 @@ export interface PushOptions {
  */
 export class Push {
   readonly #options: PushOptions;
+  readonly #calls: Calls<Failure>;
   readonly #watchers = new Set<{ readonly changed: () => void }>();
   #listener: PostgresListener | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -35,6 +37,7 @@ export class Push {
 
   constructor(options: PushOptions) {
     this.#options = options;
+    this.#calls = storeCalls(options.timeoutMs, classify);
   }
 
   /** Returns what ends it. An object of its own, so that one function added twice is removed once at a time. */
@@ -67,10 +70,10 @@ export class Push {
     listener.on('notification', () => {
       if (isCurrent()) this.#tell();
     });
-    const outcome = await withDeadline(this.#options.timeoutMs, undefined, async () => {
+    const outcome = await this.#calls.run(undefined, async () => {
       await listener.connect();
       listener.unref?.();
-      await listener.query(`LISTEN "${this.#options.channel}"`);
+      return { answer: await listener.query(`LISTEN "${this.#options.channel}"`) };
     });
     if (!isCurrent()) return;
     if ('failure' in outcome) {
@@ -97,7 +100,7 @@ export class Push {
   }
 
   async #beat(listener: PostgresListener): Promise<void> {
-    const outcome = await withDeadline(this.#options.timeoutMs, undefined, () => listener.query('SELECT 1'));
+    const outcome = await this.#calls.run(undefined, async () => ({ answer: await listener.query('SELECT 1') }));
     if (this.#listener !== listener) return;
     if ('failure' in outcome) this.#startAgain();
     else this.#beatLater(listener);

@@ -1,10 +1,20 @@
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import {
+  checkRead,
+  checkWatcher,
+  checkWrite,
+  MAX_DOCUMENT_BYTES,
+  noteServiceTime,
+  type Outcome,
+  tooLarge,
+} from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
-import type { Outcome } from './deadline.ts';
+import type { Failure } from './error-table.ts';
 import { type PostgresRingOptions, readRingOptions } from './options.ts';
 import { channelOf, Push } from './push.ts';
-import { checkRead, checkWatcher, checkWrite, MAX_DOCUMENT_BYTES } from './store-arguments.ts';
 import type { TableName } from './table-name.ts';
+
+const OWNER = 'postgresRing';
 
 /**
  * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
@@ -42,13 +52,18 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
     kind: 'postgres',
 
     async read(given) {
-      checkRead(given);
+      checkRead(OWNER, given);
       const values = [name, MAX_DOCUMENT_BYTES];
-      return storedRing(rowOf(await connection.query(given?.signal, { text: statements.read, values })));
+      const row = rowOf(await connection.query(given?.signal, { text: statements.read, values }));
+      noteServiceTime(Number(row?.['serverMs'] ?? Number.NaN), given?.onServiceDate);
+      return storedRing(row);
     },
 
     async write(document, given) {
-      checkWrite(document, given);
+      checkWrite(OWNER, document, given);
+      if (document.includes('\0')) {
+        throw new TypeError(`${OWNER}: document has a NUL, which PostgreSQL text cannot hold`);
+      }
       const { expected, signal } = given;
       const outcome = await connection.query(
         signal,
@@ -67,7 +82,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
       ? {}
       : {
           watch(changed: () => void) {
-            checkWatcher(changed);
+            checkWatcher(OWNER, changed);
             return push.add(changed);
           },
         }),
@@ -92,6 +107,7 @@ function statementsFor({ sql }: TableName): Statements {
     // One row in any case: an answer without one is no proof that the ring is absent. The size is looked at before the
     // document, so that an over-long one is never sent.
     read: `SELECT pg_is_in_recovery() AS standby, ring.revision::text AS revision,
+      floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS "serverMs",
       octet_length(ring.document) > $2 AS "isTooLarge",
       CASE WHEN octet_length(ring.document) <= $2 THEN ring.document END AS document
       FROM (VALUES (1)) AS one LEFT JOIN ${sql} AS ring ON ring.name = $1`,
@@ -106,7 +122,7 @@ function statementsFor({ sql }: TableName): Statements {
 type Row = Readonly<Record<string, unknown>>;
 
 /** The only row, or none. @throws {RingStoreError} */
-function rowOf(outcome: Outcome<readonly unknown[]>): Row | undefined {
+function rowOf(outcome: Outcome<readonly unknown[], Failure>): Row | undefined {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
   const [row] = outcome.answer;
   if (row !== undefined && (typeof row !== 'object' || row === null)) throw unknownAnswer();
@@ -122,9 +138,7 @@ function storedRing(row: Row | undefined): StoredRing | undefined {
     );
   }
   if (row['revision'] === null) return undefined;
-  if (row['isTooLarge'] !== false) {
-    throw new RingStoreError('too-large', `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`);
-  }
+  if (row['isTooLarge'] !== false) throw tooLarge();
   const document = textOf(row, 'document');
   if (document === '') throw new RingStoreError('corrupt', 'the document is empty');
   return { document, revision: textOf(row, 'revision') };

@@ -1,9 +1,9 @@
 import type { RingStoreErrorKind } from '@sealring/core';
+import { checkClaim } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
-import { type PostgresSingleUseOptions, readSingleUseOptions, show } from './options.ts';
+import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'postgresSingleUse';
-const MAX_ID_LENGTH = 256;
 /** Expired rows a claim removes: more than the one it adds, so that the table shrinks back after a peak. */
 const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
@@ -54,7 +54,8 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
 
   return Object.freeze<PostgresSingleUse>({
     async claim(id, expiresAt) {
-      checkClaim(id, expiresAt);
+      checkClaim(OWNER, id, expiresAt);
+      if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
         // What is left by the caller's clock, which judges the token too; the server's may differ.
         const leftMs = Math.ceil(expiresAt.getTime() - Date.now());
@@ -71,13 +72,4 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
       await connection.close();
     },
   });
-}
-
-function checkClaim(id: unknown, expiresAt: unknown): void {
-  if (typeof id !== 'string') throw new TypeError(`${OWNER}: id must be a string, got ${show(id)}`);
-  if (id.length === 0 || id.length > MAX_ID_LENGTH || !id.isWellFormed() || id.includes('\0')) {
-    throw new RangeError(`${OWNER}: id must be 1 to ${MAX_ID_LENGTH} characters without NUL, got ${id.length}`);
-  }
-  if (!(expiresAt instanceof Date)) throw new TypeError(`${OWNER}: expiresAt must be a Date, got ${show(expiresAt)}`);
-  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${OWNER}: expiresAt is an invalid Date`);
 }

@@ -1,7 +1,7 @@
+import { type Outcome, storeCalls } from '@sealring/core/adapter';
 import { createClient } from 'redis';
 import type { RedisClient, RedisSubscriber } from './client.ts';
-import { type Outcome, withDeadline } from './deadline.ts';
-import { classify } from './error-table.ts';
+import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 const FIRST_BACKOFF_MS = 50;
@@ -14,30 +14,26 @@ export interface Connection {
   run(
     signal: AbortSignal | undefined,
     call: (client: RedisClient, signal: AbortSignal) => Promise<unknown>,
-  ): Promise<Outcome>;
-  /** Closes a client of its own; later calls are `unavailable`. */
+  ): Promise<Outcome<unknown, Failure>>;
+  /** Ends the calls under way, and closes a client of its own; later calls are `unavailable`. */
   close(): void;
 }
-
-const CLOSED: Outcome = { failure: { kind: 'unavailable', detail: 'the store is closed' } };
 
 /** Opens nothing yet. */
 export function connectionOf(settings: Settings): Connection {
   const own = settings.client === undefined ? ownClient(settings.url ?? '', settings.timeoutMs) : lent(settings.client);
-  let isClosed = false;
+  const calls = storeCalls(settings.timeoutMs, classify);
   return {
     client: own.client,
-    async run(signal, call) {
-      if (isClosed) return CLOSED;
-      return withDeadline(settings.timeoutMs, signal, async (ended) => {
+    run: (signal, call) =>
+      calls.run(signal, async (ended) => {
         await own.connect();
         // Nobody waits any more: what has not been sent must not be.
         ended.throwIfAborted();
-        return call(own.client, ended);
-      });
-    },
+        return { answer: await call(own.client, ended) };
+      }),
     close() {
-      isClosed = true;
+      calls.close();
       own.destroy();
     },
   };

@@ -1,10 +1,7 @@
-import type { RingStoreErrorKind } from '@sealring/core';
+import { findRow, type StoreFailure, unexplained } from '@sealring/core/adapter';
 
-/** What a failed call says, in words of our own: nothing in it is copied from the server's text. */
-export interface Failure {
-  readonly kind: RingStoreErrorKind;
-  readonly detail: string;
-}
+/** What a failed call says. */
+export type Failure = StoreFailure;
 
 const REPLICA = 'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong';
 const RIGHTS = 'the server refused the user, or what it asked for';
@@ -44,14 +41,11 @@ const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ClientOfflineError: { kind: 'unavailable', detail: 'the client is not connected' },
 } satisfies Record<string, Failure>);
 
-const UNKNOWN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the call failed' });
-
 /** What a rejection means. What is not in the tables is `unavailable`: a failure is never taken for an absent ring. */
 export function classify(error: unknown): Failure {
-  const code = codeOf(error);
-  if (Object.hasOwn(ERROR_TABLE, code)) return ERROR_TABLE[code] ?? UNKNOWN;
   const name = error instanceof Error ? error.constructor.name : '';
-  return Object.hasOwn(CLIENT_TABLE, name) ? (CLIENT_TABLE[name] ?? UNKNOWN) : UNKNOWN;
+  const found = findRow(ERROR_TABLE, [codeOf(error)]) ?? findRow(CLIENT_TABLE, [name]);
+  return found?.row ?? unexplained();
 }
 
 /** The code of an error reply; empty for anything that has none. */

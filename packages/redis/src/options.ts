@@ -1,4 +1,4 @@
-import { types } from 'node:util';
+import { objectWith, refuseUnknownOptions, textWithin, timeoutMsOf, urlWith } from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
@@ -39,70 +39,19 @@ const MAX_NAME_LENGTH = 512;
 
 /** @throws {TypeError | RangeError} naming option and value, but never the URL: it may hold a password. */
 export function readOptions(owner: string, options: unknown, nameOption: 'key' | 'prefix', fallback: string): Settings {
-  refuseUnknown(owner, options, ['client', 'url', 'timeoutSeconds', nameOption]);
+  refuseUnknownOptions(owner, options, ['client', 'url', 'timeoutSeconds', nameOption]);
   const given = options as Readonly<Record<string, unknown>>;
   const { client, url, timeoutSeconds = 5, [nameOption]: name = fallback } = given;
   if ((client === undefined) === (url === undefined)) throw new TypeError(`${owner}: give either client or url`);
   return Object.freeze({
     client: client === undefined ? undefined : clientOf(owner, client),
-    url: url === undefined ? undefined : urlOf(owner, url),
-    timeoutMs: secondsOf(owner, timeoutSeconds) * 1000,
-    name: nameOf(owner, nameOption, name),
+    url:
+      url === undefined ? undefined : urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL'),
+    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
+    name: textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
   });
 }
 
-/** @throws {TypeError} unless `options` is an object whose every key is in `known`. */
-export function refuseUnknown(owner: string, options: unknown, known: readonly string[]): void {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
-  }
-  for (const key of Object.keys(options)) {
-    if (!known.includes(key)) {
-      throw new TypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
-    }
-  }
-}
-
-/** Shows a wrong value by its type only: it may be a secret that went astray. */
-export function show(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  if (Array.isArray(value)) return `an array of ${value.length}`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
 function clientOf(owner: string, client: unknown): RedisClient {
-  if (!isClient(client)) throw new TypeError(`${owner}: client must have sendCommand, got ${show(client)}`);
-  return client;
-}
-
-function isClient(value: unknown): value is RedisClient {
-  return (
-    typeof value === 'object' && value !== null && 'sendCommand' in value && typeof value.sendCommand === 'function'
-  );
-}
-
-function urlOf(owner: string, url: unknown): string {
-  if (typeof url !== 'string') throw new TypeError(`${owner}: url must be a string, got ${show(url)}`);
-  const protocol = URL.canParse(url) ? new URL(url).protocol : '';
-  if (protocol !== 'redis:' && protocol !== 'rediss:') {
-    throw new RangeError(`${owner}: url must be a redis:// or rediss:// URL`);
-  }
-  return url;
-}
-
-function secondsOf(owner: string, value: unknown): number {
-  if (typeof value !== 'number') throw new TypeError(`${owner}: timeoutSeconds must be a number, got ${show(value)}`);
-  if (!(value >= 0.01 && value <= 60)) {
-    throw new RangeError(`${owner}: timeoutSeconds must be from 0.01 to 60, got ${value}`);
-  }
-  return value;
-}
-
-function nameOf(owner: string, option: string, value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: ${option} must be a string, got ${show(value)}`);
-  if (value.length === 0 || value.length > MAX_NAME_LENGTH || !value.isWellFormed()) {
-    throw new RangeError(`${owner}: ${option} must be 1 to ${MAX_NAME_LENGTH} characters, got ${value.length}`);
-  }
-  return value;
+  return objectWith<RedisClient>(owner, 'client', client, 'sendCommand', 'a Redis client (an object with sendCommand)');
 }

@@ -1,5 +1,6 @@
+import { type Calls, storeCalls } from '@sealring/core/adapter';
 import type { RedisSubscriber } from './client.ts';
-import { withDeadline } from './deadline.ts';
+import { classify, type Failure } from './error-table.ts';
 
 const HEARTBEAT_MS = 15_000;
 const FIRST_BACKOFF_MS = 100;
@@ -21,6 +22,7 @@ export interface PushOptions {
  */
 export class Push {
   readonly #options: PushOptions;
+  readonly #calls: Calls<Failure>;
   readonly #watchers = new Set<{ readonly changed: () => void }>();
   #subscriber: RedisSubscriber | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -28,6 +30,7 @@ export class Push {
 
   constructor(options: PushOptions) {
     this.#options = options;
+    this.#calls = storeCalls(options.timeoutMs, classify);
   }
 
   /** Returns what ends it. An object of its own, so that one function added twice is removed once at a time. */
@@ -59,9 +62,9 @@ export class Push {
     };
     subscriber.on('error', () => undefined);
     subscriber.unref?.();
-    const outcome = await withDeadline(this.#options.timeoutMs, undefined, async () => {
+    const outcome = await this.#calls.run(undefined, async () => {
       await subscriber.connect();
-      await subscriber.subscribe(this.#options.channel, tell);
+      return { answer: await subscriber.subscribe(this.#options.channel, tell) };
     });
     if (!isCurrent()) {
       destroy(subscriber);
@@ -87,7 +90,7 @@ export class Push {
   }
 
   async #beat(subscriber: RedisSubscriber): Promise<void> {
-    const outcome = await withDeadline(this.#options.timeoutMs, undefined, () => subscriber.sendCommand(['PING']));
+    const outcome = await this.#calls.run(undefined, async () => ({ answer: await subscriber.sendCommand(['PING']) }));
     if (this.#subscriber !== subscriber) return;
     if ('failure' in outcome) this.#startAgain();
     else this.#later(() => this.#beat(subscriber), this.#options.heartbeatMs ?? HEARTBEAT_MS);

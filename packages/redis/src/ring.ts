@@ -7,13 +7,22 @@ import {
   type RingStoreErrorKind,
   type StoredRing,
 } from '@sealring/core';
+import {
+  checkRead,
+  checkWatcher,
+  checkWrite,
+  MAX_DOCUMENT_BYTES,
+  noteServiceTime,
+  type Outcome,
+  TOO_LARGE,
+} from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
-import type { Outcome } from './deadline.ts';
+import type { Failure } from './error-table.ts';
 import { type RedisRingOptions, readOptions } from './options.ts';
 import { Push } from './push.ts';
 import { READ, runScript, WRITE } from './scripts.ts';
-import { checkRead, checkWatcher, checkWrite, MAX_DOCUMENT_BYTES } from './store-arguments.ts';
 
+const OWNER = 'redisRing';
 const REVISION_BYTES = 16;
 /** Over this it was not written by us. */
 const MAX_REVISION_LENGTH = 64;
@@ -40,7 +49,7 @@ const MAX_REVISION_LENGTH = 64;
  * ```
  */
 export function redisRing(options: RedisRingOptions): RingStore {
-  const settings = readOptions('redisRing', options, 'key', 'sealring:ring');
+  const settings = readOptions(OWNER, options, 'key', 'sealring:ring');
   const key = settings.name;
   const connection = connectionOf(settings);
   const { client } = connection;
@@ -51,14 +60,16 @@ export function redisRing(options: RedisRingOptions): RingStore {
     kind: 'redis',
 
     async read(given) {
-      checkRead(given);
+      checkRead(OWNER, given);
       const bounds = [String(MAX_DOCUMENT_BYTES), String(MAX_REVISION_LENGTH)];
       const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bounds, ended));
-      return storedRing(fieldsOf(outcome));
+      const [status, time, ...held] = fieldsOf(outcome);
+      noteServiceTime(Number.parseInt(String(time), 10) * 1_000, given?.onServiceDate);
+      return storedRing(status, held);
     },
 
     async write(document, given) {
-      checkWrite(document, given);
+      checkWrite(OWNER, document, given);
       const { expected, signal } = given;
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const values = [expected === undefined ? 'absent' : `=${expected}`, document, revision];
@@ -73,7 +84,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
       ? {}
       : {
           watch(changed: () => void) {
-            checkWatcher(changed);
+            checkWatcher(OWNER, changed);
             return push.add(changed);
           },
         }),
@@ -88,7 +99,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
 type Field = string | Buffer;
 
 /** The script's answer: a status of ours, then what it found. @throws {RingStoreError} */
-function fieldsOf(outcome: Outcome): readonly [string, ...Field[]] {
+function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
   const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
   if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer was not one of the script');
@@ -100,9 +111,9 @@ function isField(value: unknown): value is Field {
   return typeof value === 'string' || Buffer.isBuffer(value);
 }
 
-function storedRing([status, document, revision]: readonly Field[]): StoredRing | undefined {
+function storedRing(status: string, [document, revision]: readonly Field[]): StoredRing | undefined {
   if (status === 'absent') return undefined;
-  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(String(status));
+  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(status);
   if (Buffer.isBuffer(document) && !isUtf8(document)) throw new RingStoreError('corrupt', 'not UTF-8');
   if (document.length === 0) throw new RingStoreError('corrupt', 'the document is empty');
   return { document: String(document), revision: String(revision) };
@@ -111,7 +122,7 @@ function storedRing([status, document, revision]: readonly Field[]): StoredRing 
 const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> = Object.freeze({
   replica: ['unavailable', 'the server is a replica: a failover is under way, or the address is wrong'],
   foreign: ['corrupt', 'the key holds something that is no ring'],
-  'too-large': ['too-large', `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`],
+  'too-large': [TOO_LARGE.kind, TOO_LARGE.detail],
 });
 
 function refusal(status: string): RingStoreError {

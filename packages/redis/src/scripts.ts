@@ -18,19 +18,20 @@ function script(source: string, suffix: '_RO' | ''): Script {
  * KEYS: the ring. ARGV: most bytes of a document, most bytes of a revision.
  *
  * A replica may be behind, and what it does not have yet is not absent: only a primary answers. Sizes are looked at
- * before the values, so that an over-long one is never sent.
+ * before the values, so that an over-long one is never sent. The server's time is told where the user may ask for it.
  */
 export const READ: Script = script(
   `
 if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind == 'none' then return {'absent'} end
+local time = redis.pcall('TIME')[1] or ''
+if kind == 'none' then return {'absent', time} end
 if kind ~= 'hash' then return {'foreign'} end
 if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large'} end
 if redis.call('HSTRLEN', KEYS[1], 'revision') > tonumber(ARGV[2]) then return {'foreign'} end
 local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
 if not held[1] or not held[2] then return {'foreign'} end
-return {'held', held[1], held[2]}
+return {'held', time, held[1], held[2]}
 `,
   '_RO',
 );

@@ -1,9 +1,9 @@
 import type { RingStoreErrorKind } from '@sealring/core';
+import { checkClaim } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
-import { type RedisSingleUseOptions, readOptions, show } from './options.ts';
+import { type RedisSingleUseOptions, readOptions } from './options.ts';
 
 const OWNER = 'redisSingleUse';
-const MAX_ID_LENGTH = 256;
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface RedisSingleUse {
@@ -46,7 +46,7 @@ export function redisSingleUse(options: RedisSingleUseOptions): RedisSingleUse {
   const connection = connectionOf(settings);
   return Object.freeze<RedisSingleUse>({
     async claim(id, expiresAt) {
-      checkClaim(id, expiresAt);
+      checkClaim(OWNER, id, expiresAt);
       // What is left by the caller's clock, which judges the token too; the server's may differ.
       const leftMs = Math.ceil(expiresAt.getTime() - Date.now());
       if (leftMs <= 0) return false;
@@ -66,13 +66,4 @@ export function redisSingleUse(options: RedisSingleUseOptions): RedisSingleUse {
       connection.close();
     },
   });
-}
-
-function checkClaim(id: unknown, expiresAt: unknown): void {
-  if (typeof id !== 'string') throw new TypeError(`${OWNER}: id must be a string, got ${show(id)}`);
-  if (id.length === 0 || id.length > MAX_ID_LENGTH || !id.isWellFormed()) {
-    throw new RangeError(`${OWNER}: id must be 1 to ${MAX_ID_LENGTH} characters, got ${id.length}`);
-  }
-  if (!(expiresAt instanceof Date)) throw new TypeError(`${OWNER}: expiresAt must be a Date, got ${show(expiresAt)}`);
-  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${OWNER}: expiresAt is an invalid Date`);
 }

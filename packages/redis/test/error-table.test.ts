@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { ClientClosedError, ClientOfflineError } from 'redis';
 import { describe, expect, test } from 'vitest';
 import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
 import { redisRing } from '../src/index.ts';
@@ -16,6 +17,13 @@ describe('error replies', () => {
       expect(classify(new Error(message)).kind).toBe('unavailable');
     },
   );
+
+  test.each([
+    [new ClientClosedError(), 'closed'],
+    [new ClientOfflineError(), 'not connected'],
+  ])('%o of the client itself says what to mend', (error, what) => {
+    expect(classify(error)).toEqual({ kind: 'unavailable', detail: expect.stringContaining(what) });
+  });
 
   test.each([[undefined], [null], ['NOAUTH x'], [{ message: 'NOAUTH x' }], [7]])('%o has no code', (thrown) => {
     expect(codeOf(thrown)).toBe('');

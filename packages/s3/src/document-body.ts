@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { types } from 'node:util';
-import type { Outcome } from './calls.ts';
-import { MAX_DOCUMENT_BYTES, TOO_LARGE } from './store-arguments.ts';
+import { MAX_DOCUMENT_BYTES, type Outcome, type StoreFailure, TOO_LARGE } from '@sealring/core/adapter';
 
 const NO_DOCUMENT = { kind: 'unavailable', detail: 'the answer has no body' } as const;
 const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
@@ -14,7 +13,7 @@ const FOREIGN = { kind: 'corrupt', detail: 'the object is not UTF-8' } as const;
  * @param body - The SDK's stream.
  * @param declaredBytes - `ContentLength`, if the answer has one.
  */
-export async function readDocument(body: unknown, declaredBytes: unknown): Promise<Outcome<string>> {
+export async function readDocument(body: unknown, declaredBytes: unknown): Promise<Outcome<string, StoreFailure>> {
   if (!isAsyncIterable(body)) return { failure: NO_DOCUMENT };
   if (typeof declaredBytes === 'number' && declaredBytes > MAX_DOCUMENT_BYTES) {
     // First, because the abort that follows would make the SDK's stream fail with nobody listening.

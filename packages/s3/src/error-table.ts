@@ -1,12 +1,15 @@
-import { types } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  property,
+  type StoreFailure,
+  sameRow,
+  unexplained,
+} from '@sealring/core/adapter';
 
-/** What a failed call says, in words of our own: nothing in it is copied from the vendor's text. */
-export interface Failure {
-  /** `absent`: there is no such object. `conflict`: the condition of a write did not hold. */
-  readonly kind: RingStoreErrorKind | 'absent' | 'conflict';
-  readonly detail: string;
-}
+/** `absent`: there is no such object. `conflict`: the condition of a write did not hold. */
+export type Failure = StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'>;
 
 const RIGHTS = 'S3 refused the call; for an object that is not there also to who may not list the bucket';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
@@ -82,17 +85,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   SlowDown: { kind: 'unavailable', detail: BUSY },
   ThrottlingException: { kind: 'unavailable', detail: BUSY },
 
-  TimeoutError: { kind: 'unavailable', detail: NETWORK },
-  AbortError: { kind: 'unavailable', detail: NETWORK },
-  ECONNREFUSED: { kind: 'unavailable', detail: NETWORK },
-  ECONNRESET: { kind: 'unavailable', detail: NETWORK },
-  ECONNABORTED: { kind: 'unavailable', detail: NETWORK },
-  EHOSTUNREACH: { kind: 'unavailable', detail: NETWORK },
-  ENETUNREACH: { kind: 'unavailable', detail: NETWORK },
-  ENOTFOUND: { kind: 'unavailable', detail: NETWORK },
-  EAI_AGAIN: { kind: 'unavailable', detail: NETWORK },
-  EPIPE: { kind: 'unavailable', detail: NETWORK },
-  ETIMEDOUT: { kind: 'unavailable', detail: NETWORK },
+  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK }),
 } satisfies Record<string, Failure>);
 
 /**
@@ -104,32 +97,13 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
  */
 export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');
-  for (const candidate of [property(error, 'name'), property(error, 'code')]) {
-    if (typeof candidate !== 'string' || !Object.hasOwn(ERROR_TABLE, candidate)) continue;
-    const row = ERROR_TABLE[candidate];
-    if (row === undefined || (row.kind === 'absent' && status !== 404)) continue;
-    return { kind: row.kind, detail: `${row.detail} (${candidate})` };
-  }
-  return byStatus(status);
-}
-
-function byStatus(status: unknown): Failure {
+  const found = findRow(
+    ERROR_TABLE,
+    [property(error, 'name'), property(error, 'code')],
+    ({ kind }) => kind !== 'absent' || status === 404,
+  );
+  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
   if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
-  if (typeof status === 'number' && Number.isInteger(status) && status >= 300 && status <= 599) {
-    return { kind: 'unavailable', detail: `the call failed (status ${status})` };
-  }
-  return { kind: 'unavailable', detail: 'the call failed' };
-}
-
-// A getter of a stranger's object runs his code, and what it throws can be his error: it counts as not there.
-function property(holder: unknown, name: string): unknown {
-  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null || types.isProxy(holder)) {
-    return undefined;
-  }
-  for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
-    const found = Object.getOwnPropertyDescriptor(object, name);
-    if (found !== undefined) return found.value;
-  }
-  return undefined;
+  return unexplained(status);
 }

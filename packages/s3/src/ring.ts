@@ -1,12 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
-import { Calls, type Outcome } from './calls.ts';
+import {
+  RingConflictError,
+  type RingStore,
+  type RingStoreCallOptions,
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import {
+  type Calls,
+  checkRead,
+  checkWrite,
+  noteDateOf,
+  type Outcome,
+  property,
+  storeCalls,
+} from '@sealring/core/adapter';
 import type { S3RingClient } from './client.ts';
 import { readDocument } from './document-body.ts';
-import type { Failure } from './error-table.ts';
+import { classify, type Failure } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
-import { checkRead, checkWrite } from './store-arguments.ts';
 
 /** Name of the object's metadata that differs for every write: `x-amz-meta-sealring-write`. */
 const WRITE_ID = 'sealring-write';
@@ -58,28 +71,29 @@ class S3Ring implements RingStore {
   readonly kind = 's3';
   readonly #settings: Settings;
   readonly #client: S3RingClient;
-  readonly #calls: Calls;
+  readonly #calls: Calls<Failure>;
 
   constructor(settings: Settings) {
     this.#settings = settings;
     this.#client = settings.client ?? new S3Client({ maxAttempts: 1 });
-    this.#calls = new Calls(settings.timeoutMs);
+    this.#calls = storeCalls(settings.timeoutMs, classify);
   }
 
-  async read(options?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined> {
+  async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
-    const stored = await this.#get(options?.signal);
+    const stored = await this.#get(options);
     return stored === undefined ? undefined : { document: stored.document, revision: stored.revision };
   }
 
   async write(
     document: string,
-    options: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }> {
     checkWrite(OWNER, document, options);
-    const { expected, signal } = options;
-    const condition = expected === undefined ? { IfNoneMatch: '*' } : { IfMatch: await this.#etagOf(expected, signal) };
-    return this.#put(document, condition, signal);
+    const { expected } = options;
+    const condition =
+      expected === undefined ? { IfNoneMatch: '*' } : { IfMatch: await this.#etagOf(expected, options) };
+    return this.#put(document, condition, options);
   }
 
   async close(): Promise<void> {
@@ -88,14 +102,14 @@ class S3Ring implements RingStore {
   }
 
   /** @throws {RingConflictError} unless `expected` is what is stored. */
-  async #etagOf(expected: string, signal: AbortSignal | undefined): Promise<string> {
-    const stored = await this.#get(signal);
+  async #etagOf(expected: string, options: RingStoreCallOptions): Promise<string> {
+    const stored = await this.#get(options);
     if (stored?.revision !== expected) throw new RingConflictError();
     return stored.etag;
   }
 
-  async #get(signal: AbortSignal | undefined): Promise<StoredObject | undefined> {
-    const command = new GetObjectCommand(this.#object());
+  async #get({ signal, onServiceDate }: RingStoreCallOptions): Promise<StoredObject | undefined> {
+    const command = noteDateOf(new GetObjectCommand(this.#object()), onServiceDate);
     const outcome = await this.#calls.run(signal, async (abortSignal) =>
       storedObject(await this.#client.send(command, { abortSignal })),
     );
@@ -107,7 +121,7 @@ class S3Ring implements RingStore {
   async #put(
     document: string,
     condition: { readonly IfMatch: string } | { readonly IfNoneMatch: string },
-    signal: AbortSignal | undefined,
+    { signal, onServiceDate }: RingStoreCallOptions,
   ): Promise<{ readonly revision: string }> {
     const { serverSideEncryption, sseKmsKeyId } = this.#settings;
     const writeId = randomBytes(WRITE_ID_BYTES).toString('base64url');
@@ -122,6 +136,7 @@ class S3Ring implements RingStore {
       ...(serverSideEncryption !== undefined && { ServerSideEncryption: serverSideEncryption }),
       ...(sseKmsKeyId !== undefined && { SSEKMSKeyId: sseKmsKeyId }),
     });
+    noteDateOf(command, onServiceDate);
     const outcome = await this.#calls.run(signal, async (abortSignal) => ({
       answer: await this.#client.send(command, { abortSignal }),
     }));
@@ -145,10 +160,10 @@ class S3Ring implements RingStore {
   }
 }
 
-async function storedObject(answer: unknown): Promise<Outcome<StoredObject>> {
-  const outcome = await readDocument(field(answer, 'Body'), field(answer, 'ContentLength'));
+async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
+  const outcome = await readDocument(property(answer, 'Body'), property(answer, 'ContentLength'));
   if ('failure' in outcome) return outcome;
-  const identity = identityOf(answer, field(field(answer, 'Metadata'), WRITE_ID));
+  const identity = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
   if (identity === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
   return { answer: { document: outcome.answer, ...identity } };
 }
@@ -158,9 +173,9 @@ function identityOf(
   answer: unknown,
   writeId: unknown,
 ): { readonly etag: string; readonly revision: string } | undefined {
-  const etag = field(answer, 'ETag');
+  const etag = property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
-  const version = field(answer, 'VersionId');
+  const version = property(answer, 'VersionId');
   // `null` is S3's name for an object without a version, given on reading only.
   const versionId = typeof version === 'string' && version !== 'null' ? version : '';
   // Whoever puts a document there with another tool gives it no id.
@@ -170,8 +185,4 @@ function identityOf(
 function refusal({ kind, detail }: Failure): RingStoreError {
   // 412 or 409 to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail);
-}
-
-function field(answer: unknown, name: string): unknown {
-  return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
 }

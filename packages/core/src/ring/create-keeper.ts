@@ -2,8 +2,10 @@ import { systemRandom } from '../clock.ts';
 import { readKernelEntropy } from '../kernel-entropy.ts';
 import type { EnvelopeKeyCache } from '../key-cache.ts';
 import type { CheckedOptions } from '../kms-codec-options.ts';
+import { Founding } from './founding.ts';
 import { RingKeeper } from './keeper.ts';
 import { KmsCalls } from './kms-calls.ts';
+import { type DatedService, ServiceClock } from './service-clock.ts';
 import { StoredRingDocument } from './stored-ring.ts';
 import { RingSync } from './sync.ts';
 import { RingView } from './view.ts';
@@ -14,7 +16,13 @@ import { RingWriter } from './writer.ts';
 export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: closing.signal });
+  const { signal } = closing;
+  const serviceClock = new ServiceClock(policy, () => clock.wallMs());
+  const noteDateOf =
+    (service: DatedService) =>
+    (date: Date): void =>
+      serviceClock.note(service, date);
+  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: signal, onServiceDate: noteDateOf('kms') });
   const wraps = new KeyWraps({
     ring: ringName,
     wrappers: keyWrappers,
@@ -24,11 +32,19 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     cache,
     random,
   });
-  const stored = new StoredRingDocument({ store, ring: ringName, clock, timeoutSeconds, closing: closing.signal });
+  const stored = new StoredRingDocument({
+    store,
+    ring: ringName,
+    clock,
+    timeoutSeconds,
+    closing: signal,
+    onServiceDate: noteDateOf('store'),
+  });
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
-  const view = new RingView({ role, policy, clock, wraps, cache, acceptCreatedFromMs });
+  const view = new RingView({ role, policy, clock, serviceClock, wraps, cache, acceptCreatedFromMs });
   const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const sync = new RingSync({ role, policy, clock, random, closing: closing.signal, wraps, stored, view, writer });
+  const sync = new RingSync({ role, policy, clock, random, closing: signal, wraps, stored, view, writer });
+  const founding = new Founding({ store, policy, clock, random, closing, view, stored, writer });
   return new RingKeeper({
     store,
     policy,
@@ -41,6 +57,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     view,
     stored,
     sync,
+    founding,
     writer,
   });
 }

@@ -1,21 +1,21 @@
 import { type Clock, schedule } from '../clock.ts';
 
 /**
- * Gives every call a deadline, and ends them all when the codec is closed. One listener for all calls: a composite
- * signal for each costs more than the rest of an uneventful refresh.
+ * Gives every call a deadline, and ends them all when the codec is closed. One listener for all calls, and none of our
+ * own on a call's signal: those cost more than the rest of an uneventful refresh.
  */
 export class Deadlines {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #closing: AbortSignal;
-  readonly #live = new Set<AbortController>();
+  readonly #live = new Set<() => void>();
 
   constructor(clock: Clock, timeoutSeconds: number, closing: AbortSignal) {
     this.#clock = clock;
     this.#timeoutMs = timeoutSeconds * 1_000;
     this.#closing = closing;
     closing.addEventListener('abort', () => {
-      for (const call of this.#live) call.abort();
+      for (const abort of this.#live) abort();
     });
   }
 
@@ -24,41 +24,41 @@ export class Deadlines {
    * as it aborts, whether or not the call heeds it.
    */
   run<T>(start: (signal: AbortSignal) => Promise<T>, late: () => Error, also?: AbortSignal): Promise<T> {
-    const call = new AbortController();
-    const { signal } = call;
-    const abort = (): void => call.abort();
-    const cancel = schedule(this.#clock, abort, this.#timeoutMs);
-    this.#live.add(call);
-    also?.addEventListener('abort', abort, { once: true });
-    if (this.#closing.aborted || also?.aborted === true) abort();
+    if (this.#closing.aborted || also?.aborted === true) return Promise.reject(late());
     return new Promise<T>((resolve, reject) => {
-      const done = (): void => {
+      const call = new AbortController();
+      const end = (): void => {
         cancel();
-        this.#live.delete(call);
+        this.#live.delete(abort);
         also?.removeEventListener('abort', abort);
       };
-      const onAbort = (): void => {
-        done();
+      const abort = (): void => {
+        end();
         reject(late());
+        call.abort();
       };
-      if (signal.aborted) {
-        onAbort();
-        return;
-      }
-      signal.addEventListener('abort', onAbort, { once: true });
-      // Somebody else's code may throw synchronously; that is a rejection like any other.
-      Promise.resolve(signal)
-        .then(start)
-        .then(
-          (value) => {
-            done();
-            resolve(value);
-          },
-          (error: unknown) => {
-            done();
-            reject(error);
-          },
-        );
+      const cancel = schedule(this.#clock, abort, this.#timeoutMs);
+      this.#live.add(abort);
+      also?.addEventListener('abort', abort, { once: true });
+      started(start, call.signal).then(
+        (value) => {
+          end();
+          resolve(value);
+        },
+        (error: unknown) => {
+          end();
+          reject(error);
+        },
+      );
     });
+  }
+}
+
+/** Somebody else's code may throw synchronously, or return what is only like a promise. */
+export function started<T>(start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  try {
+    return Promise.resolve(start(signal));
+  } catch (error) {
+    return Promise.reject(error);
   }
 }

@@ -4,10 +4,11 @@ import { constants, watch as watchPath } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { tooLarge } from '../adapter/failures.ts';
+import { checkRead, checkWatcher, checkWrite, refuseAborted } from '../adapter/ring-store-arguments.ts';
 import { show } from '../options.ts';
 import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } from './file-lock.ts';
 import { MAX_DOCUMENT_BYTES, RingConflictError, type RingStore, RingStoreError, type StoredRing } from './store.ts';
-import { checkRead, checkWatcher, checkWrite, refuseAborted, tooLarge } from './store-arguments.ts';
 
 const OWNER = 'fileRing';
 const WRITE_DEADLINE_MS = 10_000;

@@ -1,4 +1,4 @@
-import { ageMs, hasPassed, later, type Moment, pause, schedule, uniform } from '../clock.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, pause, schedule, uniform } from '../clock.ts';
 import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
@@ -7,6 +7,7 @@ import { newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts'
 import type { RingKey } from './snapshot.ts';
 import { type RingStartOptions, startRing } from './start.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
+import type { SyncOptions } from './sync.ts';
 import type { RingView } from './view.ts';
 
 const MS = 1_000;
@@ -14,12 +15,20 @@ const BACKOFF_BASE_MS = 10_000;
 const CONFLICT_WAIT_MS = 5_000;
 const PUSH_WAIT_CAP_MS = 60_000;
 const ROTATION_BACKOFF_MS = 60_000;
+/** What is due so soon is done now. */
+const EARLY_MS = 1;
 /** Rounds after which a writer that loses every race gives up. */
 const MAX_CONFLICTS = 64;
 
 export interface RingKeeperOptions extends RingStartOptions {
   /** 32 bytes of the kernel's random device; empty where there is none. */
   readonly readKernelEntropy: () => Promise<Uint8Array>;
+}
+
+/** How one pass is made. */
+interface PassOptions extends SyncOptions {
+  /** Whether the ring is read though that is not due yet. */
+  readonly reads: boolean;
 }
 
 /** What last went wrong: whose answer, of which kind, when. */
@@ -42,8 +51,9 @@ export class RingKeeper {
   #queue: Promise<unknown> = Promise.resolve();
   #pendingRefresh: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
+  #nextReadAt: Deadline | undefined;
   #proofWanted = false;
-  #missRefreshAt: Moment | undefined;
+  #missRefreshAt: Deadline | undefined;
   #missPass: Promise<void> = Promise.resolve();
   #cancelRotation: (() => void) | undefined;
   #rotationFailures = 0;
@@ -72,10 +82,10 @@ export class RingKeeper {
   async start(): Promise<void> {
     this.#kernelEntropy = await this.#o.readKernelEntropy();
     await startRing(this.#o);
-    this.view.limits.completed(this.view.now());
+    this.#completed();
     this.#considerRotation();
-    this.#scheduleNext(this.#refreshDelayMs());
-    this.#unwatch = this.#o.store.watch?.(() => this.#background({ deferUnwraps: true })) ?? this.#unwatch;
+    this.#scheduleNext(this.#msUntilDue());
+    this.#unwatch = this.#o.store.watch?.(() => this.#background({ reads: true, deferUnwraps: true })) ?? this.#unwatch;
   }
 
   /** Stops timers and calls; nothing can be sealed or opened from now on. */
@@ -96,7 +106,7 @@ export class RingKeeper {
     this.#assertOpen();
     this.#pendingRefresh ??= this.#exclusive(() => {
       this.#pendingRefresh = undefined;
-      return this.#pass({ foreground: true });
+      return this.#pass({ foreground: true, reads: true });
     });
     return this.#pendingRefresh;
   }
@@ -149,7 +159,7 @@ export class RingKeeper {
   refreshForToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
     if (this.#missRefreshAt === undefined || hasPassed(this.#missRefreshAt, now)) {
       this.#missRefreshAt = later(now, this.#o.policy.missRefreshSeconds * MS);
-      const pass = this.#exclusive(() => this.#pass(options));
+      const pass = this.#exclusive(() => this.#pass({ ...options, reads: true }));
       // The failure is in health() and in the event.
       this.#missPass = pass.catch(() => undefined);
     }
@@ -165,39 +175,70 @@ export class RingKeeper {
     return id !== undefined && !this.view.snapshot.byId.has(id);
   }
 
-  /** One pass: read and adopt, prove, maintain. */
-  async #pass(options: { readonly foreground: boolean; readonly deferUnwraps?: boolean }): Promise<void> {
+  /**
+   * One pass: what is due of reading the ring and of proving the key. A store that fails must not keep the KMS from
+   * proving, nor the other way round; and while one of them fails, the other is not asked more often than otherwise.
+   */
+  async #pass(options: PassOptions): Promise<void> {
     this.#assertOpen();
-    const { sync, writer, role } = this.#o;
     let failure: unknown;
     try {
-      this.#kernelEntropy = await this.#o.readKernelEntropy();
-      const read = await settled(sync.read(options));
-      if (options.deferUnwraps !== true) {
-        // A store that fails must not keep the KMS from proving, nor the other way round.
-        await sync.proveIfDue(options, this.#proofWanted);
-        this.#proofWanted = false;
-      }
-      if (read.status === 'rejected') throw read.reason;
-      if (options.deferUnwraps !== true) {
-        this.view.limits.completed(this.view.now());
-        if (role === 'member') {
-          await writer.reviveIfDead();
-          await writer.addMissingWraps();
-          this.#considerRotation();
-        }
-      }
-      this.#failures = 0;
-      this.#lastFailure = undefined;
+      if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);
     } catch (error) {
-      this.#assertOpen();
       failure = error;
+      this.#nextReadAt = undefined;
+    }
+    try {
+      if (options.deferUnwraps !== true) await this.#prove(options);
+    } catch (error) {
+      failure = error;
+    }
+    this.#assertOpen();
+    if (failure === undefined) {
+      this.#failures = 0;
+      this.#lastFailure = this.view.clockTrouble === undefined ? undefined : this.#failureNow('clock');
+    } else if (!(failure instanceof RingConflictError)) {
       // A lost race is no failure: the next read adopts what the winner wrote.
-      if (!(error instanceof RingConflictError)) this.#recordFailure(error);
+      this.#recordFailure(failure);
     }
     this.#scheduleNext(this.#nextDelayMs(failure, options.deferUnwraps === true));
     this.#announce(failure);
     if (failure !== undefined) throw failure;
+  }
+
+  /** Reads and adopts; without `deferUnwraps` also what follows from having the whole ring. */
+  async #read(options: PassOptions): Promise<void> {
+    this.#kernelEntropy = await this.#o.readKernelEntropy();
+    await this.#o.sync.read(options);
+    if (options.deferUnwraps === true) {
+      this.#nextReadAt = undefined;
+      return;
+    }
+    this.#completed();
+    if (this.#o.role === 'reader') return;
+    if (this.#o.writer.isNeeded) await this.#o.writer.maintain(options);
+    this.#considerRotation();
+  }
+
+  async #prove(options: PassOptions): Promise<void> {
+    // A timer may fire a moment early: a proof that is all but due is made now, not in a pass of its own.
+    if (!this.#proofWanted && this.#o.sync.msUntilProof() > EARLY_MS) return;
+    await this.#o.sync.prove(options);
+    this.#proofWanted = false;
+  }
+
+  #completed(): void {
+    const now = this.view.now();
+    this.view.limits.completed(now);
+    this.#nextReadAt = later(now, this.#refreshDelayMs());
+  }
+
+  #msUntilRead(): number {
+    return this.#nextReadAt === undefined ? 0 : msUntil(this.#nextReadAt, this.view.now());
+  }
+
+  #msUntilDue(): number {
+    return Math.min(this.#msUntilRead(), this.#o.sync.msUntilProof());
   }
 
   #considerRotation(): void {
@@ -232,7 +273,7 @@ export class RingKeeper {
   #isRotationDue(): boolean {
     if (this.view.isClosed) return false;
     const now = this.view.now();
-    if (this.view.sealBlock(now) !== undefined) return false;
+    if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble !== undefined) return false;
     const last = newest(this.view.snapshot.keys.filter((key) => !key.revoked));
     return last !== undefined && this.view.wallMs(now) >= rotateAt(last, this.#o.policy);
   }
@@ -262,15 +303,16 @@ export class RingKeeper {
   #scheduleNext(delayMs: number): void {
     if (this.view.isClosed) return;
     this.#cancelTimer();
-    this.#cancelTimer = schedule(this.#o.clock, () => this.#background({}), delayMs);
+    this.#cancelTimer = schedule(this.#o.clock, () => this.#background({ reads: false }), delayMs);
     const overdue = later(this.view.now(), delayMs + this.#o.policy.backoffCapSeconds * MS);
     this.view.expectRefreshBefore(overdue, () => {
       this.#proofWanted = true;
+      this.#nextReadAt = undefined;
       this.#scheduleNext(0);
     });
   }
 
-  #background(options: { readonly deferUnwraps?: boolean }): void {
+  #background(options: Omit<PassOptions, 'foreground'>): void {
     if (this.view.isClosed) return;
     // The failure is in health() and in the event; nobody awaits a background pass.
     this.#exclusive(() => this.#pass({ foreground: false, ...options })).catch(() => undefined);
@@ -285,7 +327,7 @@ export class RingKeeper {
       return Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1)) * this.#uniform();
     }
     if (unwrapsWereDeferred) return this.#pushDelayMs();
-    return Math.min(this.#refreshDelayMs(), this.#o.sync.msUntilProof());
+    return this.#msUntilDue();
   }
 
   #refreshDelayMs(): number {
@@ -302,7 +344,11 @@ export class RingKeeper {
 
   #recordFailure(error: unknown): void {
     this.#failures += 1;
-    this.#lastFailure = { kind: kindOf(error), at: new Date(this.view.now().wallMs) };
+    this.#lastFailure = this.#failureNow(kindOf(error));
+  }
+
+  #failureNow(kind: string): KeeperFailure {
+    return { kind, at: new Date(this.view.now().wallMs) };
   }
 
   #announce(failure: unknown): void {
@@ -330,11 +376,6 @@ export class RingKeeper {
     this.#assertOpen();
     if (this.#o.role === 'reader') throw new RingStoreError('read-only', `a reader does not ${operation}`);
   }
-}
-
-async function settled(promise: Promise<void>): Promise<PromiseSettledResult<void>> {
-  const [result] = await Promise.allSettled([promise]);
-  return result;
 }
 
 function kindOf(error: unknown): string {

@@ -1,6 +1,6 @@
 import { type Clock, pause, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
-import { Deadlines } from './deadlines.ts';
+import { Deadlines, started } from './deadlines.ts';
 
 /** Calls of one member that may be under way at once. */
 const MAX_IN_FLIGHT = 4;
@@ -39,8 +39,17 @@ export class KmsCalls {
   readonly #closing: AbortSignal;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
+  /** To be given to every call. */
+  readonly onServiceDate: (date: Date) => void;
 
-  constructor(options: { clock: Clock; random: RandomSource; timeoutSeconds: number; closing: AbortSignal }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly random: RandomSource;
+    readonly timeoutSeconds: number;
+    readonly closing: AbortSignal;
+    readonly onServiceDate: (date: Date) => void;
+  }) {
+    this.onServiceDate = options.onServiceDate;
     this.#clock = options.clock;
     this.#random = options.random;
     this.#closing = options.closing;
@@ -70,12 +79,15 @@ export class KmsCalls {
   }
 
   /** Makes the call in one of the four slots. */
-  async #inSlot<T>(run: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    if (this.#inFlight < MAX_IN_FLIGHT) this.#inFlight += 1;
-    else await this.#turn(signal);
-    // Not the deadline but the call's own end frees the slot: a wrapper that ignores its signal stays within the bound.
-    const call = Promise.resolve(signal).then(run);
-    call.then(this.#release, this.#release);
+  #inSlot<T>(run: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    if (this.#inFlight >= MAX_IN_FLIGHT) return this.#turn(signal).then(() => this.#release(started(run, signal)));
+    this.#inFlight += 1;
+    return this.#release(started(run, signal));
+  }
+
+  /** Not the deadline but the call's own end frees its slot: a wrapper that ignores its signal stays within the bound. */
+  #release<T>(call: Promise<T>): Promise<T> {
+    call.then(this.#handOver, this.#handOver);
     return call;
   }
 
@@ -100,7 +112,7 @@ export class KmsCalls {
   }
 
   /** Hands the slot to whoever waits longest. */
-  readonly #release = (): void => {
+  readonly #handOver = (): void => {
     const [next] = this.#waiting;
     if (next === undefined) {
       this.#inFlight -= 1;

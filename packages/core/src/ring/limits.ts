@@ -1,4 +1,4 @@
-import { ageMs, hasPassed, later, type Moment } from '../clock.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, steadyMs } from '../clock.ts';
 import type { SealUnavailableReason } from '../errors.ts';
 import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
 import { ARMED, afterRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
@@ -16,9 +16,10 @@ export class Limits {
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
-  #sealProofUntil: Moment | undefined;
-  #sealReadUntil: Moment | undefined;
-  #openUntil: readonly Moment[] = [];
+  #sealProofUntil: Deadline | undefined;
+  #sealReadUntil: Deadline | undefined;
+  #openProofUntil: Deadline | undefined;
+  #openReadUntil: Deadline | undefined;
 
   constructor(policy: ResolvedPolicy) {
     this.#policy = policy;
@@ -28,13 +29,17 @@ export class Limits {
   proved(now: Moment): void {
     this.#proof = now;
     this.#killSwitch = ARMED;
-    this.#recompute();
+    const { sealOutageSeconds } = this.#policy;
+    this.#sealProofUntil = later(now, sealOutageSeconds * MS);
+    this.#openProofUntil = later(now, (sealOutageSeconds + this.#openingSeconds) * MS);
   }
 
   /** The ring was read and is authentic. */
   wasRead(now: Moment): void {
     this.#read = now;
-    this.#recompute();
+    const { storeOutageSeconds } = this.#policy;
+    this.#sealReadUntil = later(now, storeOutageSeconds * MS);
+    this.#openReadUntil = later(now, (storeOutageSeconds + this.#openingSeconds) * MS);
   }
 
   /** A refresh went through whole: read, and every live key held. */
@@ -42,7 +47,7 @@ export class Limits {
     this.#complete = now;
   }
 
-  /** The KMS answered with an error. Only refusals count; the caller passes a time that never steps back. */
+  /** The KMS answered with an error. Only refusals count, by the clock that never steps: no step hides one. */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, steadyMs(now));
   }
@@ -78,10 +83,8 @@ export class Limits {
   }
 
   mayOpen(now: Moment): boolean {
-    if (this.#openUntil.length === 0) return false;
-    for (const until of this.#openUntil) {
-      if (hasPassed(until, now)) return false;
-    }
+    if (this.#openProofUntil === undefined || hasPassed(this.#openProofUntil, now)) return false;
+    if (this.#openReadUntil === undefined || hasPassed(this.#openReadUntil, now)) return false;
     const { trippedAt } = this.#killSwitch;
     if (trippedAt === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
@@ -100,18 +103,8 @@ export class Limits {
     return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;
   }
 
-  #recompute(): void {
-    const { sealOutageSeconds, storeOutageSeconds, tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
-    const opening = (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS;
-    if (this.#proof !== undefined) this.#sealProofUntil = later(this.#proof, sealOutageSeconds * MS);
-    if (this.#read !== undefined) this.#sealReadUntil = later(this.#read, storeOutageSeconds * MS);
-    if (this.#sealProofUntil !== undefined && this.#sealReadUntil !== undefined) {
-      this.#openUntil = [later(this.#sealProofUntil, opening), later(this.#sealReadUntil, opening)];
-    }
+  /** How much longer than sealing opening goes on: what was sealed last is opened for its whole life. */
+  get #openingSeconds(): number {
+    return this.#policy.tokenLifetimeSeconds + 2 * this.#policy.clockSkewSeconds;
   }
-}
-
-/** The monotonic clock in milliseconds: steps of the wall clock neither stop a fleet nor hide a refusal. */
-function steadyMs(now: Moment): number {
-  return Number(now.monotonicNs) / 1e6;
 }

@@ -65,12 +65,7 @@ export function removableFrom(key: KeyTimes, policy: ResolvedPolicy): number {
  * Most members draw a wait near R, so that of ten thousand only one to three come first.
  */
 export function rotationDelayMs(uniform: number, policy: ResolvedPolicy): number {
-  return lateDelayMs(uniform, policy.refreshEverySeconds * MS);
-}
-
-/** A wait of at most `longestMs` that most draw near its end, so that the few who draw a short one are alone. */
-export function lateDelayMs(uniform: number, longestMs: number): number {
-  return (longestMs * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;
+  return (policy.refreshEverySeconds * MS * Math.log(1 + uniform * (Math.E ** 10 - 1))) / 10;
 }
 
 /** Orders keys by (activates, id): the later is the newer. */

@@ -1,7 +1,7 @@
 import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
+import { type Founding, isUnfounded } from './founding.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { lateDelayMs } from './schedule.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingSync } from './sync.ts';
@@ -12,9 +12,6 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 5_000;
-/** Longest random wait before founding; where every member shares this process, their turns are enough. */
-const FOUNDING_WAIT_MS: Readonly<Record<string, number>> = { memory: 0, file: 1_000 };
-const LONGEST_FOUNDING_WAIT_MS = 30_000;
 
 export interface RingStartOptions {
   readonly store: RingStore;
@@ -27,6 +24,7 @@ export interface RingStartOptions {
   readonly view: RingView;
   readonly stored: StoredRingDocument;
   readonly sync: RingSync;
+  readonly founding: Founding;
   readonly writer: RingWriter;
 }
 
@@ -44,7 +42,7 @@ export async function startRing(options: RingStartOptions): Promise<void> {
     closing.signal.throwIfAborted();
     try {
       const there = await stored.read();
-      if (there !== undefined && (role === 'reader' || !sync.isDead(there.document))) {
+      if (there !== undefined && !isUnfounded(there.document) && (role === 'reader' || !sync.isDead(there.document))) {
         absentSince = undefined;
         await sync.start(there, { foreground: true });
         if (role === 'member') await writer.reviveIfDead();
@@ -64,59 +62,32 @@ export async function startRing(options: RingStartOptions): Promise<void> {
   }
 }
 
-/** Founds the ring once absence was seen for long enough. False: look again. */
+/** Founds the ring, or goes on from a dead one, once that was seen for long enough. False: look again. */
 async function foundOrWait(
   options: RingStartOptions,
   startedAt: Moment,
   absentSince: Moment,
-  dead: Stored | undefined,
+  there: Stored | undefined,
 ): Promise<boolean> {
-  const { policy, clock, random, closing, role, create, view } = options;
+  const { policy, clock, random, closing, role, create, view, founding } = options;
+  const dead = there === undefined || isUnfounded(there.document) ? undefined : there;
   if (create === 'never' && dead === undefined) {
     throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
   }
   const now = view.now();
-  const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
-  if (missing <= 0) {
-    await (dead === undefined ? found(options) : revive(options, dead));
-    return true;
-  }
   const patience = policy.startTimeoutSeconds + (role === 'member' ? policy.createAfterSeconds : 0);
   if (ageMs(startedAt, now) >= patience * MS) throw new RingStoreError('unavailable', 'there is no ring yet');
+  const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
+  if (missing <= 0) return dead === undefined ? founding.attempt(there) : revive(options, dead);
   await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing.signal);
   return false;
 }
 
 /** Goes on from a ring whose keys have all ended. */
-async function revive({ sync, writer }: RingStartOptions, dead: Stored): Promise<void> {
+async function revive({ sync, writer }: RingStartOptions, dead: Stored): Promise<true> {
   await sync.start(dead, { foreground: true });
   await writer.reviveIfDead();
-}
-
-/** Founds the ring unless somebody else does: members that start at once must not each make a data key. */
-async function found(options: RingStartOptions): Promise<void> {
-  const { store, create, clock, random, closing, stored, writer, policy } = options;
-  if (create !== 'now') {
-    const fallback = Math.min(LONGEST_FOUNDING_WAIT_MS, policy.refreshEverySeconds * MS);
-    const longest = FOUNDING_WAIT_MS[store.kind] ?? fallback;
-    if (longest > 0) await pause(clock, lateDelayMs(uniform(random), longest), closing.signal);
-  }
-  await inTurn(store, async () => {
-    if ((await stored.read()) !== undefined) throw new RingConflictError();
-    await writer.found();
-  });
-}
-
-/** The turns of codecs in one process that share a store object. */
-const turns = new WeakMap<RingStore, Promise<unknown>>();
-
-async function inTurn(store: RingStore, run: () => Promise<void>): Promise<void> {
-  const turn = (turns.get(store) ?? Promise.resolve()).then(run);
-  turns.set(
-    store,
-    turn.catch(() => undefined),
-  );
-  await turn;
+  return true;
 }
 
 /** What may be gone by the next attempt. */

@@ -1,5 +1,5 @@
+import { checkDocument, checkRead } from '../adapter/ring-store-arguments.ts';
 import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from './store.ts';
-import { checkDocument, checkRead } from './store-arguments.ts';
 
 const OWNER = 'staticRing';
 

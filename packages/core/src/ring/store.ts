@@ -5,6 +5,17 @@ export interface StoredRing {
   readonly revision: string;
 }
 
+/** How long to wait for a call, and who hears the service's time. */
+export interface RingStoreCallOptions {
+  /** Ends the call early; it then rejects with kind `unavailable`. */
+  readonly signal?: AbortSignal;
+  /**
+   * To be called with the date that the service puts on its answer, where it does: a member whose clock is too far from
+   * it does not publish.
+   */
+  readonly onServiceDate?: (date: Date) => void;
+}
+
 /**
  * Where the ring document lives. The contract in prose:
  *
@@ -18,14 +29,14 @@ export interface StoredRing {
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
   readonly kind: string;
-  read(options?: { readonly signal?: AbortSignal }): Promise<StoredRing | undefined>;
+  read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
    * @throws {RingConflictError} when somebody wrote first.
    * @throws {RingStoreError} for everything else that the world does.
    */
   write(
     document: string,
-    options: { readonly expected: string | undefined; readonly signal?: AbortSignal },
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
   /** Calls `changed` soon after somebody writes; an optimisation only. Returns what ends it. */
   watch?(changed: () => void): () => void;

@@ -3,7 +3,13 @@ import type { HeldKey } from '../key-cache.ts';
 import { authenticate } from './authentication.ts';
 import { Deadlines } from './deadlines.ts';
 import { encodeBody, encodeDocument, parseDocument, type RingContent, type RingDocument } from './document.ts';
-import { RingConflictError, type RingStore, RingStoreError, type RingStoreErrorKind } from './store.ts';
+import {
+  RingConflictError,
+  type RingStore,
+  RingStoreError,
+  type RingStoreErrorKind,
+  type StoredRing,
+} from './store.ts';
 
 /** A parsed document with the store's revision of it. */
 export interface Stored {
@@ -19,25 +25,40 @@ export class StoredRingDocument {
   readonly #store: RingStore;
   readonly #ring: string;
   readonly #deadlines: Deadlines;
+  readonly #onServiceDate: (date: Date) => void;
   /** The text read or written last: it is read again and again, and seldom another. */
   #lastText: string | undefined;
   #lastDocument: RingDocument | undefined;
 
-  constructor(options: { store: RingStore; ring: string; clock: Clock; timeoutSeconds: number; closing: AbortSignal }) {
+  constructor(options: {
+    readonly store: RingStore;
+    readonly ring: string;
+    readonly clock: Clock;
+    readonly timeoutSeconds: number;
+    readonly closing: AbortSignal;
+    readonly onServiceDate: (date: Date) => void;
+  }) {
     this.#store = options.store;
+    this.#onServiceDate = options.onServiceDate;
     this.#ring = options.ring;
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
   }
 
   /** Undefined when the document is known to be absent. */
-  async read(): Promise<Stored | undefined> {
-    const stored = await this.#withDeadline((signal) => this.#store.read({ signal }));
+  read(): Promise<Stored | undefined> {
+    return this.#withDeadline(
+      (signal) => this.#store.read({ signal, onServiceDate: this.#onServiceDate }),
+      this.#opened,
+    );
+  }
+
+  readonly #opened = (stored: StoredRing | undefined): Stored | undefined => {
     if (stored === undefined) return undefined;
     if (typeof stored.document !== 'string' || typeof stored.revision !== 'string') {
       throw new RingStoreError('corrupt', 'the store returned no document');
     }
     return { document: this.#parsed(stored.document), revision: stored.revision };
-  }
+  };
 
   /** Signs and writes. @throws {RingConflictError} when the store does not hold `expected` any more. */
   async write(content: RingContent, signers: Iterable<HeldKey>, expected: string | undefined): Promise<Stored> {
@@ -45,8 +66,10 @@ export class StoredRingDocument {
     const text = encodeDocument(body, authenticate(body, signers));
     // What could not be read back must not be written.
     const document = this.#parsed(text);
-    const { revision } = await this.#withDeadline((signal) => this.#store.write(text, { expected, signal }));
-    return { document, revision };
+    return this.#withDeadline(
+      (signal) => this.#store.write(text, { expected, signal, onServiceDate: this.#onServiceDate }),
+      ({ revision }) => ({ document, revision }),
+    );
   }
 
   /** The same object for the same text, so that an unchanged ring is recognised without a look inside. */
@@ -58,13 +81,17 @@ export class StoredRingDocument {
     return this.#lastDocument;
   }
 
-  async #withDeadline<T>(run: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    try {
-      return await this.#deadlines.run(run, () => new RingStoreError('unavailable', 'no answer in time'));
-    } catch (error) {
-      throw ours(error);
-    }
+  #withDeadline<A, T>(run: (signal: AbortSignal) => Promise<A>, opened: (answer: A) => T): Promise<T> {
+    return this.#deadlines.run(run, noAnswer).then(opened, throwOurs);
   }
+}
+
+function noAnswer(): RingStoreError {
+  return new RingStoreError('unavailable', 'no answer in time');
+}
+
+function throwOurs(error: unknown): never {
+  throw ours(error);
 }
 
 const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];

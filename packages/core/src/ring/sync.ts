@@ -3,6 +3,7 @@ import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { contradicts, isSignedBy, judge, type OwnKey } from './authentication.ts';
 import type { RingDocument, RingEntry } from './document.ts';
+import { isUnfounded } from './founding.ts';
 import { lacks, union } from './merge.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { newest } from './schedule.ts';
@@ -68,7 +69,7 @@ export class RingSync {
   /** Reads the ring and makes it the view. @throws {RingConflictError | RingStoreError | KeyWrapperError} */
   async read(options: SyncOptions): Promise<void> {
     const stored = await this.#stored.read();
-    if (stored === undefined) {
+    if (stored === undefined || isUnfounded(stored.document)) {
       await this.#healAbsence();
       this.#isHealing = false;
       return;
@@ -89,7 +90,11 @@ export class RingSync {
     const { document, revision } = stored;
     const wallMs = this.#view.wallMs();
     const live = document.entries.filter((entry) => this.#isLive(entry, wallMs));
-    const failure = await this.#unwrapLive(document.entries, options);
+    // One first: a KMS in trouble is not asked for a ringful of keys by every process that starts meanwhile.
+    const first = newest(live);
+    const failure =
+      (first === undefined ? undefined : await this.#unwrapLive([first], options)) ??
+      (await this.#unwrapLive(live, options));
     if (failure !== undefined) throw failure;
     if (live.length === 0) this.#checkMayRevive(document);
     else if (!this.#isSignedByNewest(document, live))
@@ -128,10 +133,8 @@ export class RingSync {
     return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, this.#view.now()));
   }
 
-  /** Unwraps the newest key once more when a proof is due, or `wanted`. @throws {KeyWrapperError} */
-  async proveIfDue(options: SyncOptions, wanted: boolean): Promise<void> {
-    // A timer may fire a moment early: a proof that is all but due is made now, not after one more read.
-    if (!wanted && this.msUntilProof() > this.#proofIntervalMs / 100) return;
+  /** Unwraps the newest key once more. @throws {KeyWrapperError} */
+  async prove(options: SyncOptions): Promise<void> {
     const key = newest(liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable));
     if (key === undefined) return;
     try {
@@ -227,8 +230,9 @@ export class RingSync {
     this.#isHealing = true;
     if (this.#role === 'reader') throw new RingStoreError('unavailable', 'the ring is absent from its store');
     await this.#waitToHeal();
-    if ((await this.#stored.read()) !== undefined) throw new RingConflictError();
-    await this.#writer.restore();
+    const stored = await this.#stored.read();
+    if (stored !== undefined && !isUnfounded(stored.document)) throw new RingConflictError();
+    await this.#writer.restore(stored?.revision);
   }
 
   /** Writes over a document of this ring that lacks something: the union with it, which holds in memory at once. */
@@ -236,7 +240,7 @@ export class RingSync {
     this.#isHealing = true;
     if (this.#role === 'member') await this.#waitToHeal();
     const stored = await this.#stored.read();
-    if (stored === undefined) throw new RingConflictError();
+    if (stored === undefined || isUnfounded(stored.document)) throw new RingConflictError();
     if (await this.#adoptOrStart(stored, options)) return;
     if (this.#judge(stored.document) === 'unite') await this.#unite(stored.document, options);
     if (this.#role === 'reader') {

@@ -1,10 +1,11 @@
-import { type Clock, hasPassed, type Moment, momentOf } from '../clock.ts';
+import { type Clock, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
 import type { EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
 import type { RingDocument, RingEntry } from './document.ts';
 import { Limits } from './limits.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { mayOpen } from './schedule.ts';
+import type { ServiceClock } from './service-clock.ts';
 import { createSnapshot, isUsable, type RingSnapshot, sealingKeyOf, statesOf, type UsableKey } from './snapshot.ts';
 import type { KeyWraps } from './wraps.ts';
 
@@ -15,6 +16,7 @@ export interface RingViewOptions {
   readonly role: 'member' | 'reader';
   readonly policy: ResolvedPolicy;
   readonly clock: Clock;
+  readonly serviceClock: ServiceClock;
   readonly wraps: KeyWraps;
   readonly cache: EnvelopeKeyCache;
   /** Keys created before count as revoked, milliseconds since the epoch. */
@@ -32,7 +34,7 @@ export class RingView {
   #closed = false;
   #sealedWith: string | undefined;
   #highestWallMs = 0;
-  #overdueAt: Moment | undefined;
+  #overdueAt: Deadline | undefined;
   // Oldest first. A store that fails over to an older copy must be known for what it is when the keys of that copy have
   // ended meanwhile.
   readonly #signers = new Map<string, HeldKey>();
@@ -71,6 +73,11 @@ export class RingView {
   wallMs(now: Moment = this.now()): number {
     if (now.wallMs > this.#highestWallMs) this.#highestWallMs = now.wallMs;
     return Math.max(now.wallMs, this.#highestWallMs - this.#o.policy.clockSkewSeconds * 1_000);
+  }
+
+  /** Why this member's clock is too far from that of the KMS or the store to publish anything. */
+  get clockTrouble(): string | undefined {
+    return this.#o.serviceClock.trouble;
   }
 
   /** The key that seals now. @throws {SealUnavailableError} */
@@ -116,7 +123,7 @@ export class RingView {
 
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
-    return sealing && this.limits.mayOpen(now) && this.limits.isCurrent(now);
+    return sealing && this.limits.mayOpen(now) && this.limits.isCurrent(now) && this.clockTrouble === undefined;
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
@@ -164,9 +171,9 @@ export class RingView {
     return acceptCreatedFromMs !== undefined && entry.created < acceptCreatedFromMs;
   }
 
-  /** Timers do not run while a machine is suspended: the first call after `moment` tells `onOverdue`. */
-  expectRefreshBefore(moment: Moment, onOverdue: () => void): void {
-    this.#overdueAt = moment;
+  /** Timers do not run while a machine is suspended: the first call after `deadline` tells `onOverdue`. */
+  expectRefreshBefore(deadline: Deadline, onOverdue: () => void): void {
+    this.#overdueAt = deadline;
     this.#onOverdue = onOverdue;
   }
 

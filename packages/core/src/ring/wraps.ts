@@ -5,11 +5,29 @@ import type { RandomSource } from '../clock.ts';
 import { channels } from '../events.ts';
 import { keyIdOf } from '../formats/derivation.ts';
 import { type EnvelopeKeyCache, HeldKey, wrapIdentity } from '../key-cache.ts';
-import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
+import {
+  DATA_KEY_BYTES,
+  type KeyWrapper,
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type WrappedKey,
+} from '../key-wrapper.ts';
 import { isConstant } from '../options.ts';
 import { type RingEntry, type RingWrap, sameWrap, signedBytes, wrapContext } from './document.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import type { KeyTimes } from './schedule.ts';
+
+/** Which kind speaks for several. */
+const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
+  'throttled',
+  'unavailable',
+  'denied',
+  'disabled',
+  'not-found',
+  'corrupt',
+];
+
+const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
 /** A new key, wrapped and proved, not yet published. */
 export interface NewKey {
@@ -29,6 +47,7 @@ export class KeyWraps {
   readonly #calls: KmsCalls;
   readonly #cache: EnvelopeKeyCache;
   readonly #random: RandomSource;
+  readonly #contexts = new WeakMap<RingEntry, Readonly<Record<string, string>>>();
   readonly #identities = new WeakMap<RingEntry, readonly string[]>();
 
   constructor(options: {
@@ -61,7 +80,7 @@ export class KeyWraps {
 
   /**
    * Unwraps an entry with the first key wrapper that can, and remembers it.
-   * @throws {KeyWrapperError} of the first wrapper that was asked; `corrupt` when none of ours made any of its wraps.
+   * @throws {KeyWrapperError} of every wrapper that was asked; `corrupt` when none of ours made any of its wraps.
    */
   async unwrap(entry: RingEntry, options: CallOptions): Promise<HeldKey> {
     const known = this.cached(entry);
@@ -69,14 +88,23 @@ export class KeyWraps {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
     const held = new HeldKey(dataKey, this.#ring);
     dataKey.fill(0);
-    this.#cache.set(wrapIdentity(wrap, wrapContext(this.#ring, entry)), held, entry.opensUntil);
+    this.#cache.set(wrapIdentity(wrap, this.#contextOf(entry)), held, entry.opensUntil);
     return held;
+  }
+
+  #contextOf(entry: RingEntry): Readonly<Record<string, string>> {
+    let context = this.#contexts.get(entry);
+    if (context === undefined) {
+      context = wrapContext(this.#ring, entry);
+      this.#contexts.set(entry, context);
+    }
+    return context;
   }
 
   #identitiesOf(entry: RingEntry): readonly string[] {
     let identities = this.#identities.get(entry);
     if (identities === undefined) {
-      const context = wrapContext(this.#ring, entry);
+      const context = this.#contextOf(entry);
       identities = entry.wraps.map((wrap) => wrapIdentity(wrap, context));
       this.#identities.set(entry, identities);
     }
@@ -110,12 +138,14 @@ export class KeyWraps {
   }
 
   /** Wraps of an entry by key wrappers that have none in it yet: the entry with what could be added. */
-  async addMissing(entry: RingEntry, held: HeldKey): Promise<RingEntry> {
+  async addMissing(entry: RingEntry, held: HeldKey, options: CallOptions): Promise<RingEntry> {
     const missing = this.#wrappers.filter((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
     if (missing.length === 0) return entry;
     const dataKey = held.copyDataKey();
     try {
-      const added = await Promise.allSettled(missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, entry)));
+      const added = await Promise.allSettled(
+        missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, entry, undefined, options)),
+      );
       const wraps = added.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
       return wraps.length === 0 ? entry : { ...entry, wraps: [...entry.wraps, ...wraps] };
     } finally {
@@ -129,16 +159,24 @@ export class KeyWraps {
   }> {
     const [first] = this.#wrappers as readonly [KeyWrapper];
     // A service without context wraps our own bytes (data key ‖ hash), which it cannot generate.
-    if (first.generate !== undefined && first.supports.context) {
-      const { provider } = first;
-      const generate = first.generate.bind(first);
+    if (first.generate === undefined || !first.supports.context) return this.#ownDataKey();
+    const { provider } = first;
+    const generate = first.generate.bind(first);
+    try {
       const made = await this.#calls.call(
         { provider, operation: 'generate' },
-        (signal) => generate({ context, signal }),
-        { foreground: true },
+        (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
+        FOREGROUND,
       );
       return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
+    } catch (error) {
+      if (this.#quorum === this.#wrappers.length) throw error;
+      // The others may be enough.
+      return this.#ownDataKey();
     }
+  }
+
+  #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
     const dataKey = new Uint8Array(DATA_KEY_BYTES);
     this.#random(dataKey);
     if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one and the same byte');
@@ -151,11 +189,13 @@ export class KeyWraps {
     firstWrap: WrappedKey | undefined,
   ): Promise<readonly RingWrap[]> {
     const results = await Promise.allSettled(
-      this.#wrappers.map((wrapper, i) => this.#wrapOne(wrapper, dataKey, entry, i === 0 ? firstWrap : undefined)),
+      this.#wrappers.map((wrapper, i) =>
+        this.#wrapOne(wrapper, dataKey, entry, i === 0 ? firstWrap : undefined, FOREGROUND),
+      ),
     );
     const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (wraps.length < this.#quorum) {
-      throw results.find((result) => result.status === 'rejected')?.reason;
+      throw allOf(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
     }
     return wraps;
   }
@@ -165,22 +205,22 @@ export class KeyWraps {
     wrapper: KeyWrapper,
     dataKey: Uint8Array,
     entry: KeyTimes & { readonly id: string },
-    ready?: WrappedKey,
+    ready: WrappedKey | undefined,
+    options: CallOptions,
   ): Promise<RingWrap> {
     const context = wrapContext(this.#ring, entry);
     const { provider } = wrapper;
-    const foreground = { foreground: true };
     const plaintext = wrapper.supports.context ? dataKey : boundPlaintext(dataKey, context);
     const wrapped =
       ready ??
       (await this.#calls.call(
         { provider, operation: 'wrap' },
-        (signal) => wrapper.wrap(plaintext, { context, signal }),
-        foreground,
+        (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
+        options,
       ));
     channels.wrap.publish(() => ({ provider, keyId: entry.id }));
-    const signed = await this.#signed(wrapper, entry, wrapped);
-    const back = await this.#unwrapWith(wrapper, signed, context, foreground);
+    const signed = await this.#signed(wrapper, entry, wrapped, options);
+    const back = await this.#unwrapWith(wrapper, signed, context, options);
     const same = timingSafeEqual(back, dataKey);
     back.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap' });
@@ -191,20 +231,21 @@ export class KeyWraps {
     wrapper: KeyWrapper,
     entry: KeyTimes & { readonly id: string },
     wrapped: WrappedKey,
+    options: CallOptions,
   ): Promise<WrappedKey> {
     if (wrapper.supports.authenticated || wrapper.sign === undefined) return wrapped;
     const sign = wrapper.sign.bind(wrapper);
     const signature = await this.#calls.call(
       { provider: wrapper.provider, operation: 'sign' },
       (signal) => sign(signedBytes(this.#ring, entry, wrapped), { signal }),
-      { foreground: true },
+      options,
     );
     return { ...wrapped, signature };
   }
 
   async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
-    const context = wrapContext(this.#ring, entry);
-    let failure: unknown;
+    const context = this.#contextOf(entry);
+    const failures: unknown[] = [];
     for (const wrapper of this.#wrappers) {
       for (const wrap of entry.wraps.filter((candidate) => isOwn(wrapper, candidate))) {
         try {
@@ -218,11 +259,11 @@ export class KeyWraps {
           channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
           return { dataKey, wrap };
         } catch (error) {
-          failure ??= error;
+          failures.push(error);
         }
       }
     }
-    throw failure ?? new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
+    throw failures.length === 0 ? new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers)) : allOf(failures);
   }
 
   /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
@@ -248,7 +289,7 @@ export class KeyWraps {
     const { provider } = wrapper;
     const plaintext = await this.#calls.call(
       { provider, operation: 'unwrap' },
-      (signal) => wrapper.unwrap(wrap, { context, signal }),
+      (signal) => wrapper.unwrap(wrap, { context, signal, onServiceDate: this.#calls.onServiceDate }),
       options,
     );
     if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
@@ -300,6 +341,23 @@ function contextHash(context: Readonly<Record<string, string>>): Buffer {
   return createHash('sha256')
     .update(canonicalJson(context, { sortKeys: true }))
     .digest();
+}
+
+/**
+ * What several key wrappers failed with, as one error. It is a refusal only when all refuse: one that was merely out of
+ * reach may still allow what the others do not.
+ */
+function allOf(failures: readonly unknown[]): unknown {
+  const [first] = failures;
+  const known = failures.filter((failure) => failure instanceof KeyWrapperError);
+  if (failures.length === 1 || known.length < failures.length) return first;
+  const kinds = known.map(({ kind }) => kind);
+  const kind = MILDEST_FIRST.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
+  return new KeyWrapperError(kind, {
+    provider: known.map(({ summary }) => summary.provider).join(', '),
+    operation: known[0]?.summary.operation ?? 'unwrap',
+    causes: known,
+  });
 }
 
 function noWrapOfOurs(wrappers: readonly KeyWrapper[]): { provider: string; operation: 'unwrap'; hint: string } {

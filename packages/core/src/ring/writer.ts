@@ -1,15 +1,20 @@
+import type { RandomSource } from '../clock.ts';
 import { channels } from '../events.ts';
 import type { HeldKey } from '../key-cache.ts';
 import type { KeyWrapper } from '../key-wrapper.ts';
 import { MAX_EPOCH, type RingContent, type RingEntry } from './document.ts';
+import type { CallOptions } from './kms-calls.ts';
 import { isFull, withoutRemovable } from './merge.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
 import { maySeal, type RotationReason, timesOfNewKey } from './schedule.ts';
-import { isUsable, liveKeys, type RingSnapshot } from './snapshot.ts';
+import { isUsable, liveKeys, type RingSnapshot, type UsableKey } from './snapshot.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
 import type { StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
 import { type KeyWraps, lacksWraps } from './wraps.ts';
+
+/** Enough that two claims never are alike. */
+const CLAIM_BYTES = 16;
 
 /**
  * What a member writes: new keys, revocations, further wraps, unions. Every write is one compare-and-swap of the
@@ -39,9 +44,26 @@ export class RingWriter {
     this.#view = options.view;
   }
 
-  /** Founds a ring where the store is known to be empty. */
-  async found(): Promise<void> {
-    await this.#publishInto({ ring: this.#ring, epoch: 0, entries: [], unknown: {} }, undefined, [], 'initial');
+  /**
+   * Says in the store that this member is about to found the ring, so that no other one makes a data key meanwhile.
+   * @throws {RingConflictError} when somebody else was faster.
+   */
+  async claim(random: RandomSource, expected: string | undefined): Promise<{ claim: string; revision: string }> {
+    const bytes = new Uint8Array(CLAIM_BYTES);
+    random(bytes);
+    const claim = Buffer.from(bytes).toString('base64url');
+    const { revision } = await this.#stored.write(unfounded(this.#ring, { claim }), [], expected);
+    return { claim, revision };
+  }
+
+  /** Takes a claim back, so that somebody else can try. */
+  async giveClaimBack(revision: string): Promise<void> {
+    await this.#stored.write(unfounded(this.#ring, {}), [], revision);
+  }
+
+  /** Founds a ring in place of this member's own claim, if there is one. */
+  async found(claimed: string | undefined): Promise<void> {
+    await this.#publishInto(unfounded(this.#ring, {}), claimed, [], 'initial');
   }
 
   /**
@@ -60,20 +82,38 @@ export class RingWriter {
     await this.#publishInto({ ...base.document, entries }, base.revision, signers, reason);
   }
 
-  /** A ring in which no key may seal, all of them ended, revoked or still propagating, gets one at once. */
-  async reviveIfDead(): Promise<void> {
-    const wallMs = this.#view.wallMs();
-    if (!this.#view.snapshot.keys.some((key) => maySeal(key, wallMs))) await this.publish('initial');
+  /** Whether {@link maintain} has something to do. */
+  get isNeeded(): boolean {
+    return this.#isDead() || this.#lackingWraps().length > 0;
   }
 
-  /** Adds the wraps that a key wrapper could not make when a key was published. */
-  async addMissingWraps(): Promise<void> {
-    const { snapshot } = this.#view;
+  /** Gives a dead ring a key, and keys the wraps that a key wrapper could not make when they were published. */
+  async maintain(options: CallOptions): Promise<void> {
+    await this.reviveIfDead();
+    await this.#addMissingWraps(options);
+  }
+
+  /** A ring in which no key may seal, all of them ended, revoked or still propagating, gets one at once. */
+  async reviveIfDead(): Promise<void> {
+    if (this.#isDead()) await this.publish('initial');
+  }
+
+  #isDead(): boolean {
     const wallMs = this.#view.wallMs();
+    return !this.#view.snapshot.keys.some((key) => maySeal(key, wallMs));
+  }
+
+  #lackingWraps(): readonly UsableKey[] {
+    return liveKeys(this.#view.snapshot, this.#view.wallMs())
+      .filter(isUsable)
+      .filter((key) => lacksWraps(key.entry, this.#wrappers));
+  }
+
+  async #addMissingWraps(options: CallOptions): Promise<void> {
+    const { snapshot } = this.#view;
     const richer = new Map<string, RingEntry>();
-    for (const key of liveKeys(snapshot, wallMs)) {
-      if (!isUsable(key) || !lacksWraps(key.entry, this.#wrappers)) continue;
-      const entry = await this.#wraps.addMissing(key.entry, key.held);
+    for (const key of this.#lackingWraps()) {
+      const entry = await this.#wraps.addMissing(key.entry, key.held, options);
       if (entry !== key.entry) richer.set(key.id, entry);
     }
     if (richer.size === 0) return;
@@ -81,11 +121,11 @@ export class RingWriter {
     await this.write({ ...snapshot.document, entries }, snapshot.revision);
   }
 
-  /** Writes the ring as it is known back into a store that lost it. */
-  async restore(): Promise<void> {
+  /** Writes the ring as it is known back into a store that lost it; `expected` is the revision of somebody's claim. */
+  async restore(expected: string | undefined): Promise<void> {
     const { snapshot } = this.#view;
     const { document } = snapshot;
-    await this.#write(document, signersOf(snapshot, this.#view.wallMs()), undefined);
+    await this.#write(document, signersOf(snapshot, this.#view.wallMs()), expected);
     channels.healed.publish(() => ({ epoch: document.epoch }));
   }
 
@@ -101,6 +141,7 @@ export class RingWriter {
     signers: readonly HeldKey[],
     reason: RotationReason,
   ): Promise<void> {
+    this.#checkClock();
     const times = timesOfNewKey(reason, this.#view.wallMs(), this.#policy);
     const isTaken = (id: string): boolean => content.entries.some((other) => other.id === id);
     const { entry, held } = await this.#wraps.create(times, isTaken);
@@ -111,6 +152,7 @@ export class RingWriter {
   }
 
   async #write(content: RingContent, signers: readonly HeldKey[], expected: string | undefined): Promise<void> {
+    this.#checkClock();
     try {
       const { document, revision } = await this.#stored.write(content, signers, expected);
       this.#view.limits.wasRead(this.#view.now());
@@ -120,6 +162,17 @@ export class RingWriter {
       throw error;
     }
   }
+
+  /** Times are taken from this member's clock: written by a wrong one they would be wrong for everybody. */
+  #checkClock(): void {
+    const trouble = this.#view.clockTrouble;
+    if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
+  }
+}
+
+/** A document of no key: what stands in the store while a ring is being founded. */
+function unfounded(ring: string, unknown: RingContent['unknown']): RingContent {
+  return { ring, epoch: 0, entries: [], unknown };
 }
 
 /**

@@ -16,6 +16,10 @@ export class FaultKms {
   /** How many of the next calls fail with `unavailable`. */
   failNext = 0;
   hanging = false;
+  /** What every call waits for first. */
+  latency: (() => Promise<void>) | undefined;
+  /** What the service dates its answers with; undefined: they have no date. */
+  date: (() => Date) | undefined;
   calls = { generate: 0, wrap: 0, unwrap: 0 };
   inFlight = 0;
   mostInFlight = 0;
@@ -29,6 +33,7 @@ export class FaultKms {
     const guarded = async <T>(
       operation: 'generate' | 'wrap' | 'unwrap',
       connection: { cut: boolean },
+      options: WrapOptions,
       run: () => Promise<T>,
     ): Promise<T> => {
       this.calls[operation] += 1;
@@ -36,6 +41,8 @@ export class FaultKms {
       this.mostInFlight = Math.max(this.mostInFlight, this.inFlight);
       try {
         if (this.hanging) await new Promise(() => undefined);
+        await this.latency?.();
+        if (this.date !== undefined) options.onServiceDate?.(this.date());
         if (this.failNext > 0) {
           this.failNext -= 1;
           throw new KeyWrapperError('unavailable', { provider, operation });
@@ -55,11 +62,11 @@ export class FaultKms {
       supports: inner.supports,
       cut: false,
       wrap: (dataKey: Uint8Array, options: WrapOptions) =>
-        guarded('wrap', connection, async () => renamed(await inner.wrap(dataKey, options))),
+        guarded('wrap', connection, options, async () => renamed(await inner.wrap(dataKey, options))),
       unwrap: (wrapped: WrappedKey, options: WrapOptions) =>
-        guarded('unwrap', connection, () => inner.unwrap(original(wrapped), options)),
+        guarded('unwrap', connection, options, () => inner.unwrap(original(wrapped), options)),
       generate: (options: WrapOptions) =>
-        guarded('generate', connection, async () => {
+        guarded('generate', connection, options, async () => {
           const dataKey = new Uint8Array(randomBytes(32));
           return { dataKey, wrapped: renamed(await inner.wrap(dataKey, options)) };
         }),

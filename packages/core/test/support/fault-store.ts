@@ -1,10 +1,14 @@
 import { memoryRing } from '../../src/ring/memory-ring.ts';
-import { type RingStore, RingStoreError, type StoredRing } from '../../src/ring/store.ts';
+import { type RingStore, type RingStoreCallOptions, RingStoreError, type StoredRing } from '../../src/ring/store.ts';
 
 /** A ring store of one backend with knobs for what a server cannot be asked to do. Each member gets a `connect()`. */
 export class FaultStore {
   #ring = memoryRing();
   #watchers = new Set<() => void>();
+  /** What kind of store it says it is: all but `memory` may be shared with other processes. */
+  kind = 'memory';
+  /** What the store dates its answers with; undefined: they have no date. */
+  date: (() => Date) | undefined;
   down = false;
   hanging = false;
   reads = 0;
@@ -17,14 +21,15 @@ export class FaultStore {
       if (this.down || connection.cut) throw new RingStoreError('unavailable', 'cut');
     };
     const connection = {
-      kind: 'memory',
+      kind: this.kind,
       cut: false,
-      read: async (): Promise<StoredRing | undefined> => {
+      read: async (options?: RingStoreCallOptions): Promise<StoredRing | undefined> => {
         this.reads += 1;
         await guard(connection);
+        if (this.date !== undefined) options?.onServiceDate?.(this.date());
         return this.#ring.read();
       },
-      write: async (document: string, options: { readonly expected: string | undefined }) => {
+      write: async (document: string, options: RingStoreCallOptions & { readonly expected: string | undefined }) => {
         this.writes += 1;
         await guard(connection);
         const written = await this.#ring.write(document, options);

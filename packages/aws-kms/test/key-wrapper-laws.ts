@@ -1,0 +1,2 @@
+// @boundaries-ignore what the tests of all packages share is no package
+export { keyWrapperLaws } from '../../../test/support/key-wrapper-laws.ts';

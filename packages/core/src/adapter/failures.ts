@@ -1,0 +1,55 @@
+import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../ring/store.ts';
+
+/**
+ * What a failed call of a store says, in words of our own: nothing in it is copied from the vendor's text. A store may
+ * have further kinds for itself, such as `conflict`.
+ */
+export interface StoreFailure<Kind extends string = RingStoreErrorKind> {
+  readonly kind: Kind;
+  readonly detail: string;
+  /** The vendor's code, if it is one the store lists. */
+  readonly code?: string;
+}
+
+/** What a failed call of a key service says, in words of our own: nothing in it is copied from the vendor's text. */
+export interface ServiceFailure {
+  readonly kind: KeyWrapperErrorKind;
+  /** The vendor's code or exception name, if it is one the adapter lists. */
+  readonly code?: string | undefined;
+  /** HTTP status, 100 to 599. */
+  readonly status?: number | undefined;
+  /** The service's request id, in a form that has no room for a key. */
+  readonly requestId?: string | undefined;
+  /** What an operator has to change. */
+  readonly hint?: string | undefined;
+}
+
+/** What a key wrapper was doing. */
+export type KeyWrapperOperation = KeyWrapperErrorSummary['operation'];
+
+/** The error for a call that failed. */
+export function keyWrapperError(
+  provider: string,
+  operation: KeyWrapperOperation,
+  { failure, attempts }: { readonly failure: ServiceFailure; readonly attempts?: number },
+): KeyWrapperError {
+  const { kind, ...facts } = failure;
+  return new KeyWrapperError(kind, { provider, operation, ...facts, attempts });
+}
+
+/** The error for a wrapped key, or an answer of the service, that failed a check. `hint` is a fixed text. */
+export function corrupt(provider: string, operation: KeyWrapperOperation, hint: string): KeyWrapperError {
+  return new KeyWrapperError('corrupt', { provider, operation, hint });
+}
+
+/** A ring document over the bound of 262 144 bytes, stored or given. */
+export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
+  kind: 'too-large',
+  detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,
+});
+
+/** The error for {@link TOO_LARGE}. */
+export function tooLarge(): RingStoreError {
+  return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail);
+}

@@ -1,0 +1,86 @@
+import { types } from 'node:util';
+import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { StoreFailure } from './failures.ts';
+
+/**
+ * A property of a stranger's object, own or inherited. A getter runs his code, and what it throws can be his error, with
+ * a key in it: it counts as not there, and so does whatever a proxy holds. Never throws.
+ */
+export function property(holder: unknown, name: string): unknown {
+  if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null) return undefined;
+  for (let object: object | null = holder; object !== null; object = Object.getPrototypeOf(object)) {
+    if (types.isProxy(object)) return undefined;
+    const found = Object.getOwnPropertyDescriptor(object, name);
+    if (found !== undefined) return found.value;
+  }
+  return undefined;
+}
+
+/** An HTTP status, 100 to 599; undefined for anything else. */
+export function statusOf(value: unknown): number | undefined {
+  return typeof value === 'number' && Number.isInteger(value) && value >= 100 && value <= 599 ? value : undefined;
+}
+
+/**
+ * A request id in the form of a UUID, undefined for anything else: it comes in a header that anybody on the way can
+ * fill, and this form has no room for a key.
+ */
+export function requestIdOf(value: unknown): string | undefined {
+  return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;
+}
+
+/** Names of a call that was given up, and Node's system codes of a connection that failed. */
+export const CONNECTION_FAILURES: readonly string[] = Object.freeze([
+  'TimeoutError',
+  'AbortError',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+
+/** Rows of an error table that are all the same. */
+export function sameRow<const Row>(codes: readonly string[], row: Row): Record<string, Row> {
+  return Object.fromEntries(codes.map((code) => [code, row]));
+}
+
+/**
+ * Looks a failure up in an adapter's error table: the first of `candidates`, in their order, that is a code of it.
+ *
+ * @param candidates - What may be the code: anything that {@link property} found.
+ * @param isMeant - Whether a row that was found applies; by default any does.
+ */
+export function findRow<Row>(
+  table: Readonly<Record<string, Row>>,
+  candidates: readonly unknown[],
+  isMeant: (row: Row) => boolean = () => true,
+): { readonly code: string; readonly row: Row } | undefined {
+  for (const code of candidates) {
+    if (typeof code !== 'string' || !Object.hasOwn(table, code)) continue;
+    const row = table[code];
+    if (row !== undefined && isMeant(row)) return { code, row };
+  }
+  return undefined;
+}
+
+/** What a status means where the code of a key service does not say: 401, 403, 404 and 429; else `unavailable`. */
+export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
+  if (status === 401 || status === 403) return 'denied';
+  if (status === 404) return 'not-found';
+  if (status === 429) return 'throttled';
+  return 'unavailable';
+}
+
+/** A store's failure that nothing explains: `unavailable`, and its status where that is 300 to 599. */
+export function unexplained(status?: unknown): StoreFailure<'unavailable'> {
+  const known = statusOf(status);
+  return {
+    kind: 'unavailable',
+    detail: known !== undefined && known >= 300 ? `the call failed (status ${known})` : 'the call failed',
+  };
+}

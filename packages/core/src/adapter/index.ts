@@ -1,0 +1,71 @@
+// For authors of key wrappers and ring stores: what each of them would otherwise write anew, and those names of the
+// contract that it speaks of. The whole contract is `@sealring/core`.
+export {
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+  type WrappedKey,
+} from '../key-wrapper.ts';
+export { finiteNumber as numberWithin, label, oneOf, quote, refuseUnknownOptions, show } from '../options.ts';
+export {
+  MAX_DOCUMENT_BYTES,
+  type RingStoreCallOptions,
+  RingStoreError,
+  type RingStoreErrorKind,
+} from '../ring/store.ts';
+export {
+  type CallOutcome,
+  Calls,
+  type CallsOptions,
+  keyWrapperCalls,
+  type Outcome,
+  type RetryOptions,
+  storeCalls,
+} from './calls.ts';
+export {
+  corrupt,
+  type KeyWrapperOperation,
+  keyWrapperError,
+  type ServiceFailure,
+  type StoreFailure,
+  TOO_LARGE,
+  tooLarge,
+} from './failures.ts';
+export {
+  CONNECTION_FAILURES,
+  findRow,
+  kindOfStatus,
+  property,
+  requestIdOf,
+  sameRow,
+  statusOf,
+  unexplained,
+} from './foreign-errors.ts';
+export {
+  type CheckedWrapOptions,
+  type ContextSupport,
+  copyDataKey,
+  copyWrapped,
+  overwrite,
+  readWrapOptions,
+  readWrappedKey,
+  takeDataKey,
+  type WrappedKeyRules,
+} from './key-wrapper-arguments.ts';
+export {
+  checkCallback,
+  flag,
+  integerWithin,
+  listOf,
+  objectWith,
+  outOfRange,
+  signalOf,
+  text,
+  textMatching,
+  textWithin,
+  timeoutMsOf,
+  urlWith,
+  wrongType,
+} from './options.ts';
+export { checkClaim, checkRead, checkWatcher, checkWrite } from './ring-store-arguments.ts';
+export { noteDateHeader, noteDateOf, noteServiceTime, type OnServiceDate } from './service-date.ts';

@@ -1,0 +1,141 @@
+import { types } from 'node:util';
+import { DATA_KEY_BYTES, type WrappedKey } from '../key-wrapper.ts';
+import { isConstant, show } from '../options.ts';
+import { corrupt, type KeyWrapperOperation } from './failures.ts';
+import { checkCallback, signalOf, wrongType } from './options.ts';
+
+/** Where the service binds no context, the ring hands over data key ‖ SHA-256(context). */
+const DATA_KEY_AND_HASH_BYTES = 64;
+
+/** The part of a key wrapper's `supports` that says how long a data key may be. */
+export interface ContextSupport {
+  readonly context: boolean;
+}
+
+/** What a call was given: checked, and the context copied. */
+export interface CheckedWrapOptions {
+  readonly context: Record<string, string>;
+  readonly signal: AbortSignal | undefined;
+  /** Is told the service's own time, where the key wrapper learns it. */
+  readonly onServiceDate: ((date: Date) => void) | undefined;
+}
+
+/** What a wrapped key has to be for a key wrapper to ask its service about it. */
+export interface WrappedKeyRules {
+  /** Longest `wrapped` the service takes, in bytes. */
+  readonly maxBytes: number;
+  /** The allow-list: whether a recorded KMS key may be asked. */
+  readonly owns: (keyId: string) => boolean;
+}
+
+/**
+ * Reads the options of a wrap, an unwrap or a generate.
+ * @throws {TypeError} for options of a wrong type.
+ */
+export function readWrapOptions(provider: string, options: unknown): CheckedWrapOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw wrongType(provider, 'options', 'an object with a context', options);
+  }
+  // Not held against a list of names: the core that calls may be newer than the adapter.
+  const { context, signal, onServiceDate } = options as Readonly<Record<keyof CheckedWrapOptions, unknown>>;
+  const isObject = typeof context === 'object' && context !== null && !Array.isArray(context);
+  if (!isObject || !Object.values(context).every((value) => typeof value === 'string')) {
+    throw wrongType(provider, 'context', 'an object of strings', context);
+  }
+  checkCallback(provider, 'onServiceDate', onServiceDate);
+  return {
+    context: { ...context },
+    signal: signalOf(provider, signal),
+    onServiceDate: onServiceDate as CheckedWrapOptions['onServiceDate'],
+  };
+}
+
+/**
+ * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. A copy, so that a caller
+ * who overwrites his before a second attempt does not have zeros wrapped; overwrite it when the call has ended.
+ *
+ * @throws {TypeError} for what is no `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
+ */
+export function copyDataKey(provider: string, dataKey: unknown, supports: ContextSupport): Uint8Array {
+  if (!types.isUint8Array(dataKey)) {
+    throw new TypeError(`${provider}: a data key is ${lengths(supports)}, got ${show(dataKey)}`);
+  }
+  if (!isDataKey(dataKey, supports)) {
+    throw new RangeError(
+      `${provider}: a data key is ${lengths(supports)} that are not all equal, got ${show(dataKey)}`,
+    );
+  }
+  return new Uint8Array(dataKey);
+}
+
+/**
+ * Moves the data key out of a service's answer: what the SDK holds is overwritten, whether or not it passes.
+ * @throws {KeyWrapperError} `corrupt` unless it is bytes that {@link copyDataKey} would take.
+ */
+export function takeDataKey(
+  provider: string,
+  operation: KeyWrapperOperation,
+  plaintext: unknown,
+  supports: ContextSupport,
+): Uint8Array {
+  const dataKey = types.isUint8Array(plaintext) ? new Uint8Array(plaintext) : undefined;
+  overwrite(plaintext);
+  if (dataKey !== undefined && isDataKey(dataKey, supports)) return dataKey;
+  overwrite(dataKey);
+  throw corrupt(provider, operation, `the answer has no data key of ${lengths(supports)}`);
+}
+
+/** Overwrites bytes with zeros; leaves anything else alone. */
+export function overwrite(bytes: unknown): void {
+  if (types.isUint8Array(bytes)) bytes.fill(0);
+}
+
+/**
+ * Copies what a service made of a data key.
+ * @throws {KeyWrapperError} `corrupt` unless it is 1 to `maxBytes` bytes.
+ */
+export function copyWrapped(
+  provider: string,
+  operation: KeyWrapperOperation,
+  wrapped: unknown,
+  maxBytes: number,
+): Uint8Array {
+  if (!types.isUint8Array(wrapped) || wrapped.length === 0 || wrapped.length > maxBytes) {
+    throw corrupt(provider, operation, 'the answer has no wrapped key');
+  }
+  return new Uint8Array(wrapped);
+}
+
+/**
+ * Checks a wrapped key before any call, and copies it.
+ *
+ * @throws {TypeError} for what is no wrapped key at all.
+ * @throws {KeyWrapperError} `corrupt` for one of another provider or another KMS key, or not 1 to `maxBytes` bytes long.
+ */
+export function readWrappedKey(provider: string, wrappedKey: unknown, rules: WrappedKeyRules): WrappedKey {
+  if (typeof wrappedKey !== 'object' || wrappedKey === null) {
+    throw new TypeError(`${provider}: a wrapped key is an object, got ${show(wrappedKey)}`);
+  }
+  const { provider: maker, keyId, wrapped } = wrappedKey as Readonly<Record<keyof WrappedKey, unknown>>;
+  if (typeof maker !== 'string' || typeof keyId !== 'string' || !types.isUint8Array(wrapped)) {
+    throw new TypeError(`${provider}: a wrapped key has a provider, a keyId and wrapped bytes`);
+  }
+  if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key is of another provider');
+  // A service calls these a wrong request, which would read as an error of the configuration.
+  if (wrapped.length === 0 || wrapped.length > rules.maxBytes) {
+    throw corrupt(provider, 'unwrap', `the wrapped key is not 1 to ${rules.maxBytes} bytes long`);
+  }
+  if (!rules.owns(keyId)) {
+    throw corrupt(provider, 'unwrap', 'the wrapped key names a KMS key that is neither keyId nor in alsoUnwrap');
+  }
+  return { provider, keyId, wrapped: new Uint8Array(wrapped) };
+}
+
+function isDataKey(bytes: Uint8Array, { context }: ContextSupport): boolean {
+  const hasLength = bytes.length === DATA_KEY_BYTES || (!context && bytes.length === DATA_KEY_AND_HASH_BYTES);
+  return hasLength && !isConstant(bytes.subarray(0, DATA_KEY_BYTES));
+}
+
+function lengths({ context }: ContextSupport): string {
+  return context ? `${DATA_KEY_BYTES} bytes` : `${DATA_KEY_BYTES} or ${DATA_KEY_AND_HASH_BYTES} bytes`;
+}

@@ -1,0 +1,151 @@
+import { finiteNumber, quote, show } from '../options.ts';
+
+/** The error for an option of a wrong type; shows the value's type only where the value may be a secret. */
+export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {
+  return new TypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
+}
+
+/** The error for a text out of range; quotes up to 120 characters of it, so it is not for what may be a secret. */
+export function outOfRange(owner: string, name: string, wanted: string, value: string): RangeError {
+  return new RangeError(`${owner}: ${name} must be ${wanted}, got ${quote(value)}`);
+}
+
+/**
+ * Reads a whole number.
+ * @throws {TypeError} for a non-number, {@link RangeError} unless it is whole and within [min, max].
+ */
+export function integerWithin(owner: string, name: string, value: unknown, min: number, max: number): number {
+  const number = finiteNumber(owner, name, value, min, max);
+  if (!Number.isInteger(number)) throw new RangeError(`${owner}: ${name} must be a whole number, got ${number}`);
+  return number;
+}
+
+/**
+ * Reads the option `timeoutSeconds`, 0.01 to 60, and returns milliseconds.
+ * @throws {TypeError | RangeError}
+ */
+export function timeoutMsOf(owner: string, timeoutSeconds: unknown): number {
+  return finiteNumber(owner, 'timeoutSeconds', timeoutSeconds, 0.01, 60) * 1000;
+}
+
+/**
+ * Reads a boolean.
+ * @throws {TypeError}
+ */
+export function flag(owner: string, name: string, value: unknown): boolean {
+  if (typeof value !== 'boolean') throw wrongType(owner, name, 'a boolean', value);
+  return value;
+}
+
+/**
+ * Reads a string of any length and content.
+ * @throws {TypeError} for a non-string.
+ */
+export function text(owner: string, name: string, value: unknown): string {
+  if (typeof value !== 'string') throw wrongType(owner, name, 'a string', value);
+  return value;
+}
+
+/**
+ * Reads text of 1 to `most` characters that has a UTF-8 form; its content is in no message.
+ * @throws {TypeError} for a non-string, {@link RangeError} for any other text.
+ */
+export function textWithin(owner: string, name: string, value: unknown, most: number): string {
+  const given = text(owner, name, value);
+  if (given.length === 0 || given.length > most || !given.isWellFormed()) {
+    throw new RangeError(`${owner}: ${name} must be 1 to ${most} characters, got ${given.length}`);
+  }
+  return given;
+}
+
+/**
+ * Reads text of a form, which has to be anchored at both ends.
+ * @throws {TypeError} for a non-string, {@link RangeError} quoting it unless `form` matches.
+ */
+export function textMatching(owner: string, name: string, value: unknown, form: RegExp): string {
+  const given = text(owner, name, value);
+  if (!form.test(given)) {
+    throw new RangeError(`${owner}: ${name} must match ${form.source}, got ${quote(given)}`);
+  }
+  return given;
+}
+
+/**
+ * Reads a URL that may hold a password: its text is in no message.
+ *
+ * @param protocols - Those it may have, each with its colon.
+ * @param wanted - What to say instead: `a redis:// or rediss:// URL`.
+ * @throws {TypeError | RangeError}
+ */
+export function urlWith(
+  owner: string,
+  name: string,
+  value: unknown,
+  protocols: readonly string[],
+  wanted: string,
+): string {
+  const given = text(owner, name, value);
+  if (!URL.canParse(given) || !protocols.includes(new URL(given).protocol)) {
+    throw new RangeError(`${owner}: ${name} must be ${wanted}`);
+  }
+  return given;
+}
+
+/**
+ * Reads an array, entry by entry, into a frozen copy.
+ *
+ * @param wanted - What it holds, in the plural.
+ * @param read - Checks an entry, which is called `name[index]`.
+ * @throws {TypeError} for what is no array, {@link RangeError} for more than `most` entries; what `read` throws.
+ */
+export function listOf<T>(
+  owner: string,
+  name: string,
+  value: unknown,
+  wanted: string,
+  most: number,
+  read: (name: string, entry: unknown) => T,
+): readonly T[] {
+  if (!Array.isArray(value)) throw wrongType(owner, name, `an array of ${wanted}`, value);
+  if (value.length > most) {
+    throw new RangeError(`${owner}: ${name} must have at most ${most} entries, got ${value.length}`);
+  }
+  return Object.freeze(value.map((entry: unknown, index) => read(`${name}[${index}]`, entry)));
+}
+
+/**
+ * Reads a client or the like, of which only the presence of one method can be checked.
+ *
+ * @param wanted - What it is: `an S3Client (an object with send)`.
+ * @throws {TypeError}
+ */
+export function objectWith<T extends object>(
+  owner: string,
+  name: string,
+  value: unknown,
+  method: keyof T & string,
+  wanted: string,
+): T {
+  const isObject = typeof value === 'object' && value !== null;
+  if (!isObject || typeof Reflect.get(value, method) !== 'function') throw wrongType(owner, name, wanted, value);
+  return value as T;
+}
+
+/**
+ * Reads the option `signal`, which may be left out.
+ * @throws {TypeError} for anything but an `AbortSignal` or undefined.
+ */
+export function signalOf(owner: string, value: unknown): AbortSignal | undefined {
+  if (value !== undefined && !(value instanceof AbortSignal)) {
+    throw wrongType(owner, 'signal', 'an AbortSignal', value);
+  }
+  return value;
+}
+
+/**
+ * Checks a function that may be left out.
+ * @throws {TypeError} for anything but a function or undefined.
+ */
+export function checkCallback(owner: string, name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== 'function') throw wrongType(owner, name, 'a function', value);
+}

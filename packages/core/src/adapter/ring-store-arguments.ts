@@ -1,0 +1,77 @@
+import { refuseUnknownOptions } from '../options.ts';
+import { MAX_DOCUMENT_BYTES, type RingStoreCallOptions, RingStoreError } from '../ring/store.ts';
+import { tooLarge } from './failures.ts';
+import { checkCallback, signalOf, textWithin, wrongType } from './options.ts';
+
+const MAX_CLAIM_ID_LENGTH = 256;
+
+/**
+ * Checks the options of a read.
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RingStoreError} `unavailable` when the signal has aborted.
+ */
+export function checkRead(owner: string, options: RingStoreCallOptions | undefined): void {
+  if (options === undefined) return;
+  refuseUnknownOptions(owner, options, ['signal', 'onServiceDate']);
+  checkCallOptions(owner, options);
+}
+
+/**
+ * Checks what a write was given. `expected` has to be spelled out: forgetting it must not mean "only if absent".
+ * @throws {TypeError} for a document that is no text or no UTF-8, an empty one, a wrong `expected`, an unknown option or
+ * one of a wrong type.
+ * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
+ */
+export function checkWrite(
+  owner: string,
+  document: unknown,
+  options: RingStoreCallOptions & { readonly expected: string | undefined },
+): void {
+  checkDocument(owner, document);
+  refuseUnknownOptions(owner, options, ['expected', 'signal', 'onServiceDate']);
+  if (!Object.hasOwn(options, 'expected')) {
+    throw new TypeError(`${owner}: expected must be given; undefined means "only if absent"`);
+  }
+  const expected: unknown = options.expected;
+  if (expected !== undefined && typeof expected !== 'string') {
+    throw wrongType(owner, 'expected', 'a revision or undefined', expected);
+  }
+  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge();
+  checkCallOptions(owner, options);
+}
+
+/** @throws {TypeError} unless `document` is text that has a UTF-8 form and is not empty. */
+export function checkDocument(owner: string, document: unknown): asserts document is string {
+  if (typeof document !== 'string') throw wrongType(owner, 'document', 'a string', document);
+  if (document === '') throw new TypeError(`${owner}: document must not be empty`);
+  if (!document.isWellFormed()) throw new TypeError(`${owner}: document is a string with a lone surrogate`);
+}
+
+/** @throws {RingStoreError} `unavailable` when the signal has aborted. */
+export function refuseAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted by the caller');
+}
+
+/**
+ * Checks what a watch was given.
+ * @throws {TypeError} unless `changed` is a function.
+ */
+export function checkWatcher(owner: string, changed: unknown): void {
+  if (typeof changed !== 'function') throw wrongType(owner, 'changed', 'a function', changed);
+}
+
+/**
+ * Checks what the claim of a single-use store was given.
+ * @throws {TypeError} for an `id` that is no string, an `expiresAt` that is no Date.
+ * @throws {RangeError} for an `id` that has not 1 to 256 characters or no UTF-8 form, or an invalid date.
+ */
+export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void {
+  textWithin(owner, 'id', id, MAX_CLAIM_ID_LENGTH);
+  if (!(expiresAt instanceof Date)) throw wrongType(owner, 'expiresAt', 'a Date', expiresAt);
+  if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${owner}: expiresAt is an invalid Date`);
+}
+
+function checkCallOptions(owner: string, { signal, onServiceDate }: RingStoreCallOptions): void {
+  checkCallback(owner, 'onServiceDate', onServiceDate);
+  refuseAborted(signalOf(owner, signal));
+}

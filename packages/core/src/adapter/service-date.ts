@@ -1,0 +1,46 @@
+/** Told of the date that a service puts on its answers; never throws into the call it is about. */
+export type OnServiceDate = ((date: Date) => void) | undefined;
+
+/** Tells `onServiceDate` of the `Date` header of an answer (RFC 9110, section 6.6.1). What is no date is not told. */
+export function noteDateHeader(header: unknown, onServiceDate: OnServiceDate): void {
+  if (onServiceDate === undefined || typeof header !== 'string') return;
+  noteServiceTime(Date.parse(header), onServiceDate);
+}
+
+/** Tells `onServiceDate` of a service's clock, milliseconds since the epoch. What is no time is not told. */
+export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void {
+  if (typeof ms === 'number' && Number.isFinite(ms)) onServiceDate?.(new Date(ms));
+}
+
+/** The part of a command of the AWS SDK (any version 3) that lets one look at the answer. */
+interface WithMiddleware {
+  readonly middlewareStack: {
+    add(
+      middleware: unknown,
+      options: { readonly step: string; readonly priority: string; readonly name: string },
+    ): void;
+  };
+}
+
+/**
+ * Has an AWS SDK command tell `onServiceDate` of the `Date` header of its answer, refusals included. On the command and
+ * not on its client, which is not ours; a command of another make is left as it is.
+ */
+export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {
+  if (onServiceDate === undefined || !hasMiddleware(command)) return command;
+  const middleware =
+    (next: (args: unknown) => Promise<{ readonly response?: { readonly headers?: Record<string, unknown> } }>) =>
+    async (args: unknown): Promise<unknown> => {
+      const result = await next(args);
+      noteDateHeader(result.response?.headers?.['date'], onServiceDate);
+      return result;
+    };
+  command.middlewareStack.add(middleware, { step: 'deserialize', priority: 'low', name: 'sealringServiceDate' });
+  return command;
+}
+
+function hasMiddleware(command: object): command is WithMiddleware {
+  if (!('middlewareStack' in command)) return false;
+  const stack = command.middlewareStack;
+  return typeof stack === 'object' && stack !== null && 'add' in stack && typeof stack.add === 'function';
+}

@@ -1,0 +1,342 @@
+import { describe, expect, test } from 'vitest';
+import { backoffMs, type Calls, keyWrapperCalls, storeCalls } from '../../src/adapter/calls.ts';
+import type { ServiceFailure, StoreFailure } from '../../src/adapter/failures.ts';
+
+const LIMITS = { timeoutMs: 20, maxAttempts: 3 };
+const LONG_MS = 60_000;
+
+/** An error that says its own kind, as no vendor's does. */
+class Refusal extends Error {
+  readonly kind: ServiceFailure['kind'];
+  constructor(kind: ServiceFailure['kind']) {
+    super('canary');
+    this.kind = kind;
+  }
+}
+
+function classify(error: unknown): ServiceFailure {
+  return { kind: error instanceof Refusal ? error.kind : 'unavailable', code: 'classified' };
+}
+
+function classifyForStore(error: unknown): StoreFailure<'denied' | 'unavailable'> {
+  return { kind: error instanceof Refusal ? 'denied' : 'unavailable', detail: 'classified' };
+}
+
+function failing(kind: ServiceFailure['kind'], asked?: () => void): () => Promise<never> {
+  return async () => {
+    asked?.();
+    throw new Refusal(kind);
+  };
+}
+
+function withResolvers<T>(): { readonly promise: Promise<T>; readonly resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((given) => {
+    resolve = given;
+  });
+  return { promise, resolve };
+}
+
+/** A call that never ends, whatever its signal says; `began` resolves to the signal of the first attempt. */
+function hanging(): { readonly call: (signal: AbortSignal) => Promise<never>; readonly began: Promise<AbortSignal> } {
+  const { promise: began, resolve } = withResolvers<AbortSignal>();
+  const call = (signal: AbortSignal): Promise<never> => {
+    resolve(signal);
+    return new Promise(() => undefined);
+  };
+  return { call, began };
+}
+
+const SORTS: readonly (readonly [string, string, (timeoutMs: number) => Calls<{ readonly kind: string }>])[] = [
+  ['a store', 'the store is closed', (timeoutMs) => storeCalls<string>(timeoutMs, classifyForStore)],
+  [
+    'a key wrapper',
+    'the key wrapper is closed',
+    (timeoutMs) => Object(keyWrapperCalls({ timeoutMs, maxAttempts: 1 }, classify)),
+  ],
+];
+
+describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
+  test('an answer is handed on as it is, and its signal stays as it was', async () => {
+    const answer = {};
+    let signal: AbortSignal | undefined;
+    const outcome = await callsWithin(LONG_MS).run(undefined, async (given) => {
+      signal = given;
+      return { answer };
+    });
+    expect(outcome).toEqual({ answer });
+    expect(outcome).toHaveProperty('answer', answer);
+    expect(signal?.aborted).toBe(false);
+  });
+
+  test('a failure that the call itself found is handed on, and its signal aborts: nobody will read the rest', async () => {
+    const failure = { kind: 'corrupt' };
+    let signal: AbortSignal | undefined;
+    const outcome = await callsWithin(LONG_MS).run(undefined, async (given) => {
+      signal = given;
+      return { failure };
+    });
+    expect(outcome).toEqual({ failure, attempts: 1 });
+    expect(signal?.aborted).toBe(true);
+  });
+
+  test('a rejection and an error thrown at once are classified, and nothing of either is kept', async () => {
+    const calls = callsWithin(LONG_MS);
+    const thrown = (): never => {
+      throw new Refusal('denied');
+    };
+    for (const call of [failing('denied'), thrown]) {
+      const outcome = await calls.run(undefined, call);
+      expect(outcome).toMatchObject({ failure: { kind: 'denied' }, attempts: 1 });
+      expect(JSON.stringify(outcome)).not.toContain('canary');
+    }
+  });
+
+  test('F29: a call that does not heed its signal ends at its deadline', async () => {
+    const { call, began } = hanging();
+    const outcome = await callsWithin(20).run(undefined, call);
+    expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 1 });
+    expect(JSON.stringify(outcome)).toContain('no answer within timeoutSeconds');
+    expect((await began).aborted).toBe(true);
+  });
+
+  test("the caller's abort ends a call at once, and its signal with it", async () => {
+    const controller = new AbortController();
+    const { call, began } = hanging();
+    const outcome = callsWithin(LONG_MS).run(controller.signal, call);
+    const own = await began;
+    controller.abort();
+    expect(JSON.stringify(await outcome)).toContain('aborted by the caller');
+    expect(own.aborted).toBe(true);
+  });
+
+  test('an aborted signal makes no attempt at all', async () => {
+    let asked = 0;
+    const outcome = await callsWithin(LONG_MS).run(
+      AbortSignal.abort(),
+      failing('denied', () => asked++),
+    );
+    expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 0 });
+    expect(asked).toBe(0);
+  });
+
+  test('close ends what is under way, and nothing can begin after it', async () => {
+    const calls = callsWithin(LONG_MS);
+    const { call, began } = hanging();
+    const first = calls.run(undefined, call);
+    const second = calls.run(undefined, hanging().call);
+    const own = await began;
+    calls.close();
+    for (const outcome of [await first, await second]) {
+      expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 1 });
+      expect(JSON.stringify(outcome)).toContain(closed);
+    }
+    expect(own.aborted).toBe(true);
+    let asked = 0;
+    const later = await calls.run(
+      undefined,
+      failing('denied', () => asked++),
+    );
+    expect(JSON.stringify(later)).toContain(closed);
+    expect(later).toMatchObject({ attempts: 0 });
+    expect(asked).toBe(0);
+  });
+
+  test('F22: an answer that comes too late is discarded; one in time is not', async () => {
+    const calls = callsWithin(20);
+    const discarded: unknown[] = [];
+    const { promise, resolve } = withResolvers<{ readonly answer: string }>();
+    const late = await calls.run(
+      undefined,
+      () => promise,
+      (answer) => discarded.push(answer),
+    );
+    expect(late).toMatchObject({ failure: { kind: 'unavailable' } });
+    resolve({ answer: 'late' });
+    await new Promise(setImmediate);
+    await calls.run(
+      undefined,
+      async () => ({ answer: 'in time' }),
+      (answer) => discarded.push(answer),
+    );
+    await new Promise(setImmediate);
+    expect(discarded).toEqual(['late']);
+  });
+
+  test("the caller's signal is let go of when the call has ended", async () => {
+    const { signal, listeners } = countingSignal();
+    const calls = callsWithin(20);
+    await calls.run(signal, async () => ({ answer: 1 }));
+    await calls.run(signal, failing('denied'));
+    await calls.run(signal, hanging().call);
+    expect(listeners()).toEqual({ added: 3, left: 0 });
+  });
+});
+
+describe('attempts of a key wrapper', () => {
+  test('F6: pauses have full jitter, double from 100 ms, and end at 2 s', () => {
+    expect(backoffMs(1, 0)).toBe(0);
+    expect([1, 2, 3, 4, 5, 6, 50].map((failures) => backoffMs(failures, 1))).toEqual([
+      100, 200, 400, 800, 1600, 2000, 2000,
+    ]);
+    expect(backoffMs(2, 0.25)).toBe(50);
+  });
+
+  test.each(['denied', 'disabled', 'not-found', 'corrupt'] as const)('law 3: %s is not tried again', async (kind) => {
+    let asked = 0;
+    const outcome = await keyWrapperCalls(LIMITS, classify).run(
+      undefined,
+      failing(kind, () => asked++),
+    );
+    expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 1 });
+    expect(asked).toBe(1);
+  });
+
+  test.each(['throttled', 'unavailable'] as const)('law 3: %s is tried again, maxAttempts times', async (kind) => {
+    let asked = 0;
+    const outcome = await keyWrapperCalls(LIMITS, classify).run(
+      undefined,
+      failing(kind, () => asked++),
+    );
+    expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 3 });
+    expect(asked).toBe(3);
+  });
+
+  test('an answer after a failure is the answer', async () => {
+    let asked = 0;
+    const outcome = await keyWrapperCalls(LIMITS, classify).run(undefined, async () => {
+      asked++;
+      if (asked === 1) throw new Refusal('throttled');
+      return { answer: asked };
+    });
+    expect(outcome).toEqual({ answer: 2 });
+  });
+
+  test('mayPass can end the attempts earlier, and cannot begin any for what is final', async () => {
+    const asked: [string, number][] = [];
+    const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify, ({ kind }, attempts) => {
+      asked.push([kind, attempts]);
+      return attempts < 2;
+    });
+    expect(await calls.run(undefined, failing('unavailable'))).toMatchObject({ attempts: 2 });
+    expect(await calls.run(undefined, failing('denied'))).toMatchObject({ attempts: 1 });
+    expect(asked).toEqual([
+      ['unavailable', 1],
+      ['unavailable', 2],
+    ]);
+  });
+
+  test('F29: each attempt ends at its own deadline, and a late answer of any is discarded', async () => {
+    const answers: Uint8Array[] = [];
+    const signals: AbortSignal[] = [];
+    const late: (() => void)[] = [];
+    const outcome = await keyWrapperCalls(LIMITS, classify).run<Uint8Array>(
+      undefined,
+      (signal) => {
+        signals.push(signal);
+        const answer = new Uint8Array(32).fill(7);
+        answers.push(answer);
+        return new Promise((resolve) => late.push(() => resolve({ answer })));
+      },
+      (answer) => answer.fill(0),
+    );
+    expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 3 });
+    expect(signals.map((signal) => signal.aborted)).toEqual([true, true, true]);
+    for (const answer of late) answer();
+    await new Promise(setImmediate);
+    expect(answers).toEqual([new Uint8Array(32), new Uint8Array(32), new Uint8Array(32)]);
+  });
+
+  test.each(['abort', 'close'] as const)('%s ends a pause between attempts, and no attempt follows', async (how) => {
+    const controller = new AbortController();
+    const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify);
+    let asked = 0;
+    const outcome = await calls.run(
+      controller.signal,
+      failing('throttled', () => {
+        asked++;
+        setImmediate(() => (how === 'abort' ? controller.abort() : calls.close()));
+      }),
+    );
+    expect(outcome).toMatchObject({ failure: { kind: 'unavailable' } });
+    expect(asked).toBeLessThan(10);
+  });
+});
+
+describe('timers', () => {
+  /** Those that keep the process alive. */
+  const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
+  const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify);
+
+  test('a deadline does not keep the process alive', async () => {
+    const controller = new AbortController();
+    const before = timers();
+    const outcome = calls.run(controller.signal, hanging().call);
+    expect(timers()).toBe(before);
+    controller.abort();
+    await outcome;
+  });
+
+  test('a pause between attempts does: no socket would', async () => {
+    const controller = new AbortController();
+    const before = timers();
+    const outcome = calls.run(controller.signal, failing('throttled'));
+    // No timer can end meanwhile.
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+    expect(timers()).toBe(before + 1);
+    controller.abort();
+    await outcome;
+    expect(timers()).toBe(before);
+  });
+
+  test.each(['abort', 'close'] as const)('%s during an attempt is followed by no pause', async (how) => {
+    const controller = new AbortController();
+    const own = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify);
+    const outcome = own.run(controller.signal, hanging().call);
+    const before = timers();
+    if (how === 'abort') controller.abort();
+    else own.close();
+    for (let turn = 0; turn < 100; turn++) await Promise.resolve();
+    expect(timers()).toBe(before);
+    expect(await outcome).toMatchObject({ attempts: 1 });
+  });
+});
+
+test('a store makes one attempt: the ring repeats those that somebody waits for', async () => {
+  let asked = 0;
+  const outcome = await storeCalls(LONG_MS, classifyForStore).run(undefined, async () => {
+    asked++;
+    throw new Error('canary');
+  });
+  expect(outcome).toEqual({ failure: { kind: 'unavailable', detail: 'classified' }, attempts: 1 });
+  expect(asked).toBe(1);
+});
+
+test('a classification that throws is an unavailable call, not the end of the process', async () => {
+  const calls = storeCalls(LONG_MS, (error): StoreFailure => {
+    throw error;
+  });
+  const outcome = await calls.run(undefined, () => Promise.reject(new Error('canary')));
+  expect(outcome).toEqual({ failure: { kind: 'unavailable', detail: 'the call failed' }, attempts: 1 });
+});
+
+function countingSignal(): {
+  readonly signal: AbortSignal;
+  readonly listeners: () => { readonly added: number; readonly left: number };
+} {
+  const { signal } = new AbortController();
+  let added = 0;
+  let left = 0;
+  const add = signal.addEventListener.bind(signal);
+  const remove = signal.removeEventListener.bind(signal);
+  signal.addEventListener = (type: string, listener: () => void): void => {
+    added++;
+    left++;
+    add(type, listener);
+  };
+  signal.removeEventListener = (type: string, listener: () => void): void => {
+    left--;
+    remove(type, listener);
+  };
+  return { signal, listeners: () => ({ added, left }) };
+}

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { keyWrapperError } from '../../src/adapter/failures.ts';
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  kindOfStatus,
+  property,
+  requestIdOf,
+  sameRow,
+  statusOf,
+  unexplained,
+} from '../../src/adapter/foreign-errors.ts';
+
+const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
+
+function throws(): never {
+  throw new Error('canary');
+}
+
+describe("properties of a stranger's object", () => {
+  test('its own, and those of its class', () => {
+    expect(property({ name: 'own' }, 'name')).toBe('own');
+    expect(property(new TypeError('x'), 'name')).toBe('TypeError');
+    expect(
+      property(
+        Object.assign(() => 1, { code: 7 }),
+        'code',
+      ),
+    ).toBe(7);
+    expect(property({ name: undefined }, 'name')).toBeUndefined();
+  });
+
+  test.each([[undefined], [null], ['text'], [7], [Symbol('x')], [{}], [Object.create(null)]])(
+    '%o has none',
+    (holder) => {
+      expect(property(holder, 'name')).toBeUndefined();
+    },
+  );
+
+  test('F33: a getter is not run, own or inherited, and a proxy is not asked, nor one behind an object', () => {
+    const own = {
+      get name(): string {
+        return throws();
+      },
+    };
+    class Inherited {
+      get name(): string {
+        return throws();
+      }
+    }
+    const proxy = new Proxy({}, { getOwnPropertyDescriptor: throws, getPrototypeOf: throws, get: throws });
+    for (const holder of [own, new Inherited(), proxy, Object.create(proxy)]) {
+      expect(property(holder, 'name')).toBeUndefined();
+    }
+  });
+});
+
+describe('what may be kept of an answer', () => {
+  test.each([[100], [204], [599]])('%i is a status', (status) => {
+    expect(statusOf(status)).toBe(status);
+  });
+
+  test.each([[99], [600], [403.5], [Number.NaN], ['403'], [undefined], [null]])('%o is no status', (status) => {
+    expect(statusOf(status)).toBeUndefined();
+  });
+
+  test('F33: a request id is kept in the form of a UUID only: any other has room for a key', () => {
+    expect(requestIdOf(REQUEST_ID)).toBe(REQUEST_ID);
+    expect(requestIdOf(REQUEST_ID.toUpperCase())).toBe(REQUEST_ID.toUpperCase());
+    for (const text of ['ab'.repeat(32), `${REQUEST_ID}\n`, ` ${REQUEST_ID}`, `x${REQUEST_ID}`, '', 7, undefined]) {
+      expect(requestIdOf(text)).toBeUndefined();
+    }
+  });
+
+  test('law 2: a status says denied, not-found or throttled, and else nothing', () => {
+    const kinds = [401, 403, 404, 429, 200, 400, 408, 409, 500, 503, undefined].map((status) => kindOfStatus(status));
+    expect(kinds).toEqual(['denied', 'denied', 'not-found', 'throttled', ...Array(7).fill('unavailable')]);
+  });
+
+  test('a failure of a store that nothing explains is unavailable, and says its status where it has one of a failure', () => {
+    expect(unexplained(503)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 503)' });
+    expect(unexplained(300)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 300)' });
+    for (const status of [undefined, 299, 600, '503', 'canary']) {
+      expect(unexplained(status)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
+    }
+  });
+});
+
+describe('error tables', () => {
+  const table = { A: { kind: 'a' }, B: { kind: 'b' } };
+
+  test('the first candidate that is a row decides', () => {
+    expect(findRow(table, ['B', 'A'])).toEqual({ code: 'B', row: table.B });
+    expect(findRow(table, [undefined, 7, 'C', 'A'])).toEqual({ code: 'A', row: table.A });
+    expect(findRow(table, ['C'])).toBeUndefined();
+    expect(findRow(table, [])).toBeUndefined();
+  });
+
+  test('a row that is not meant is passed over', () => {
+    expect(findRow(table, ['A', 'B'], ({ kind }) => kind !== 'a')).toEqual({ code: 'B', row: table.B });
+    expect(findRow(table, ['A'], () => false)).toBeUndefined();
+  });
+
+  test.each([['constructor'], ['__proto__'], ['toString'], [Object('A')]])('F17: %o is no row of any table', (code) => {
+    expect(findRow(table, [code])).toBeUndefined();
+  });
+
+  test('the codes of a failed connection share one row', () => {
+    const rows = sameRow(CONNECTION_FAILURES, { kind: 'unavailable' });
+    expect(Object.keys(rows)).toEqual([...CONNECTION_FAILURES]);
+    expect(findRow(rows, ['ECONNRESET'])).toEqual({ code: 'ECONNRESET', row: { kind: 'unavailable' } });
+  });
+});
+
+test('the error of a failed call has the facts of the failure, and how often it was tried', () => {
+  const failure = { kind: 'throttled', code: 'SlowDown', status: 429, requestId: REQUEST_ID, hint: 'wait' } as const;
+  const error = keyWrapperError('a-kms', 'wrap', { failure, attempts: 3 });
+  expect(error).toMatchObject({ name: 'KeyWrapperError', kind: 'throttled' });
+  const { kind: _, ...facts } = failure;
+  expect(error.summary).toEqual({ provider: 'a-kms', operation: 'wrap', ...facts, attempts: 3 });
+});

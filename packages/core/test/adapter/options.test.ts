@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import {
+  checkCallback,
+  flag,
+  integerWithin,
+  listOf,
+  objectWith,
+  outOfRange,
+  signalOf,
+  text,
+  textMatching,
+  textWithin,
+  timeoutMsOf,
+  urlWith,
+  wrongType,
+} from '../../src/adapter/options.ts';
+
+const OWNER = 'owner';
+const DIGITS = /^\d+$/;
+
+const entryOf = (name: string, entry: unknown): string => text(OWNER, name, entry);
+
+describe('options of an adapter', () => {
+  const right: readonly (readonly [string, unknown, unknown])[] = [
+    ['a whole number', integerWithin(OWNER, 'x', 3, 3, 3), 3],
+    ['seconds, as milliseconds', [timeoutMsOf(OWNER, 0.01), timeoutMsOf(OWNER, 60)], [10, 60_000]],
+    ['a boolean', [flag(OWNER, 'x', true), flag(OWNER, 'x', false)], [true, false]],
+    ['text', text(OWNER, 'x', ''), ''],
+    ['text within bounds', [textWithin(OWNER, 'x', 'a', 3), textWithin(OWNER, 'x', 'abc', 3)], ['a', 'abc']],
+    ['text of a form', textMatching(OWNER, 'x', '12', DIGITS), '12'],
+    ['a URL', urlWith(OWNER, 'x', 'https://a:b@c', ['https:'], 'an https:// URL'), 'https://a:b@c'],
+    ['an array', listOf(OWNER, 'x', ['a', 'b'], 'texts', 2, entryOf), ['a', 'b']],
+    ['no signal', signalOf(OWNER, undefined), undefined],
+  ];
+  test.each(right)('%s is handed on', (_, read, expected) => {
+    expect(read).toEqual(expected);
+  });
+
+  test('a signal, a callback and a client are right', () => {
+    const { signal } = new AbortController();
+    expect(signalOf(OWNER, signal)).toBe(signal);
+    expect(() => checkCallback(OWNER, 'x', undefined)).not.toThrow();
+    expect(() => checkCallback(OWNER, 'x', () => 1)).not.toThrow();
+    class Client {
+      send(): void {}
+    }
+    const client = new Client();
+    expect(objectWith<Client>(OWNER, 'x', client, 'send', 'a client')).toBe(client);
+  });
+
+  const wrong: readonly (readonly [string, () => unknown, ErrorConstructor])[] = [
+    ['a number that is not whole', () => integerWithin(OWNER, 'x', 1.5, 1, 3), RangeError],
+    ['a number out of bounds', () => integerWithin(OWNER, 'x', 4, 1, 3), RangeError],
+    ['a number as text', () => integerWithin(OWNER, 'x', '2', 1, 3), TypeError],
+    ['a flag that is undefined', () => flag(OWNER, 'x', undefined), TypeError],
+    ['a flag as text', () => flag(OWNER, 'x', 'canary'), TypeError],
+    ['bytes for text', () => text(OWNER, 'x', Buffer.from('canary')), TypeError],
+    ['empty text', () => textWithin(OWNER, 'x', '', 3), RangeError],
+    ['long text', () => textWithin(OWNER, 'x', 'canary', 3), RangeError],
+    ['half a character', () => textWithin(OWNER, 'x', '\ud800', 3), RangeError],
+    ['text of another form', () => textMatching(OWNER, 'x', 'a', DIGITS), RangeError],
+    [
+      'a URL of another protocol',
+      () => urlWith(OWNER, 'x', 'http://canary@c', ['https:'], 'an https:// URL'),
+      RangeError,
+    ],
+    ['what is no URL', () => urlWith(OWNER, 'x', 'canary', ['https:'], 'an https:// URL'), RangeError],
+    ['one for an array', () => listOf(OWNER, 'x', 'canary', 'texts', 2, entryOf), TypeError],
+    ['a long array', () => listOf(OWNER, 'x', ['a', 'b', 'c'], 'texts', 2, entryOf), RangeError],
+    ['a wrong entry', () => listOf(OWNER, 'x', ['a', 7], 'texts', 2, entryOf), TypeError],
+    ['no client', () => objectWith<{ send(): void }>(OWNER, 'x', null, 'send', 'a client'), TypeError],
+    [
+      'a client that cannot',
+      () => objectWith<{ send(): void }>(OWNER, 'x', { send: 1 }, 'send', 'a client'),
+      TypeError,
+    ],
+    ['what is no callback', () => checkCallback(OWNER, 'x', null), TypeError],
+  ];
+  test.each(wrong)('%s is refused by name, and shows no secret', (_, read, type) => {
+    expect(read).toThrow(type);
+    expect(read).toThrow(/^owner: x(?:\[1\])? must/);
+    expect(read).not.toThrow('canary');
+  });
+
+  test.each([[0], [0.009], [60.001], [Number.NaN], [Infinity]])(
+    'F29: timeoutSeconds of %d is a RangeError',
+    (value) => {
+      expect(() => timeoutMsOf(OWNER, value)).toThrow(RangeError);
+      expect(() => timeoutMsOf(OWNER, value)).toThrow(`owner: timeoutSeconds must be from 0.01 to 60, got ${value}`);
+    },
+  );
+
+  test('timeoutSeconds as text, and a signal that is none, are TypeErrors', () => {
+    expect(() => timeoutMsOf(OWNER, '5')).toThrow(TypeError);
+    for (const signal of [null, {}, { aborted: true }]) expect(() => signalOf(OWNER, signal)).toThrow(TypeError);
+  });
+
+  test('a list is a frozen copy', () => {
+    const given = ['a'];
+    const list = listOf(OWNER, 'x', given, 'texts', 2, entryOf);
+    given.push('b');
+    expect(list).toEqual(['a']);
+    expect(Object.isFrozen(list)).toBe(true);
+  });
+
+  test('errors say owner, name and what is wanted; text out of range is quoted, up to 120 characters of it', () => {
+    expect(wrongType(OWNER, 'x', 'a string', Buffer.from('canary'))).toEqual(
+      new TypeError('owner: x must be a string, got 6 bytes'),
+    );
+    expect(outOfRange(OWNER, 'x', 'a name', 'y'.repeat(200))).toEqual(
+      new RangeError(`owner: x must be a name, got "${'y'.repeat(120)}"`),
+    );
+  });
+});

@@ -1,0 +1,167 @@
+import { randomFillSync } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { keeperOf } from '../src/kms-codec.ts';
+import { KmsCalls } from '../src/ring/kms-calls.ts';
+import { Fleet, open, seal } from './support/fleet.ts';
+import { VirtualClock } from './support/virtual-clock.ts';
+
+const WHAT = { provider: 'local', operation: 'unwrap' } as const;
+
+/** Calls to a service that answers only when told, and heeds no signal. */
+function hangingCalls() {
+  const clock = new VirtualClock('2026-11-21T03:00:00Z');
+  const closing = new AbortController();
+  const random = (fill: Uint8Array): void => void randomFillSync(fill);
+  const onServiceDate = (): void => undefined;
+  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing: closing.signal, onServiceDate });
+  const answers: (() => void)[] = [];
+  const started = { now: 0, most: 0, ever: 0 };
+  const run = async (): Promise<string> => {
+    started.ever += 1;
+    started.now += 1;
+    started.most = Math.max(started.most, started.now);
+    await new Promise<void>((resolve) => answers.push(resolve));
+    started.now -= 1;
+    return 'answer';
+  };
+  return { clock, calls, run, started, answers, closing };
+}
+
+describe('F29: a KMS that hangs', () => {
+  test('holds four calls and lets 256 wait; what comes then is refused at once', async () => {
+    const { clock, calls, run, started } = hangingCalls();
+    const outcomes: string[] = [];
+    const settled = Array.from({ length: 1_000 }, () =>
+      calls.call(WHAT, run, { foreground: false }).then(
+        () => outcomes.push('answered'),
+        (error: unknown) => outcomes.push(error instanceof KeyWrapperError ? error.kind : 'another error'),
+      ),
+    );
+    await clock.advance(0);
+    expect(started).toEqual({ now: 4, most: 4, ever: 4 });
+    expect(outcomes).toEqual(Array(1_000 - 4 - 256).fill('unavailable'));
+    await clock.advance(5);
+    await Promise.all(settled);
+    expect(outcomes).toEqual(Array(1_000).fill('unavailable'));
+    // None of those that waited was sent after all: nobody waits for it any more.
+    expect(started.ever).toBe(4);
+  });
+
+  test('keeps its slots until its calls have really ended, however long after their deadline', async () => {
+    const { clock, calls, run, started, answers } = hangingCalls();
+    const call = () => calls.call(WHAT, run, { foreground: false }).catch((error: KeyWrapperError) => error.kind);
+    const first = Array.from({ length: 4 }, call);
+    await clock.advance(5);
+    expect(await Promise.all(first)).toEqual(Array(4).fill('unavailable'));
+    const later = call();
+    await clock.advance(4);
+    expect(started).toEqual({ now: 4, most: 4, ever: 4 });
+    answers.shift()?.();
+    await clock.advance(0);
+    expect(started).toMatchObject({ now: 4, ever: 5 });
+    answers.pop()?.();
+    expect(await later).toBe('answer');
+    expect(started.most).toBe(4);
+  });
+
+  test('is asked four times by whoever waits for it, and once by the background', async () => {
+    for (const [foreground, attempts] of [
+      [true, 4],
+      [false, 1],
+    ] as const) {
+      const { clock, calls } = hangingCalls();
+      let made = 0;
+      const failing = async (): Promise<never> => {
+        made += 1;
+        throw new KeyWrapperError('throttled', WHAT);
+      };
+      const outcome = calls.call(WHAT, failing, { foreground }).catch((error: KeyWrapperError) => error.kind);
+      await clock.advance(60);
+      expect([await outcome, made]).toEqual(['throttled', attempts]);
+    }
+  });
+
+  test('and a store that hangs, for 40 minutes: what seals and opens waits for neither', async () => {
+    const fleet = new Fleet();
+    const a = await fleet.start();
+    const b = await fleet.start();
+    fleet.kms.hanging = true;
+    fleet.store.hanging = true;
+    fleet.kms.mostInFlight = 0;
+    const calls = (): number => fleet.kms.total + fleet.store.reads + fleet.store.writes;
+    for (let minute = 0; minute < 40; minute++) {
+      await fleet.clock.advance(60);
+      const before = calls();
+      for (let i = 0; i < 100; i++) expect(open(b, seal(a, `${i}`))).toBe(`${i}`);
+      // Nothing was asked for within those calls either.
+      expect(calls()).toBe(before);
+    }
+    for (const member of [a, b]) {
+      expect(member.codec.health()).toMatchObject({ status: 'degraded', ready: true });
+    }
+    // Of each member.
+    expect(fleet.kms.mostInFlight).toBeGreaterThan(0);
+    expect(fleet.kms.mostInFlight).toBeLessThanOrEqual(2 * 4);
+    fleet.kms.hanging = false;
+    fleet.store.hanging = false;
+    await fleet.close();
+  });
+
+  test('does not keep close() waiting', async () => {
+    const fleet = new Fleet();
+    const a = await fleet.start();
+    fleet.kms.hanging = true;
+    fleet.store.hanging = true;
+    const refreshed = Promise.allSettled([a.codec.refresh(), a.codec.rotate()]);
+    await fleet.clock.advance(1);
+    // No time passes: no deadline can have ended the calls.
+    await a.codec.close();
+    for (const outcome of await refreshed) expect(outcome.status).toBe('rejected');
+  });
+});
+
+describe('F23: what a member remembers is bounded', () => {
+  let fleet: Fleet;
+  beforeEach(() => {
+    fleet = new Fleet();
+  });
+  afterEach(() => fleet.close());
+
+  test('the codecs of 256 purposes: the one used least recently is made anew', async () => {
+    const { codec } = await fleet.start();
+    const first = codec.for('p0');
+    const kept = Array.from({ length: 255 }, (_, i) => codec.for(`p${i + 1}`));
+    expect(codec.for('p0')).toBe(first);
+    expect(kept.map((_, i) => codec.for(`p${i + 1}`))).toEqual(kept);
+    codec.for('another');
+    expect(codec.for('p0')).not.toBe(first);
+    const token = first.seal(Buffer.from('state'));
+    expect(Buffer.from(codec.for('p0').unseal(token)).toString()).toBe('state');
+  });
+
+  test('the signers of 128 keys that have ended, and no more', async () => {
+    const a = await fleet.start();
+    for (let i = 0; i < 200; i++) {
+      await fleet.clock.advance(6 * 3_600);
+      await a.codec.rotate();
+    }
+    expect(keeperOf(a.codec)?.view.pastSigners()).toHaveLength(128);
+  });
+
+  test('the keys of a ring: of 64 live ones none is dropped, and the 65th is refused', async () => {
+    const a = await fleet.start();
+    const tokens = [seal(a)];
+    for (let i = 1; i < 64; i++) await a.codec.rotate();
+    expect(a.codec.health().keys).toHaveLength(64);
+    const document = await fleet.store.document();
+    for (const asked of [a.codec.rotate(), a.codec.rotate({ emergency: true })]) {
+      await expect(asked).rejects.toMatchObject({ name: 'RingStoreError', kind: 'too-large' });
+    }
+    expect(await fleet.store.document()).toBe(document);
+    tokens.push(seal(a));
+    const b = await fleet.start();
+    expect(b.codec.health().keys.every(({ held }) => held)).toBe(true);
+    for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
+  });
+});

@@ -1,0 +1,252 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../src/clock.ts';
+import { SealUnavailableError } from '../src/errors.ts';
+import type { KeyWrapper } from '../src/key-wrapper.ts';
+import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
+import { parseDocument } from '../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** For clocks within ±5 minutes: any two are at most this far apart. */
+const SKEW = 600;
+const policy = { clockSkewSeconds: SKEW };
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+/** The fleet's clock as a machine shows it that is `seconds` off. */
+function skewed(seconds: number): Clock {
+  const { clock } = fleet;
+  return {
+    wallMs: () => clock.wallMs() + seconds * 1_000,
+    monotonicNs: () => clock.monotonicNs(),
+    schedule: (callback, delayMs) => clock.schedule(callback, delayMs),
+  };
+}
+
+function start(offsetSeconds: number, options: Partial<KmsCodecOptions> = {}): Promise<Member> {
+  return fleet.start({ policy, clock: skewed(offsetSeconds), ...options });
+}
+
+/** Seconds of the monotonic clock at which it was `time`, if the wall clock has not stepped since. */
+function secondsOf(time: Date | undefined): number {
+  const ago = fleet.clock.wallMs() - (time?.getTime() ?? Number.NaN);
+  return Number(fleet.clock.monotonicNs()) / 1e9 - ago / 1_000;
+}
+
+function advanceTo(seconds: number): Promise<void> {
+  return fleet.clock.advance(seconds - Number(fleet.clock.monotonicNs()) / 1e9);
+}
+
+async function storedIds(): Promise<string[]> {
+  return parseDocument((await fleet.store.document()) ?? '', 'default').entries.map(({ id }) => id);
+}
+
+function keyOf(member: Member, id: string | undefined) {
+  const found = member.codec.health().keys.find((key) => key.id === id);
+  if (found === undefined) throw new Error('no such key');
+  return found;
+}
+
+describe('F13: two members whose clocks are 600 s apart, the tolerated skew', () => {
+  for (const [title, founder, other] of [
+    ['the fast one', 300, -300],
+    ['the slow one', -300, 300],
+  ] as const) {
+    test(`open each other’s tokens from the start and for three days, founded by ${title}`, async () => {
+      const a = await start(founder);
+      const b = await start(other);
+      const sealing = new Set<string | undefined>();
+      const tokens: { token: string; until: number }[] = [];
+      for (let step = 0; step < 3 * 24 * 6; step++) {
+        const now = fleet.clock.wallMs();
+        for (const member of [a, b]) {
+          tokens.push({ token: seal(member), until: now + HOUR * 1_000 });
+          sealing.add(member.codec.health().sealingKey);
+          expect(member.codec.health().status).toBe('ok');
+        }
+        const live = tokens.splice(0).filter(({ until }) => until > now);
+        for (const { token } of live) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
+        tokens.push(...live);
+        await fleet.clock.advance(600);
+      }
+      expect(sealing.size).toBeGreaterThanOrEqual(3);
+    });
+  }
+
+  test('a token of the last moment in which the slow one may seal opens at the fast one for its whole life', async () => {
+    const fast = await start(300, { keyWrapper: withoutNewKeys() });
+    const slow = await start(-300, { keyWrapper: withoutNewKeys() });
+    // Nobody can publish a successor: the first key seals until its very end.
+    const { sealingKey } = slow.codec.health();
+    const sealsUntil = keyOf(slow, sealingKey).sealsUntil.getTime();
+    await fleet.clock.advance((sealsUntil - fleet.clock.wallMs()) / 1_000 + 300 - 1);
+    const token = seal(slow);
+    expect(() => seal(fast)).toThrow(SealUnavailableError);
+    await fleet.clock.advance(HOUR - 1);
+    expect([open(fast, token), open(slow, token)]).toEqual(['state', 'state']);
+    await fleet.clock.advance(3 * SKEW);
+    expect([open(fast, token), open(slow, token)]).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
+  });
+
+  test('a key that the fast one has seen end is not written back by the slow one, for which it goes on', async () => {
+    const healed: unknown[] = [];
+    const listen = (event: unknown): void => void healed.push(event);
+    subscribe('sealring:healed', listen);
+    try {
+      const fast = await start(300);
+      const slow = await start(-300);
+      const { sealingKey } = fast.codec.health();
+      const ends = keyOf(fast, sealingKey).opensUntil.getTime();
+      // Ended by the fast clock for 100 s, and for 500 s more alive by the slow one.
+      await fleet.clock.advance((ends - fleet.clock.wallMs()) / 1_000 - 300 + 100);
+      await fast.codec.rotate();
+      await fleet.clock.advance(400);
+      expect(healed).toEqual([]);
+      expect(await storedIds()).toContain(sealingKey);
+      // On every clock, and so it goes with the next write.
+      await fleet.clock.advance(2 * SKEW);
+      await slow.codec.rotate();
+      await fleet.clock.advance(400);
+      expect(healed).toEqual([]);
+      expect(await storedIds()).not.toContain(sealingKey);
+    } finally {
+      unsubscribe('sealring:healed', listen);
+    }
+  });
+
+  test('an emergency successor by the slow one is sealed with by the fast one when all can have read it, not before', async () => {
+    const slow = await start(-300);
+    const fast = await start(300);
+    const late = await start(0);
+    late.ring.cut = true;
+    await slow.codec.rotate({ emergency: true });
+    // What all may take to read the ring: refreshEvery and the longest wait between attempts.
+    await fleet.clock.advance(355);
+    const early = seal(fast);
+    late.ring.cut = false;
+    expect(open(late, early)).toBe('state');
+    await late.codec.refresh();
+    await fleet.clock.advance(SKEW + 10);
+    expect(early.slice(4, 16)).not.toBe(fast.codec.health().sealingKey);
+    expect(open(late, seal(fast))).toBe('state');
+  });
+});
+
+/** A key service at which nobody may make data keys any more, once there is one. */
+function withoutNewKeys(): KeyWrapper {
+  const inner = fleet.kms.connect();
+  return {
+    ...inner,
+    async generate(options) {
+      if (fleet.kms.calls.generate > 0) fleet.kms.failNext = 1;
+      const made = await inner.generate?.(options);
+      if (made === undefined) throw new Error('this key wrapper generates nothing');
+      return made;
+    },
+  };
+}
+
+describe('F13: a wall clock that steps', () => {
+  test('back during a refresh, while the KMS is down, buys no second of sealing, opening or readiness', async () => {
+    const a = await start(0);
+    const reader = await start(0, { role: 'reader' });
+    const token = seal(a);
+    const proved = secondsOf(a.codec.health().lastProof);
+    const completed = secondsOf(reader.codec.health().lastRefresh);
+    fleet.kms.hanging = true;
+    const refreshing = Promise.allSettled([a.codec.refresh(), reader.codec.refresh()]);
+    await fleet.clock.advance(1);
+    fleet.clock.step(-SKEW);
+    await fleet.clock.advance(30);
+    await refreshing;
+    fleet.kms.hanging = false;
+    fleet.kms.failing = 'unavailable';
+    fleet.store.down = true;
+    // sealOutage after the last proof, by the clock that did not step.
+    await advanceTo(proved + HOUR - 1);
+    expect(open(a, seal(a))).toBe('state');
+    await advanceTo(proved + HOUR + 1);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    // propagation − S = sealOutage + 2 R after the last complete refresh.
+    expect(reader.codec.health().ready).toBe(true);
+    await advanceTo(completed + HOUR + 600 + 400);
+    expect(reader.codec.health()).toMatchObject({ ready: false, canUnseal: true });
+    // sealOutage + tokenLifetime + 2 S after the last proof.
+    await advanceTo(proved + 2 * HOUR + 2 * SKEW - 1);
+    expect(a.codec.health().canUnseal).toBe(true);
+    await advanceTo(proved + 2 * HOUR + 2 * SKEW + 1);
+    expect(a.codec.health().canUnseal).toBe(false);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+  });
+
+  test('back brings no key to life that has ended', async () => {
+    const a = await start(0, { keyWrapper: withoutNewKeys() });
+    const { sealingKey } = a.codec.health();
+    const { sealsUntil, opensUntil } = keyOf(a, sealingKey);
+    await fleet.clock.advance((sealsUntil.getTime() - fleet.clock.wallMs()) / 1_000 - 1);
+    const token = seal(a);
+    await fleet.clock.advance((opensUntil.getTime() - fleet.clock.wallMs()) / 1_000 + SKEW + 1);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    fleet.clock.step(-12 * HOUR);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    expect(keyOf(a, sealingKey).state).toBe('retired');
+  });
+
+  test('on and on does not turn one stray refusal of the KMS into a stop', async () => {
+    const a = await start(0);
+    fleet.kms.failing = 'denied';
+    // Until the next proof is due, and refused.
+    while (a.codec.health().lastError === undefined) await fleet.clock.advance(1);
+    const asked = fleet.kms.calls.unwrap;
+    for (let i = 0; i < 3; i++) {
+      fleet.clock.step(10);
+      await expect(a.codec.refresh()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
+    }
+    expect(fleet.kms.calls.unwrap - asked).toBe(3);
+    expect(open(a, seal(a))).toBe('state');
+  });
+});
+
+describe('F13: a machine that was suspended', () => {
+  test('for an hour does not seal before a new proof, which its first call starts', async () => {
+    const a = await start(0);
+    const token = seal(a);
+    const proofs = fleet.kms.calls.unwrap;
+    fleet.clock.suspend(HOUR);
+    expect(() => seal(a)).toThrow(expect.objectContaining({ reason: 'key proof too old' }));
+    expect(a.codec.health()).toMatchObject({ status: 'failing', ready: false, canUnseal: true });
+    expect(open(a, token)).toBe('state');
+    await fleet.clock.advance(1);
+    expect(fleet.kms.calls.unwrap - proofs).toBe(1);
+    expect(a.codec.health()).toMatchObject({ status: 'ok', ready: true });
+    expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('so long that others may seal with keys it has not heard of is not ready, a reader neither', async () => {
+    await start(0);
+    const reader = await start(0, { role: 'reader' });
+    expect(reader.codec.health().ready).toBe(true);
+    // propagation − S.
+    fleet.clock.suspend(HOUR + 600 + 1);
+    expect(reader.codec.health()).toMatchObject({ status: 'failing', ready: false, canUnseal: true });
+    await reader.codec.refresh();
+    expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
+  });
+
+  test('for two days opens nothing that has ended, and comes back by its first call', async () => {
+    const a = await start(0);
+    const b = await start(0);
+    const token = seal(a);
+    fleet.clock.suspend(2 * DAY);
+    expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    await fleet.clock.advance(30);
+    expect(open(b, seal(a))).toBe('state');
+  });
+});

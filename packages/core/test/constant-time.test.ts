@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { keyIdOf } from '../src/formats/derivation.ts';
+import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { Fleet, open, seal } from './support/fleet.ts';
+
+/** What was compared by Node's own constant-time comparison, which goes on comparing. */
+const compared: [Buffer, Buffer][] = [];
+vi.mock(import('node:crypto'), async (original) => {
+  const crypto = await original();
+  const timingSafeEqual: typeof crypto.timingSafeEqual = (a, b) => {
+    compared.push([Buffer.from(a as Uint8Array), Buffer.from(b as Uint8Array)]);
+    return crypto.timingSafeEqual(a, b);
+  };
+  return { ...crypto, default: { ...crypto, timingSafeEqual }, timingSafeEqual };
+});
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+  compared.length = 0;
+});
+afterEach(() => fleet.close());
+
+const isCompared = (bytes: Uint8Array): boolean => compared.some((pair) => pair.some((each) => each.equals(bytes)));
+
+describe('F20: what an attacker can choose is compared with a secret in constant time', () => {
+  test('the commitment of a token, 18 bytes, right or wrong', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const token = seal(a);
+    const header = Buffer.from(token.slice(4, 64), 'base64url');
+    expect(open(b, token)).toBe('state');
+    expect(isCompared(header.subarray(27))).toBe(true);
+    compared.length = 0;
+    const strange = Buffer.concat([header.subarray(0, 27), randomBytes(18)]);
+    expect(open(b, `sr1.${strange.toString('base64url')}${token.slice(64)}`)).toBe('InvalidRequestState: seal');
+    expect(isCompared(strange.subarray(27))).toBe(true);
+  });
+
+  test('the MAC of a ring document, 32 bytes, right or wrong', async () => {
+    const a = await fleet.start();
+    const [body = '', macs = ''] = ((await fleet.store.document()) ?? '').split('\n');
+    const { id } = a.codec.health().keys[0] ?? { id: '' };
+    const right = Buffer.from((JSON.parse(macs) as { macs: Record<string, string> }).macs[id] ?? '', 'base64url');
+    await fleet.start();
+    expect(isCompared(right)).toBe(true);
+    const wrong = randomBytes(32);
+    await fleet.store.put(`${body}\n${JSON.stringify({ macs: { [id]: wrong.toString('base64url') } })}`);
+    await expect(fleet.start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(isCompared(wrong)).toBe(true);
+  });
+
+  test('the data key that a wrap must come back as', async () => {
+    const inner = localKeyWrapper({ masterKey: randomBytes(32) });
+    const dataKeys: Buffer[] = [];
+    const keyWrapper = {
+      ...inner,
+      unwrap: async (...given: Parameters<typeof inner.unwrap>) => {
+        const dataKey = await inner.unwrap(...given);
+        dataKeys.push(Buffer.from(dataKey));
+        return dataKey;
+      },
+    };
+    const a = await fleet.start({ keyWrapper });
+    expect(dataKeys.map((dataKey) => keyIdOf(dataKey).toString('base64url'))).toEqual([a.codec.health().sealingKey]);
+    for (const dataKey of dataKeys) expect(isCompared(dataKey)).toBe(true);
+  });
+});

@@ -1,0 +1,190 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { HeldKey } from '../src/key-cache.ts';
+import type { KeyWrapper } from '../src/key-wrapper.ts';
+import { keeperOf } from '../src/kms-codec.ts';
+import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { parseDocument } from '../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+let fleet: Fleet;
+let witness: Witness;
+beforeEach(() => {
+  fleet = new Fleet();
+  witness = new Witness();
+});
+afterEach(() => fleet.close());
+
+/** Keeps hold of every array with a data key in it that a codec and a key wrapper pass to each other. */
+class Witness {
+  readonly #seen: { readonly what: string; readonly bytes: Uint8Array; readonly copy: Buffer }[] = [];
+
+  see<T extends Uint8Array>(what: string, bytes: T): T {
+    this.#seen.push({ what, bytes, copy: Buffer.from(bytes) });
+    return bytes;
+  }
+
+  /** How many arrays were passed, by what for. */
+  get counts(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { what } of this.#seen) counts[what] = (counts[what] ?? 0) + 1;
+    return counts;
+  }
+
+  /** What still holds any of its bytes. */
+  get left(): string[] {
+    return this.#seen.flatMap(({ what, bytes }) => (bytes.every((byte) => byte === 0) ? [] : [what]));
+  }
+
+  watch(inner: KeyWrapper): KeyWrapper {
+    const generate = inner.generate?.bind(inner);
+    return {
+      ...inner,
+      wrap: (dataKey, options) => inner.wrap(this.see('wrap', dataKey), options),
+      unwrap: async (wrapped, options) => this.see('unwrap', await inner.unwrap(wrapped, options)),
+      ...(generate === undefined
+        ? {}
+        : {
+            generate: async (options) => {
+              const made = await generate(options);
+              this.see('generate', made.dataKey);
+              return made;
+            },
+          }),
+    };
+  }
+}
+
+/** A service that binds no context, as some of the clouds': the ring hands it 64 bytes. Real cryptography. */
+function withoutContext(provider: string): KeyWrapper {
+  const key = randomBytes(32);
+  return {
+    provider,
+    keyId: 'one',
+    supports: { context: false, authenticated: true },
+    async wrap(plaintext) {
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce);
+      const wrapped = Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+      return { provider, keyId: 'one', wrapped };
+    },
+    async unwrap({ wrapped }) {
+      const decipher = createDecipheriv('aes-256-gcm', key, wrapped.subarray(0, 12));
+      decipher.setAuthTag(wrapped.subarray(-16));
+      const plaintext = decipher.update(wrapped.subarray(12, -16));
+      decipher.final();
+      return plaintext;
+    },
+  };
+}
+
+function heldBy(member: Member): HeldKey[] {
+  return keeperOf(member.codec)?.view.snapshot.keys.flatMap(({ held }) => held ?? []) ?? [];
+}
+
+function isOverwritten(held: HeldKey): boolean {
+  try {
+    held.copyDataKey().fill(0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+describe('F22: what passed between a codec and the KMS is overwritten when it has been used', () => {
+  test('the data keys that a service generated, unwrapped and proved', async () => {
+    const a = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
+    const b = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
+    await a.codec.rotate();
+    await b.codec.refresh();
+    // Past the next proof of either.
+    await fleet.clock.advance(1_000);
+    expect(open(b, seal(a))).toBe('state');
+    expect(witness.counts).toEqual({ generate: 2, unwrap: 6 });
+    expect(witness.left).toEqual([]);
+  });
+
+  test('the data keys of our own that a service wraps, the proofs, and those that get a further wrap', async () => {
+    const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
+    delete wrapsOnly.generate;
+    const second = localKeyWrapper({ masterKey: randomBytes(32) });
+    await fleet.start({ keyWrapper: witness.watch(wrapsOnly) });
+    const both = await fleet.start({ keyWrapper: [witness.watch(wrapsOnly), witness.watch(second)] });
+    await both.codec.refresh();
+    const { entries } = parseDocument((await fleet.store.document()) ?? '', 'default');
+    expect(entries[0]?.wraps).toHaveLength(2);
+    expect(witness.counts).toEqual({ wrap: 2, unwrap: 3 });
+    expect(witness.left).toEqual([]);
+  });
+
+  test('the 64 bytes of a service that binds no context, which begin with the data key', async () => {
+    const keyWrapper = witness.watch(withoutContext('plain'));
+    const a = await fleet.start({ keyWrapper });
+    const b = await fleet.start({ keyWrapper });
+    expect(open(b, seal(a))).toBe('state');
+    expect(witness.counts).toEqual({ wrap: 1, unwrap: 2 });
+    expect(witness.left).toEqual([]);
+  });
+
+  test('a data key that turns out to be none of the ring’s', async () => {
+    await fleet.start();
+    const strange = new Uint8Array(randomBytes(32));
+    const inner = fleet.kms.connect();
+    const keyWrapper = witness.watch({ ...inner, unwrap: async () => strange });
+    await expect(fleet.start({ keyWrapper })).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
+    expect(witness.counts).toEqual({ unwrap: 1 });
+    expect(witness.left).toEqual([]);
+  });
+
+  test('the data key of a wrap for another context, where the service binds none', async () => {
+    const keyWrapper = withoutContext('plain');
+    await fleet.start({ keyWrapper });
+    const honest = await keyWrapper.wrap(Buffer.concat([randomBytes(32), randomBytes(32)]), { context: {} });
+    const swapped = witness.watch({ ...keyWrapper, unwrap: (_, options) => keyWrapper.unwrap(honest, options) });
+    await expect(fleet.start({ keyWrapper: swapped })).rejects.toMatchObject({ kind: 'corrupt' });
+    expect(witness.counts).toEqual({ unwrap: 1 });
+    expect(witness.left).toEqual([]);
+  });
+});
+
+describe('F22: the data keys in memory are overwritten', () => {
+  test('when their life is over: of ten days of rotations, only the live ones are left', async () => {
+    const a = await fleet.start();
+    const all = new Set<HeldKey>();
+    for (let hour = 0; hour < 10 * 24; hour++) {
+      await fleet.clock.advance(3_600);
+      for (const held of heldBy(a)) all.add(held);
+    }
+    const live = heldBy(a);
+    expect(all.size).toBeGreaterThanOrEqual(10);
+    expect(live.length).toBeLessThanOrEqual(4);
+    expect(Array.from(all).filter((held) => !isOverwritten(held))).toEqual(live);
+  });
+
+  test('when they are revoked, here and by a refresh elsewhere; the successor is not', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const revoked = [a, b].flatMap(heldBy);
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    await b.codec.refresh();
+    expect(revoked).toHaveLength(2);
+    expect(revoked.every(isOverwritten)).toBe(true);
+    expect([a, b].flatMap(heldBy).map(isOverwritten)).toEqual([false, false]);
+  });
+
+  test('on close, with what still signs and checks ring documents', async () => {
+    const a = await fleet.start();
+    await a.codec.rotate();
+    await a.codec.revoke(a.codec.health().sealingKey ?? '');
+    const view = keeperOf(a.codec)?.view;
+    const left = [...heldBy(a), ...(view?.pastSigners() ?? [])];
+    // Three keys were held; one of them, revoked, is there as a signer only.
+    expect(left).toHaveLength(2 + 3);
+    await a.codec.close();
+    for (const held of left) {
+      expect(isOverwritten(held)).toBe(true);
+      expect(() => held.secret('ring-mac')).toThrow(/was overwritten/);
+    }
+    expect(view?.pastSigners()).toEqual([]);
+  });
+});
