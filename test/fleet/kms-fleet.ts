@@ -1,0 +1,167 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { KMSClient } from '@aws-sdk/client-kms';
+import { createAwsKmsCodec } from '@sealring/aws-kms';
+import {
+  type CodecHealth,
+  InvalidRequestState,
+  type KmsCodec,
+  memoryRing,
+  type RingPolicy,
+  type RingStore,
+  SealUnavailableError,
+} from '@sealring/core';
+
+/** Between two rounds of sealing and opening. */
+const ROUND_MS = 50;
+
+/** A token, and what it must open to. */
+interface Sealed {
+  readonly token: string;
+  readonly payload: string;
+}
+
+/** The vendor's own client of an emulator. */
+export function emulatorClient(endpoint: string): KMSClient {
+  return new KMSClient({
+    endpoint,
+    region: 'us-east-1',
+    maxAttempts: 1,
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  });
+}
+
+/** One codec of the fleet, and what was seen of it. Times are milliseconds of the clock that it goes by itself. */
+export class Observed {
+  readonly name: string;
+  readonly #codec: KmsCodec;
+  readonly #client: KMSClient;
+  lastSealMs = 0;
+  lastOpenMs = 0;
+  /** Why it did not seal when last tried; undefined when it did. */
+  sealRefusal: string | undefined;
+  /** Why it did not open one of the last round's tokens; undefined when it opened them all. */
+  openRefusal: string | undefined;
+
+  constructor(name: string, codec: KmsCodec, client: KMSClient) {
+    this.name = name;
+    this.#codec = codec;
+    this.#client = client;
+  }
+
+  health(): CodecHealth {
+    return this.#codec.health();
+  }
+
+  get lastProofMs(): number {
+    return this.health().lastProof?.getTime() ?? 0;
+  }
+
+  refresh(): Promise<void> {
+    return this.#codec.refresh();
+  }
+
+  seal(payload: string): Sealed | undefined {
+    try {
+      const token = this.#codec.seal(Buffer.from(payload));
+      this.lastSealMs = Date.now();
+      this.sealRefusal = undefined;
+      return { token, payload };
+    } catch (error) {
+      if (!(error instanceof SealUnavailableError)) throw error;
+      this.sealRefusal = error.reason;
+      return undefined;
+    }
+  }
+
+  /** Without `prepare`: what it has to hold already. */
+  openAll(sealed: readonly Sealed[]): void {
+    this.openRefusal = undefined;
+    for (const { token, payload } of sealed) {
+      try {
+        const opened = Buffer.from(this.#codec.unseal(token)).toString();
+        if (opened !== payload) throw new TypeError(`${this.name} opened ${opened} in place of ${payload}`);
+        this.lastOpenMs = Date.now();
+      } catch (error) {
+        if (!(error instanceof InvalidRequestState)) throw error;
+        this.openRefusal = error.reason;
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#codec.close();
+    this.#client.destroy();
+  }
+}
+
+/** Two members and a reader on one ring, each with an AWS client of its own. */
+export class KmsFleet {
+  readonly all: readonly Observed[];
+  readonly members: readonly Observed[];
+  readonly #early: readonly Sealed[];
+  #rounds = 0;
+
+  private constructor(all: readonly Observed[]) {
+    this.all = all;
+    this.members = all.slice(0, 2);
+    this.#early = this.members.flatMap((member) => member.seal(`${member.name}, before`) ?? []);
+  }
+
+  /** @param endpoints - Where member 1, member 2 and the reader find the KMS. */
+  static async start(options: {
+    readonly keyId: string;
+    readonly policy: RingPolicy;
+    readonly endpoints: readonly [string, string, string];
+    readonly ring?: RingStore;
+  }): Promise<KmsFleet> {
+    const { endpoints, ring = memoryRing(), ...rest } = options;
+    const all: Observed[] = [];
+    for (const [i, endpoint] of endpoints.entries()) {
+      const client = emulatorClient(endpoint);
+      const role = i < 2 ? 'member' : 'reader';
+      const codec = await createAwsKmsCodec({ ...rest, ring, role, client });
+      all.push(new Observed(`${role} ${i + 1}`, codec, client));
+    }
+    return new KmsFleet(all);
+  }
+
+  /** Whether everybody who may seal did, and everybody opened every token, of now and of the beginning. */
+  get works(): boolean {
+    const seals = this.members.every((member) => member.sealRefusal === undefined);
+    return seals && this.all.every((each) => each.openRefusal === undefined && each.health().status === 'ok');
+  }
+
+  /** Whether nobody opened all of the last round's tokens. */
+  get opensNothing(): boolean {
+    return this.all.every((each) => each.openRefusal !== undefined);
+  }
+
+  /** Seals and opens everywhere until `condition` holds. */
+  async until(condition: () => boolean, seconds: number): Promise<void> {
+    const end = performance.now() + seconds * 1_000;
+    for (;;) {
+      this.#round();
+      if (condition()) return;
+      if (performance.now() > end) throw new Error(`not within ${seconds} s: ${this.#told()}`);
+      await pause(ROUND_MS);
+    }
+  }
+
+  #round(): void {
+    const round = ++this.#rounds;
+    const fresh = this.members.flatMap((member) => member.seal(`${member.name}, round ${round}`) ?? []);
+    for (const each of this.all) each.openAll([...this.#early, ...fresh]);
+  }
+
+  #told(): string {
+    const told = this.all.map((each) => {
+      const { status, lastError } = each.health();
+      return `${each.name} ${status}, ${lastError?.kind}, seal ${each.sealRefusal}, open ${each.openRefusal}`;
+    });
+    return told.join('; ');
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((each) => each.close()));
+  }
+}
