@@ -2,20 +2,14 @@
  * A member of a fleet in a process of its own, forked by `fleet.ts`: does what it is told over IPC, one order after
  * another, and counts what it asks of the KMS.
  */
-import {
-  createKmsCodec,
-  fileRing,
-  type KeyWrapper,
-  type KmsCodec,
-  localKeyWrapper,
-  type RingPolicy,
-} from '@sealring/core';
+import { createKmsCodec, fileRing, type KeyWrapper, type KmsCodec, type RingPolicy } from '@sealring/core';
 import { redisRing } from '@sealring/redis';
+import { type KmsPlace, keyWrapperAt } from './member-kms.ts';
 
-/** Where the ring is, which master key stands for the KMS, and the times. */
+/** Where the ring and the KMS are, and the times. */
 export interface StartOrder {
   readonly ring: { readonly file: string } | { readonly redis: string; readonly key: string };
-  readonly masterKey: string;
+  readonly kms: KmsPlace;
   readonly policy: Partial<RingPolicy>;
 }
 
@@ -34,6 +28,7 @@ export interface Calls {
 
 interface MemberHealth {
   readonly status: string;
+  readonly ready: boolean;
   readonly sealingKey: string | undefined;
   readonly keys: readonly { readonly id: string; readonly state: string; readonly held: boolean }[];
   readonly lastError: string | undefined;
@@ -46,6 +41,7 @@ export interface Orders {
   /** Answers what went wrong: nothing, when every token opened to its payload. */
   open: { given: readonly Sealed[]; answer: string[] };
   rotate: { given: { readonly emergency: boolean }; answer: undefined };
+  revoke: { given: { readonly keyId: string }; answer: undefined };
   health: { given: undefined; answer: MemberHealth };
   calls: { given: undefined; answer: Calls };
   close: { given: undefined; answer: undefined };
@@ -100,7 +96,7 @@ async function start(given: StartOrder): Promise<Calls> {
   const { ring: place } = given;
   const ring = 'file' in place ? fileRing(place.file) : redisRing({ url: place.redis, key: place.key });
   closeStore = async () => ring.close?.();
-  const keyWrapper = counted(localKeyWrapper({ masterKey: Buffer.from(given.masterKey, 'hex') }));
+  const keyWrapper = counted(await keyWrapperAt(given.kms));
   codec = await createKmsCodec({ keyWrapper, ring, policy: given.policy });
   // Before the first proof of its background passes.
   return { ...counts };
@@ -134,9 +130,10 @@ function open(sealed: readonly Sealed[]): string[] {
 }
 
 function health(): MemberHealth {
-  const { status, sealingKey, keys, lastError } = running().health();
+  const { status, ready, sealingKey, keys, lastError } = running().health();
   return {
     status,
+    ready,
     sealingKey,
     keys: keys.map(({ id, state, held }) => ({ id, state, held })),
     lastError: lastError?.kind,
@@ -159,6 +156,8 @@ async function obey(order: Order): Promise<unknown> {
       return open(order.given);
     case 'rotate':
       return running().rotate(order.given);
+    case 'revoke':
+      return running().revoke(order.given.keyId);
     case 'health':
       return health();
     case 'calls':

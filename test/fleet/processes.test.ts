@@ -14,7 +14,11 @@ const ROTATIONS = 3;
 
 const directory = mkdtempSync(join(tmpdir(), 'sealring-fleet-'));
 const path = join(directory, 'payments.ring');
-const fleet = new Fleet({ ring: { file: path }, masterKey: randomBytes(32).toString('hex'), policy: fleetPolicy });
+const fleet = new Fleet({
+  ring: { file: path },
+  kms: { masterKey: randomBytes(32).toString('hex') },
+  policy: fleetPolicy,
+});
 afterAll(() => {
   fleet.end();
   rmSync(directory, { recursive: true, force: true });

@@ -4,12 +4,15 @@ import { createClient } from 'redis';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
-import { Fleet } from './fleet.ts';
+import { Fleet, type Member } from './fleet.ts';
 import { fleetPolicy } from './fleet-policy.ts';
+import type { Calls } from './member-process.ts';
 
 const MEMBERS = 20;
 const RESTARTED = 5;
-const FLUSHES = 30;
+const FLUSHES = 100;
+/** Well below createAfter: later, who starts would be right to found a ring. */
+const MOST_FLUSHING_MS = 10_000;
 const key = 'sealring:fleet';
 
 let redis: TestServer | undefined;
@@ -20,7 +23,7 @@ await startOrSkip(async () => {
 const url = redis?.address ?? 'redis://127.0.0.1:1';
 const fleet = new Fleet({
   ring: { redis: url, key },
-  masterKey: randomBytes(32).toString('hex'),
+  kms: { masterKey: randomBytes(32).toString('hex') },
   // Longer than the flushes below, and than running members then take to heal: refreshEvery and a wait of up to 5 s.
   policy: { ...fleetPolicy, createAfterSeconds: 20 },
 });
@@ -38,11 +41,49 @@ async function command(...words: string[]): Promise<unknown> {
   }
 }
 
-async function storedKeyIds(): Promise<string[] | undefined> {
+interface StoredKey {
+  readonly id: string;
+  readonly revoked?: string;
+}
+
+async function storedKeys(): Promise<readonly StoredKey[] | undefined> {
   const document = await command('HGET', key, 'document');
   if (typeof document !== 'string') return undefined;
-  const { keys } = JSON.parse(document.split('\n')[0] ?? '') as { keys: { id: string }[] };
-  return keys.map(({ id }) => id);
+  const { keys } = JSON.parse(document.split('\n')[0] ?? '') as { keys: StoredKey[] };
+  return keys;
+}
+
+async function storedKeyIds(): Promise<string[] | undefined> {
+  return (await storedKeys())?.map(({ id }) => id);
+}
+
+async function until(condition: () => boolean | Promise<boolean>, seconds: number): Promise<void> {
+  const end = performance.now() + seconds * 1_000;
+  while (!(await condition()) && performance.now() < end) await pause(100);
+}
+
+type Statuses = ReadonlyMap<Member, Set<string>>;
+
+/** Asks everybody how they are, again and again while `run` goes on; answers who said what. */
+async function statusesDuring(run: (said: Statuses) => Promise<void>): Promise<Statuses> {
+  const said: Statuses = new Map(fleet.members.map((member) => [member, new Set()]));
+  const done = new AbortController();
+  const asking = (async (): Promise<void> => {
+    while (!done.signal.aborted) {
+      const asked = fleet.members.filter((member) => said.has(member));
+      await Promise.all(
+        asked.map(async (member) => said.get(member)?.add((await member.tell('health', undefined)).status)),
+      );
+      await pause(100);
+    }
+  })();
+  try {
+    await run(said);
+  } finally {
+    done.abort();
+    await asking;
+  }
+  return said;
 }
 
 describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout: 180_000 }, () => {
@@ -62,20 +103,101 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
       const fresh = await fleet.fork(RESTARTED);
       // Everybody is to have read the new key: what only the store knew, nobody can write back.
       await pause(3_000);
-      await command('FLUSHALL');
-      const starting = fleet.start(fresh);
-      // Again and again, against the running members' healing: who starts finds nothing for some seconds.
-      for (let flush = 0; flush < FLUSHES; flush++) {
+      const starting: Promise<Calls[]>[] = [];
+      const said = await statusesDuring(async (soFar) => {
         await command('FLUSHALL');
-        await pause(100);
+        starting.push(fleet.start(fresh));
+        // Again and again, against the running members' healing: who starts finds nothing for some seconds, and who runs
+        // has read the ring in one of the moments in which it was gone.
+        const end = performance.now() + MOST_FLUSHING_MS;
+        const isNoticed = () => Array.from(soFar.values()).every((statuses) => statuses.has('degraded'));
+        for (let flush = 0; flush < FLUSHES || (!isNoticed() && performance.now() < end); flush++) {
+          await command('FLUSHALL');
+          await pause(20);
+        }
+      });
+      // Whoever ran noticed, said so, and was fit for requests all the same.
+      expect(said.size).toBe(MEMBERS);
+      for (const statuses of said.values()) {
+        expect(statuses).toContain('degraded');
+        expect(statuses).not.toContain('failing');
       }
       await fleet.stop(fleet.members.slice(0, RESTARTED));
-      const calls = await starting;
+      const calls = (await Promise.all(starting)).flat();
       expect(calls.map(({ generate, wrap }) => generate + wrap)).toEqual(Array.from(fresh, () => 0));
+      // The last flush may have been the last thing that happened.
+      await until(async () => (await storedKeyIds()) !== undefined, 30);
     });
     expect(await storedKeyIds()).toEqual(before);
     await fleet.openAllKept();
     expect(fleet.failures).toEqual([]);
     expect(fleet.members).toHaveLength(MEMBERS);
   });
+
+  test('F31: a store that falls back to a copy without the newest key, under load and with restarts, loses no token and gets the key back', async () => {
+    const copy = await command('HMGET', key, 'document', 'revision');
+    await fleet.members[0]?.tell('rotate', { emergency: false });
+    const before = await storedKeyIds();
+    expect(before).toHaveLength(3);
+    await fleet.underLoad(async () => {
+      await pause(3_000);
+      const fresh = await fleet.fork(RESTARTED);
+      for (let failover = 0; failover < 3; failover++) {
+        await fallBackTo(copy);
+        if (failover === 1) await fleet.start(fresh);
+        await until(async () => (await storedKeyIds())?.length === 3, 30);
+        expect((await storedKeyIds())?.toSorted()).toEqual(before?.toSorted());
+      }
+      await fleet.stop(fleet.members.slice(0, RESTARTED));
+      // Until the newest key seals, at those who started from the copy too.
+      await until(() => before?.every((id) => fleet.sealingKeys.has(id)) === true, 60);
+    });
+    await fleet.openAllKept();
+    expect(fleet.failures).toEqual([]);
+    expect(fleet.sealingKeys).toEqual(new Set(before));
+    expect(fleet.members).toHaveLength(MEMBERS);
+  });
+
+  test('F31: a revocation outlives a store that falls back to what it held before, and one that lost everything', async () => {
+    const copy = await command('HMGET', key, 'document', 'revision');
+    const [revoker] = fleet.members;
+    const sealed = await revoker?.tell('seal', ['revoked']);
+    const token = sealed?.sealed[0]?.token ?? '';
+    const revoked = token.slice(4, 16);
+    await revoker?.tell('revoke', { keyId: revoked });
+    const isRevoked = async () =>
+      (await storedKeys())?.some((each) => each.id === revoked && each.revoked !== undefined);
+    expect(await isRevoked()).toBe(true);
+    await pause(3_000);
+    for (const lose of [() => fallBackTo(copy), () => command('FLUSHALL')]) {
+      await lose();
+      expect(await isRevoked()).not.toBe(true);
+      await until(async () => (await isRevoked()) === true, 30);
+      expect(await isRevoked()).toBe(true);
+      for (const member of fleet.members) {
+        const outcome = await member.tell('open', [{ token, payload: 'revoked' }]);
+        expect(outcome).toEqual([expect.stringContaining('unknown key')]);
+      }
+    }
+    // Who starts now learns of it.
+    const [late] = await fleet.fork(1);
+    await fleet.start(late === undefined ? [] : [late]);
+    expect(await late?.tell('open', [{ token, payload: 'revoked' }])).toEqual([expect.stringContaining('unknown key')]);
+    // And what is sealed since opens everywhere.
+    const fresh = await Promise.all(fleet.members.map((member, i) => member.tell('seal', [`after ${i}`])));
+    expect(fresh.flatMap(({ failures }) => failures)).toEqual([]);
+    const opened = fleet.members.map((member) =>
+      member.tell(
+        'open',
+        fresh.flatMap((each) => each.sealed),
+      ),
+    );
+    expect((await Promise.all(opened)).flat()).toEqual([]);
+  });
 });
+
+/** As a failover to a replica that was behind. */
+async function fallBackTo(copy: unknown): Promise<void> {
+  const [document, revision] = copy as readonly [string, string];
+  await command('HSET', key, 'document', document, 'revision', revision);
+}

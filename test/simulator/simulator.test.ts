@@ -72,7 +72,7 @@ test('any few classes of faults together, from any seed, lose no valid token', a
 
 describe('calls are within a tenth of the formula of the guide', () => {
   for (const faults of ['quiet', 'kms-outage-hourly-10']) {
-    test(`${faults}`, async () => {
+    test(`calls under ${faults}`, async () => {
       const { calls } = await simulate(world(1, 10, 20), [faults]);
       expect(Math.abs(calls.kmsPerMemberDay / (calls.expected?.kms ?? 0) - 1)).toBeLessThan(0.1);
       expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);

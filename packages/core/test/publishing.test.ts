@@ -172,6 +172,39 @@ describe('F8, F9: a member that cannot have every live key does not start, and w
   });
 });
 
+describe('F8: whoever loses a race adopts what the winner wrote', () => {
+  for (const emergency of [false, true]) {
+    test(`twenty members that are all asked for ${emergency ? 'an emergency' : 'a'} rotation at once make one successor`, async () => {
+      const members = await fleet.startAll(20);
+      const rotated = Promise.all(members.map(({ codec }) => codec.rotate({ emergency })));
+      await fleet.clock.advance(60);
+      await rotated;
+      const { entries } = await ring();
+      expect(entries).toHaveLength(2);
+      await workFor(6_000, members);
+      for (const { codec } of members) expect(codec.health().sealingKey).toBe(entries[1]?.id);
+    });
+  }
+
+  test('a successor seals nowhere before a member that was cut off for a tolerated outage has it', async () => {
+    const a = await fleet.start();
+    const late = await fleet.start();
+    // Just proved; and then neither the KMS nor the store for as long as it may go on without.
+    await late.codec.refresh();
+    late.ring.cut = true;
+    late.keyWrapper.cut = true;
+    await a.codec.rotate();
+    for (let passed = 0; passed < 2_620; passed += 60) {
+      await fleet.clock.advance(60);
+      expect([open(late, seal(a)), open(a, seal(late))]).toEqual(['state', 'state']);
+    }
+    late.ring.cut = false;
+    late.keyWrapper.cut = false;
+    await workFor(HOUR, [a, late]);
+    expect(late.codec.health().sealingKey).toBe((await ring()).entries[1]?.id);
+  });
+});
+
 describe('F11: the KMS key is changed behind the ring', () => {
   test('every wrap names the version that made it: the next one the new, and what the old one wrapped still opens', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
