@@ -1,11 +1,41 @@
 import { awsKmsKeyWrapper } from '@sealring/aws-kms';
+import { type AzureKeyVaultAccess, azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import { type KeyWrapper, localKeyWrapper } from '@sealring/core';
+import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
+import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
+import { azureEmulatorClients, gcpEmulatorClient } from './emulators.ts';
 import type { KmsSettings } from './messages.ts';
 
-/** The one line that differs between a laptop and production. */
-export function keyWrapperFor(kms: KmsSettings): KeyWrapper {
-  if (kms.kind === 'local') return localKeyWrapper({ masterKey: Buffer.from(kms.masterKey, 'base64url') });
-  return awsKmsKeyWrapper({ keyId: kms.keyId, maxAttempts: 1 });
+/** The few lines that differ between a laptop and production. The ring itself repeats calls: one attempt is enough. */
+export async function keyWrapperFor(kms: KmsSettings): Promise<KeyWrapper> {
+  const maxAttempts = 1;
+  switch (kms.kind) {
+    case 'local':
+      return localKeyWrapper({ masterKey: Buffer.from(kms.masterKey, 'base64url') });
+    case 'aws':
+      return awsKmsKeyWrapper({ keyId: kms.keyId, maxAttempts });
+    case 'gcp': {
+      const { keyName, endpoint } = kms;
+      return gcpKmsKeyWrapper({ keyName, maxAttempts, ...(endpoint && { client: gcpEmulatorClient(endpoint) }) });
+    }
+    case 'azure': {
+      const { keyId, signKeyId } = kms;
+      const access = await azureAccess();
+      const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], ...access });
+      return azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, maxAttempts, ...access });
+    }
+    case 'vault': {
+      const { address, keyName } = kms;
+      return vaultTransitKeyWrapper({ address, keyName, maxAttempts, token: process.env['VAULT_TOKEN'] ?? '' });
+    }
+  }
+}
+
+async function azureAccess(): Promise<AzureKeyVaultAccess> {
+  const emulatorToken = process.env['AZURE_EMULATOR_TOKEN'];
+  if (emulatorToken !== undefined) return { clients: azureEmulatorClients(emulatorToken) };
+  const { DefaultAzureCredential } = await import('@azure/identity');
+  return { credential: new DefaultAzureCredential() };
 }
 
 /** The same key wrapper, counting its calls. */
@@ -15,6 +45,9 @@ export function counted(keyWrapper: KeyWrapper): {
 } {
   const calls = { generate: 0, wrap: 0, unwrap: 0 };
   const { provider, keyId, supports } = keyWrapper;
+  const generate = keyWrapper.generate?.bind(keyWrapper);
+  const sign = keyWrapper.sign?.bind(keyWrapper);
+  const verify = keyWrapper.verify?.bind(keyWrapper);
   return {
     calls,
     keyWrapper: {
@@ -29,11 +62,15 @@ export function counted(keyWrapper: KeyWrapper): {
         calls.unwrap += 1;
         return keyWrapper.unwrap(wrapped, options);
       },
-      async generate(options) {
-        calls.generate += 1;
-        if (keyWrapper.generate === undefined) throw new Error(`${provider} makes no data keys`);
-        return keyWrapper.generate(options);
-      },
+      ...(generate && {
+        async generate(options) {
+          calls.generate += 1;
+          return generate(options);
+        },
+      }),
+      ...(sign && { sign }),
+      ...(verify && { verify }),
+      owns: (wrapped) => keyWrapper.owns?.(wrapped) ?? wrapped.provider === provider,
       close: async () => keyWrapper.close?.(),
     },
   };

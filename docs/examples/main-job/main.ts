@@ -2,29 +2,40 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RefundServer } from './fleet.ts';
+import type { FleetSettings, RefundServer } from './fleet.ts';
 import { environmentFor } from './kms.ts';
+import type { KmsSettings } from './messages.ts';
 import { type Choice, help, readOptions, UsageError } from './options.ts';
 import { tellStory } from './story.ts';
 import { Timeline } from './timeline.ts';
 
 /** Where the wrapping key comes from; a local one is made for this run and told to nobody but the servers. */
-function settingsFor(choice: Choice, folder: string) {
-  const ringPath = join(folder, 'ring.json');
-  if (choice.kms === 'aws') {
-    return {
-      ringPath,
-      kms: { kind: 'aws' as const, keyId: choice.keyId },
-      environment: environmentFor(choice.endpoint),
-    };
-  }
-  const masterKey = randomBytes(32).toString('base64url');
-  return { ringPath, kms: { kind: 'local' as const, masterKey }, environment: process.env };
+function settingsFor(choice: Choice, folder: string): FleetSettings {
+  const environment = choice.kms === 'aws' ? environmentFor(choice.endpoint) : process.env;
+  return { ringPath: join(folder, 'ring.json'), kms: kmsOf(choice), environment };
 }
+
+function kmsOf(choice: Choice): KmsSettings {
+  switch (choice.kms) {
+    case 'local':
+      return { kind: 'local', masterKey: randomBytes(32).toString('base64url') };
+    case 'aws':
+      return { kind: 'aws', keyId: choice.keyId };
+    case 'gcp':
+      return { kind: 'gcp', keyName: choice.keyId, endpoint: choice.endpoint };
+    case 'azure':
+      return { kind: 'azure', keyId: choice.keyId, signKeyId: choice.signKeyId };
+    case 'vault':
+      return { kind: 'vault', keyName: choice.keyId, address: choice.endpoint };
+  }
+}
+
+const SERVICES = { aws: 'AWS', gcp: 'Google Cloud', azure: 'Azure Key Vault', vault: 'Vault transit' } as const;
 
 function titleOf(choice: Choice): string {
   if (choice.kms === 'local') return 'KMS: local key wrapper · ring: a file';
-  return `KMS: AWS ${choice.keyId}${choice.endpoint === undefined ? '' : ` at ${choice.endpoint}`} · ring: a file`;
+  const at = 'endpoint' in choice && choice.endpoint !== undefined ? ` at ${choice.endpoint}` : '';
+  return `KMS: ${SERVICES[choice.kms]} ${choice.keyId}${at} · ring: a file`;
 }
 
 /** A signal, or a reader of the output that went away, asks for an orderly end: servers stopped, files removed. */

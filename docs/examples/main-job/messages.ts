@@ -3,7 +3,10 @@
 /** Which key wraps the data keys. The master key travels over this channel, not in the environment or on a command line. */
 export type KmsSettings =
   | { readonly kind: 'local'; readonly masterKey: string }
-  | { readonly kind: 'aws'; readonly keyId: string };
+  | { readonly kind: 'aws'; readonly keyId: string }
+  | { readonly kind: 'gcp'; readonly keyName: string; readonly endpoint: string | undefined }
+  | { readonly kind: 'azure'; readonly keyId: string; readonly signKeyId: string }
+  | { readonly kind: 'vault'; readonly address: string; readonly keyName: string };
 
 export type ToServer =
   | { readonly type: 'start'; readonly name: string; readonly ringPath: string; readonly kms: KmsSettings }

@@ -7,37 +7,83 @@ what must be refused, a server that joins late, and a rotation under load. Ends 
 everything went as it must.
 
   --kms local             data keys wrapped in the servers' memory, under a key made for this run (default)
-  --kms aws               data keys wrapped by AWS KMS; credentials and region come from the AWS default chain
+  --kms aws               AWS KMS; credentials and region come from the AWS default chain
     --key-id KEY          ARN, id or alias of the symmetric KMS key; required
     --endpoint URL        an emulator, http://127.0.0.1:PORT for one; any credentials and us-east-1 unless set
+  --kms gcp               Google Cloud KMS, with Application Default Credentials
+    --key-id NAME         projects/…/locations/…/keyRings/…/cryptoKeys/…; required
+    --endpoint URL        an emulator, http://127.0.0.1:PORT for one, without TLS and credentials
+  --kms azure             Azure Key Vault, with the default chain of @azure/identity
+    --key-id URL          the RSA key that wraps, https://VAULT/keys/NAME; required
+    --sign-key-id URL     one version of the EC key that signs, https://VAULT/keys/NAME/VERSION; required
+                          an emulator: its bearer token in AZURE_EMULATOR_TOKEN, its certificate in NODE_EXTRA_CA_CERTS
+  --kms vault             transit engine of HashiCorp Vault or OpenBao; its token in VAULT_TOKEN
+    --key-id NAME         the transit key; required
+    --endpoint URL        the server, http://127.0.0.1:8200 for one; required
   --help                  this text`;
 
 /** What was asked for on the command line. */
 export type Choice =
   | { readonly kms: 'local' }
-  | { readonly kms: 'aws'; readonly keyId: string; readonly endpoint: string | undefined };
+  | { readonly kms: 'aws' | 'gcp'; readonly keyId: string; readonly endpoint: string | undefined }
+  | { readonly kms: 'azure'; readonly keyId: string; readonly signKeyId: string }
+  | { readonly kms: 'vault'; readonly keyId: string; readonly endpoint: string };
 
 /** The command line was wrong; the message names option and value. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
+const OPTIONS_OF: Readonly<
+  Record<Choice['kms'], { readonly needs: readonly Name[]; readonly takes: readonly Name[] }>
+> = {
+  local: { needs: [], takes: [] },
+  aws: { needs: ['key-id'], takes: ['endpoint'] },
+  gcp: { needs: ['key-id'], takes: ['endpoint'] },
+  azure: { needs: ['key-id', 'sign-key-id'], takes: [] },
+  vault: { needs: ['key-id', 'endpoint'], takes: [] },
+};
+
+type Name = 'key-id' | 'sign-key-id' | 'endpoint';
+
 /** @throws {UsageError} */
 export function readOptions(args: readonly string[]): Choice | 'help' {
-  const { help: wantsHelp, kms = 'local', endpoint, 'key-id': keyId } = parse(args);
+  const { help: wantsHelp, kms = 'local', ...given } = parse(args);
   if (wantsHelp === true) return 'help';
-  if (kms === 'local') {
-    for (const [name, value] of Object.entries({ '--endpoint': endpoint, '--key-id': keyId })) {
-      if (value !== undefined) throw new UsageError(`${name} ${JSON.stringify(value)} needs --kms aws`);
-    }
-    return { kms };
+  if (!isKms(kms)) {
+    throw new UsageError(`--kms must be one of ${Object.keys(OPTIONS_OF).join(', ')}, got ${JSON.stringify(kms)}`);
   }
-  if (kms !== 'aws') throw new UsageError(`--kms must be local or aws, got ${JSON.stringify(kms)}`);
-  if (keyId === undefined || keyId === '') throw new UsageError('--kms aws needs --key-id, got none');
+  const { needs, takes } = OPTIONS_OF[kms];
+  for (const [name, value] of Object.entries(given)) {
+    if (![...needs, ...takes].some((known) => known === name)) {
+      throw new UsageError(`--${name} ${JSON.stringify(value)} is nothing for --kms ${kms}`);
+    }
+  }
+  const required = (name: Name): string => {
+    const value = given[name];
+    if (value === undefined || value === '') throw new UsageError(`--kms ${kms} needs --${name}, got none`);
+    return value;
+  };
+  for (const name of needs) required(name);
+  const { endpoint } = given;
   if (endpoint !== undefined && !/^https?:$/.test(protocolOf(endpoint))) {
     throw new UsageError(`--endpoint must be an http or https URL, got ${JSON.stringify(endpoint)}`);
   }
-  return { kms, keyId, endpoint };
+  switch (kms) {
+    case 'local':
+      return { kms };
+    case 'aws':
+    case 'gcp':
+      return { kms, keyId: required('key-id'), endpoint };
+    case 'azure':
+      return { kms, keyId: required('key-id'), signKeyId: required('sign-key-id') };
+    case 'vault':
+      return { kms, keyId: required('key-id'), endpoint: required('endpoint') };
+  }
+}
+
+function isKms(name: string): name is Choice['kms'] {
+  return Object.hasOwn(OPTIONS_OF, name);
 }
 
 function parse(args: readonly string[]) {
@@ -49,6 +95,7 @@ function parse(args: readonly string[]) {
         kms: { type: 'string' },
         endpoint: { type: 'string' },
         'key-id': { type: 'string' },
+        'sign-key-id': { type: 'string' },
       },
     }).values;
   } catch (error) {

@@ -16,7 +16,7 @@ interface Running {
 }
 
 async function start({ name, ringPath, kms }: Extract<ToServer, { type: 'start' }>): Promise<Running> {
-  const { keyWrapper, calls } = counted(keyWrapperFor(kms));
+  const { keyWrapper, calls } = counted(await keyWrapperFor(kms));
   const codec = await createKmsCodec({ keyWrapper, ring: fileRing(ringPath), ringName: 'refund-desk', policy });
   const { codec: countingCodec, tokens } = countingTokens(codec);
   const shared = {

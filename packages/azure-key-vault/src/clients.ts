@@ -1,0 +1,77 @@
+import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
+import { formatKeyId, type VaultKeyVersionId } from './key-id.ts';
+
+/** What hands out bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
+export interface AzureCredential {
+  /** Resolves to a token for the scopes and when it expires, in milliseconds since the epoch; null if there is none. */
+  getToken(
+    scopes: string | string[],
+    options?: object,
+  ): Promise<{ readonly token: string; readonly expiresOnTimestamp: number } | null>;
+}
+
+/** What each call of a client is given. */
+export interface AzureCallOptions {
+  /** Ends the request. */
+  readonly abortSignal: AbortSignal;
+  /** Is told each answer of the service before it is read, refusals included: its status, headers and parsed body. */
+  readonly onResponse: (response: object) => void;
+}
+
+/** The part of `KeyClient` (`@azure/keyvault-keys`) that is used. What it resolves to is checked by the caller. */
+export interface AzureKeyClient {
+  /** Gets the public part of a key, in its current version unless one is named. */
+  getKey(name: string, options: AzureCallOptions & { readonly version?: string }): Promise<unknown>;
+}
+
+/** How data keys are wrapped: with RSA of 2048 bits or more, or with 256-bit AES of a Managed HSM. */
+export type AzureWrapAlgorithm = 'RSA-OAEP-256' | 'A256KW';
+
+/** The part of `CryptographyClient` (`@azure/keyvault-keys`) that is used. */
+export interface AzureCryptographyClient {
+  /** Resolves to `{ result, keyID }`, the result the wrapped bytes. */
+  wrapKey(algorithm: AzureWrapAlgorithm, key: Uint8Array, options: AzureCallOptions): Promise<unknown>;
+  /** Resolves to `{ result, keyID }`, the result the bytes that were wrapped; its buffer is overwritten. */
+  unwrapKey(algorithm: AzureWrapAlgorithm, encryptedKey: Uint8Array, options: AzureCallOptions): Promise<unknown>;
+  /** Signs 32 bytes; resolves to `{ result, keyID }`, the result 64 bytes. */
+  sign(algorithm: 'ES256', digest: Uint8Array, options: AzureCallOptions): Promise<unknown>;
+}
+
+/**
+ * One version of a key, in the form that makes a `CryptographyClient` ask the vault for nothing first and check no date
+ * of its own: what a key may do is the vault's to say.
+ */
+export interface AzureKeyReference {
+  /** With the version. */
+  readonly id: string;
+  readonly name: string;
+  readonly properties: { readonly vaultUrl: string; readonly name: string };
+}
+
+/**
+ * Makes the SDK's clients. Give one of your own to set what `KeyClient` and `CryptographyClient` take, such as a proxy.
+ *
+ * Set `retryOptions: { maxRetries: 0 }` on both: the SDK's retries would multiply the wrapper's, outlast its deadline and
+ * hide the first refusal.
+ */
+export interface AzureKeyVaultClients {
+  /** `(vaultUrl) => new KeyClient(vaultUrl, credential, options)` */
+  keys(vaultUrl: string): AzureKeyClient;
+  /** `(key) => new CryptographyClient(key, credential, options)` */
+  cryptography(key: AzureKeyReference): AzureCryptographyClient;
+}
+
+/** The SDK's clients with one attempt per call. */
+export function ownClients(credential: AzureCredential): AzureKeyVaultClients {
+  // Options are made anew each time: the SDK writes into those it is given.
+  return {
+    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, { retryOptions: { maxRetries: 0 } }),
+    cryptography: (key) => new CryptographyClient(key, credential, { retryOptions: { maxRetries: 0 } }),
+  };
+}
+
+/** A client for one version of a key. */
+export function cryptographyClient(clients: AzureKeyVaultClients, version: VaultKeyVersionId): AzureCryptographyClient {
+  const { vaultUrl, name } = version;
+  return clients.cryptography({ id: formatKeyId(version), name, properties: { vaultUrl, name } });
+}

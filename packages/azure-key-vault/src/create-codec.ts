@@ -1,0 +1,110 @@
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { listOf } from '@sealring/core/adapter';
+import { formatKeyId } from './key-id.ts';
+import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
+import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
+import { fetchAzureSignPublicKeys } from './sign-public-keys.ts';
+import type { AzureSignPublicKey } from './signing.ts';
+
+const OWNER = 'createAzureKeyVaultCodec';
+const MAX_ALSO_VERIFY = 15;
+
+/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+export interface AzureKeyVaultCodecOptions
+  extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
+    Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
+  /**
+   * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
+   * public halves are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
+   */
+  readonly alsoVerify?: readonly string[];
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  readonly maxAttempts?: number;
+}
+
+/**
+ * Makes a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper` and
+ * `createKmsCodec` in one. With `signKeyId` and without `signPublicKeys` it first fetches the public halves of
+ * `signKeyId` and `alsoVerify`, and goes by these until it is closed.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
+ * `dangerouslyTrustStore` is set.
+ * @throws {RangeError} for an option outside its bounds.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ *
+ * @example
+ * ```ts
+ * import { DefaultAzureCredential } from '@azure/identity';
+ * import { createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
+ * import { fileRing } from '@sealring/core';
+ *
+ * await using codec = await createAzureKeyVaultCodec({
+ *   keyId: 'https://payments.vault.azure.net/keys/ring-wrapping',
+ *   signKeyId: 'https://payments.vault.azure.net/keys/ring-signing/0123456789abcdef0123456789abcdef',
+ *   credential: new DefaultAzureCredential(),
+ *   ring: fileRing('ring.json'),
+ * });
+ * ```
+ */
+export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOptions): Promise<KmsCodec> {
+  const {
+    keyId,
+    credential,
+    clients,
+    algorithm,
+    alsoUnwrap,
+    signKeyId,
+    signPublicKeys,
+    alsoVerify,
+    timeoutSeconds,
+    maxAttempts = 1,
+    ...codecOptions
+  } = options;
+  const access = {
+    ...(credential !== undefined && { credential }),
+    ...(clients !== undefined && { clients }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+  };
+  const wrapperOptions = {
+    keyId,
+    ...access,
+    maxAttempts,
+    ...(algorithm !== undefined && { algorithm }),
+    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
+  };
+  // Mistakes of the caller are to be said at once, not after a call.
+  readOptions(wrapperOptions);
+  const signKeyIds = signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify });
+  const pinned =
+    signKeyIds === undefined
+      ? signPublicKeys
+      : await fetchAzureSignPublicKeys({
+          signKeyIds,
+          ...access,
+          ...(codecOptions.signal !== undefined && { signal: codecOptions.signal }),
+        });
+  const keyWrapper = azureKeyVaultKeyWrapper({
+    ...wrapperOptions,
+    ...(signKeyId !== undefined && { signKeyId }),
+    ...(pinned !== undefined && { signPublicKeys: pinned }),
+  });
+  return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+}
+
+/** The options that say which signatures are accepted. */
+interface SigningOptions {
+  readonly signKeyId: string | undefined;
+  readonly signPublicKeys: readonly AzureSignPublicKey[] | undefined;
+  readonly alsoVerify: readonly string[] | undefined;
+}
+
+/** The versions whose public halves nobody pinned; undefined where there are none to fetch. */
+function signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify }: SigningOptions): readonly string[] | undefined {
+  if (signKeyId === undefined || signPublicKeys !== undefined) {
+    if (alsoVerify === undefined) return undefined;
+    throw new RangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
+  }
+  const check = (name: string, value: unknown): string => formatKeyId(versionIdOf(OWNER, name, value));
+  const others = listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);
+  return [check('signKeyId', signKeyId), ...others];
+}

@@ -1,0 +1,103 @@
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  type KeyWrapperErrorKind,
+  type KeyWrapperOperation,
+  kindOfStatus,
+  property,
+  type ServiceFailure,
+  sameRow,
+  statusOf,
+} from '@sealring/core/adapter';
+
+/** One row of {@link ERROR_TABLE}. */
+export interface ErrorRow {
+  readonly kind: KeyWrapperErrorKind;
+  readonly hint?: string;
+}
+
+/** What was seen of the last HTTP answer, whatever the SDK made of it. */
+export interface SeenAnswer {
+  readonly status: number | undefined;
+  readonly requestId: string | undefined;
+}
+
+const CREDENTIALS = 'the credential could not get a token, or the vault does not accept it';
+const USAGE = 'the key operations of the key must include wrapKey and unwrapKey, those of signKeyId sign';
+const REQUEST = 'the key must be RSA of 2048 bits or more for RSA-OAEP-256, oct-HSM for A256KW, EC P-256 for signKeyId';
+const NETWORK = "the vault's firewall or network rules refuse this client";
+
+/**
+ * Code of the vault, the inner one before the outer one, or name or system code of an error in this process, to kind.
+ * Where none of them is here, the status decides.
+ *
+ * Sources: "REST API error codes" and the operations' pages of the Azure Key Vault REST API reference; "About keys" for
+ * dates; the troubleshooting guide of the Azure SDKs; Node's system errors. KeyDisabled, KeyOperationForbidden and
+ * ObjectIsBeingDeleted were reported from the live service.
+ */
+export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
+  KeyDisabled: { kind: 'disabled' },
+  KeyExpired: { kind: 'disabled', hint: 'the key is past its expiry date' },
+  KeyNotYetValid: { kind: 'disabled', hint: 'the key is before its activation date' },
+  ObjectIsBeingDeleted: { kind: 'disabled', hint: 'the key is being deleted' },
+  ObjectIsDeletedButRecoverable: { kind: 'disabled', hint: 'the key is deleted and can be recovered' },
+
+  AccessDenied: { kind: 'denied' },
+  ForbiddenByPolicy: { kind: 'denied' },
+  ForbiddenByRbac: { kind: 'denied' },
+  ForbiddenByFirewall: { kind: 'denied', hint: NETWORK },
+  ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
+  Unauthorized: { kind: 'denied', hint: CREDENTIALS },
+  // Errors of the configuration have no kind of their own. They are `denied` because that is what they amount to, the
+  // caller may not use this key this way, and because a retry cannot help. The hint says what to mend.
+  KeyOperationForbidden: { kind: 'denied', hint: USAGE },
+  BadParameter: { kind: 'denied', hint: REQUEST },
+
+  KeyNotFound: { kind: 'not-found', hint: 'no such key, or no such version, in this vault' },
+
+  Throttled: { kind: 'throttled' },
+  TooManyRequests: { kind: 'throttled' },
+
+  InternalServerError: { kind: 'unavailable' },
+  ServiceUnavailable: { kind: 'unavailable' },
+
+  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that lapsed says nothing about the
+  // right to use the key, and three denials stop a fleet from sealing.
+  AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
+  AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
+  AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
+  CredentialUnavailableError: { kind: 'unavailable', hint: CREDENTIALS },
+
+  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable' }),
+} satisfies Record<string, ErrorRow>);
+
+/** Rows that mean something else when a key is unwrapped: there, the wrapped key is what the vault finds wrong. */
+const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
+
+/**
+ * What a rejection of the SDK means. Looks at codes, names and statuses only: never at a message, which can hold an
+ * unwrapped key, nor at a class, which differs between copies of the SDK. Never throws, whatever it is given.
+ *
+ * The status is that of the error or, where the SDK lost it, of the answer that was seen: it turns a refusal with an
+ * empty body into a `TypeError`.
+ */
+export function classify(error: unknown, operation: KeyWrapperOperation, seen: SeenAnswer): ServiceFailure {
+  const body = property(property(error, 'details'), 'error');
+  const status = statusOf(property(error, 'statusCode')) ?? seen.status;
+  const { requestId } = seen;
+  const candidates = [
+    property(property(body, 'innerError'), 'code'),
+    property(body, 'code'),
+    property(error, 'code'),
+    property(error, 'name'),
+  ];
+  const found =
+    (operation === 'unwrap' ? findRow(UNWRAP_TABLE, candidates) : undefined) ?? findRow(ERROR_TABLE, candidates);
+  if (found !== undefined) return { ...found.row, code: found.code, status, requestId };
+  if (status === 409) return { kind: 'disabled', status, requestId };
+  // A body that is cut short is the network's; one that is whole and says nothing is not.
+  if (seen.status === 200 && property(error, 'code') !== 'PARSE_ERROR') {
+    return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or not one of the vault' };
+  }
+  return { kind: kindOfStatus(status), status, requestId };
+}

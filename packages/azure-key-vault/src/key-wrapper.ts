@@ -1,0 +1,68 @@
+import type { KeyWrapper } from '@sealring/core';
+import { cryptographyClient } from './clients.ts';
+import { formatKeyId } from './key-id.ts';
+import { type AzureKeyVaultKeyWrapperOptions, readOptions } from './options.ts';
+import { EntrySigner, isSigned, readSignOptions } from './signing.ts';
+import { PROVIDER, VaultCalls } from './vault-calls.ts';
+import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
+
+/**
+ * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. Data
+ * keys are 32 bytes, or 64 with the hash of the context that the ring appends, because neither algorithm takes a context.
+ *
+ * A wrapped key records the exact version that made it. It never chooses which vault or key is asked: one that is neither
+ * of `keyId` nor of `alsoUnwrap` is refused before any call. Where `keyId` names no version, the current one is looked up
+ * when a key is wrapped, and remembered for 300 seconds.
+ *
+ * **RSA wrapping proves no origin**: whoever has the public key can wrap a data key of his own. With RSA-OAEP-256 a ring
+ * therefore takes this wrapper only with `signKeyId` and `signPublicKeys`; to open a ring, `signPublicKeys` is enough.
+ *
+ * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
+ * ends within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds; wrapping makes two
+ * of them when it looks a version up.
+ *
+ * Source: Azure Key Vault REST API reference, version 2025-07-01; RFC 7518, sections 3.4, 4.3 and 4.4.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds, or options that contradict each other.
+ *
+ * @example
+ * ```ts
+ * import { DefaultAzureCredential } from '@azure/identity';
+ * import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
+ *
+ * const credential = new DefaultAzureCredential();
+ * const signKeyId = 'https://payments.vault.azure.net/keys/ring-signing/0123456789abcdef0123456789abcdef';
+ * const keyWrapper = azureKeyVaultKeyWrapper({
+ *   keyId: 'https://payments.vault.azure.net/keys/ring-wrapping',
+ *   signKeyId,
+ *   signPublicKeys: await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], credential }),
+ *   credential,
+ * });
+ * ```
+ */
+export function azureKeyVaultKeyWrapper(
+  options: AzureKeyVaultKeyWrapperOptions,
+): KeyWrapper & Required<Pick<KeyWrapper, 'owns' | 'close'>> {
+  const settings = readOptions(options);
+  const { keyId, algorithm, clients, signKeyId, signPublicKeys } = settings;
+  const calls = new VaultCalls(settings);
+  const wrapping = new DataKeyWrapping(settings, calls);
+  const signer =
+    signKeyId === undefined || signPublicKeys === undefined
+      ? undefined
+      : new EntrySigner(signKeyId, cryptographyClient(clients, signKeyId), calls, signPublicKeys);
+
+  // Closures and the public facts: what a client holds shows up in inspect(), credentials included.
+  return Object.freeze({
+    provider: PROVIDER,
+    keyId: formatKeyId(keyId),
+    supports: Object.freeze({ ...SUPPORTS, authenticated: algorithm === 'A256KW' }),
+    owns: (wrapped) => wrapping.owns(wrapped),
+    wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
+    unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),
+    ...(signer !== undefined && { sign: (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)) }),
+    ...(signPublicKeys !== undefined && { verify: (entry, signature) => isSigned(entry, signature, signPublicKeys) }),
+    close: async () => calls.close(),
+  } satisfies KeyWrapper);
+}

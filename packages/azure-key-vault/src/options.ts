@@ -1,0 +1,139 @@
+import type { KeyObject } from 'node:crypto';
+import {
+  integerWithin,
+  listOf,
+  objectWith,
+  oneOf,
+  outOfRange,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+} from '@sealring/core/adapter';
+import { type AzureCredential, type AzureKeyVaultClients, type AzureWrapAlgorithm, ownClients } from './clients.ts';
+import { parseKeyId, parseVersionId, type VaultKeyId, type VaultKeyVersionId } from './key-id.ts';
+import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
+
+/** What every function of this package needs to reach a vault: either `credential` or `clients`. */
+export interface AzureKeyVaultAccess {
+  /** Hands out tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
+  readonly credential?: AzureCredential;
+  /** Makes the SDK's clients, where `credential` alone is not enough. */
+  readonly clients?: AzureKeyVaultClients;
+  /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
+  readonly timeoutSeconds?: number;
+}
+
+/** Options of {@link azureKeyVaultKeyWrapper}. */
+export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
+  /**
+   * The key that wraps: `https://VAULT/keys/NAME`, whose current version is used, or one version of it,
+   * `https://VAULT/keys/NAME/VERSION`. Required.
+   */
+  readonly keyId: string;
+  /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
+  readonly algorithm?: AzureWrapAlgorithm;
+  /** Retired keys of the same algorithm, whole or in one version, whose wrapped keys may still be opened; 0 to 64. Default none. */
+  readonly alsoUnwrap?: readonly string[];
+  /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
+  readonly signKeyId?: string;
+  /** Pinned public halves: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
+  readonly signPublicKeys?: readonly AzureSignPublicKey[];
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  readonly maxAttempts?: number;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  readonly keyId: VaultKeyId;
+  readonly clients: AzureKeyVaultClients;
+  readonly algorithm: AzureWrapAlgorithm;
+  readonly alsoUnwrap: readonly VaultKeyId[];
+  readonly signKeyId: VaultKeyVersionId | undefined;
+  readonly signPublicKeys: readonly KeyObject[] | undefined;
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+const OWNER = 'azureKeyVaultKeyWrapper';
+
+const OPTION_NAMES = [
+  'keyId',
+  'credential',
+  'clients',
+  'algorithm',
+  'alsoUnwrap',
+  'signKeyId',
+  'signPublicKeys',
+  'timeoutSeconds',
+  'maxAttempts',
+] as const satisfies readonly (keyof AzureKeyVaultKeyWrapperOptions)[];
+
+const MAX_ALSO_UNWRAP = 64;
+const KEY_FORM = 'https://VAULT/keys/NAME or https://VAULT/keys/NAME/VERSION';
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds, or options that contradict.
+ */
+export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { keyId, algorithm = 'RSA-OAEP-256', alsoUnwrap = [], signKeyId, signPublicKeys, maxAttempts = 3 } = options;
+  const { clients, timeoutMs } = readAccess(OWNER, options);
+  const settings: Settings = {
+    keyId: keyIdOf('keyId', keyId),
+    clients,
+    algorithm: oneOf(OWNER, 'algorithm', algorithm, ['RSA-OAEP-256', 'A256KW']),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key identifiers', MAX_ALSO_UNWRAP, keyIdOf),
+    signKeyId: signKeyId === undefined ? undefined : versionIdOf(OWNER, 'signKeyId', signKeyId),
+    signPublicKeys: signPublicKeys === undefined ? undefined : readPublicKeys(OWNER, signPublicKeys),
+    timeoutMs,
+    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+  };
+  checkSigning(settings);
+  return Object.freeze(settings);
+}
+
+/** @throws {TypeError} unless exactly one of `credential` and `clients` is given. */
+export function readAccess(
+  owner: string,
+  { credential, clients, timeoutSeconds = 5 }: AzureKeyVaultAccess,
+): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
+  const timeoutMs = timeoutMsOf(owner, timeoutSeconds);
+  if ((credential === undefined) === (clients === undefined)) {
+    throw new TypeError(`${owner}: exactly one of credential and clients must be given`);
+  }
+  if (clients === undefined) {
+    const wanted = 'a TokenCredential (an object with getToken)';
+    return { clients: ownClients(objectWith(owner, 'credential', credential, 'getToken', wanted)), timeoutMs };
+  }
+  const wanted = 'an object with keys and cryptography';
+  objectWith<AzureKeyVaultClients>(owner, 'clients', clients, 'keys', wanted);
+  return { clients: objectWith(owner, 'clients', clients, 'cryptography', wanted), timeoutMs };
+}
+
+/** @throws {TypeError | RangeError} for what is no identifier of one version. */
+export function versionIdOf(owner: string, name: string, value: unknown): VaultKeyVersionId {
+  const given = text(owner, name, value);
+  const id = parseVersionId(given);
+  if (id === undefined) throw outOfRange(owner, name, 'one version, https://VAULT/keys/NAME/VERSION,', given);
+  return id;
+}
+
+function keyIdOf(name: string, value: unknown): VaultKeyId {
+  const given = text(OWNER, name, value);
+  const id = parseKeyId(given);
+  if (id === undefined) throw outOfRange(OWNER, name, KEY_FORM, given);
+  return id;
+}
+
+function checkSigning({ algorithm, signKeyId, signPublicKeys }: Settings): void {
+  if (signKeyId !== undefined && signPublicKeys === undefined) {
+    throw new TypeError(
+      `${OWNER}: signKeyId needs signPublicKeys, because signatures are checked without a call; ` +
+        'fetchAzureSignPublicKeys gets them, and createAzureKeyVaultCodec does so by itself',
+    );
+  }
+  if (algorithm === 'A256KW' && signPublicKeys !== undefined) {
+    throw new RangeError(`${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`);
+  }
+}

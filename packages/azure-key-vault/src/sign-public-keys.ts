@@ -1,0 +1,77 @@
+import { types } from 'node:util';
+import { corrupt, integerWithin, listOf, property, refuseUnknownOptions, signalOf } from '@sealring/core/adapter';
+import { isOf, type VaultKeyVersionId } from './key-id.ts';
+import { type AzureKeyVaultAccess, readAccess, versionIdOf } from './options.ts';
+import { type AzureSignPublicKey, publicKeyOf } from './signing.ts';
+import { PROVIDER, VaultCalls } from './vault-calls.ts';
+
+/** Options of {@link fetchAzureSignPublicKeys}. */
+export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
+  /** Versions of EC keys on P-256: `https://VAULT/keys/NAME/VERSION`; 1 to 16. Required. */
+  readonly signKeyIds: readonly string[];
+  /** Attempts per key, the first one included; 1 to 10. Default 10: a start is to survive what passes within seconds. */
+  readonly maxAttempts?: number;
+  /** Ends the calls early. */
+  readonly signal?: AbortSignal;
+}
+
+const OWNER = 'fetchAzureSignPublicKeys';
+const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
+  'signKeyIds',
+  'credential',
+  'clients',
+  'timeoutSeconds',
+  'maxAttempts',
+  'signal',
+];
+const MAX_KEYS = 16;
+
+/**
+ * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the right `get` on
+ * the key. What comes back is as trustworthy as the connection to the vault; pin it in your deployment to rely on less.
+ *
+ * @throws {TypeError | RangeError} for wrong options.
+ * @throws {KeyWrapperError} `corrupt` for an answer that is no P-256 key of that identifier; else what the vault says.
+ *
+ * @example
+ * ```ts no-run
+ * const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], credential });
+ * ```
+ */
+export async function fetchAzureSignPublicKeys(
+  options: FetchAzureSignPublicKeysOptions,
+): Promise<readonly AzureSignPublicKey[]> {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { signKeyIds, maxAttempts = 10, signal } = options;
+  const { clients, timeoutMs } = readAccess(OWNER, options);
+  const versions = listOf(OWNER, 'signKeyIds', signKeyIds, 'key identifiers', MAX_KEYS, (name, entry) =>
+    versionIdOf(OWNER, name, entry),
+  );
+  if (versions.length === 0) throw new RangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
+  const calls = new VaultCalls({ timeoutMs, maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10) });
+  const caller = { signal: signalOf(OWNER, signal), onServiceDate: undefined };
+  return Promise.all(
+    versions.map(async (version) => {
+      const { vaultUrl, name } = version;
+      const keys = clients.keys(vaultUrl);
+      const { answer } = await calls.call('sign', caller, (call) =>
+        keys.getKey(name, { ...call, version: version.version }),
+      );
+      return publicKeyIn(answer, version);
+    }),
+  );
+}
+
+/** The public half in an answer of `getKey`, whose coordinates the SDK has turned into bytes. */
+function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPublicKey {
+  const key = property(answer, 'key');
+  const coordinate = (name: string): string => {
+    const bytes = property(key, name);
+    return types.isUint8Array(bytes) ? Buffer.from(bytes).toString('base64url') : '';
+  };
+  const found = Object.freeze({ kty: 'EC', crv: String(property(key, 'crv')), x: coordinate('x'), y: coordinate('y') });
+  if (!isOf(version, property(answer, 'id')) || publicKeyOf(found) === undefined) {
+    throw corrupt(PROVIDER, 'sign', 'the vault answered with another key than a P-256 key of that identifier');
+  }
+  return found;
+}

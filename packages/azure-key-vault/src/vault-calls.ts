@@ -1,0 +1,96 @@
+import {
+  type Calls,
+  type KeyWrapperOperation,
+  keyWrapperCalls,
+  keyWrapperError,
+  overwrite,
+  property,
+  requestIdOf,
+  type ServiceFailure,
+  statusOf,
+} from '@sealring/core/adapter';
+import type { AzureCallOptions } from './clients.ts';
+import { classify, type SeenAnswer } from './error-table.ts';
+
+export const PROVIDER = 'azure-key-vault';
+
+/** What a caller of the key wrapper wants of one call. */
+export interface CallerOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly onServiceDate: ((date: Date) => void) | undefined;
+}
+
+/** What the vault answered. */
+export interface VaultAnswer {
+  /** What the SDK made of it, unchecked. */
+  readonly answer: unknown;
+  /** The key version that did it by the vault's own word; by the client's, where that shows no HTTP answers. */
+  readonly keyId: unknown;
+}
+
+/** The calls of one key wrapper: deadlines, bounded retries, and errors in words of our own. */
+export class VaultCalls {
+  readonly #calls: Calls<ServiceFailure>;
+
+  constructor(limits: { readonly timeoutMs: number; readonly maxAttempts: number }) {
+    // Every rejection is classified below, where the answer is known.
+    this.#calls = keyWrapperCalls(limits, () => ({ kind: 'unavailable' }));
+  }
+
+  /** @throws {KeyWrapperError} whatever goes wrong. */
+  async call(
+    operation: KeyWrapperOperation,
+    { signal, onServiceDate }: CallerOptions,
+    send: (options: AzureCallOptions) => Promise<unknown>,
+  ): Promise<VaultAnswer> {
+    const outcome = await this.#calls.run<VaultAnswer>(
+      signal,
+      async (abortSignal) => {
+        const seen = new LastAnswer();
+        try {
+          const answer = await send({ abortSignal, onResponse: (response) => seen.note(response) });
+          return { answer: { answer, keyId: seen.isKnown ? seen.kid : property(answer, 'keyID') } };
+        } catch (error) {
+          return { failure: classify(error, operation, seen) };
+        } finally {
+          if (seen.date !== undefined) onServiceDate?.(seen.date);
+        }
+      },
+      // Too late for anybody to take the key out of it.
+      (late) => overwrite(property(late.answer, 'result')),
+    );
+    if ('answer' in outcome) return outcome.answer;
+    throw keyWrapperError(PROVIDER, operation, outcome);
+  }
+
+  close(): void {
+    this.#calls.close();
+  }
+}
+
+/**
+ * What an HTTP answer says beside what the SDK makes of it: the SDK reports its own key id as the one that was used,
+ * and forgets the status where the body is empty. Nothing else of the answer is kept: its text can hold a data key.
+ */
+class LastAnswer implements SeenAnswer {
+  isKnown = false;
+  status: number | undefined;
+  requestId: string | undefined;
+  date: Date | undefined;
+  kid: unknown;
+
+  note(response: unknown): void {
+    const headers = property(response, 'rawHeaders');
+    const body = property(response, 'parsedBody');
+    this.isKnown = true;
+    this.status = statusOf(property(response, 'status'));
+    this.requestId = requestIdOf(property(headers, 'x-ms-request-id'));
+    this.date = dateOf(property(headers, 'date'));
+    this.kid = property(body, 'kid');
+  }
+}
+
+function dateOf(header: unknown): Date | undefined {
+  const ms = typeof header === 'string' ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(ms) ? undefined : new Date(ms);
+}

@@ -1,0 +1,131 @@
+import type { WrapOptions, WrappedKey } from '@sealring/core';
+import {
+  type ContextSupport,
+  copyDataKey,
+  copyWrapped,
+  corrupt,
+  KeyWrapperError,
+  overwrite,
+  property,
+  readWrapOptions,
+  readWrappedKey,
+  takeDataKey,
+} from '@sealring/core/adapter';
+import { type AzureCryptographyClient, type AzureWrapAlgorithm, cryptographyClient } from './clients.ts';
+import { formatKeyId, isOf, parseVersionId, type VaultKeyId, type VaultKeyVersionId } from './key-id.ts';
+import type { Settings } from './options.ts';
+import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts';
+
+/** Neither RSA-OAEP-256 nor A256KW takes a context: the ring binds it inside the wrapped plaintext. */
+export const SUPPORTS: ContextSupport = Object.freeze({ context: false });
+
+/** RSA of 4096 bits, the longest that a vault has. */
+const MAX_WRAPPED_BYTES = 512;
+/** How long the current version of a key is remembered: about as long as a member goes between two reads of its ring. */
+const CURRENT_VERSION_MS = 300_000;
+/** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
+const MAX_CLIENTS = 64;
+
+/** Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with those of retired keys. */
+export class DataKeyWrapping {
+  readonly #keyId: VaultKeyId;
+  readonly #mayAsk: readonly VaultKeyId[];
+  readonly #algorithm: AzureWrapAlgorithm;
+  readonly #clients: Settings['clients'];
+  readonly #calls: VaultCalls;
+  readonly #cryptography = new Map<string, AzureCryptographyClient>();
+  #current: { readonly id: VaultKeyVersionId; readonly until: number } | undefined;
+
+  constructor({ keyId, alsoUnwrap, algorithm, clients }: Settings, calls: VaultCalls) {
+    this.#keyId = keyId;
+    this.#mayAsk = [keyId, ...alsoUnwrap];
+    this.#algorithm = algorithm;
+    this.#clients = clients;
+    this.#calls = calls;
+  }
+
+  async wrap(dataKey: Uint8Array, wrapOptions: WrapOptions): Promise<WrappedKey> {
+    const options = readWrapOptions(PROVIDER, wrapOptions);
+    const plaintext = copyDataKey(PROVIDER, dataKey, SUPPORTS);
+    try {
+      return await this.#wrapWith(await this.#versionToWrapWith(options), plaintext, options);
+    } catch (error) {
+      // A version that is refused may have been replaced.
+      if (error instanceof KeyWrapperError) this.#current = undefined;
+      throw error;
+    } finally {
+      overwrite(plaintext);
+    }
+  }
+
+  async unwrap(wrappedKey: WrappedKey, wrapOptions: WrapOptions): Promise<Uint8Array> {
+    const options = readWrapOptions(PROVIDER, wrapOptions);
+    const { keyId: recorded, wrapped } = readWrappedKey(PROVIDER, wrappedKey, {
+      maxBytes: MAX_WRAPPED_BYTES,
+      owns: (keyId) => this.#find(keyId) !== undefined,
+    });
+    const version = this.#find(recorded) as VaultKeyVersionId;
+    const client = this.#clientOf(version);
+    const { answer, keyId } = await this.#calls.call('unwrap', options, (call) =>
+      client.unwrapKey(this.#algorithm, wrapped, call),
+    );
+    const dataKey = takeDataKey(PROVIDER, 'unwrap', property(answer, 'result'), SUPPORTS);
+    if (!isOf(version, keyId)) {
+      overwrite(dataKey);
+      throw corrupt(PROVIDER, 'unwrap', 'the vault answered for another key than the wrapped key names');
+    }
+    return dataKey;
+  }
+
+  owns({ provider, keyId }: WrappedKey): boolean {
+    return provider === PROVIDER && this.#find(keyId) !== undefined;
+  }
+
+  async #wrapWith(version: VaultKeyVersionId, plaintext: Uint8Array, options: CallerOptions): Promise<WrappedKey> {
+    const client = this.#clientOf(version);
+    const { answer, keyId } = await this.#calls.call('wrap', options, (call) =>
+      client.wrapKey(this.#algorithm, plaintext, call),
+    );
+    if (!isOf(version, keyId))
+      throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key version than was asked');
+    const wrapped = copyWrapped(PROVIDER, 'wrap', property(answer, 'result'), MAX_WRAPPED_BYTES);
+    return { provider: PROVIDER, keyId: formatKeyId(version), wrapped };
+  }
+
+  /**
+   * Never left to the vault: a call without a version wraps with the current one and does not say, to whoever reads the
+   * SDK's result, which that was. What it wrapped could not be opened after the next rotation.
+   */
+  async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
+    const { version } = this.#keyId;
+    if (version !== undefined) return { ...this.#keyId, version };
+    const now = performance.now();
+    if (this.#current !== undefined && now < this.#current.until) return this.#current.id;
+    const { vaultUrl, name } = this.#keyId;
+    const keys = this.#clients.keys(vaultUrl);
+    const { answer } = await this.#calls.call('wrap', options, (call) => keys.getKey(name, call));
+    const id = this.#find(property(answer, 'id'), [this.#keyId]);
+    if (id === undefined) throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key than keyId');
+    this.#current = { id, until: now + CURRENT_VERSION_MS };
+    return id;
+  }
+
+  /** The version that a recorded identifier names, in the configuration's own spelling but for the version's digits. */
+  #find(recorded: unknown, among: readonly VaultKeyId[] = this.#mayAsk): VaultKeyVersionId | undefined {
+    const configured = among.find((key) => isOf(key, recorded));
+    const version = parseVersionId(recorded)?.version;
+    return configured === undefined || version === undefined ? undefined : { ...configured, version };
+  }
+
+  #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
+    const id = formatKeyId(version);
+    let client = this.#cryptography.get(id);
+    if (client === undefined) {
+      client = cryptographyClient(this.#clients, version);
+      const [oldest] = this.#cryptography.keys();
+      if (oldest !== undefined && this.#cryptography.size >= MAX_CLIENTS) this.#cryptography.delete(oldest);
+      this.#cryptography.set(id, client);
+    }
+    return client;
+  }
+}

@@ -1,0 +1,124 @@
+import type { KeyWrapperErrorKind } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { classify, ERROR_TABLE } from '../src/error-table.ts';
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const EXPECTED: Record<Exclude<KeyWrapperErrorKind, 'corrupt'>, string> = {
+  throttled: 'Throttled TooManyRequests',
+  disabled: 'KeyDisabled KeyExpired KeyNotYetValid ObjectIsBeingDeleted ObjectIsDeletedButRecoverable',
+  denied: `AccessDenied ForbiddenByPolicy ForbiddenByRbac ForbiddenByFirewall ForbiddenByConnection Unauthorized
+    KeyOperationForbidden BadParameter`,
+  'not-found': 'KeyNotFound',
+  unavailable: `InternalServerError ServiceUnavailable AuthenticationError AggregateAuthenticationError
+    AuthenticationRequiredError CredentialUnavailableError TimeoutError AbortError ECONNREFUSED ECONNRESET ECONNABORTED
+    EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN EPIPE ETIMEDOUT`,
+};
+const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
+const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
+const NOTHING = { status: undefined, requestId: undefined };
+
+/** A `RestError` as the SDK makes it of a JSON body. */
+function restError(statusCode: number, code: string, inner?: string): object {
+  const innerError = inner === undefined ? undefined : { code: inner };
+  return Object.assign(new Error('x'), {
+    name: 'RestError',
+    code,
+    statusCode,
+    details: { error: { code, innerError } },
+  });
+}
+
+describe('law 2: errors are classified by code and status', () => {
+  test.each(ROWS)('$name is $kind, as inner code, as code, as the error’s code and as its name', ({ name, kind }) => {
+    const facts = { kind, code: name };
+    expect(classify(restError(418, 'Forbidden', name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
+    expect(classify(restError(418, name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });
+    expect(classify({ code: name }, 'wrap', NOTHING)).toMatchObject(facts);
+    expect(classify({ name }, 'wrap', { status: 418, requestId: REQUEST_ID })).toMatchObject({
+      ...facts,
+      status: 418,
+      requestId: REQUEST_ID,
+    });
+  });
+
+  test('every row of the table is named here', () => {
+    expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
+  });
+
+  test('the inner code decides before the outer one', () => {
+    expect(classify(restError(401, 'Unauthorized', 'KeyDisabled'), 'unwrap', NOTHING).kind).toBe('disabled');
+  });
+
+  test('BadParameter is corrupt on unwrap, where the wrapped key is wrong, and else an error of the configuration', () => {
+    const error = restError(400, 'BadParameter');
+    expect(classify(error, 'unwrap', NOTHING)).toMatchObject({ kind: 'corrupt', code: 'BadParameter', status: 400 });
+    for (const operation of ['wrap', 'sign'] as const) {
+      expect(classify(error, operation, NOTHING)).toMatchObject({ kind: 'denied', hint: expect.stringMatching(/RSA/) });
+    }
+  });
+
+  test.each([
+    [401, 'denied'],
+    [403, 'denied'],
+    [404, 'not-found'],
+    [409, 'disabled'],
+    [429, 'throttled'],
+    [400, 'unavailable'],
+    [408, 'unavailable'],
+    [500, 'unavailable'],
+    [503, 'unavailable'],
+  ])('a status of %i under an unknown code is %s, the error’s or the one that was seen', (status, kind) => {
+    expect(classify(restError(status, 'Novelty'), 'unwrap', NOTHING)).toEqual({ kind, status });
+    expect(classify(new TypeError('x'), 'unwrap', { status, requestId: undefined })).toEqual({ kind, status });
+  });
+
+  test('a 200 that the SDK could make nothing of is corrupt; one that was cut short is unavailable', () => {
+    const seen = { status: 200, requestId: undefined };
+    expect(classify(new TypeError('x'), 'unwrap', seen).kind).toBe('corrupt');
+    const cut = Object.assign(new Error('x'), { name: 'RestError', code: 'PARSE_ERROR', statusCode: 200 });
+    expect(classify(cut, 'unwrap', seen).kind).toBe('unavailable');
+  });
+
+  test('a credential that failed is unavailable, not denied, whatever its status (lifecycle, rule 7)', () => {
+    for (const statusCode of [400, 401, 403]) {
+      expect(classify({ name: 'AuthenticationError', statusCode }, 'unwrap', NOTHING).kind).toBe('unavailable');
+    }
+  });
+
+  test.each([
+    ['an unknown error', Object.assign(new Error('KeyDisabled'), { name: 'Novelty' })],
+    ['a TypeError out of the SDK', new TypeError('KeyDisabled')],
+    ['a string', 'KeyDisabled'],
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 403],
+    ['a code that is not a string', { code: Object('KeyDisabled') }],
+    ['a name of Object.prototype', { name: 'constructor' }],
+    ['a status that is not a status', { statusCode: '403' }],
+    ['a status out of range', { statusCode: 40_300 }],
+    ['details that are no object', { details: 'KeyDisabled' }],
+  ])('%s is unavailable and says no more', (_, error) => {
+    expect(classify(error, 'unwrap', NOTHING)).toEqual({ kind: 'unavailable' });
+  });
+
+  test('F33: an object that throws when it is read is unavailable', () => {
+    const thrower = {
+      get name(): string {
+        throw new Error('canary');
+      },
+      get details(): never {
+        throw new Error('canary');
+      },
+    };
+    const proxy = new Proxy(
+      {},
+      {
+        getOwnPropertyDescriptor(): never {
+          throw new Error('canary');
+        },
+      },
+    );
+    expect(classify(thrower, 'unwrap', NOTHING)).toEqual({ kind: 'unavailable' });
+    expect(classify(proxy, 'unwrap', NOTHING)).toEqual({ kind: 'unavailable' });
+  });
+});

@@ -1,0 +1,130 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import {
+  type AzureKeyVaultKeyWrapperOptions,
+  azureKeyVaultKeyWrapper,
+  type FetchAzureSignPublicKeysOptions,
+  fetchAzureSignPublicKeys,
+} from '../src/index.ts';
+
+const VERSION = '0123456789abcdef0123456789abcdef';
+const KEY = 'https://payments.vault.azure.net/keys/ring-wrapping';
+const SIGN = `https://payments.vault.azure.net/keys/ring-signing/${VERSION}`;
+const credential = { getToken: () => Promise.resolve({ token: 'canary-token', expiresOnTimestamp: 0 }) };
+const clients = { keys: () => Object({}), cryptography: () => Object({}) };
+// The example of RFC 7517, appendix A.1.
+const JWK = {
+  kty: 'EC',
+  crv: 'P-256',
+  x: 'MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4',
+  y: '4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM',
+};
+
+const P384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' });
+
+// As a caller without types could give them.
+function untyped(options: unknown): AzureKeyVaultKeyWrapperOptions & FetchAzureSignPublicKeysOptions {
+  return Object(options);
+}
+
+describe('options of the key wrapper', () => {
+  test.each([
+    ['an unknown option', { keyId: KEY, credential, timeout: 5 }],
+    ['no keyId', { credential }],
+    ['a keyId that is not a string', { keyId: new URL(KEY), credential }],
+    ['neither credential nor clients', { keyId: KEY }],
+    ['both credential and clients', { keyId: KEY, credential, clients }],
+    ['a credential without getToken', { keyId: KEY, credential: {} }],
+    ['a credential that is a token', { keyId: KEY, credential: 'canary-token' }],
+    ['a credential of null', { keyId: KEY, credential: null }],
+    ['clients without keys', { keyId: KEY, clients: { cryptography: clients.cryptography } }],
+    ['clients without cryptography', { keyId: KEY, clients: { keys: clients.keys } }],
+    ['an algorithm that is no text', { keyId: KEY, credential, algorithm: 7 }],
+    ['alsoUnwrap as one string', { keyId: KEY, credential, alsoUnwrap: KEY }],
+    ['alsoUnwrap with a number', { keyId: KEY, credential, alsoUnwrap: [7] }],
+    ['a signKeyId that is no text', { keyId: KEY, credential, signKeyId: 7, signPublicKeys: [JWK] }],
+    ['a signKeyId without signPublicKeys', { keyId: KEY, credential, signKeyId: SIGN }],
+    ['signPublicKeys as one key', { keyId: KEY, credential, signPublicKeys: JWK }],
+    ['signPublicKeys with a text', { keyId: KEY, credential, signPublicKeys: ['canary'] }],
+    ['timeoutSeconds as text', { keyId: KEY, credential, timeoutSeconds: '5' }],
+    ['maxAttempts as text', { keyId: KEY, credential, maxAttempts: '3' }],
+  ])('%s is a TypeError', (_, options) => {
+    expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(TypeError);
+    expect(() => azureKeyVaultKeyWrapper(untyped(options))).not.toThrow(/canary/);
+  });
+
+  test.each([
+    ['keyId', { keyId: 'ring-wrapping' }],
+    ['keyId', { keyId: KEY.replace('https', 'http') }],
+    ['keyId', { keyId: `${KEY}/` }],
+    ['algorithm', { algorithm: 'RSA-OAEP' }],
+    ['alsoUnwrap\\[1\\]', { alsoUnwrap: [KEY, 'x'] }],
+    ['alsoUnwrap', { alsoUnwrap: Array.from({ length: 65 }, () => KEY) }],
+    ['signKeyId', { signKeyId: KEY, signPublicKeys: [JWK] }],
+    ['signPublicKeys', { signPublicKeys: [] }],
+    ['signPublicKeys', { signPublicKeys: Array.from({ length: 17 }, () => JWK) }],
+    ['signPublicKeys\\[0\\]', { signPublicKeys: [P384] }],
+    ['signPublicKeys\\[0\\]', { signPublicKeys: [{ ...JWK, y: JWK.x }] }],
+    ['signPublicKeys\\[0\\]', { signPublicKeys: [{ ...JWK, x: undefined }] }],
+    ['signPublicKeys', { algorithm: 'A256KW', signPublicKeys: [JWK] }],
+    ['timeoutSeconds', { timeoutSeconds: 0 }],
+    ['timeoutSeconds', { timeoutSeconds: Number.NaN }],
+    ['timeoutSeconds', { timeoutSeconds: 61 }],
+    ['maxAttempts', { maxAttempts: 0 }],
+    ['maxAttempts', { maxAttempts: 1.5 }],
+    ['maxAttempts', { maxAttempts: 11 }],
+  ])('a %s out of bounds is a RangeError that names it: %j', (name, options) => {
+    const given = untyped({ keyId: KEY, credential, ...options });
+    expect(() => azureKeyVaultKeyWrapper(given)).toThrow(RangeError);
+    expect(() => azureKeyVaultKeyWrapper(given)).toThrow(new RegExp(name));
+  });
+
+  test('the private half in a JSON Web Key is neither used nor shown', () => {
+    const signPublicKeys = [{ ...JWK, d: 'canary' }];
+    const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signPublicKeys });
+    expect(inspect(keyWrapper, { depth: Infinity, showHidden: true })).not.toContain('canary');
+    const wrong = untyped({ keyId: KEY, credential, signPublicKeys: [{ d: 'canary' }] });
+    expect(() => azureKeyVaultKeyWrapper(wrong)).not.toThrow(/canary/);
+  });
+
+  test('F21: inspect shows provider, key and capabilities, and nothing of the credential', async () => {
+    const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signKeyId: SIGN, signPublicKeys: [JWK] });
+    await expect(
+      keyWrapper.wrap(new Uint8Array(32).fill(1, 1), { context: {}, signal: AbortSignal.abort() }),
+    ).rejects.toThrow('unavailable');
+    const shown = inspect(keyWrapper, { depth: Infinity, showHidden: true });
+    expect(shown).toContain(KEY);
+    expect(shown).not.toMatch(/canary|credential|token/i);
+    expect(JSON.parse(JSON.stringify(keyWrapper))).toEqual({
+      provider: 'azure-key-vault',
+      keyId: KEY,
+      supports: { context: false, authenticated: false },
+    });
+  });
+
+  test('A256KW proves who wrapped, RSA-OAEP-256 does not; what signs and what only verifies', () => {
+    const rsa = { keyId: KEY, credential };
+    expect(azureKeyVaultKeyWrapper({ ...rsa, algorithm: 'A256KW' }).supports.authenticated).toBe(true);
+    expect(azureKeyVaultKeyWrapper(rsa).supports.authenticated).toBe(false);
+    expect(Object.keys(azureKeyVaultKeyWrapper(rsa))).not.toContain('verify');
+    expect(Object.keys(azureKeyVaultKeyWrapper({ ...rsa, signPublicKeys: [JWK] }))).toContain('verify');
+    expect(Object.keys(azureKeyVaultKeyWrapper({ ...rsa, signPublicKeys: [JWK] }))).not.toContain('sign');
+  });
+});
+
+describe('options of fetchAzureSignPublicKeys', () => {
+  test.each([
+    ['an unknown option', { signKeyIds: [SIGN], credential, keyId: KEY }, TypeError],
+    ['no signKeyIds', { credential }, TypeError],
+    ['no credential', { signKeyIds: [SIGN] }, TypeError],
+    ['signKeyIds as one string', { signKeyIds: SIGN, credential }, TypeError],
+    ['a signal that is none', { signKeyIds: [SIGN], credential, signal: {} }, TypeError],
+    ['an id without a version', { signKeyIds: [KEY], credential }, RangeError],
+    ['no ids', { signKeyIds: [], credential }, RangeError],
+    ['more than 16 ids', { signKeyIds: Array.from({ length: 17 }, () => SIGN), credential }, RangeError],
+    ['maxAttempts out of bounds', { signKeyIds: [SIGN], credential, maxAttempts: 11 }, RangeError],
+  ])('%s is refused before any call', async (_, options, type) => {
+    await expect(fetchAzureSignPublicKeys(untyped(options))).rejects.toThrow(type);
+  });
+});

@@ -1,0 +1,42 @@
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { gcpKmsKeyWrapper } from './key-wrapper.ts';
+import type { GcpKmsKeyWrapperOptions } from './options.ts';
+
+/** Options of {@link createGcpKmsCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+export interface GcpKmsCodecOptions
+  extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
+    Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  readonly maxAttempts?: number;
+}
+
+/**
+ * Makes a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec` in
+ * one. Without `client` it takes Application Default Credentials.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ *
+ * @example
+ * ```ts
+ * import { fileRing } from '@sealring/core';
+ * import { createGcpKmsCodec } from '@sealring/gcp-kms';
+ *
+ * await using codec = await createGcpKmsCodec({
+ *   keyName: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
+ *   ring: fileRing('ring.json'),
+ * });
+ * ```
+ */
+export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<KmsCodec> {
+  const { keyName, client, alsoUnwrap, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
+  const keyWrapper = gcpKmsKeyWrapper({
+    keyName,
+    maxAttempts,
+    ...(client !== undefined && { client }),
+    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+  });
+  return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+}

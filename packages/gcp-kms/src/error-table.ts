@@ -1,0 +1,128 @@
+import type { KeyWrapperErrorKind } from '@sealring/core';
+import { findRow, property, type ServiceFailure, sameRow } from '@sealring/core/adapter';
+
+/** One row of {@link ERROR_TABLE}. */
+export interface ErrorRow {
+  readonly kind: KeyWrapperErrorKind;
+  readonly hint?: string;
+}
+
+const CREDENTIALS = 'the credentials are missing, wrong or expired';
+const NO_API = 'the Cloud KMS API, the project or its billing is switched off';
+const RIGHTS = 'the caller lacks the right to use the key, or there is no such key';
+
+/** Names of the gRPC status codes; the index is the code (gRPC, "Status codes and their use in gRPC"). */
+export const STATUS_NAMES: readonly string[] = Object.freeze([
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+]);
+
+/**
+ * What a status means, and what the details mean that Google's services add to one.
+ *
+ * Sources: gRPC's status codes; `google.rpc.PreconditionFailure` as Cloud KMS fills it (its violations name the state of
+ * the key, and what an external key manager said: Cloud KMS documentation, "Cloud EKM errors"); `google.api.ErrorReason`.
+ */
+export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
+  // Violations of a FAILED_PRECONDITION.
+  ...sameRow(['KEY_DISABLED', 'KEY_DESTROY_SCHEDULED', 'KEY_DESTROYED', 'KEY_PENDING_GENERATION'], {
+    kind: 'disabled',
+    hint: 'the key version is not enabled',
+  }),
+  EXTERNAL_PERMISSION_DENIED: { kind: 'denied', hint: 'the external key manager refuses Cloud KMS' },
+  EXTERNAL_NOT_FOUND: { kind: 'not-found', hint: 'the external key manager has no such key' },
+
+  // Reasons. An expired token says nothing about the right to use the key, and three denials stop a fleet from sealing.
+  ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
+  CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
+  ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
+  IAM_PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter keeps the caller out' },
+  ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
+
+  PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
+  NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
+  RESOURCE_EXHAUSTED: { kind: 'throttled' },
+  FAILED_PRECONDITION: { kind: 'disabled', hint: 'the key version is not enabled, or Cloud KMS is switched off' },
+  // Of an unwrap: another context, another key's bytes, or changed ones.
+  INVALID_ARGUMENT: { kind: 'corrupt' },
+
+  // Also what a token source that failed looks like: its status is UNKNOWN.
+  ...sameRow(
+    [
+      'CANCELLED',
+      'UNKNOWN',
+      'DEADLINE_EXCEEDED',
+      'ALREADY_EXISTS',
+      'ABORTED',
+      'OUT_OF_RANGE',
+      'UNIMPLEMENTED',
+      'INTERNAL',
+      'UNAVAILABLE',
+      'DATA_LOSS',
+    ],
+    { kind: 'unavailable' },
+  ),
+} satisfies Record<string, ErrorRow>);
+
+// The service could not read what we sent to be wrapped: an error of the configuration. It is `denied` because a retry
+// cannot help, and because nothing stored is in doubt.
+const WRAP_REFUSED: ErrorRow = Object.freeze({
+  kind: 'denied',
+  hint: 'Cloud KMS does not accept the request: keyName must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
+});
+
+const EXTERNAL_MANAGER: ErrorRow = Object.freeze({ kind: 'unavailable', hint: 'the external key manager failed' });
+
+/** Most entries that are looked at in a list of a stranger's. */
+const MAX_ENTRIES = 8;
+
+/**
+ * What a rejection of the SDK means. Looks at `code`, `reason` and the violations in `statusDetails` only: never at a
+ * message, which can hold what the request held, and never at a class, which differs between copies of the SDK. Never
+ * throws, whatever it is given. What is no gRPC status is `unavailable`; so is a number outside of 1 to 16, as a failed
+ * token source can give it.
+ */
+export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceFailure {
+  const code = property(error, 'code');
+  const status = typeof code === 'number' ? STATUS_NAMES[code] : undefined;
+  if (status === undefined) return { kind: 'unavailable' };
+  const violations = status === 'FAILED_PRECONDITION' ? violationsOf(error) : [];
+  const found = findRow(ERROR_TABLE, [...violations, property(error, 'reason')]);
+  if (found !== undefined) return { ...found.row, code: found.code };
+  if (violations.some(isExternal)) return { ...EXTERNAL_MANAGER, code: status };
+  const row = operation === 'wrap' && status === 'INVALID_ARGUMENT' ? WRAP_REFUSED : ERROR_TABLE[status];
+  return { ...(row ?? { kind: 'unavailable' }), code: status };
+}
+
+function violationsOf(error: unknown): readonly unknown[] {
+  return entriesOf(property(error, 'statusDetails'))
+    .flatMap((detail) => entriesOf(property(detail, 'violations')))
+    .map((violation) => property(violation, 'type'));
+}
+
+function entriesOf(list: unknown): readonly unknown[] {
+  const length = property(list, 'length');
+  if (typeof length !== 'number') return [];
+  return Array.from({ length: Math.min(length, MAX_ENTRIES) }, (_, index) => property(list, String(index)));
+}
+
+function isExternal(violation: unknown): boolean {
+  return typeof violation === 'string' && violation.startsWith('EXTERNAL_');
+}

@@ -1,0 +1,202 @@
+import { canonicalJson, type KeyWrapper, type WrapOptions, type WrappedKey } from '@sealring/core';
+import {
+  type Calls,
+  copyDataKey,
+  copyWrapped,
+  corrupt,
+  keyWrapperCalls,
+  keyWrapperError,
+  overwrite,
+  property,
+  readWrapOptions,
+  readWrappedKey,
+  type ServiceFailure,
+  takeDataKey,
+} from '@sealring/core/adapter';
+import type { GcpKmsCallOptions, GcpKmsClient } from './client.ts';
+import { type Connection, givenConnection, makeClient, ownConnection } from './connection.ts';
+import { checksumHolds, crc32c } from './crc32c.ts';
+import { classify } from './error-table.ts';
+import { keyOfVersion } from './key-name.ts';
+import { type GcpKmsKeyWrapperOptions, readOptions, type Settings } from './options.ts';
+
+const PROVIDER = 'gcp-kms';
+/** Longest wrapped key, in bytes. A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none. */
+const MAX_WRAPPED_BYTES = 4096;
+
+const NOT_INITIALIZED: ServiceFailure = Object.freeze({
+  kind: 'unavailable',
+  hint: 'the client could not be initialized: are there credentials?',
+});
+
+/**
+ * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context goes
+ * along as additional authenticated data, in canonical JSON with sorted keys; every byte string has its CRC32C, and those
+ * of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS says it used.
+ *
+ * A wrapped key never chooses which key is asked: one that names a version of neither `keyName` nor a key in `alsoUnwrap`
+ * is refused before any call. Of which version a wrapped key is, Cloud KMS finds out itself and does not say: that record
+ * is held by the ring's own authentication.
+ *
+ * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
+ * within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ *
+ * Source: Cloud KMS API reference, google.cloud.kms.v1.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { KeyManagementServiceClient } from '@google-cloud/kms';
+ * import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
+ *
+ * const keyWrapper = gcpKmsKeyWrapper({
+ *   keyName: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
+ *   client: new KeyManagementServiceClient(),
+ * });
+ * ```
+ */
+export function gcpKmsKeyWrapper(options: GcpKmsKeyWrapperOptions): KeyWrapper & Required<Pick<KeyWrapper, 'close'>> {
+  return Object.freeze(new GcpKmsKeyWrapper(readOptions(options)));
+}
+
+// Everything but the public facts is in private fields: those of a client show up in inspect(), credentials included.
+class GcpKmsKeyWrapper implements KeyWrapper {
+  readonly provider = PROVIDER;
+  readonly keyId: string;
+  readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
+  readonly #settings: Settings;
+  readonly #connection: Connection;
+  readonly #calls: Calls<ServiceFailure>;
+
+  constructor(settings: Settings) {
+    this.keyId = settings.keyName;
+    this.#settings = settings;
+    this.#connection = settings.client === undefined ? ownConnection(makeClient) : givenConnection(settings.client);
+    this.#calls = keyWrapperCalls(settings, (error) => classify(error, 'unwrap'), mayPass);
+  }
+
+  async wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
+    const { context, signal } = readWrapOptions(PROVIDER, options);
+    const plaintext = copyDataKey(PROVIDER, dataKey, this.supports);
+    const request = {
+      name: this.keyId,
+      plaintext,
+      plaintextCrc32c: { value: crc32c(plaintext) },
+      ...authenticated(context),
+    };
+    try {
+      return this.#wrappedKeyOf(
+        await this.#call('wrap', signal, (client, callOptions) => client.encrypt(request, callOptions)),
+      );
+    } finally {
+      overwrite(plaintext);
+    }
+  }
+
+  async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
+    const { context, signal } = readWrapOptions(PROVIDER, options);
+    const { keyId: version, wrapped: ciphertext } = readWrappedKey(PROVIDER, wrapped, {
+      maxBytes: MAX_WRAPPED_BYTES,
+      owns: (keyId) => this.#keyToAsk(keyId) !== undefined,
+    });
+    const request = {
+      // Decrypt takes the key and finds the version in the ciphertext.
+      name: this.#keyToAsk(version) ?? this.keyId,
+      ciphertext,
+      ciphertextCrc32c: { value: crc32c(ciphertext) },
+      ...authenticated(context),
+    };
+    const answer = await this.#call('unwrap', signal, (client, callOptions) => client.decrypt(request, callOptions));
+    const plaintext = property(answer, 'plaintext');
+    const isWhole = checksumHolds(plaintext, property(answer, 'plaintextCrc32c'));
+    const dataKey = takeDataKey(PROVIDER, 'unwrap', plaintext, this.supports);
+    if (isWhole) return dataKey;
+    overwrite(dataKey);
+    throw corrupt(PROVIDER, 'unwrap', 'the checksum of the answer does not hold');
+  }
+
+  owns({ provider, keyId }: WrappedKey): boolean {
+    return provider === PROVIDER && this.#keyToAsk(keyId) !== undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+    await this.#connection.close();
+  }
+
+  /** The configured key that made a wrapped key of this version, in the configuration's own spelling. */
+  #keyToAsk(version: string): string | undefined {
+    const key = keyOfVersion(version);
+    return [this.keyId, ...this.#settings.alsoUnwrap].find((name) => name === key);
+  }
+
+  #wrappedKeyOf(answer: unknown): WrappedKey {
+    const version = property(answer, 'name');
+    if (typeof version !== 'string' || keyOfVersion(version) !== this.keyId) {
+      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS answered for another key than keyName, or spells its name otherwise');
+    }
+    if (
+      property(answer, 'verifiedPlaintextCrc32c') !== true ||
+      property(answer, 'verifiedAdditionalAuthenticatedDataCrc32c') !== true
+    ) {
+      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS did not verify the checksums of the request');
+    }
+    const ciphertext = property(answer, 'ciphertext');
+    const wrapped = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES);
+    if (!checksumHolds(wrapped, property(answer, 'ciphertextCrc32c'))) {
+      throw corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not hold');
+    }
+    return { provider: PROVIDER, keyId: version, wrapped };
+  }
+
+  async #call(
+    operation: 'wrap' | 'unwrap',
+    signal: AbortSignal | undefined,
+    send: (client: GcpKmsClient, options: GcpKmsCallOptions) => Promise<unknown>,
+  ): Promise<unknown> {
+    const outcome = await this.#calls.run<unknown>(
+      signal,
+      (abortSignal) => this.#attempt(operation, abortSignal, send),
+      (late) => overwrite(property(late, 'plaintext')),
+    );
+    if ('answer' in outcome) return outcome.answer;
+    throw keyWrapperError(PROVIDER, operation, outcome);
+  }
+
+  async #attempt(
+    operation: 'wrap' | 'unwrap',
+    signal: AbortSignal,
+    send: (client: GcpKmsClient, options: GcpKmsCallOptions) => Promise<unknown>,
+  ): Promise<{ readonly answer: unknown } | { readonly failure: ServiceFailure }> {
+    let client: GcpKmsClient;
+    try {
+      client = await this.#connection.ready();
+    } catch {
+      return { failure: NOT_INITIALIZED };
+    }
+    try {
+      signal.throwIfAborted();
+      // New for every attempt: the SDK writes into them.
+      const answer = await send(client, { timeout: this.#settings.timeoutMs, retry: { retryCodes: [] }, signal });
+      return { answer: Array.isArray(answer) ? answer[0] : undefined };
+    } catch (error) {
+      return { failure: classify(error, operation) };
+    }
+  }
+}
+
+/** Other servers of this protocol say INTERNAL of another context, which no repetition mends: one has to be enough. */
+function mayPass({ code }: ServiceFailure, attempts: number): boolean {
+  return code !== 'INTERNAL' || attempts < 2;
+}
+
+/** What Cloud KMS authenticates besides the data key: at most 64 KiB, and for HSM keys 8 KiB with the data key. */
+function authenticated(context: Readonly<Record<string, string>>): {
+  readonly additionalAuthenticatedData: Uint8Array;
+  readonly additionalAuthenticatedDataCrc32c: { readonly value: number };
+} {
+  const bytes = Buffer.from(canonicalJson(context, { sortKeys: true }), 'utf8');
+  return { additionalAuthenticatedData: bytes, additionalAuthenticatedDataCrc32c: { value: crc32c(bytes) } };
+}

@@ -1,0 +1,81 @@
+import {
+  integerWithin,
+  listOf,
+  objectWith,
+  outOfRange,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+} from '@sealring/core/adapter';
+import type { GcpKmsClient } from './client.ts';
+import { isKeyName, KEY_NAME_FORM } from './key-name.ts';
+
+/** Options of {@link gcpKmsKeyWrapper}. */
+export interface GcpKmsKeyWrapperOptions {
+  /**
+   * Resource name of the key, for symmetric encryption (purpose ENCRYPT_DECRYPT), without a version:
+   * `projects/…/locations/…/keyRings/…/cryptoKeys/…`. Required.
+   */
+  readonly keyName: string;
+  /**
+   * The client to call, over gRPC; stays yours to close. Default: a `KeyManagementServiceClient` of the wrapper's own,
+   * made at the first call, with Application Default Credentials (environment, well-known file, metadata server).
+   */
+  readonly client?: GcpKmsClient;
+  /** Resource names of retired keys whose wrapped keys may still be opened; 0 to 64. Default none. */
+  readonly alsoUnwrap?: readonly string[];
+  /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
+  readonly timeoutSeconds?: number;
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  readonly maxAttempts?: number;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  readonly keyName: string;
+  readonly client: GcpKmsClient | undefined;
+  readonly alsoUnwrap: readonly string[];
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+const OWNER = 'gcpKmsKeyWrapper';
+
+const OPTION_NAMES = [
+  'keyName',
+  'client',
+  'alsoUnwrap',
+  'timeoutSeconds',
+  'maxAttempts',
+] as const satisfies readonly (keyof GcpKmsKeyWrapperOptions)[];
+
+const MAX_ALSO_UNWRAP = 64;
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds, or a name that is not a key's.
+ */
+export function readOptions(options: GcpKmsKeyWrapperOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { keyName, client, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  return Object.freeze({
+    keyName: keyNameOf('keyName', keyName),
+    client: client === undefined ? undefined : clientOf(client),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key names', MAX_ALSO_UNWRAP, keyNameOf),
+    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+  });
+}
+
+// A version would pin every wrap to it, and hide rotations.
+function keyNameOf(name: string, value: unknown): string {
+  const keyName = text(OWNER, name, value);
+  if (!isKeyName(keyName)) throw outOfRange(OWNER, name, KEY_NAME_FORM, keyName);
+  return keyName;
+}
+
+function clientOf(client: unknown): GcpKmsClient {
+  const wanted = 'a KeyManagementServiceClient (an object with encrypt and decrypt)';
+  objectWith<GcpKmsClient>(OWNER, 'client', client, 'encrypt', wanted);
+  return objectWith<GcpKmsClient>(OWNER, 'client', client, 'decrypt', wanted);
+}

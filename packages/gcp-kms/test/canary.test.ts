@@ -1,0 +1,216 @@
+import { inspect } from 'node:util';
+import type { WrappedKey } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { type GcpKmsClient, gcpKmsKeyWrapper } from '../src/index.ts';
+import {
+  context,
+  crc32cBitwise,
+  type KmsAnswer,
+  rejectionOf,
+  SDK_VERSIONS,
+  Status,
+  World,
+  type Wrapper,
+} from './world.ts';
+
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
+const IN_HEX = Buffer.from(CANARY).toString('hex');
+const IN_BASE64 = Buffer.from(CANARY).toString('base64');
+
+const CALLS: readonly [string, (keyWrapper: Wrapper, made: WrappedKey) => Promise<unknown>][] = [
+  ['wrap', (keyWrapper) => keyWrapper.wrap(CANARY, { context })],
+  ['unwrap', (keyWrapper, made) => keyWrapper.unwrap(made, { context })],
+];
+
+/** How a key can be spelled in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
+function spellingsOf(key: Uint8Array): string[] {
+  const bytes = Buffer.from(key);
+  return [
+    bytes.toString('base64'),
+    bytes.toString('hex'),
+    bytes.toString('base64url'),
+    bytes.toString('latin1'),
+    bytes.toString('hex').toUpperCase(),
+    bytes.toString('hex').replace(/(..)(?=.)/g, '$1 '),
+    [...bytes].join(),
+    [...bytes].join(', '),
+  ];
+}
+
+/** Everything a logger could make of a value. */
+function everySinkOf(value: unknown): string {
+  const sinks: string[] = [];
+  for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
+    const names = Reflect.ownKeys(Object(error));
+    sinks.push(
+      inspect(error, {
+        depth: Infinity,
+        showHidden: true,
+        maxArrayLength: Infinity,
+        maxStringLength: Infinity,
+        getters: true,
+      }),
+      JSON.stringify(error) ?? '',
+      JSON.stringify(error, names.map(String)) ?? '',
+      `${Object(error)}`,
+      String(Object(error).stack),
+      ...names.map((name) => String(Object(error)[name])),
+    );
+  }
+  return sinks.join('\n');
+}
+
+function leaksIn(value: unknown): string[] {
+  const text = everySinkOf(value);
+  // Halves too: a message that was cut still gives half of a key away. And its checksum, which is 32 bits of it.
+  const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)].flatMap((part) => spellingsOf(part));
+  return [...halves.map((spelling) => spelling.replace(/=+$/, '')), String(crc32cBitwise(CANARY))].filter((spelling) =>
+    text.includes(spelling),
+  );
+}
+
+test('F33: the search finds a key in a message, a cause, a hidden field, a cut text and a checksum', () => {
+  const key = Buffer.from(CANARY);
+  const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
+  for (const error of [
+    new Error(IN_HEX),
+    new Error('x', { cause: { a: { b: [...key] } } }),
+    hidden,
+    new Error(IN_HEX.slice(0, 32)),
+    Object.assign(new Error('x'), { plaintextCrc32c: { value: crc32cBitwise(CANARY) } }),
+  ]) {
+    expect(leaksIn(error)).not.toEqual([]);
+  }
+  expect(leaksIn(new Error('nothing'))).toEqual([]);
+});
+
+describe.each(SDK_VERSIONS)(
+  'F33: no error holds the data key that an error of @google-cloud/kms %s held',
+  (version) => {
+    const world = new World(version);
+
+    async function setUp(
+      client: GcpKmsClient = world.client,
+      timeoutSeconds = 5,
+    ): Promise<{ keyWrapper: Wrapper; made: WrappedKey }> {
+      const { keyName, keyWrapper } = world.setUp();
+      const made = await keyWrapper.wrap(CANARY, { context });
+      return { keyWrapper: gcpKmsKeyWrapper({ keyName, client, maxAttempts: 2, timeoutSeconds }), made };
+    }
+
+    const cases = CALLS.flatMap(([call, run]) =>
+      Object.entries(Status).map(([name, code]) => ({ call, run, name, code })),
+    );
+    test.each(cases)('$call, $name', async ({ run, code }) => {
+      const errors: unknown[] = [];
+      const watch = async (call: Promise<unknown>): Promise<unknown> => {
+        errors.push(await rejectionOf(call));
+        throw errors.at(-1);
+      };
+      const { keyWrapper, made } = await setUp({
+        encrypt: (request, options) => watch(world.client.encrypt(request, options)),
+        decrypt: (request, options) => watch(world.client.decrypt(request, options)),
+      });
+      world.kms.failAlways({
+        code,
+        details: `${IN_HEX} ${IN_BASE64}`,
+        violations: [IN_HEX, 'KEY_DISABLED'].map((type) => ({ type, subject: IN_BASE64 })),
+        reason: IN_BASE64,
+        trailers: { 'x-key': IN_HEX },
+      });
+      const error = await rejectionOf(run(keyWrapper, made));
+      // The SDK's error does hold it.
+      expect(errors.length).toBeGreaterThan(0);
+      for (const theirs of errors) expect(inspect(theirs, { depth: 4 })).toContain(IN_HEX);
+      expect(error).toMatchObject({ name: 'KeyWrapperError' });
+      expect(error).not.toHaveProperty('cause');
+      expect(leaksIn(error)).toEqual([]);
+      expect(leaksIn(keyWrapper)).toEqual([]);
+    });
+
+    test.each(CALLS)('%s, no answer in time', async (_, run) => {
+      const { keyWrapper, made } = await setUp(world.client, 0.2);
+      world.kms.hang();
+      const error = await rejectionOf(run(keyWrapper, made));
+      expect(error).toMatchObject({ kind: 'unavailable' });
+      expect(leaksIn(error)).toEqual([]);
+    });
+
+    test.each<[string, (answer: KmsAnswer) => KmsAnswer]>([
+      ['an answer for another key', (answer) => ({ ...answer, name: IN_HEX, plaintext: CANARY.subarray(1) })],
+      ['a truncated plaintext', (answer) => ({ ...answer, ciphertext: CANARY, plaintext: CANARY.subarray(1) })],
+      ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 1 }, plaintextCrc32c: { value: 1 } })],
+    ])('every call, %s', async (_, spoil) => {
+      for (const [, run] of CALLS) {
+        const { keyWrapper, made } = await setUp();
+        world.kms.spoil(spoil);
+        const error = await rejectionOf(run(keyWrapper, made));
+        expect(error).toMatchObject({ kind: 'corrupt' });
+        expect(leaksIn(error)).toEqual([]);
+        world.kms.heal();
+      }
+    });
+  },
+);
+
+describe('F33: nor what a stranger’s client throws', () => {
+  const world = new World();
+  const shapes: [string, () => unknown][] = [
+    ['text', () => IN_HEX],
+    [
+      'an error with the key in every field',
+      () => {
+        const error = new Error(IN_HEX, { cause: { request: { plaintext: CANARY } } });
+        return Object.assign(error, { name: IN_BASE64, code: IN_HEX, reason: IN_BASE64, statusDetails: [IN_HEX] });
+      },
+    ],
+    [
+      'an error whose code is good and whose details are not',
+      () => ({
+        code: Status.FAILED_PRECONDITION,
+        statusDetails: [{ violations: [{ type: `EXTERNAL_${IN_HEX}` }] }],
+        note: IN_HEX,
+      }),
+    ],
+    [
+      'an error that throws when it is read',
+      () => ({
+        get code(): never {
+          throw new Error(IN_HEX);
+        },
+      }),
+    ],
+  ];
+
+  test.each(shapes.flatMap(([label, make]) => CALLS.map(([call, run]) => ({ label, make, call, run }))))(
+    '$call, $label',
+    async ({ make, run }) => {
+      const reject = (): Promise<never> => Promise.reject(make());
+      for (const client of [
+        { encrypt: reject, decrypt: reject },
+        { ...world.watchedClient(() => {}), initialize: reject },
+      ]) {
+        const { keyWrapper } = world.setUp({ client, maxAttempts: 1 });
+        const made = { provider: 'gcp-kms', keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1`, wrapped: CANARY };
+        const error = await rejectionOf(run(keyWrapper, made));
+        expect(error).toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
+        expect(leaksIn(error)).toEqual([]);
+      }
+    },
+  );
+
+  test('wrong arguments are not shown', async () => {
+    const { keyWrapper } = world.setUp();
+    const made = await keyWrapper.wrap(CANARY, { context });
+    for (const call of [
+      keyWrapper.wrap(Object(IN_HEX), { context }),
+      keyWrapper.wrap(CANARY.subarray(1), { context }),
+      keyWrapper.wrap(CANARY, { context: JSON.parse(JSON.stringify(IN_HEX)) }),
+      keyWrapper.unwrap({ ...made, provider: IN_HEX }, { context }),
+      keyWrapper.unwrap({ ...made, keyId: IN_HEX }, { context }),
+    ]) {
+      expect(leaksIn(await rejectionOf(call))).toEqual([]);
+    }
+  });
+});

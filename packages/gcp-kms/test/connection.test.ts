@@ -1,0 +1,138 @@
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { ownConnection } from '../src/connection.ts';
+import { type GcpKmsClient, gcpKmsKeyWrapper } from '../src/index.ts';
+import { context, rejectionOf, sampleKey, World } from './world.ts';
+
+const world = new World();
+
+describe('a client of the wrapper’s own', () => {
+  /** Clients whose initialization ends as the list says. */
+  function making(outcomes: (() => Promise<unknown>)[]): {
+    make: () => Promise<GcpKmsClient>;
+    made: { closed: number }[];
+  } {
+    const made: { closed: number }[] = [];
+    return {
+      made,
+      async make() {
+        const initialize = outcomes[made.length] ?? (async () => undefined);
+        const client = {
+          closed: 0,
+          initialize,
+          encrypt: async () => undefined,
+          decrypt: async () => undefined,
+          async close() {
+            client.closed++;
+          },
+        };
+        made.push(client);
+        return client;
+      },
+    };
+  }
+  const failing = (): Promise<never> => Promise.reject(new Error('no credentials'));
+
+  test('is made at the first call, once for all who wait', async () => {
+    const { make, made } = making([]);
+    const connection = ownConnection(make);
+    expect(made).toHaveLength(0);
+    const [first, second] = await Promise.all([connection.ready(), connection.ready()]);
+    expect(first).toBe(second);
+    expect(await connection.ready()).toBe(first);
+    expect(made).toHaveLength(1);
+  });
+
+  test('is made anew where it found no credentials: the SDK’s own remembers that for ever', async () => {
+    const { make, made } = making([failing, failing]);
+    const connection = ownConnection(make);
+    for (const _ of [1, 2]) {
+      const both = [connection.ready(), connection.ready()];
+      for (const call of both) expect(await rejectionOf(call)).toMatchObject({ message: 'no credentials' });
+    }
+    expect(await connection.ready()).toBe(made[2]);
+    expect(made).toHaveLength(3);
+  });
+
+  test('is closed with the wrapper, also where it is still looking for credentials', async () => {
+    let found = (): void => {};
+    const { make, made } = making([
+      () =>
+        new Promise<void>((resolve) => {
+          found = resolve;
+        }),
+    ]);
+    const connection = ownConnection(make);
+    const ready = connection.ready();
+    await new Promise(setImmediate);
+    const closing = connection.close();
+    found();
+    await Promise.all([ready, closing]);
+    expect(made).toMatchObject([{ closed: 1 }]);
+  });
+
+  test('that was never made, or never connected, has nothing to close', async () => {
+    const { make, made } = making([failing]);
+    await ownConnection(make).close();
+    const connection = ownConnection(make);
+    const ready = rejectionOf(connection.ready());
+    await connection.close();
+    await ready;
+    expect(made).toMatchObject([{ closed: 0 }]);
+  });
+});
+
+describe('a client of the caller’s', () => {
+  test('that cannot be initialized is unavailable, and is not called', async () => {
+    const client: GcpKmsClient = {
+      ...world.watchedClient(() => {}),
+      initialize: () => Promise.reject(new Error('Could not load the default credentials')),
+    };
+    const { keyWrapper } = world.setUp({ client, maxAttempts: 2 });
+    expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
+      kind: 'unavailable',
+      summary: { attempts: 2, hint: expect.stringMatching(/credentials/) },
+    });
+    expect(world.kms.requests).toEqual([]);
+  });
+
+  test('that needs no initialization is called at once', async () => {
+    const { keyWrapper } = world.setUp({ client: world.watchedClient(() => {}) });
+    await keyWrapper.wrap(sampleKey(), { context });
+    expect(world.kms.requests).toHaveLength(1);
+  });
+});
+
+describe('without credentials', () => {
+  /** Runs a script in a process that has none, and never finds any. */
+  async function runAlone(name: string): Promise<string> {
+    const home = mkdtempSync(join(tmpdir(), 'sealring-gcp-'));
+    try {
+      const env = { PATH: process.env['PATH'], HOME: home, METADATA_SERVER_DETECTION: 'none' };
+      const script = join(import.meta.dirname, name);
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [script], { env });
+      return stdout + stderr;
+    } finally {
+      rmSync(home, { recursive: true });
+    }
+  }
+
+  test('every call is unavailable, and the process lives: the SDK alone would end it', async () => {
+    expect(await runAlone('no-credentials.ts')).toBe(
+      ['own client: unavailable, closed', 'given client: unavailable', 'SDK alone: unhandled rejection', ''].join('\n'),
+    );
+  });
+
+  test('a wrapper that is closed before its first call makes no client, and says why it refuses', async () => {
+    const keyWrapper = gcpKmsKeyWrapper({ keyName: world.setUp().keyName });
+    await keyWrapper.close();
+    expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
+      kind: 'unavailable',
+      summary: { attempts: 0, hint: expect.stringMatching(/closed/) },
+    });
+  });
+});

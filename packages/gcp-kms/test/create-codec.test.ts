@@ -1,0 +1,89 @@
+import { KeyManagementServiceClient } from '@google-cloud/kms';
+import { KeyWrapperError, memoryRing } from '@sealring/core';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { createGcpKmsCodec, type GcpKmsClient, type GcpKmsCodecOptions } from '../src/index.ts';
+import { Status, sdkClient, World } from './world.ts';
+
+const world = new World();
+const payload = new TextEncoder().encode('state');
+
+function setUp(): GcpKmsCodecOptions {
+  return { keyName: world.setUp().keyName, client: world.client, ring: memoryRing(), create: 'now' };
+}
+
+describe('createGcpKmsCodec', () => {
+  test('what one instance seals, another on the same ring and key opens', async () => {
+    const options = setUp();
+    await using first = await createGcpKmsCodec(options);
+    await using second = await createGcpKmsCodec(options);
+    expect(second.unseal(first.seal(payload))).toEqual(payload);
+    for (const { additionalAuthenticatedData } of world.kms.requests) {
+      expect(JSON.parse(Buffer.from(additionalAuthenticatedData).toString())).toMatchObject({
+        'sealring:ring': 'default',
+      });
+    }
+  });
+
+  test('F5: sealing and unsealing ask Cloud KMS for nothing', async () => {
+    await using codec = await createGcpKmsCodec(setUp());
+    world.kms.requests.length = 0;
+    for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
+    for (let i = 0; i < 1000; i++) expect(() => codec.unseal(`${codec.seal(payload)}x`)).toThrow('malformed');
+    expect(world.kms.requests).toEqual([]);
+  });
+
+  test('the rest of the options reaches createKmsCodec, which refuses what neither knows', async () => {
+    const options = setUp();
+    await using codec = await createGcpKmsCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
+    expect(codec.tokenLifetimeSeconds).toBe(1800);
+    await expect(createGcpKmsCodec(Object({ ...options, keyname: options.keyName }))).rejects.toThrow(TypeError);
+    await expect(createGcpKmsCodec({ ...options, keyName: 'no such form' })).rejects.toThrow(RangeError);
+  });
+
+  test('a Cloud KMS that denies is the reason it does not start', async () => {
+    const options = setUp();
+    world.kms.deny();
+    const start = createGcpKmsCodec(options);
+    await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
+    await expect(start).rejects.toMatchObject({ kind: 'denied' });
+  });
+
+  test('closing it leaves the caller’s client open', async () => {
+    const options = setUp();
+    await (await createGcpKmsCodec(options)).close();
+    await using codec = await createGcpKmsCodec(options);
+    expect(codec.unseal(codec.seal(payload))).toEqual(payload);
+  });
+
+  test('the ring repeats calls that somebody waits for, and the key wrapper does not as well', async () => {
+    const options = setUp();
+    await using codec = await createGcpKmsCodec(options);
+    world.kms.failAlways({ code: Status.UNAVAILABLE, details: 'down' });
+    await expect(codec.rotate()).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
+  });
+});
+
+describe('createGcpKmsCodec without a client', () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  test('makes one of the vendor’s at its first call, and closes it when it is closed', async () => {
+    const { client: _, ...options } = setUp();
+    // What it sends arrives at the fake through a client of another version: its own would look for Google.
+    const way = sdkClient('5.7', world.server);
+    const own = KeyManagementServiceClient.prototype as unknown as Required<GcpKmsClient>;
+    const initialize = vi.spyOn(own, 'initialize').mockResolvedValue(undefined);
+    vi.spyOn(own, 'encrypt').mockImplementation((request, callOptions) => way.encrypt(request, callOptions));
+    vi.spyOn(own, 'decrypt').mockImplementation((request, callOptions) => way.decrypt(request, callOptions));
+    const close = vi.spyOn(own, 'close').mockResolvedValue(undefined);
+    try {
+      const codec = await createGcpKmsCodec(options);
+      expect(codec.unseal(codec.seal(payload))).toEqual(payload);
+      expect(new Set(initialize.mock.instances).size).toBe(1);
+      expect(close).not.toHaveBeenCalled();
+      await codec.close();
+      expect(close).toHaveBeenCalledTimes(1);
+    } finally {
+      await way.close();
+    }
+  });
+});

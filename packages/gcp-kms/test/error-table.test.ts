@@ -1,0 +1,142 @@
+import type { KeyWrapperErrorKind } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { classify, ERROR_TABLE, STATUS_NAMES } from '../src/error-table.ts';
+import { Status } from './world.ts';
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const EXPECTED: Record<KeyWrapperErrorKind, string> = {
+  throttled: 'RESOURCE_EXHAUSTED',
+  disabled: 'FAILED_PRECONDITION KEY_DISABLED KEY_DESTROY_SCHEDULED KEY_DESTROYED KEY_PENDING_GENERATION',
+  denied: `PERMISSION_DENIED UNAUTHENTICATED EXTERNAL_PERMISSION_DENIED CREDENTIALS_MISSING
+    ACCESS_TOKEN_SCOPE_INSUFFICIENT IAM_PERMISSION_DENIED SECURITY_POLICY_VIOLATED SERVICE_DISABLED BILLING_DISABLED
+    CONSUMER_SUSPENDED`,
+  'not-found': 'NOT_FOUND EXTERNAL_NOT_FOUND',
+  corrupt: 'INVALID_ARGUMENT',
+  unavailable: `ACCESS_TOKEN_EXPIRED CANCELLED UNKNOWN DEADLINE_EXCEEDED ALREADY_EXISTS ABORTED OUT_OF_RANGE
+    UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS`,
+};
+const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
+const STATUSES = ROWS.filter(({ name }) => STATUS_NAMES.includes(name));
+
+function withViolations(...types: unknown[]): object {
+  return { code: Status.FAILED_PRECONDITION, statusDetails: [{ violations: types.map((type) => ({ type })) }] };
+}
+
+describe('law 2: errors are classified by status and details', () => {
+  test.each(STATUSES)('$name is $kind', ({ name, kind }) => {
+    expect(classify({ code: STATUS_NAMES.indexOf(name) }, 'unwrap')).toMatchObject({ kind, code: name });
+  });
+
+  test('the statuses have gRPC’s numbers, and all of them but OK have a row', () => {
+    for (const [name, code] of Object.entries(Status)) expect(STATUS_NAMES[code]).toBe(name);
+    expect(STATUSES.map(({ name }) => name).toSorted()).toEqual(Object.keys(Status).toSorted());
+    expect(classify({ code: 0 }, 'unwrap')).toEqual({ kind: 'unavailable', code: 'OK' });
+  });
+
+  test('every row of the table is named here', () => {
+    expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
+  });
+
+  test('INVALID_ARGUMENT of a wrap, an error of the configuration, is denied and says what to mend', () => {
+    expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
+      kind: 'denied',
+      code: 'INVALID_ARGUMENT',
+      hint: expect.stringMatching(/keyName/),
+    });
+  });
+
+  test.each(ROWS.filter(({ name }) => name.startsWith('KEY_') || name.startsWith('EXTERNAL_')))(
+    'a FAILED_PRECONDITION for $name is $kind',
+    ({ name, kind }) => {
+      expect(classify(withViolations(name), 'unwrap')).toMatchObject({ kind, code: name });
+      expect(classify(withViolations('KEY_STATE_OF_TOMORROW', name), 'unwrap')).toMatchObject({ kind, code: name });
+    },
+  );
+
+  test('a key that is disabled is disabled, whatever an external key manager said besides', () => {
+    expect(classify(withViolations('KEY_DISABLED', 'EXTERNAL_NOT_FOUND'), 'unwrap').kind).toBe('disabled');
+  });
+
+  test('an external key manager that failed otherwise is unavailable: it did not disable the key', () => {
+    expect(classify(withViolations('KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'), 'unwrap')).toMatchObject({
+      kind: 'unavailable',
+      code: 'FAILED_PRECONDITION',
+    });
+  });
+
+  test('a FAILED_PRECONDITION without details, or with those of tomorrow, is disabled', () => {
+    expect(classify({ code: Status.FAILED_PRECONDITION }, 'unwrap').kind).toBe('disabled');
+    expect(classify(withViolations('KEY_STATE_OF_TOMORROW'), 'unwrap').kind).toBe('disabled');
+  });
+
+  test('violations count with a FAILED_PRECONDITION only', () => {
+    expect(classify({ ...withViolations('KEY_DISABLED'), code: Status.UNAVAILABLE }, 'unwrap').kind).toBe(
+      'unavailable',
+    );
+  });
+
+  test('an expired token is unavailable, not denied (lifecycle, rule 7); one that is missing is denied', () => {
+    const code = Status.UNAUTHENTICATED;
+    expect(classify({ code, reason: 'ACCESS_TOKEN_EXPIRED' }, 'unwrap').kind).toBe('unavailable');
+    expect(classify({ code, reason: 'CREDENTIALS_MISSING' }, 'unwrap').kind).toBe('denied');
+    expect(classify({ code }, 'unwrap').kind).toBe('denied');
+  });
+
+  test.each([
+    ['no code, as where credentials are missing', new Error('Could not load the default credentials')],
+    ['a code that is text', { code: 'ECONNREFUSED' }],
+    ['the status of a token source', { code: 403 }],
+    ['a code past the last', { code: 17 }],
+    ['a negative code', { code: -1 }],
+    ['a fraction', { code: 7.5 }],
+    ['a string', '7 PERMISSION_DENIED'],
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 7],
+    ['a reason without a status', { reason: 'IAM_PERMISSION_DENIED' }],
+    ['violations without a status', { ...withViolations('KEY_DISABLED'), code: undefined }],
+  ])('%s is unavailable and says no more', (_, error) => {
+    expect(classify(error, 'unwrap')).toEqual({ kind: 'unavailable' });
+    expect(classify(error, 'wrap')).toEqual({ kind: 'unavailable' });
+  });
+
+  test('a reason that is no row changes nothing', () => {
+    for (const reason of ['constructor', 'REASON_OF_TOMORROW', 7, {}]) {
+      expect(classify({ code: Status.PERMISSION_DENIED, reason }, 'unwrap').kind).toBe('denied');
+    }
+  });
+
+  test('F33: an object that throws when it is read is unavailable, and details that do are passed over', () => {
+    const throwing = (name: string): object =>
+      Object.defineProperty({}, name, {
+        get(): never {
+          throw new Error('canary');
+        },
+      });
+    const proxy = new Proxy([], {
+      get(): never {
+        throw new Error('canary');
+      },
+      getOwnPropertyDescriptor(): never {
+        throw new Error('canary');
+      },
+    });
+    expect(classify(throwing('code'), 'unwrap')).toEqual({ kind: 'unavailable' });
+    expect(classify(proxy, 'unwrap')).toEqual({ kind: 'unavailable' });
+    for (const statusDetails of [
+      proxy,
+      [proxy],
+      [throwing('violations')],
+      [{ violations: proxy }],
+      'x',
+      { length: 1 },
+    ]) {
+      expect(classify({ code: Status.FAILED_PRECONDITION, statusDetails }, 'unwrap').kind).toBe('disabled');
+    }
+  });
+
+  test('of a long list of details only the first are looked at', () => {
+    const types = Array.from({ length: 1000 }, (_, i) => (i < 8 ? 'KEY_STATE_OF_TOMORROW' : 'EXTERNAL_NOT_FOUND'));
+    expect(classify(withViolations(...types), 'unwrap').kind).toBe('disabled');
+  });
+});

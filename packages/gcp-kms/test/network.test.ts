@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { createServer as createHttp2Server } from 'node:http2';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { type GcpKmsKeyWrapperOptions, gcpKmsKeyWrapper } from '../src/index.ts';
+import {
+  context,
+  rejectionOf,
+  SDK_VERSIONS,
+  type SdkVersion,
+  sampleKey,
+  sdkClient,
+  startGcpKms,
+  type Wrapper,
+} from './world.ts';
+
+const keyName = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
+
+async function listen(server: Server): Promise<{ port: number; close: () => Promise<void> }> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    // A client that gives up resets the connection.
+    socket.on('error', () => socket.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function withClient(
+  version: SdkVersion,
+  port: number,
+  options: Partial<GcpKmsKeyWrapperOptions>,
+  use: (keyWrapper: Wrapper) => Promise<void>,
+): Promise<void> {
+  const client = sdkClient(version, { host: '127.0.0.1', port });
+  try {
+    await use(gcpKmsKeyWrapper({ keyName, client, ...options }));
+  } finally {
+    await client.close();
+  }
+}
+
+describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (version) => {
+  test('F29: where nothing listens, it is unavailable after maxAttempts attempts', async () => {
+    const { port, close } = await listen(createServer());
+    await close();
+    await withClient(version, port, { maxAttempts: 2 }, async (keyWrapper) => {
+      expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
+        kind: 'unavailable',
+        summary: { code: 'UNAVAILABLE', attempts: 2 },
+      });
+    });
+  });
+
+  test('F29: a server that takes connections and never answers is unavailable', async () => {
+    const server = await listen(createServer());
+    await withClient(version, server.port, { timeoutSeconds: 0.2, maxAttempts: 2 }, async (keyWrapper) => {
+      expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
+        kind: 'unavailable',
+        summary: { attempts: 2 },
+      });
+    });
+    await server.close();
+  });
+
+  test('F29: a server that hangs up is unavailable', async () => {
+    const server = await listen(createServer((socket) => socket.destroy()));
+    await withClient(version, server.port, { maxAttempts: 2, timeoutSeconds: 2 }, async (keyWrapper) => {
+      expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
+    });
+    await server.close();
+  });
+
+  test.each([
+    ['a 401 is denied', 401, 'denied', 1],
+    ['a 403 is denied', 403, 'denied', 1],
+    ['a 429 is unavailable: gRPC makes UNAVAILABLE of it', 429, 'unavailable', 2],
+    ['a 503 is unavailable', 503, 'unavailable', 2],
+    ['a 200 that is not gRPC is unavailable', 200, 'unavailable', 2],
+  ])('law 2: a proxy that answers in HTML: %s', async (_, status, kind, attempts) => {
+    const server = createHttp2Server((__, response) => {
+      response.writeHead(status, { 'content-type': 'text/html' });
+      response.end('<html>no</html>');
+    });
+    const { port, close } = await listen(server);
+    await withClient(version, port, { maxAttempts: 2 }, async (keyWrapper) => {
+      expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
+        kind,
+        summary: { attempts },
+      });
+    });
+    await close();
+  });
+
+  test('when the server comes back, so does the key wrapper', async () => {
+    const first = await startGcpKms();
+    const { port } = first;
+    await first.stop();
+    await withClient(version, port, { maxAttempts: 1 }, async (keyWrapper) => {
+      expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
+      const second = await startGcpKms({ port });
+      second.kms.createKey('sealring', keyName.replace(/\/cryptoKeys.*/, ''));
+      // The channel waits before it connects again.
+      await expect
+        .poll(() => keyWrapper.wrap(sampleKey(), { context }).catch(() => undefined), {
+          timeout: 30_000,
+          interval: 200,
+        })
+        .toMatchObject({ provider: 'gcp-kms' });
+      await second.stop();
+    });
+  });
+});

@@ -1,0 +1,192 @@
+import { inspect } from 'node:util';
+import type { KeyWrapper, WrappedKey } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { entry, useVault } from '../support/azure-key-vault/vault-setup.ts';
+
+const setup = useVault();
+const context = { 'sealring:ring': 'test' };
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+const CANARY = Uint8Array.from({ length: 64 }, (_, i) => 0xff - ((i * 37) % 64));
+
+/** How a key can be spelled in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
+function spellingsOf(key: Uint8Array): string[] {
+  const bytes = Buffer.from(key);
+  return [
+    bytes.toString('base64'),
+    bytes.toString('hex'),
+    bytes.toString('base64url'),
+    bytes.toString('latin1'),
+    bytes.toString('hex').toUpperCase(),
+    bytes.toString('hex').replace(/(..)(?=.)/g, '$1 '),
+    [...bytes].join(),
+    [...bytes].join(', '),
+  ];
+}
+
+/** Everything a logger could make of a value and of what it was caused by. */
+function everySinkOf(value: unknown): string {
+  const sinks: string[] = [];
+  for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
+    const names = Reflect.ownKeys(Object(error));
+    sinks.push(
+      inspect(error, {
+        depth: Infinity,
+        showHidden: true,
+        maxArrayLength: Infinity,
+        maxStringLength: Infinity,
+        getters: true,
+        customInspect: false,
+      }),
+      inspect(error, { depth: Infinity }),
+      JSON.stringify(error) ?? '',
+      JSON.stringify(error, names.map(String)) ?? '',
+      `${Object(error)}`,
+      String(Object(error).stack),
+      ...names.map((name) => String(Object(error)[name])),
+    );
+  }
+  return sinks.join('\n');
+}
+
+function leaksIn(value: unknown): string[] {
+  const text = everySinkOf(value);
+  // Parts too, at every place of a base64 triple: a text that was cut still gives part of a key away.
+  const parts = [0, 1, 2, 16, 32, 48].map((from) => CANARY.subarray(from, from + 16));
+  // Without its last characters, which depend on what follows where a part is in the middle of a base64 text.
+  return [CANARY, CANARY.subarray(0, 32), ...parts]
+    .flatMap((part) => spellingsOf(part))
+    .filter((spelling) => text.includes(spelling.replace(/=+$/, '').slice(0, -2)));
+}
+
+const CALLS: readonly [string, (keyWrapper: KeyWrapper, made: WrappedKey) => Promise<unknown>][] = [
+  ['wrap', (keyWrapper) => keyWrapper.wrap(CANARY, { context })],
+  ['unwrap', (keyWrapper, made) => keyWrapper.unwrap(made, { context })],
+  ['sign', async (keyWrapper) => keyWrapper.sign?.(entry)],
+];
+
+/** What goes wrong, and the calls that it does not concern. */
+const FAULTS: readonly [fault: string, spoil: () => void, unharmed?: readonly string[]][] = [
+  ['400', () => setup().vault.fail({ status: 400, code: 'BadParameter' })],
+  ['401', () => setup().vault.fail({ status: 401, code: 'Unauthorized' })],
+  ['403', () => setup().vault.deny()],
+  ['403 with an empty body', () => setup().vault.fail({ status: 403, body: '' })],
+  ['404', () => setup().vault.fail({ status: 404, code: 'KeyNotFound' })],
+  ['409', () => setup().vault.fail({ status: 409, code: 'Conflict' })],
+  ['429', () => setup().vault.throttle()],
+  ['500', () => setup().vault.fail({ status: 500, code: 'InternalServerError' })],
+  ['503 with HTML', () => setup().vault.fail({ status: 503, body: '<html>canary</html>' })],
+  ['an error that holds the key in every field', () => setup().vault.fail(leakyRefusal())],
+  // On the live service a disabled key still wraps.
+  ['a disabled key', () => [setup().rsa, setup().signing].forEach((key) => key.set({ enabled: false })), ['wrap']],
+  ['a connection that is cut', () => setup().vault.reset()],
+  ['no answer', () => setup().vault.hang()],
+  ['an answer that is cut short', () => setup().vault.spoilText((text) => text.slice(0, -1))],
+  ['an answer that is no JSON', () => setup().vault.spoilText((text) => `x${text}`)],
+  ['an answer for another key', () => setup().vault.spoilKid(() => Buffer.from(CANARY).toString('hex'))],
+  // The ring proves a wrap by unwrapping it again.
+  ['a value of 63 bytes', () => setup().vault.spoilValue((value) => value.subarray(1)), ['wrap']],
+  [
+    'a value of 65 bytes',
+    () => setup().vault.spoilValue((value) => Buffer.concat([value, CANARY.subarray(0, 1)])),
+    ['wrap'],
+  ],
+  ['a value as a list of numbers', () => setup().vault.spoilAnswer((answer) => ({ ...answer, value: [...CANARY] }))],
+  ['an empty body', () => setup().vault.spoilText(() => '')],
+];
+
+function leakyRefusal(): { status: number; code: string; innerCode: string; message: string } {
+  const text = Buffer.from(CANARY).toString('base64url');
+  return { status: 418, code: text, innerCode: text, message: text };
+}
+
+async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    await call;
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
+  const { vault, rsa, signer } = setup();
+  const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), maxAttempts: 2, timeoutSeconds: 0.5 });
+  return { keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
+}
+
+describe('F33: no error holds the data key that the SDK’s error held', () => {
+  test('the search finds a key in a message, a cause, a hidden field and a cut text', () => {
+    const key = Buffer.from(CANARY);
+    const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
+    for (const error of [
+      new Error(key.toString('base64url')),
+      new Error('x', { cause: { a: { b: [...key] } } }),
+      hidden,
+      new Error(`"value":"${key.toString('base64url').slice(0, 43)}`),
+      new Error(key.subarray(0, 16).toString('hex')),
+    ]) {
+      expect(leaksIn(error)).not.toEqual([]);
+    }
+    expect(leaksIn(new Error('nothing'))).toEqual([]);
+  });
+
+  test('the SDK’s own errors do hold it: the request’s body when wrapping, the message when an answer is cut', async () => {
+    const { vault, rsa, clients } = setup();
+    const properties = { vaultUrl: vault.url, name: rsa.name };
+    const client = clients.cryptography({ id: vault.idOf(rsa, rsa.current), name: rsa.name, properties });
+    const call = { abortSignal: new AbortController().signal, onResponse: () => undefined };
+    const { result } = Object(await client.wrapKey('RSA-OAEP-256', CANARY, call));
+    vault.throttle({ times: 1 });
+    expect(leaksIn(await rejectionOf(client.wrapKey('RSA-OAEP-256', CANARY, call)))).not.toEqual([]);
+    vault.spoilText((text) => text.slice(0, -1));
+    const error = Object(await rejectionOf(client.unwrapKey('RSA-OAEP-256', result, call)));
+    expect(leaksIn(new Error(error.message))).not.toEqual([]);
+  });
+
+  test.each(
+    FAULTS.flatMap(([fault, spoil, unharmed = []]) =>
+      CALLS.filter(([call]) => !unharmed.includes(call)).map(([call, run]) => ({ fault, spoil, call, run })),
+    ),
+  )('$call, $fault', async ({ spoil, run }) => {
+    const { keyWrapper, made } = await setUp();
+    spoil();
+    const error = await rejectionOf(run(keyWrapper, made));
+    expect(error).toMatchObject({ name: 'KeyWrapperError' });
+    expect(error).not.toHaveProperty('cause');
+    expect(leaksIn(error)).toEqual([]);
+    expect(leaksIn(keyWrapper)).toEqual([]);
+  });
+
+  test('a credential’s error is dropped like the vault’s: it can hold a secret of its own', async () => {
+    const { clients, wrapper } = setup();
+    const text = Buffer.from(CANARY).toString('hex');
+    const failing = Object.assign(new Error(text, { cause: text }), {
+      name: 'AuthenticationError',
+      errorResponse: text,
+    });
+    const keyWrapper = wrapper({
+      clients: { ...clients, keys: () => ({ getKey: () => Promise.reject(failing) }) },
+      maxAttempts: 1,
+    });
+    const error = await rejectionOf(keyWrapper.wrap(CANARY, { context }));
+    expect(error).toMatchObject({ kind: 'unavailable', summary: { code: 'AuthenticationError' } });
+    expect(leaksIn(error)).toEqual([]);
+  });
+
+  test('wrong arguments are not shown', async () => {
+    const { keyWrapper, made } = await setUp();
+    const text = Buffer.from(CANARY).toString('hex');
+    for (const call of [
+      keyWrapper.wrap(Object(text), { context }),
+      keyWrapper.wrap(CANARY.subarray(1), { context }),
+      keyWrapper.wrap(CANARY, { context: JSON.parse(JSON.stringify(text)) }),
+      keyWrapper.unwrap({ ...made, provider: text }, { context }),
+      keyWrapper.unwrap({ ...made, keyId: text }, { context }),
+      Promise.resolve(keyWrapper.sign?.(Object(text))),
+    ]) {
+      const error = await rejectionOf(call);
+      expect(error).toBeInstanceOf(Error);
+      expect(leaksIn(error)).toEqual([]);
+    }
+  });
+});

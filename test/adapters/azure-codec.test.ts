@@ -1,0 +1,152 @@
+import { type AzureKeyVaultCodecOptions, createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
+import { KeyWrapperError, memoryRing } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { sdkClients } from '../support/azure-key-vault/clients.ts';
+import { useVault } from '../support/azure-key-vault/vault-setup.ts';
+
+const setup = useVault();
+const payload = new TextEncoder().encode('state');
+
+function options(extra: Partial<AzureKeyVaultCodecOptions> = {}): AzureKeyVaultCodecOptions {
+  const { vault, rsa, signing, clients } = setup();
+  const signKeyId = vault.idOf(signing, signing.current);
+  return { keyId: vault.idOf(rsa), signKeyId, clients, ring: memoryRing(), create: 'now', ...extra };
+}
+
+function operations(): string[] {
+  return setup().vault.requests.map(({ operation, name }) => `${operation} ${name}`);
+}
+
+describe('createAzureKeyVaultCodec', () => {
+  test('what one instance seals, another on the same ring and key opens', async () => {
+    const given = options();
+    await using first = await createAzureKeyVaultCodec(given);
+    await using second = await createAzureKeyVaultCodec(given);
+    expect(new TextDecoder().decode(second.unseal(first.seal(payload)))).toBe('state');
+  });
+
+  test('founding a ring is: the signing key, the current version, one wrap, one signature, one proof', async () => {
+    await using codec = await createAzureKeyVaultCodec(options());
+    expect(operations()).toEqual([
+      'get signing',
+      'get wrapping',
+      'wrapKey wrapping',
+      'sign signing',
+      'unwrapKey wrapping',
+    ]);
+    expect(codec.health()).toMatchObject({ canSeal: true });
+  });
+
+  test('F5: sealing and unsealing ask the vault for nothing', async () => {
+    await using codec = await createAzureKeyVaultCodec(options());
+    setup().vault.requests.length = 0;
+    for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
+    for (let i = 0; i < 1000; i++) expect(() => codec.unseal(`${codec.seal(payload)}x`)).toThrow('malformed');
+    expect(setup().vault.requests).toEqual([]);
+  });
+
+  test('least rights: a reader with a pinned public key needs to unwrap and no more', async () => {
+    const { vault, publicKey } = setup();
+    const given = options();
+    await using member = await createAzureKeyVaultCodec(given);
+    const { signKeyId: _, ...rest } = given;
+    const clients = sdkClients(vault, vault.issueToken(['unwrapKey']));
+    await using reader = await createAzureKeyVaultCodec({
+      ...rest,
+      clients,
+      role: 'reader',
+      signPublicKeys: [publicKey()],
+    });
+    expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
+  });
+
+  test('least rights: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
+    const { vault, rsa, publicKey } = setup();
+    const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
+    const keyId = vault.idOf(rsa, rsa.current);
+    await using codec = await createAzureKeyVaultCodec(options({ clients, keyId, signPublicKeys: [publicKey()] }));
+    codec.seal(payload);
+    await expect(createAzureKeyVaultCodec(options({ clients, keyId }))).rejects.toMatchObject({ kind: 'denied' });
+    await expect(createAzureKeyVaultCodec(options({ clients, signPublicKeys: [publicKey()] }))).rejects.toMatchObject({
+      kind: 'denied',
+    });
+  });
+
+  test('A256KW needs no signing key, and binds the context inside the wrap like RSA', async () => {
+    const { vault, hsm, clients } = setup();
+    const ring = memoryRing();
+    const given = { keyId: vault.idOf(hsm), algorithm: 'A256KW', clients, ring, create: 'now' } as const;
+    await using first = await createAzureKeyVaultCodec(given);
+    await using second = await createAzureKeyVaultCodec(given);
+    expect(second.unseal(first.seal(payload))).toEqual(first.unseal(first.seal(payload)));
+    expect(operations()).not.toContain('sign signing');
+  });
+
+  test('the signing key rotates: with alsoVerify everywhere first, every member opens what both versions signed', async () => {
+    const { vault, signing } = setup();
+    const given = options();
+    const old = given.signKeyId ?? '';
+    await using before = await createAzureKeyVaultCodec(given);
+    const next = vault.idOf(signing, signing.rotate());
+    await using prepared = await createAzureKeyVaultCodec({ ...given, alsoVerify: [next] });
+    await using moved = await createAzureKeyVaultCodec({ ...given, signKeyId: next, alsoVerify: [old] });
+    await moved.rotate();
+    await prepared.refresh();
+    expect(prepared.health().keys).toHaveLength(2);
+    expect(prepared.unseal(moved.seal(payload))).toEqual(moved.unseal(moved.seal(payload)));
+    await using started = await createAzureKeyVaultCodec({ ...given, signKeyId: next, alsoVerify: [old] });
+    expect(started.unseal(before.seal(payload))).toEqual(before.unseal(before.seal(payload)));
+  });
+
+  test.each([
+    ['both credential and clients', { credential: { getToken: () => Promise.resolve(null) } }, TypeError],
+    ['a wrong keyId', { keyId: 'no such form' }, RangeError],
+    ['a signKeyId without a version', { signKeyId: 'https://v.vault.azure.net/keys/k' }, RangeError],
+    ['alsoVerify that is no list', { alsoVerify: 'x' }, TypeError],
+    ['alsoVerify without a version', { alsoVerify: ['https://v.vault.azure.net/keys/k'] }, RangeError],
+    ['alsoVerify beside signPublicKeys', { alsoVerify: [], signPublicKeys: [] }, RangeError],
+    ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],
+    ['more than 15 in alsoVerify', { alsoVerify: Array.from({ length: 16 }, () => 'x') }, RangeError],
+  ])('%s is refused before any call', async (_, extra, type) => {
+    await expect(createAzureKeyVaultCodec({ ...options(), ...Object(extra) })).rejects.toThrow(type);
+    expect(operations()).toEqual([]);
+  });
+
+  test('an option that neither the key wrapper nor the ring knows is refused', async () => {
+    await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
+  });
+
+  test('law 3: the ring repeats calls that somebody waits for, and the key wrapper does not repeat them again', async () => {
+    await using codec = await createAzureKeyVaultCodec(options());
+    setup().vault.requests.length = 0;
+    setup().vault.throttle({ only: ['wrapKey'] });
+    await expect(codec.rotate()).rejects.toMatchObject({ kind: 'throttled' });
+    expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
+  });
+
+  test('F35: with RSA and no signing key it does not start, unless the store is trusted in so many words', async () => {
+    const { signKeyId: _, ...rest } = options();
+    await expect(createAzureKeyVaultCodec(rest)).rejects.toThrow(/dangerouslyTrustStore/);
+    expect(operations()).toEqual([]);
+    await using codec = await createAzureKeyVaultCodec({ ...rest, dangerouslyTrustStore: true });
+    codec.seal(payload);
+  });
+
+  test('a vault that denies is the reason it does not start', async () => {
+    setup().vault.deny();
+    const start = createAzureKeyVaultCodec(options());
+    await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
+    await expect(start).rejects.toMatchObject({ kind: 'denied' });
+  });
+
+  test('an abort ends the start while it fetches', async () => {
+    setup().vault.hang();
+    const controller = new AbortController();
+    const start = createAzureKeyVaultCodec(options({ signal: controller.signal }));
+    start.catch(() => undefined);
+    await expect.poll(() => setup().vault.hanging).toBe(1);
+    controller.abort();
+    await expect(start).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(operations()).toEqual(['get signing']);
+  });
+});

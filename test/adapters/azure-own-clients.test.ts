@@ -1,0 +1,58 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { fixedCredential } from '../support/azure-key-vault/clients.ts';
+import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
+import { startTunnel, type Tunnel } from '../support/azure-key-vault/tunnel.ts';
+import { context, samplePlaintext } from '../support/azure-key-vault/vault-setup.ts';
+
+const KEYS = 'https://payments.vault.azure.net/keys';
+let vault: FakeKeyVault;
+let tunnel: Tunnel;
+
+// The SDK finds the fake by a vault's own name, through a proxy, and checks the challenge as it does for Azure's.
+beforeAll(async () => {
+  vault = await FakeKeyVault.start();
+  tunnel = await startTunnel(vault.url);
+  vi.stubEnv('HTTPS_PROXY', tunnel.url);
+  for (const name of ['NO_PROXY', 'no_proxy']) vi.stubEnv(name, '');
+  setDefaultCACertificates([...getCACertificates('default'), vault.certificate]);
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await vault.stop();
+  await tunnel[Symbol.asyncDispose]();
+});
+
+describe('with a credential alone, the SDK’s clients as they are made for it', () => {
+  test('wrap, unwrap and sign with a vault under its own name', async () => {
+    const credential = fixedCredential(vault.issueToken());
+    vault.createKey('ring-wrapping');
+    const signKeyId = `${KEYS}/ring-signing/${vault.createKey('ring-signing', 'EC').current.id}`;
+    const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], credential });
+    const keyId = `${KEYS}/ring-wrapping`;
+    const keyWrapper = azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, credential });
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    expect(made.keyId.startsWith(`${KEYS}/ring-wrapping/`)).toBe(true);
+    expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
+    expect(await keyWrapper.sign?.(samplePlaintext())).toHaveLength(64);
+    expect(new Set(tunnel.asked)).toEqual(new Set(['payments.vault.azure.net:443']));
+  });
+
+  test('law 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
+    const credential = fixedCredential(vault.issueToken());
+    vault.createKey('ring-wrapping');
+    const keyWrapper = azureKeyVaultKeyWrapper({ keyId: `${KEYS}/ring-wrapping`, credential, maxAttempts: 1 });
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    vault.requests.length = 0;
+    vault.throttle();
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'throttled' });
+    await expect(
+      azureKeyVaultKeyWrapper({ keyId: made.keyId, credential, maxAttempts: 1 }).wrap(samplePlaintext(), { context }),
+    ).rejects.toMatchObject({ kind: 'throttled' });
+    const looking = azureKeyVaultKeyWrapper({ keyId: `${KEYS}/ring-wrapping`, credential, maxAttempts: 1 });
+    await expect(looking.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'throttled' });
+    expect(vault.requests.map(({ operation }) => operation)).toEqual(['unwrapKey', 'wrapKey', 'get']);
+    vault.heal();
+  });
+});

@@ -1,0 +1,206 @@
+import { getEventListeners } from 'node:events';
+import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
+import { KeyWrapperError } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { sdkClients } from '../support/azure-key-vault/clients.ts';
+import { CALLS, context, entry, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+
+const setup = useVault();
+
+describe('what the vault refuses', () => {
+  test('a disabled key unwraps and signs no more: disabled, not tried again; enabled, it does', async () => {
+    const { rsa, signing } = setup();
+    const { keyWrapper, made } = await setup().pinned();
+    for (const key of [rsa, signing]) key.set({ enabled: false });
+    for (const run of [() => keyWrapper.unwrap(made, { context }), async () => keyWrapper.sign?.(entry)]) {
+      setup().vault.requests.length = 0;
+      await expect(run()).rejects.toMatchObject({
+        kind: 'disabled',
+        summary: { provider: 'azure-key-vault', code: 'KeyDisabled', status: 403, attempts: 1 },
+      });
+      expect(setup().vault.requests).toHaveLength(1);
+    }
+    // On the live service it still wraps: only an unwrap proves the right to use a key.
+    await keyWrapper.wrap(samplePlaintext(), { context });
+    rsa.set({ enabled: true });
+    await keyWrapper.unwrap(made, { context });
+  });
+
+  test('an expired key and one that is not valid yet wrap no more, and still unwrap', async () => {
+    const { rsa } = setup();
+    const { keyWrapper, made } = await setup().pinned();
+    for (const dates of [{ expires: Date.now() - 1000 }, { expires: undefined, notBefore: Date.now() + 60_000 }]) {
+      rsa.set(dates);
+      await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'disabled' });
+      await keyWrapper.unwrap(made, { context });
+    }
+  });
+
+  test('a deleted key is not found, and one that is being deleted is disabled', async () => {
+    const { rsa } = setup();
+    const { keyWrapper, made } = await setup().pinned();
+    rsa.state = 'being deleted';
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'disabled' });
+    rsa.state = 'deleted';
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'not-found' });
+  });
+
+  test('a key of another type is an error of the configuration, with a hint', async () => {
+    const { vault, signing, wrapper } = setup();
+    const keyWrapper = wrapper({ keyId: vault.idOf(signing) });
+    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'denied',
+      summary: { hint: expect.stringContaining('wrapKey') },
+    });
+  });
+
+  test('a token that the vault does not know is denied', async () => {
+    const { vault, wrapper } = setup();
+    const keyWrapper = wrapper({ clients: sdkClients(vault, 'nobody') });
+    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'denied',
+      summary: { status: 401 },
+    });
+  });
+
+  test('a credential that has no token is unavailable, and no request is made', async () => {
+    const { vault, rsa, wrapper } = setup();
+    const credential = {
+      getToken: () => Promise.reject(Object.assign(new Error('canary'), { name: 'CredentialUnavailableError' })),
+    };
+    const keyWrapper = wrapper({ clients: sdkClients(setup().vault, credential), maxAttempts: 1 });
+    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'unavailable',
+      summary: { code: 'CredentialUnavailableError', hint: expect.stringContaining('credential') },
+    });
+    expect(vault.requests).toEqual([]);
+    expect(rsa.state).toBe('present');
+  });
+
+  test.each([
+    [403, '', 'denied'],
+    [403, '<html>no</html>', 'denied'],
+    [401, '', 'denied'],
+    [404, '', 'not-found'],
+    [409, '', 'disabled'],
+    [429, '', 'throttled'],
+    [503, '', 'unavailable'],
+    [502, '<html>bad gateway</html>', 'unavailable'],
+    [400, '', 'unavailable'],
+  ])('a %i with the body %j, of which the SDK makes an error of its own, is %s', async (status, body, kind) => {
+    const { keyWrapper, made } = await setup().pinned({ maxAttempts: 1 });
+    setup().vault.fail({ status, body });
+    for (const [, run] of CALLS) {
+      await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind, summary: { status } });
+    }
+  });
+
+  test.each(CALLS)('%s: two throttled attempts and then an answer are an answer', async (_, run) => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.throttle({ times: 2 });
+    await run(keyWrapper, made);
+    expect(setup().vault.requests).toHaveLength(3);
+  });
+
+  test.each(CALLS)('F29: %s: throttling without end is throttled, after maxAttempts requests', async (_, run) => {
+    const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
+    setup().vault.throttle();
+    await expect(run(keyWrapper, made)).rejects.toMatchObject({
+      kind: 'throttled',
+      summary: { attempts: 2, code: 'Throttled', status: 429, requestId: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+    });
+    expect(setup().vault.requests).toHaveLength(2);
+  });
+
+  test.each(CALLS)('%s: a connection that is cut is unavailable, and tried again', async (_, run) => {
+    const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
+    setup().vault.reset();
+    await expect(run(keyWrapper, made)).rejects.toMatchObject({
+      kind: 'unavailable',
+      summary: { attempts: 2, code: 'ECONNRESET' },
+    });
+    expect(setup().vault.requests).toHaveLength(2);
+  });
+});
+
+describe('F29: every call ends', () => {
+  test.each(CALLS)(
+    '%s: a vault that hangs is unavailable after maxAttempts deadlines, and let go of',
+    async (_, run) => {
+      const { keyWrapper, made } = await setup().pinned({ timeoutSeconds: 0.1, maxAttempts: 2 });
+      setup().vault.hang();
+      await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
+      await expect.poll(() => setup().vault.hanging).toBe(0);
+    },
+  );
+
+  test.each(CALLS)('contract 5: %s: an abort ends a call at once, and it is not tried again', async (_, run) => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.hang();
+    const controller = new AbortController();
+    const call = run(keyWrapper, made, { signal: controller.signal });
+    call.catch(() => undefined);
+    await expect.poll(() => setup().vault.hanging).toBe(1);
+    controller.abort();
+    await expect(call).rejects.toMatchObject({ kind: 'unavailable', summary: { hint: 'aborted by the caller' } });
+    await expect.poll(() => setup().vault.hanging).toBe(0);
+    expect(setup().vault.requests).toHaveLength(1);
+  });
+
+  test.each(CALLS)('contract 5: %s: with a signal aborted before, no request is made', async (_, run) => {
+    const { keyWrapper, made } = await setup().pinned();
+    await expect(run(keyWrapper, made, { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(setup().vault.requests).toEqual([]);
+  });
+
+  test('a credential that hangs ends with the deadline', async () => {
+    const { wrapper } = setup();
+    const credential = { getToken: () => new Promise<never>(() => undefined) };
+    const keyWrapper = wrapper({ clients: sdkClients(setup().vault, credential), timeoutSeconds: 0.1, maxAttempts: 1 });
+    await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'unavailable' });
+  });
+
+  test('a key that is unwrapped after its deadline is overwritten', async () => {
+    const { clients, wrapper } = setup();
+    const made = await wrapper().wrap(samplePlaintext(), { context });
+    const result = samplePlaintext();
+    let answer = (): void => undefined;
+    const late: AzureKeyVaultClients = {
+      keys: (vaultUrl) => clients.keys(vaultUrl),
+      cryptography: (key) => ({
+        wrapKey: (algorithm, bytes, call) => clients.cryptography(key).wrapKey(algorithm, bytes, call),
+        sign: (algorithm, bytes, call) => clients.cryptography(key).sign(algorithm, bytes, call),
+        unwrapKey: () => new Promise((resolve) => (answer = () => resolve({ result, keyID: made.keyId }))),
+      }),
+    };
+    const keyWrapper = wrapper({ clients: late, timeoutSeconds: 0.02, maxAttempts: 1 });
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
+    answer();
+    await new Promise(setImmediate);
+    expect(result).toEqual(new Uint8Array(64));
+  });
+
+  test('no listener stays on a signal that many calls share', async () => {
+    const { keyWrapper, made } = await setup().pinned();
+    const { signal } = new AbortController();
+    setup().vault.throttle({ times: 1 });
+    for (const [, run] of CALLS) await run(keyWrapper, made, { signal });
+    setup().vault.deny();
+    for (const [, run] of CALLS)
+      await expect(run(keyWrapper, made, { signal })).rejects.toBeInstanceOf(KeyWrapperError);
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  test('close() ends what is under way and refuses what comes later', async () => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.hang();
+    const call = keyWrapper.unwrap(made, { context });
+    call.catch(() => undefined);
+    await expect.poll(() => setup().vault.hanging).toBe(1);
+    await keyWrapper.close?.();
+    await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
+    setup().vault.heal();
+    for (const [, run] of CALLS) await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(setup().vault.requests).toHaveLength(1);
+  });
+});

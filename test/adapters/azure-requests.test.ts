@@ -1,0 +1,192 @@
+import type { AzureKeyVaultClients } from '@sealring/azure-key-vault';
+import { type KeyWrapper } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { sdkClients } from '../support/azure-key-vault/clients.ts';
+import type { VaultKey } from '../support/azure-key-vault/vault-key.ts';
+import { context, entry, publicHalf, samplePlaintext, useVault } from '../support/azure-key-vault/vault-setup.ts';
+
+const setup = useVault();
+
+describe('requests', () => {
+  test('without a version, the current one is looked up and then named; an unwrap looks nothing up', async () => {
+    const { rsa, wrapper } = setup();
+    const keyWrapper = wrapper();
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    await keyWrapper.unwrap(made, { context });
+    const { id } = rsa.current;
+    expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
+  });
+
+  test('with a version, nothing is looked up at all', async () => {
+    const { vault, rsa, wrapper } = setup();
+    const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current) });
+    await keyWrapper.unwrap(await keyWrapper.wrap(samplePlaintext(), { context }), { context });
+    expect(setup().asked()).toEqual([`wrapKey ${rsa.current.id}`, `unwrapKey ${rsa.current.id}`]);
+  });
+
+  test('F23: one client for each version is made and kept, 64 at most', async () => {
+    const { vault, rsa, clients, wrapper } = setup();
+    const made: string[] = [];
+    const refuse = (): Promise<never> => Promise.reject(new Error('x'));
+    const counting: AzureKeyVaultClients = {
+      keys: (vaultUrl) => clients.keys(vaultUrl),
+      cryptography: (key) => {
+        made.push(key.id);
+        return { wrapKey: refuse, unwrapKey: refuse, sign: refuse };
+      },
+    };
+    const keyWrapper = wrapper({ clients: counting, maxAttempts: 1 });
+    const unwrap = (version: number): Promise<unknown> => {
+      const keyId = `${vault.idOf(rsa)}/${version.toString(16).padStart(32, '0')}`;
+      const call = keyWrapper.unwrap({ provider: 'azure-key-vault', keyId, wrapped: samplePlaintext() }, { context });
+      return expect(call).rejects.toMatchObject({ kind: 'unavailable' });
+    };
+    for (let version = 0; version < 64; version++) await unwrap(version);
+    await unwrap(0);
+    expect(made).toHaveLength(64);
+    await unwrap(64);
+    await unwrap(0);
+    expect(made).toHaveLength(66);
+  });
+
+  test('reader rights are enough to unwrap, and to wrap it takes those of a member', async () => {
+    const { vault, wrapper } = setup();
+    const made = await wrapper().wrap(samplePlaintext(), { context });
+    const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
+    expect(await reader.unwrap(made, { context })).toEqual(samplePlaintext());
+    await expect(reader.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
+      kind: 'denied',
+      summary: { operation: 'wrap', code: 'AccessDenied', status: 403, attempts: 1 },
+    });
+  });
+
+  test('contract 1: what the caller overwrites while a call is tried again is wrapped as it was given', async () => {
+    const { keyWrapper } = await setup().pinned();
+    setup().vault.throttle({ times: 1 });
+    const dataKey = samplePlaintext();
+    const wrapping = keyWrapper.wrap(dataKey, { context });
+    dataKey.fill(0);
+    expect(await keyWrapper.unwrap(await wrapping, { context })).toEqual(samplePlaintext());
+  });
+
+  test.each([
+    ['a data key of 31 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(33), { context }), RangeError],
+    ['a data key of 63 bytes', (w: KeyWrapper) => w.wrap(samplePlaintext().subarray(1), { context }), RangeError],
+    ['a data key of one repeated byte', (w: KeyWrapper) => w.wrap(new Uint8Array(64), { context }), RangeError],
+    ['a data key as text', (w: KeyWrapper) => w.wrap(Object('x'.repeat(64)), { context }), TypeError],
+    ['no options', (w: KeyWrapper) => w.wrap(samplePlaintext(), Object(undefined)), TypeError],
+    ['a context with a number', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context: Object({ a: 1 }) }), TypeError],
+    ['a signal that is none', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context, signal: Object({}) }), TypeError],
+    ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
+    ['an entry that is text', async (w: KeyWrapper) => w.sign?.(Object('entry')), TypeError],
+    ['sign options that are text', async (w: KeyWrapper) => w.sign?.(entry, JSON.parse('"x"')), TypeError],
+    ['a sign signal that is none', async (w: KeyWrapper) => w.sign?.(entry, { signal: Object({}) }), TypeError],
+    ['a signature that is text', async (w: KeyWrapper) => w.verify?.(entry, Object('x')), TypeError],
+  ])('contract 4: %s is the caller’s mistake, and no call is made', async (_, run, type) => {
+    const { vault, signer } = setup();
+    const call = run(signer());
+    await expect(call).rejects.toThrow(type);
+    await expect(call).rejects.toThrow(/^azure-key-vault: /);
+    expect(vault.requests).toEqual([]);
+  });
+
+  test('the date of an answer is told, of a refusal too', async () => {
+    const { keyWrapper, made } = await setup().pinned();
+    setup().vault.now = () => Date.now() + 3_600_000;
+    const dates: Date[] = [];
+    const options = { context, onServiceDate: (date: Date) => dates.push(date) };
+    await keyWrapper.unwrap(made, options);
+    setup().vault.deny();
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
+    for (const date of dates) expect(Math.abs(date.getTime() - Date.now() - 3_600_000)).toBeLessThan(60_000);
+    setup().vault.now = () => Number.NaN;
+    await expect(keyWrapper.unwrap(made, options)).rejects.toMatchObject({ kind: 'denied' });
+    expect(dates).toHaveLength(2);
+  });
+});
+
+describe('law 6: a wrapped key never chooses which vault or key is asked', () => {
+  test.each([
+    ['another provider', () => ({ provider: 'gcp-kms' })],
+    ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],
+    ['another vault', (id: string) => ({ keyId: id.replace('127.0.0.1', 'evil.example') })],
+    ['the same host at another port', (id: string) => ({ keyId: id.replace(/:\d+/, ':1') })],
+    ['the key without a version', (id: string) => ({ keyId: id.replace(/\/[0-9a-f]{32}$/, '') })],
+    ['a path behind the version', (id: string) => ({ keyId: `${id}/wrapkey` })],
+    ['nothing', () => ({ keyId: '' })],
+  ])('contract 3: one that names %s is corrupt, and no call is made', async (_, change) => {
+    const { vault, wrapper } = setup();
+    const keyWrapper = wrapper();
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    vault.requests.length = 0;
+    const forged = { ...made, ...change(made.keyId) };
+    await expect(keyWrapper.unwrap(forged, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+    expect(vault.requests).toEqual([]);
+    expect(keyWrapper.owns(forged)).toBe(false);
+    expect(keyWrapper.owns(made)).toBe(true);
+  });
+
+  test.each([0, 513])('one of %i bytes, which no key makes, is corrupt, and no call is made', async (length) => {
+    const { vault, rsa, wrapper } = setup();
+    const made = { provider: 'azure-key-vault', keyId: vault.idOf(rsa, rsa.current), wrapped: new Uint8Array(length) };
+    await expect(wrapper().unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+    expect(vault.requests).toEqual([]);
+  });
+
+  test('pinned to one version, another one of the same key is refused before any call', async () => {
+    const { vault, rsa, wrapper } = setup();
+    const { keyWrapper } = await setup().pinned();
+    const old = rsa.current;
+    rsa.rotate();
+    const newer = await wrapper().wrap(samplePlaintext(), { context });
+    vault.requests.length = 0;
+    await expect(keyWrapper.unwrap(newer, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+    expect(vault.requests).toEqual([]);
+    const moved = wrapper({ keyId: newer.keyId, alsoUnwrap: [vault.idOf(rsa, old)] });
+    const before = await keyWrapper.wrap(samplePlaintext(), { context });
+    expect(await moved.unwrap(before, { context })).toEqual(samplePlaintext());
+  });
+
+  test('relabelled to another version of the same key, a wrapped key is corrupt', async () => {
+    const { vault, rsa, wrapper } = setup();
+    const keyWrapper = wrapper();
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    const relabelled = { ...made, keyId: vault.idOf(rsa, rsa.rotate()) };
+    await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+  });
+
+  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+    const { vault, rsa, wrapper } = setup();
+    const old = await wrapper().wrap(samplePlaintext(), { context });
+    const newer: VaultKey = vault.createKey('wrapping-2');
+    const keyWrapper = wrapper({ keyId: vault.idOf(newer), alsoUnwrap: [vault.idOf(rsa)] });
+    vault.requests.length = 0;
+    expect(await keyWrapper.unwrap(old, { context })).toEqual(samplePlaintext());
+    expect(vault.requests).toMatchObject([{ operation: 'unwrapKey', name: 'wrapping' }]);
+    expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain('/wrapping-2/');
+  });
+
+  test('lists are copied: what the caller does to his later changes nothing', async () => {
+    const { vault, rsa, wrapper, signing } = setup();
+    const made = await wrapper().wrap(samplePlaintext(), { context });
+    const alsoUnwrap: string[] = [];
+    const signPublicKeys = [publicHalf(vault.createKey('stranger', 'EC').current.publicKey)];
+    const other = vault.createKey('another');
+    const keyWrapper = wrapper({ keyId: vault.idOf(other), alsoUnwrap, signPublicKeys });
+    alsoUnwrap.push(vault.idOf(rsa));
+    signPublicKeys[0] = publicHalf(signing.current.publicKey);
+    await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+    const signature = (await setup().signer().sign?.(samplePlaintext())) ?? new Uint8Array();
+    expect(keyWrapper.verify?.(samplePlaintext(), signature)).toBe(false);
+  });
+
+  test('names are not case-sensitive, and the request has the configured spelling', async () => {
+    const { vault, wrapper } = setup();
+    const made = await wrapper().wrap(samplePlaintext(), { context });
+    const shouting = { ...made, keyId: made.keyId.replace('wrapping', 'WRAPPING') };
+    vault.requests.length = 0;
+    expect(await wrapper().unwrap(shouting, { context })).toEqual(samplePlaintext());
+    expect(vault.requests).toMatchObject([{ name: 'wrapping' }]);
+  });
+});

@@ -1,0 +1,37 @@
+import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
+import type { FakeKeyVault } from './fake-key-vault.ts';
+
+/** What hands a client its bearer token; the shape of `TokenCredential` of `@azure/core-auth`. */
+export interface FixedCredential {
+  getToken(): Promise<{ readonly token: string; readonly expiresOnTimestamp: number }>;
+}
+
+/** A credential that always hands out one token, which goes for an hour. */
+export function fixedCredential(token: string): FixedCredential {
+  return { getToken: () => Promise.resolve({ token, expiresOnTimestamp: Date.now() + 3_600_000 }) };
+}
+
+/** The key a cryptography client is for, as the SDK takes it without asking the vault. */
+interface KeyReference {
+  readonly id: string;
+  readonly name: string;
+  readonly properties: { readonly vaultUrl: string; readonly name: string };
+}
+
+/** The SDK's own clients for a token, trusting the fake's certificate. Its address is no name under `vault.azure.net`. */
+export function sdkClients(
+  { certificate }: Pick<FakeKeyVault, 'certificate'>,
+  access: string | FixedCredential,
+): { keys(vaultUrl: string): KeyClient; cryptography(key: KeyReference): CryptographyClient } {
+  const credential = typeof access === 'string' ? fixedCredential(access) : access;
+  // Made anew for each client: the SDK writes into what it is given.
+  const options = () => ({
+    retryOptions: { maxRetries: 0 },
+    disableChallengeResourceVerification: true,
+    tlsOptions: { ca: certificate },
+  });
+  return {
+    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
+    cryptography: (key) => new CryptographyClient(key, credential, options()),
+  };
+}

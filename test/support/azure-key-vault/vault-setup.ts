@@ -1,0 +1,104 @@
+import {
+  type AzureKeyVaultClients,
+  type AzureKeyVaultKeyWrapperOptions,
+  type AzureSignPublicKey,
+  azureKeyVaultKeyWrapper,
+} from '@sealring/azure-key-vault';
+import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
+import { afterAll, afterEach, beforeAll } from 'vitest';
+import { sdkClients } from './clients.ts';
+import { FakeKeyVault } from './fake-key-vault.ts';
+import type { VaultKey } from './vault-key.ts';
+
+export const context = { 'sealring:ring': 'test', 'sealring:purpose': 'data-key' };
+
+/** What is signed. */
+export const entry: Uint8Array = new TextEncoder().encode('{"ring":"test"}');
+
+/** 64 bytes, as the ring hands them over: a data key and the hash of its context. */
+export function samplePlaintext(): Uint8Array {
+  return Uint8Array.from({ length: 64 }, (_, i) => i + 1);
+}
+
+type Call = (keyWrapper: KeyWrapper, made: WrappedKey, options?: Partial<WrapOptions>) => Promise<unknown>;
+
+/** Every call of a wrapper that signs, for laws that hold for all of them. */
+export const CALLS: readonly [string, Call][] = [
+  ['wrap', (keyWrapper, _, options) => keyWrapper.wrap(samplePlaintext(), { context, ...options })],
+  ['unwrap', (keyWrapper, made, options) => keyWrapper.unwrap(made, { context, ...options })],
+  ['sign', async (keyWrapper, _, options) => keyWrapper.sign?.(entry, options)],
+];
+
+/** A vault for the tests of one file, healed after each of them. */
+export interface VaultSetup {
+  readonly vault: FakeKeyVault;
+  readonly rsa: VaultKey;
+  readonly hsm: VaultKey;
+  readonly signing: VaultKey;
+  /** A token with every right. */
+  readonly token: string;
+  readonly clients: AzureKeyVaultClients;
+  /** The current public half of `signing`. */
+  readonly publicKey: () => AzureSignPublicKey;
+  /** A wrapper that asks `rsa` and does not sign, unless told otherwise. */
+  readonly wrapper: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
+  /** Operations and versions that the vault was asked for. */
+  readonly asked: () => string[];
+  /** A wrapper that signs and is pinned to the current version, so that wrapping is one request, and what it wrapped. */
+  readonly pinned: (
+    extra?: Partial<AzureKeyVaultKeyWrapperOptions>,
+  ) => Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }>;
+  /** A wrapper that asks `rsa` and signs. */
+  readonly signer: (extra?: Partial<AzureKeyVaultKeyWrapperOptions>) => ReturnType<typeof azureKeyVaultKeyWrapper>;
+}
+
+/** Starts a vault before the tests of this file; `it()` is to be called inside of them. */
+export function useVault(): () => VaultSetup {
+  let setup: VaultSetup | undefined;
+  const it = (): VaultSetup => {
+    if (setup === undefined) throw new Error('the vault is there in tests only');
+    return setup;
+  };
+  beforeAll(async () => {
+    setup = setupOf(await FakeKeyVault.start());
+  });
+  afterEach(() => {
+    const { vault, rsa, hsm, signing } = it();
+    vault.heal();
+    vault.requests.length = 0;
+    for (const key of [rsa, hsm, signing]) {
+      key.state = 'present';
+      key.set({ enabled: true, notBefore: undefined, expires: undefined });
+    }
+  });
+  afterAll(() => it().vault.stop());
+  return it;
+}
+
+function setupOf(vault: FakeKeyVault): VaultSetup {
+  const rsa = vault.createKey('wrapping');
+  const hsm = vault.createKey('hsm-wrapping', 'oct-HSM');
+  const signing = vault.createKey('signing', 'EC');
+  const token = vault.issueToken();
+  const clients = sdkClients(vault, token);
+  const publicKey = (): AzureSignPublicKey => publicHalf(signing.current.publicKey);
+  const wrapper: VaultSetup['wrapper'] = (extra = {}) =>
+    azureKeyVaultKeyWrapper({ keyId: vault.idOf(rsa), clients, ...extra });
+  const signer: VaultSetup['signer'] = (extra = {}) =>
+    wrapper({ signKeyId: vault.idOf(signing, signing.current), signPublicKeys: [publicKey()], ...extra });
+  const asked = (): string[] =>
+    vault.requests.map(({ operation, version }) => `${operation} ${version === '' ? 'current' : version}`);
+  const pinned: VaultSetup['pinned'] = async (extra = {}) => {
+    const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), ...extra });
+    const made = await keyWrapper.wrap(samplePlaintext(), { context });
+    vault.requests.length = 0;
+    return { keyWrapper, made };
+  };
+  return { vault, rsa, hsm, signing, token, clients, publicKey, wrapper, signer, asked, pinned };
+}
+
+/** A public key as `signPublicKeys` takes it. */
+export function publicHalf(key: VaultKey['current']['publicKey']): AzureSignPublicKey {
+  const { kty = '', crv = '', x = '', y = '' } = key?.export({ format: 'jwk' }) ?? {};
+  return { kty, crv, x, y };
+}
