@@ -1,0 +1,139 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  property,
+  type StoreFailure,
+  sameRow,
+  unexplained,
+} from '@sealring/core/adapter';
+
+/** `absent`: there is no such blob. `conflict`: the condition of a write did not hold. */
+export type Failure = StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'>;
+
+/** A failure that is meant under one status only. */
+interface Row extends Failure {
+  readonly status?: number;
+}
+
+const RIGHTS = 'Blob Storage refused the call';
+const CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock differs from the service's";
+const CONTAINER = 'there is no such container';
+const REQUEST = 'Blob Storage does not accept the request: check container and blob';
+const KEY = "the storage account's encryption key cannot be used";
+const KEPT = 'the blob is under an immutability policy or a legal hold';
+const LEASED = 'somebody holds a lease on the blob';
+const DAMAGED = 'the document was damaged on its way';
+const BUSY = 'Blob Storage is there and cannot serve now';
+const NETWORK = 'Blob Storage cannot be reached';
+
+/**
+ * Error code, error name, or system code of a failed connection, to what it means.
+ *
+ * Sources: "Azure Blob Storage error codes" and "Common REST API error codes" of the Storage services REST API reference;
+ * "Specifying conditional headers for Blob service operations" (409 and 412); error names of `@azure/identity` and
+ * `@azure/core-rest-pipeline`; Node's system errors.
+ */
+export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
+  BlobNotFound: { kind: 'absent', detail: 'there is no such blob', status: 404 },
+
+  BlobAlreadyExists: { kind: 'conflict', detail: 'the blob exists already', status: 409 },
+  ConditionNotMet: { kind: 'conflict', detail: 'another version is stored', status: 412 },
+  TargetConditionNotMet: { kind: 'conflict', detail: 'another version is stored', status: 412 },
+
+  // A container that is not there must not look like a ring that is not there yet; somebody may be making it.
+  ContainerNotFound: { kind: 'unavailable', detail: CONTAINER },
+  ContainerBeingDeleted: { kind: 'unavailable', detail: CONTAINER },
+  ResourceNotFound: { kind: 'unavailable', detail: CONTAINER },
+
+  ...sameRow(
+    [
+      'AccountIsDisabled',
+      'AuthorizationFailure',
+      'AuthorizationPermissionMismatch',
+      'AuthorizationProtocolMismatch',
+      'AuthorizationResourceTypeMismatch',
+      'AuthorizationServiceMismatch',
+      'AuthorizationSourceIPMismatch',
+      'ContainerDisabled',
+      'InsufficientAccountPermissions',
+      'KeyBasedAuthenticationNotPermitted',
+      'PublicAccessNotPermitted',
+      'UnauthorizedBlobOverwrite',
+    ],
+    { kind: 'denied', detail: RIGHTS } as const,
+  ),
+  AuthenticationFailed: { kind: 'denied', detail: CREDENTIALS },
+  InvalidAuthenticationInfo: { kind: 'denied', detail: CREDENTIALS },
+  NoAuthenticationInformation: { kind: 'denied', detail: CREDENTIALS },
+
+  // No kind of their own: the caller may not do this, and a repetition cannot help.
+  ...sameRow(
+    [
+      'FeatureVersionMismatch',
+      'InvalidBlobType',
+      'InvalidHeaderValue',
+      'InvalidInput',
+      'InvalidQueryParameterValue',
+      'InvalidResourceName',
+      'InvalidUri',
+      'OutOfRangeInput',
+      'UnsupportedHeader',
+      'UnsupportedHttpVerb',
+    ],
+    { kind: 'denied', detail: REQUEST } as const,
+  ),
+  KeyVaultAccessTokenCannotBeAcquired: { kind: 'denied', detail: KEY },
+  KeyVaultEncryptionKeyNotFound: { kind: 'denied', detail: KEY },
+  KeyVaultVaultNotFound: { kind: 'denied', detail: KEY },
+
+  BlobImmutableDueToLegalHold: { kind: 'read-only', detail: KEPT },
+  BlobImmutableDueToPolicy: { kind: 'read-only', detail: KEPT },
+  ConditionHeadersNotSupported: { kind: 'read-only', detail: 'this service has no conditional writes' },
+  RequestBodyTooLarge: { kind: 'too-large', detail: 'the service takes no blob of this size' },
+
+  BlobArchived: { kind: 'unavailable', detail: 'the blob is archived: a lifecycle rule applies to it' },
+  BlobBeingRehydrated: { kind: 'unavailable', detail: 'the blob is archived: a lifecycle rule applies to it' },
+  // With the status of a conflict, but reading again does not help: the lease has to end.
+  LeaseIdMissing: { kind: 'unavailable', detail: LEASED },
+  LeaseIdMismatchWithBlobOperation: { kind: 'unavailable', detail: LEASED },
+  LeaseLost: { kind: 'unavailable', detail: LEASED },
+
+  // Not `denied`, whatever their status: no token was to be had, which says nothing about the right to the ring.
+  AggregateAuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
+  AuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
+  AuthenticationRequiredError: { kind: 'unavailable', detail: CREDENTIALS },
+  ChainedTokenCredentialError: { kind: 'unavailable', detail: CREDENTIALS },
+  CredentialUnavailableError: { kind: 'unavailable', detail: CREDENTIALS },
+
+  Crc64Mismatch: { kind: 'unavailable', detail: DAMAGED },
+  Md5Mismatch: { kind: 'unavailable', detail: DAMAGED },
+  InternalError: { kind: 'unavailable', detail: BUSY },
+  OperationTimedOut: { kind: 'unavailable', detail: BUSY },
+  ServerBusy: { kind: 'unavailable', detail: BUSY },
+
+  PARSE_ERROR: { kind: 'unavailable', detail: NETWORK },
+  REQUEST_SEND_ERROR: { kind: 'unavailable', detail: NETWORK },
+  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK } as const),
+} satisfies Record<string, Row>);
+
+/**
+ * What a rejection of the SDK means. Looks at `code`, `name` and `statusCode` only: never at a message, and never at a
+ * class, which differs between copies of the SDK. Never throws, whatever it is given.
+ *
+ * A code in the table decides, under the status it belongs to. Else the status does. Else it is `unavailable`: nothing but
+ * Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a container that
+ * is gone.
+ */
+export function classify(error: unknown): Failure {
+  const status = property(error, 'statusCode');
+  const found = findRow(
+    ERROR_TABLE,
+    [property(error, 'code'), property(error, 'name')],
+    (row) => row.status === undefined || row.status === status,
+  );
+  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
+  if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
+  return unexplained(status);
+}

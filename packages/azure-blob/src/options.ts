@@ -1,0 +1,97 @@
+import { ContainerClient } from '@azure/storage-blob';
+import { objectWith, quote, refuseUnknownOptions, text, timeoutMsOf, urlWith, wrongType } from '@sealring/core/adapter';
+import type { AzureBlobRingContainer } from './client.ts';
+
+/** Options of {@link azureBlobRing}. */
+export interface AzureBlobRingOptions {
+  /**
+   * A `ContainerClient`, which stays yours; or the `https://` URL of a container, with or without a shared access
+   * signature, and a client is made. Required.
+   */
+  readonly container: AzureBlobRingContainer | string;
+  /**
+   * With a URL that has no signature: a credential of `@azure/identity`, or a `StorageSharedKeyCredential`. Default: none.
+   */
+  readonly credential?: ContainerClient['credential'];
+  /** The blob's name; 1 to 1 024 characters, no part `.` or `..`, no `.` or `/` at its end. One per ring. Required. */
+  readonly blob: string;
+  /** Longest wait for one request, in seconds; 0.01 to 60. Default 5. */
+  readonly timeoutSeconds?: number;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  readonly container: AzureBlobRingContainer;
+  readonly blob: string;
+  readonly timeoutMs: number;
+}
+
+export const OWNER = 'azureBlobRing';
+
+const OPTION_NAMES = [
+  'container',
+  'credential',
+  'blob',
+  'timeoutSeconds',
+] as const satisfies readonly (keyof AzureBlobRingOptions)[];
+
+const MAX_BLOB_NAME_LENGTH = 1_024;
+const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds, or a credential without a URL.
+ */
+export function readOptions(options: AzureBlobRingOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { timeoutSeconds = 5 } = options;
+  return Object.freeze({
+    blob: blobOf(options.blob),
+    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    container: containerOf(options.container, options.credential),
+  });
+}
+
+function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
+  if (typeof container !== 'string') {
+    if (credential !== undefined) throw new RangeError(`${OWNER}: credential goes with a container that is a URL`);
+    const wanted = 'a ContainerClient (an object with getBlockBlobClient) or a URL';
+    return objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
+  }
+  const url = urlOf(container);
+  if (credential !== undefined && !isCredential(credential)) {
+    throw wrongType(OWNER, 'credential', 'a credential of @azure/identity or a StorageSharedKeyCredential', credential);
+  }
+  return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
+}
+
+// It may hold a signature, so its text is in no message.
+function urlOf(value: string): string {
+  const url = urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
+  const { protocol, hostname, pathname } = new URL(url);
+  if (protocol !== 'https:' && !LOOPBACK.includes(hostname)) {
+    throw new RangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
+  }
+  if (!/^\/[^/]/.test(pathname)) throw new RangeError(`${OWNER}: container must be a URL with the container's name`);
+  return url;
+}
+
+function isCredential(value: unknown): value is ContainerClient['credential'] {
+  if (typeof value !== 'object' || value === null) return false;
+  // Of another copy of the SDK too, hence no instanceof.
+  return 'getToken' in value ? typeof value.getToken === 'function' : 'accountName' in value;
+}
+
+function blobOf(value: unknown): string {
+  const blob = text(OWNER, 'blob', value);
+  if (blob.length === 0 || blob.length > MAX_BLOB_NAME_LENGTH || !blob.isWellFormed()) {
+    throw new RangeError(`${OWNER}: blob must be 1 to ${MAX_BLOB_NAME_LENGTH} characters, got ${blob.length}`);
+  }
+  // Somebody on the way may resolve or drop them, and then it is another blob.
+  if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
+    throw new RangeError(
+      `${OWNER}: blob must have no part . or .., and no dot or slash at its end, got ${quote(blob)}`,
+    );
+  }
+  return blob;
+}

@@ -1,0 +1,162 @@
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import {
+  type Calls,
+  checkRead,
+  checkWrite,
+  noteDateHeader,
+  noteServiceTime,
+  type Outcome,
+  property,
+  type RingStoreCallOptions,
+  storeCalls,
+} from '@sealring/core/adapter';
+import type { AzureBlobRingBlob } from './client.ts';
+import { md5Of, readDocument } from './document-body.ts';
+import { classify, type Failure } from './error-table.ts';
+import { type AzureBlobRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+
+/**
+ * An ETag of one version: quoted, and never the `*` that stands for all. As a condition, anything else can mean *any
+ * version*: the SDK leaves an empty one out.
+ */
+const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
+
+/**
+ * A ring store in one block blob of Azure Blob Storage. The blob's body is the document, byte for byte; the revision is
+ * the blob's ETag, which is another after every write, also after one of the same bytes.
+ *
+ * A ring is founded with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is `too-large`,
+ * and no more of it is read. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ended as
+ * `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
+ * wrong arguments; each request ends within `timeoutSeconds`.
+ *
+ * Source: Storage services REST API reference, Get Blob, Put Blob, and "Specifying conditional headers for Blob service
+ * operations".
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { DefaultAzureCredential } from '@azure/identity';
+ * import { azureBlobRing } from '@sealring/azure-blob';
+ *
+ * const ring = azureBlobRing({
+ *   container: 'https://payments.blob.core.windows.net/sealring',
+ *   credential: new DefaultAzureCredential(),
+ *   blob: 'payments.ring',
+ * });
+ * ```
+ */
+export function azureBlobRing(options: AzureBlobRingOptions): RingStore & Required<Pick<RingStore, 'close'>> {
+  return Object.freeze(new AzureBlobRing(readOptions(options)));
+}
+
+// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+class AzureBlobRing implements RingStore {
+  readonly kind = 'azure-blob';
+  readonly #blob: AzureBlobRingBlob;
+  readonly #calls: Calls<Failure>;
+
+  constructor({ container, blob, timeoutMs }: Settings) {
+    this.#blob = container.getBlockBlobClient(blob);
+    this.#calls = storeCalls(timeoutMs, classify);
+  }
+
+  async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    checkRead(OWNER, options);
+    const outcome = await this.#ask(
+      options,
+      (abortSignal) => this.#blob.download(0, undefined, { abortSignal, maxRetryRequests: 0 }),
+      storedRing,
+    );
+    if ('answer' in outcome) return outcome.answer;
+    if (outcome.failure.kind === 'absent') return undefined;
+    throw refusal(outcome.failure);
+  }
+
+  async write(
+    document: string,
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
+  ): Promise<{ readonly revision: string }> {
+    checkWrite(OWNER, document, options);
+    const { expected } = options;
+    // Nobody has ever read such a revision, so another one is stored; and as a condition it could mean any.
+    if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
+    const body = Buffer.from(document, 'utf8');
+    const md5 = md5Of(body);
+    const outcome = await this.#ask(
+      options,
+      (abortSignal) =>
+        this.#blob.upload(body, body.length, {
+          abortSignal,
+          conditions: expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected },
+          // A cache between us and the service would serve a ring of yesterday.
+          blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8', blobCacheControl: 'no-store' },
+          ...(md5 !== undefined && { transactionalContentMD5: md5 }),
+        }),
+      written,
+    );
+    if ('answer' in outcome) return { revision: outcome.answer };
+    // Absent: the blob that was to be replaced has been deleted.
+    const { kind } = outcome.failure;
+    throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+  }
+
+  #ask<T>(
+    options: RingStoreCallOptions | undefined,
+    call: (abortSignal: AbortSignal) => Promise<unknown>,
+    read: (answer: unknown) => Promise<Outcome<T, Failure>>,
+  ): Promise<Outcome<T, Failure>> {
+    return this.#calls.run(options?.signal, async (abortSignal) => {
+      let answer: unknown;
+      try {
+        answer = await call(abortSignal);
+      } catch (error) {
+        // A refusal is an answer too. The SDK keeps its headers as text.
+        noteDateHeader(property(property(error, 'details'), 'date'), options?.onServiceDate);
+        throw error;
+      }
+      const date = field(answer, 'date');
+      noteServiceTime(date instanceof Date ? date.getTime() : undefined, options?.onServiceDate);
+      return read(answer);
+    });
+  }
+}
+
+async function storedRing(answer: unknown): Promise<Outcome<StoredRing, Failure>> {
+  const document = await readDocument(
+    field(answer, 'readableStreamBody'),
+    field(answer, 'contentLength'),
+    field(answer, 'contentMD5'),
+  );
+  if ('failure' in document) return document;
+  const revision = etagOf(answer);
+  if (revision === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
+  return { answer: { document: document.answer, revision } };
+}
+
+async function written(answer: unknown): Promise<Outcome<string, Failure>> {
+  const revision = etagOf(answer);
+  if (revision !== undefined) return { answer: revision };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write was not one of Blob Storage' } };
+}
+
+function etagOf(answer: unknown): string | undefined {
+  const etag = field(answer, 'etag');
+  return typeof etag === 'string' && ETAG.test(etag) ? etag : undefined;
+}
+
+function refusal({ kind, detail }: Failure): RingStoreError {
+  // 412 or 409 to a call that had no condition.
+  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail);
+}
+
+/** A property of the answer to a call, inherited getters included: the SDK's answer to a download has nothing else. */
+function field(answer: unknown, name: string): unknown {
+  return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
+}

@@ -1,0 +1,80 @@
+import { Readable } from 'node:stream';
+import { describe, expect, test } from 'vitest';
+import { azureBlobRing } from '../src/index.ts';
+
+const bytes = Buffer.from('abcdef');
+const unavailable = { name: 'RingStoreError', kind: 'unavailable' };
+
+/** A ring whose client gives this answer to everything. */
+function ringWith(answer: unknown) {
+  const give = async (): Promise<unknown> => answer;
+  return azureBlobRing({ container: { getBlockBlobClient: () => ({ download: give, upload: give }) }, blob: 'k' });
+}
+
+test('the whole blob is asked for, once: the SDK is not to go on with another request where a body ended', async () => {
+  const asked: unknown[] = [];
+  const download = async (...given: unknown[]): Promise<unknown> => {
+    asked.push(given);
+    return { etag: '"0x1"', readableStreamBody: Readable.from([bytes]) };
+  };
+  const container = { getBlockBlobClient: () => ({ download, upload: download }) };
+  await azureBlobRing({ container, blob: 'k' }).read();
+  expect(asked).toEqual([[0, undefined, { abortSignal: expect.any(AbortSignal), maxRetryRequests: 0 }]]);
+});
+
+describe('answers that no server at hand gives', () => {
+  test('a body in pieces is put together, also where a character is cut', async () => {
+    const euro = Buffer.from('€');
+    const readableStreamBody = Readable.from([euro.subarray(0, 1), euro.subarray(1)]);
+    const answer = { etag: '"0x1"', readableStreamBody, contentLength: 3 };
+    expect(await ringWith(answer).read()).toEqual({ document: '€', revision: '"0x1"' });
+  });
+
+  test.each([
+    ['shorter than declared', { readableStreamBody: Readable.from([bytes]), contentLength: 7 }],
+    ['longer than declared', { readableStreamBody: Readable.from([bytes]), contentLength: 5 }],
+    ['not of bytes', { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
+    ['of a type with no stream', { readableStreamBody: 'abcdef', contentLength: 6 }],
+    ['of another checksum', { readableStreamBody: Readable.from([bytes]), contentMD5: Buffer.alloc(16) }],
+    ['not there', { contentLength: 6 }],
+  ])('a body that is %s is unavailable', async (_, answer) => {
+    await expect(ringWith({ etag: '"0x1"', ...answer }).read()).rejects.toMatchObject(unavailable);
+  });
+
+  test.each([[undefined], [''], ['0x1'], ['*'], ['"*"'], ['""'], ['"a" "b"'], [7]])(
+    'an answer with the ETag %j, which is no condition for one version, is unavailable',
+    async (etag) => {
+      await expect(ringWith({ etag, readableStreamBody: Readable.from([bytes]) }).read()).rejects.toMatchObject(
+        unavailable,
+      );
+      await expect(ringWith({ etag }).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
+    },
+  );
+
+  test.each([[undefined], [null], ['answer'], [{}]])('an answer of %j is unavailable', async (answer) => {
+    await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
+    await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
+  });
+
+  test('F13: the date of an answer is told, of a refusal too; a bad date is not', async () => {
+    const dates: Date[] = [];
+    const onServiceDate = (date: Date): void => void dates.push(date);
+    const date = new Date('2026-11-21T10:00:00Z');
+    const answer = { etag: '"0x1"', readableStreamBody: Readable.from([bytes]), date };
+    await ringWith(answer).read({ onServiceDate });
+    await ringWith({ etag: '"0x1"', date }).write('x', { expected: undefined, onServiceDate });
+    expect(dates).toEqual([date, date]);
+    for (const bad of [undefined, new Date(Number.NaN), 'today', 0]) {
+      await ringWith({ etag: '"0x1"', date: bad }).write('x', { expected: undefined, onServiceDate });
+    }
+    expect(dates).toHaveLength(2);
+    for (const refusedAt of [date.toUTCString(), 'today', undefined]) {
+      const refuse = async (): Promise<never> => {
+        throw Object.assign(new Error('text'), { code: 'BlobNotFound', statusCode: 404, details: { date: refusedAt } });
+      };
+      const container = { getBlockBlobClient: () => ({ download: refuse, upload: refuse }) };
+      expect(await azureBlobRing({ container, blob: 'k' }).read({ onServiceDate })).toBeUndefined();
+    }
+    expect(dates).toEqual([date, date, date]);
+  });
+});

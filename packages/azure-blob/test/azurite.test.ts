@@ -1,0 +1,176 @@
+import { randomBytes } from 'node:crypto';
+import {
+  BlobSASPermissions,
+  ContainerClient,
+  generateBlobSASQueryParameters,
+  StorageSharedKeyCredential,
+} from '@azure/storage-blob';
+import type { RingStoreErrorKind } from '@sealring/core';
+import { RingConflictError } from '@sealring/core';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { azureBlobRing } from '../src/index.ts';
+
+const { address, name: accountName, key: accountKey } = inject('azurite');
+const containerName = `azurite-${process.pid}`;
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+let names = 0;
+const freshName = (): string => `blob-${process.pid}-${++names}`;
+
+// Only where this machine lacks npm; under CI=true the set-up fails instead.
+describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
+  const container = containerClient(containerName);
+  beforeAll(async () => void (await container.create()));
+
+  function containerClient(name: string, key = accountKey): ContainerClient {
+    const credential = new StorageSharedKeyCredential(accountName, key);
+    return new ContainerClient(`${address}/${accountName}/${name}`, credential, { retryOptions: { maxTries: 1 } });
+  }
+
+  function newRing() {
+    const blob = `rings/${freshName()} é +%?#&.ring`;
+    return { blob, ring: azureBlobRing({ container, blob }), theirs: container.getBlockBlobClient(blob) };
+  }
+
+  test('the blob is the document, byte for byte: whoever can read it needs nothing of us', async () => {
+    const { ring, theirs } = newRing();
+    const document = '{"format":"sealring/ring/1"}\r\n{"macs":{}}\n';
+    await ring.write(document, { expected: undefined });
+    expect((await theirs.downloadToBuffer()).toString()).toBe(document);
+    const { contentType, cacheControl } = await theirs.getProperties();
+    expect([contentType, cacheControl]).toEqual(['text/plain; charset=utf-8', 'no-store']);
+  });
+
+  test('a document that another tool put there is read, and replaced', async () => {
+    const { ring, theirs } = newRing();
+    await theirs.upload('theirs', 6);
+    const stored = await ring.read();
+    expect(stored?.document).toBe('theirs');
+    await ring.write('ours', { expected: stored?.revision });
+    expect((await ring.read())?.document).toBe('ours');
+  });
+
+  test('what a write returns is what a read returns', async () => {
+    const { ring } = newRing();
+    const first = await ring.write('a', { expected: undefined });
+    expect(await ring.read()).toEqual({ document: 'a', ...first });
+    const second = await ring.write('b', { expected: first.revision });
+    expect(await ring.read()).toEqual({ document: 'b', ...second });
+  });
+
+  test('the same bytes written anew, by us or by another tool, are another revision', async () => {
+    const { ring, theirs } = newRing();
+    const first = await ring.write('a', { expected: undefined });
+    const second = await ring.write('a', { expected: first.revision });
+    await theirs.upload('a', 1);
+    const third = await ring.read();
+    expect(new Set([first.revision, second.revision, third?.revision]).size).toBe(3);
+    for (const { revision } of [first, second]) {
+      await expect(ring.write('b', { expected: revision })).rejects.toBeInstanceOf(RingConflictError);
+    }
+    expect(await ring.read()).toEqual(third);
+  });
+
+  test('a deleted blob is absent, cannot be replaced, and can be founded again', async () => {
+    const { ring, theirs } = newRing();
+    const first = await ring.write('a', { expected: undefined });
+    await theirs.delete();
+    expect(await ring.read()).toBeUndefined();
+    await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+    const again = await ring.write('a', { expected: undefined });
+    expect(again.revision).not.toBe(first.revision);
+    await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+    expect(await ring.read()).toEqual({ document: 'a', ...again });
+  });
+
+  test('F9: a container that does not exist is unavailable for every call, never absent or a conflict', async () => {
+    const ring = azureBlobRing({ container: containerClient(freshName()), blob: 'k' });
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test.each([
+    ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
+    ['empty', Buffer.alloc(0), 'corrupt'],
+    ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
+    ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
+  ] as const)('F9, F31: a blob that is %s is refused, and not overwritten', async (_, body, kind) => {
+    const { ring, theirs } = newRing();
+    await theirs.upload(body, body.length);
+    await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+    await expect(ring.write('x', { expected: '"0x1"' })).rejects.toBeInstanceOf(RingConflictError);
+    expect((await theirs.downloadToBuffer()).equals(body)).toBe(true);
+  });
+
+  test('a blob under a lease is unavailable to a write, not a conflict: reading again does not help', async () => {
+    const { ring, theirs } = newRing();
+    const { revision } = await ring.write('a', { expected: undefined });
+    const lease = theirs.getBlobLeaseClient();
+    await lease.acquireLease(60);
+    const stored = await ring.read();
+    await expect(ring.write('b', { expected: stored?.revision })).rejects.toMatchObject(failed('unavailable'));
+    await lease.releaseLease();
+    await expect(ring.write('b', { expected: revision })).resolves.toHaveProperty('revision');
+  });
+
+  test('the service’s date is told', async () => {
+    const { ring } = newRing();
+    const dates: Date[] = [];
+    const onServiceDate = (date: Date): void => void dates.push(date);
+    await ring.write('x', { expected: undefined, onServiceDate });
+    await ring.read({ onServiceDate });
+    expect(dates).toHaveLength(2);
+    for (const date of dates) expect(Math.abs(date.getTime() - Date.now())).toBeLessThan(3_600_000);
+  });
+
+  describe('rights', () => {
+    const credential = new StorageSharedKeyCredential(accountName, accountKey);
+
+    /** A ring whose URL is signed for this one blob. */
+    function signed(blob: string, permissions: string, expiresInSeconds = 600) {
+      const sas = generateBlobSASQueryParameters(
+        {
+          containerName,
+          blobName: blob,
+          permissions: BlobSASPermissions.parse(permissions),
+          expiresOn: new Date(Date.now() + expiresInSeconds * 1000),
+        },
+        credential,
+      );
+      return azureBlobRing({ container: `${container.url}?${sas.toString()}`, blob });
+    }
+
+    test('the rights of the README are enough for a member and for a reader, and a reader writes nothing', async () => {
+      const { blob } = newRing();
+      const [member, reader] = [signed(blob, 'rw'), signed(blob, 'r')];
+      expect(await member.read()).toBeUndefined();
+      expect(await reader.read()).toBeUndefined();
+      const first = await member.write('x', { expected: undefined });
+      await member.write('y', { expected: first.revision });
+      const stored = await reader.read();
+      expect(stored?.document).toBe('y');
+      await expect(reader.write('z', { expected: stored?.revision })).rejects.toMatchObject(failed('denied'));
+      await expect(reader.write('z', { expected: undefined })).rejects.toMatchObject(failed('denied'));
+      expect(await member.read()).toEqual(stored);
+    });
+
+    test('F9: who may not read is denied, whether or not there is a ring', async () => {
+      const { blob, ring } = newRing();
+      for (let founded = 0; founded < 2; founded++) {
+        await expect(signed(blob, 'w').read()).rejects.toMatchObject(failed('denied'));
+        await expect(signed(`${blob}.other`, 'r').read()).resolves.toBeUndefined();
+        if (founded === 0) await ring.write('x', { expected: undefined });
+      }
+    });
+
+    test('a signature that is over, an account key that is another: denied', async () => {
+      const { blob } = newRing();
+      await expect(signed(blob, 'rw', -60).read()).rejects.toMatchObject(failed('denied'));
+      const other = containerClient(containerName, randomBytes(64).toString('base64'));
+      const ring = azureBlobRing({ container: other, blob });
+      await expect(ring.read()).rejects.toMatchObject(failed('denied'));
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('denied'));
+    });
+  });
+});

@@ -1,0 +1,109 @@
+import { inspect } from 'node:util';
+import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
+import { describe, expect, test } from 'vitest';
+import { type AzureBlobRingOptions, azureBlobRing } from '../src/index.ts';
+
+const container = 'https://payments.blob.core.windows.net/sealring';
+const blob = 'payments.ring';
+const client = { getBlockBlobClient: () => ({ download: async () => undefined, upload: async () => undefined }) };
+const credential = { getToken: async () => null };
+
+// As a caller without types could give them.
+function untyped(options: unknown): AzureBlobRingOptions {
+  return Object(options);
+}
+
+describe('options', () => {
+  test.each([
+    ['nothing', undefined],
+    ['an unknown option', { container, blob, account: 'payments' }],
+    ['no container', { blob }],
+    ['no blob', { container }],
+    ['a container that is none', { container: {}, blob }],
+    ['a container of null', { container: null, blob }],
+    ['a URL that is an object', { container: new URL(container), blob }],
+    ['a credential that is none', { container, blob, credential: {} }],
+    ['a credential as text', { container, blob, credential: 'key' }],
+    ['a credential whose getToken is none', { container, blob, credential: { getToken: 7 } }],
+    ['a blob that is not a string', { container, blob: Buffer.from('k') }],
+    ['timeoutSeconds as text', { container, blob, timeoutSeconds: '5' }],
+  ])('%s is a TypeError', (_, options) => {
+    expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(TypeError);
+  });
+
+  test.each([
+    ['container', { container: 'payments', blob }],
+    ['container', { container: 'http://payments.blob.core.windows.net/sealring', blob }],
+    ['container', { container: 'ftp://payments.blob.core.windows.net/sealring', blob }],
+    ['container', { container: 'https://payments.blob.core.windows.net', blob }],
+    ['container', { container: 'https://payments.blob.core.windows.net/?sig=x', blob }],
+    ['credential', { container: client, credential, blob }],
+    ['blob', { container, blob: '' }],
+    ['blob', { container, blob: 'é'.repeat(1_025) }],
+    ['blob', { container, blob: '\ud800' }],
+    ['blob', { container, blob: 'rings/../k' }],
+    ['blob', { container, blob: '.\\k' }],
+    ['blob', { container, blob: 'rings/' }],
+    ['blob', { container, blob: 'ring.' }],
+    ['timeoutSeconds', { container, blob, timeoutSeconds: 0 }],
+    ['timeoutSeconds', { container, blob, timeoutSeconds: Number.NaN }],
+    ['timeoutSeconds', { container, blob, timeoutSeconds: 61 }],
+  ])('a %s that Blob Storage or the bounds do not allow is a RangeError that names it', (name, options) => {
+    expect(() => azureBlobRing(untyped(options))).toThrow(RangeError);
+    expect(() => azureBlobRing(untyped(options))).toThrow(name);
+  });
+
+  test.each([
+    ['a URL', { container, blob }],
+    ['a URL with a signature', { container: `${container}?sv=2026-02-06&sig=x`, blob }],
+    ['a URL and a credential of @azure/identity', { container, credential, blob }],
+    ['a URL and an account key', { container, credential: new StorageSharedKeyCredential('payments', 'AAAA'), blob }],
+    ['a URL on this machine', { container: 'http://127.0.0.1:10000/account/sealring', blob }],
+    ['a client', { container: new ContainerClient(container), blob }],
+    ['anything with its method', { container: client, blob }],
+  ])('%s is a container', (_, options) => {
+    expect(azureBlobRing(options).kind).toBe('azure-blob');
+  });
+
+  test('F21, F33: a signature is in no message about a URL', () => {
+    for (const url of ['http://host/ring?sig=canary', 'https://host?sig=canary', 'sig=canary']) {
+      const thrown = (): unknown => azureBlobRing({ container: url, blob });
+      expect(thrown).toThrow(RangeError);
+      expect(thrown).not.toThrow('canary');
+    }
+  });
+
+  test('F21: inspect shows the kind, and nothing of the client', () => {
+    const rings = [
+      azureBlobRing({ container: `${container}?sig=canary`, blob }),
+      azureBlobRing({ container, credential: new StorageSharedKeyCredential('canary', 'canary'), blob }),
+    ];
+    for (const ring of rings) {
+      expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|key|url/i);
+      expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 'azure-blob' });
+    }
+  });
+
+  test('a store that is closed is unavailable', async () => {
+    const ring = azureBlobRing({ container, blob });
+    await ring.close();
+    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+  });
+
+  test.each([
+    ['that gives no token', { getToken: async () => null }],
+    [
+      'that fails',
+      {
+        getToken: async () => {
+          throw Object.assign(new Error('canary'), { name: 'AuthenticationError', statusCode: 401 });
+        },
+      },
+    ],
+  ])('a credential %s is unavailable: that says nothing about the right to the ring', async (_, without) => {
+    const ring = azureBlobRing({ container: 'https://127.0.0.1:1/ring', credential: without, blob });
+    const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain('canary');
+  });
+});

@@ -1,0 +1,115 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+import {
+  CONNECTION_FAILURES,
+  findRow,
+  property,
+  type StoreFailure,
+  sameRow,
+  unexplained,
+} from '@sealring/core/adapter';
+
+/** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
+export type Failure = StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'>;
+
+/** A failure that is meant under one status only. */
+interface Row extends Failure {
+  readonly status?: number;
+}
+
+const RIGHTS = 'Cloud Storage refused the call';
+const CREDENTIALS = 'the credentials are missing, wrong or expired';
+const REQUEST = 'Cloud Storage does not accept the request: check bucket and object';
+const PAYER = 'the bucket makes the requester pay, which a ring store does not';
+const KMS = "the object's Cloud KMS key cannot be used";
+const KEPT = 'the object is under a retention policy or a hold, and cannot be replaced';
+const BUSY = 'Cloud Storage is there and cannot serve now';
+const NETWORK = 'Cloud Storage cannot be reached';
+
+/**
+ * Reason of an error answer to what it means.
+ *
+ * Source: "HTTP status and error codes for JSON" of the Cloud Storage documentation.
+ */
+export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
+  conditionNotMet: { kind: 'conflict', detail: 'another generation is stored', status: 412 },
+  conflict: { kind: 'conflict', detail: 'another write is under way', status: 409 },
+
+  // The same reason for an object and for a bucket that is not there: the ring looks again.
+  notFound: { kind: 'not-found', detail: 'there is no such bucket or object', status: 404 },
+
+  forbidden: { kind: 'denied', detail: RIGHTS },
+  insufficientPermissions: { kind: 'denied', detail: RIGHTS },
+  accountDisabled: { kind: 'denied', detail: RIGHTS },
+  countryBlocked: { kind: 'denied', detail: RIGHTS },
+  orgPolicyConstraintFailed: { kind: 'denied', detail: 'a policy of the organisation forbids it' },
+  authError: { kind: 'denied', detail: CREDENTIALS },
+
+  // No kind of their own: the caller may not do this, and a repetition cannot help.
+  badRequest: { kind: 'denied', detail: REQUEST },
+  invalidArgument: { kind: 'denied', detail: REQUEST },
+  invalidParameter: { kind: 'denied', detail: REQUEST },
+  methodNotAllowed: { kind: 'denied', detail: REQUEST },
+  parseError: { kind: 'denied', detail: REQUEST },
+  sslRequired: { kind: 'denied', detail: REQUEST },
+  turnedDown: { kind: 'denied', detail: REQUEST },
+  ...sameRow(
+    [
+      'AuthenticationRequiredRequesterPays',
+      'UserProjectAccessDenied',
+      'UserProjectAccountProblem',
+      'userProjectInvalid',
+      'userProjectMissing',
+    ],
+    { kind: 'denied', detail: PAYER } as const,
+  ),
+  ...sameRow(
+    [
+      'cloudKmsBadKey',
+      'cloudKmsDecryptionKeyNotFound',
+      'cloudKmsDisabledKey',
+      'cloudKmsEncryptionKeyNotFound',
+      'cloudKmsKeyLocationNotAllowed',
+      'resourceIsEncryptedWithCustomerEncryptionKey',
+    ],
+    { kind: 'denied', detail: KMS } as const,
+  ),
+
+  objectUnderActiveHold: { kind: 'read-only', detail: KEPT },
+  retentionPolicyNotMet: { kind: 'read-only', detail: KEPT },
+  uploadTooLarge: { kind: 'too-large', detail: 'the service takes no object of this size' },
+
+  // What a checksum that does not match is called too.
+  invalid: { kind: 'unavailable', detail: 'the document was damaged on its way, or the request is not accepted' },
+  backendError: { kind: 'unavailable', detail: BUSY },
+  internalError: { kind: 'unavailable', detail: BUSY },
+  uploadBrokenConnection: { kind: 'unavailable', detail: BUSY },
+  // Not `denied`, though some come with a 403: the right is there, the rate is not.
+  quotaExceeded: { kind: 'unavailable', detail: BUSY },
+  rateLimitExceeded: { kind: 'unavailable', detail: BUSY },
+  userRateLimitExceeded: { kind: 'unavailable', detail: BUSY },
+} satisfies Record<string, Row>);
+
+const NETWORK_TABLE = Object.freeze(sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK } as const));
+
+/**
+ * What an answer that is no success means, by its status and the reason in its body, never by its text. A reason in the
+ * table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
+ */
+export function failureOf(status: number, reason: unknown): Failure {
+  const found = findRow(ERROR_TABLE, [reason], (row) => row.status === undefined || row.status === status);
+  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
+  if (status === 404) return { kind: 'not-found', detail: 'there is no such bucket or object (status 404)' };
+  if (status === 412) return { kind: 'conflict', detail: 'another generation is stored (status 412)' };
+  return unexplained(status);
+}
+
+/**
+ * What a rejection of the SDK means: no answer of Cloud Storage, because every one of those resolves. So it is the
+ * network, or that no access token was to be had, and `unavailable` whatever it says. Never throws.
+ */
+export function classify(error: unknown): Failure {
+  const found = findRow(NETWORK_TABLE, [property(error, 'code'), property(error, 'name')]);
+  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
+  return { kind: 'unavailable', detail: 'the call failed: no connection, or no credentials' };
+}

@@ -1,0 +1,106 @@
+import { outOfRange, quote, refuseUnknownOptions, text, timeoutMsOf, wrongType } from '@sealring/core/adapter';
+import type { GcsRingClient } from './client.ts';
+
+/** Options of {@link gcsRing}. */
+export interface GcsRingOptions {
+  /** The bucket's name. Required. */
+  readonly bucket: string;
+  /** The object's name; 1 to 1 024 bytes of UTF-8, no line break, no part `.` or `..`. One per ring. Required. */
+  readonly object: string;
+  /**
+   * The client to call; stays yours. One with an `apiEndpoint` of its own needs `useAuthWithCustomEndpoint: true`. Default:
+   * a `Storage` of the store's own, with the Application Default Credentials (environment, gcloud's file, metadata
+   * server).
+   */
+  readonly client?: GcsRingClient;
+  /** Longest wait for one request, in seconds; 0.01 to 60. Finding that there is no ring takes two. Default 5. */
+  readonly timeoutSeconds?: number;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  readonly bucket: string;
+  readonly object: string;
+  readonly client: GcsRingClient | undefined;
+  readonly timeoutMs: number;
+}
+
+export const OWNER = 'gcsRing';
+
+const OPTION_NAMES = [
+  'bucket',
+  'object',
+  'client',
+  'timeoutSeconds',
+] as const satisfies readonly (keyof GcsRingOptions)[];
+
+// "Bucket naming guidelines" of the Cloud Storage documentation: up to 222 characters where there are dots.
+const BUCKET_NAME = /^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$/;
+const MAX_OBJECT_BYTES = 1_024;
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds, or a client that would not authenticate.
+ */
+export function readOptions(options: GcsRingOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { client, timeoutSeconds = 5 } = options;
+  return Object.freeze({
+    bucket: bucketOf(options.bucket),
+    object: objectOf(options.object),
+    client: client === undefined ? undefined : checkClient(client),
+    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+  });
+}
+
+/**
+ * @throws {TypeError} for what is no client.
+ * @throws {RangeError} for one that says it does not authenticate at its endpoint: the requests of a ring always do.
+ */
+export function checkClient(client: unknown): GcsRingClient {
+  if (!isClient(client)) {
+    throw wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', client);
+  }
+  if (!URL.canParse(client.apiEndpoint) || !/^https?:$/.test(new URL(client.apiEndpoint).protocol)) {
+    throw new RangeError(`${OWNER}: client must have an apiEndpoint that is an https:// URL`);
+  }
+  if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
+    throw new RangeError(
+      `${OWNER}: client has an apiEndpoint of its own and must say useAuthWithCustomEndpoint: true; ` +
+        'for an emulator give it an authClient without credentials',
+    );
+  }
+  return client;
+}
+
+function isClient(value: unknown): value is GcsRingClient {
+  if (typeof value !== 'object' || value === null || !('apiEndpoint' in value) || !('authClient' in value))
+    return false;
+  const { apiEndpoint, authClient } = value;
+  return (
+    typeof apiEndpoint === 'string' &&
+    typeof authClient === 'object' &&
+    authClient !== null &&
+    'request' in authClient &&
+    typeof authClient.request === 'function'
+  );
+}
+
+function bucketOf(value: unknown): string {
+  const bucket = text(OWNER, 'bucket', value);
+  if (!BUCKET_NAME.test(bucket)) throw outOfRange(OWNER, 'bucket', 'a bucket name', bucket);
+  return bucket;
+}
+
+function objectOf(value: unknown): string {
+  const object = text(OWNER, 'object', value);
+  const bytes = Buffer.byteLength(object);
+  if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
+    throw new RangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
+  }
+  // Somebody on the way may resolve dots, and then it is another object. A line break is refused by the service.
+  if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
+    throw new RangeError(`${OWNER}: object must have no line break and no part . or .., got ${quote(object)}`);
+  }
+  return object;
+}

@@ -1,0 +1,189 @@
+import { isUtf8 } from 'node:buffer';
+import { Storage } from '@google-cloud/storage';
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import {
+  type Calls,
+  checkRead,
+  checkWrite,
+  noteDateHeader,
+  type Outcome,
+  type RingStoreCallOptions,
+  storeCalls,
+} from '@sealring/core/adapter';
+import { type Answer, answerOf, field } from './answer.ts';
+import type { GcsRingClient } from './client.ts';
+import { classify, type Failure, failureOf } from './error-table.ts';
+import { checkClient, type GcsRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { type Asked, crc32cOf, listRequest, mediaRequest, type Place, uploadRequest } from './requests.ts';
+
+/** A generation as the service spells it: a positive 64-bit number. */
+const GENERATION = /^[1-9]\d{0,18}$/;
+/** The generation of an object that is not there. */
+const ABSENT = '0';
+
+/**
+ * A ring store in one object of Google Cloud Storage. The object's body is the document, byte for byte; the revision is
+ * the object's generation, which the service never gives twice.
+ *
+ * Every write has the precondition `ifGenerationMatch`. A 404 does not tell an object that is not there from a bucket that
+ * is not there, so a ring is absent only if a listing of the bucket, which succeeds, does not have the object.
+ *
+ * An object of 262 145 bytes or more is `too-large`, and no more of it is read. Checksums are verified both ways. A write
+ * that ended as `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError},
+ * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `timeoutSeconds`.
+ *
+ * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { Storage } from '@google-cloud/storage';
+ * import { gcsRing } from '@sealring/gcs';
+ *
+ * const ring = gcsRing({ bucket: 'payments-sealring', object: 'payments.ring', client: new Storage() });
+ * ```
+ */
+export function gcsRing(options: GcsRingOptions): RingStore & Required<Pick<RingStore, 'close'>> {
+  return Object.freeze(new GcsRing(readOptions(options)));
+}
+
+// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+class GcsRing implements RingStore {
+  readonly kind = 'gcs';
+  readonly #client: GcsRingClient;
+  readonly #place: Place;
+  readonly #calls: Calls<Failure>;
+
+  constructor({ bucket, object, client, timeoutMs }: Settings) {
+    this.#client = client ?? checkClient(new Storage());
+    this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
+    this.#calls = storeCalls(timeoutMs, classify);
+  }
+
+  async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    checkRead(OWNER, options);
+    const stored = await this.#get(options);
+    if (stored !== undefined) return stored;
+    if (await this.#isAbsent(options)) return undefined;
+    // Founded between the two requests.
+    const founded = await this.#get(options);
+    if (founded === undefined) throw new RingStoreError('unavailable', 'the object is listed and not there');
+    return founded;
+  }
+
+  async write(
+    document: string,
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
+  ): Promise<{ readonly revision: string }> {
+    checkWrite(OWNER, document, options);
+    const { expected } = options;
+    // Nobody has ever read such a revision, so another one is stored; and it must not become a part of the request.
+    if (expected !== undefined && !GENERATION.test(expected)) throw new RingConflictError();
+    const outcome = await this.#ask(uploadRequest(this.#place, document, expected ?? ABSENT), options, generationOf);
+    if ('answer' in outcome) return { revision: outcome.answer };
+    if (outcome.failure.kind === 'conflict') throw new RingConflictError();
+    throw refusal(outcome.failure);
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+  }
+
+  /** Undefined for any 404. */
+  async #get(options: RingStoreCallOptions | undefined): Promise<StoredRing | undefined> {
+    const outcome = await this.#ask(mediaRequest(this.#place), options, storedRing);
+    if ('answer' in outcome) return outcome.answer;
+    if (outcome.failure.kind === 'not-found') return undefined;
+    throw refusal(outcome.failure);
+  }
+
+  /** Whether the bucket is there and the object is not. */
+  async #isAbsent(options: RingStoreCallOptions | undefined): Promise<boolean> {
+    const signal = options?.signal;
+    // Without onServiceDate: a call tells of one date, and it was told.
+    const outcome = await this.#ask(listRequest(this.#place), signal && { signal }, firstName);
+    if ('answer' in outcome) return outcome.answer !== this.#place.object;
+    throw refusal(outcome.failure);
+  }
+
+  #ask<T>(
+    asked: Asked,
+    options: RingStoreCallOptions | undefined,
+    read: (answer: Answer) => Promise<Outcome<T, Failure>>,
+  ): Promise<Outcome<T, Failure>> {
+    return this.#calls.run(options?.signal, async (signal) => {
+      const answer = answerOf(
+        await this.#client.authClient.request({
+          ...asked,
+          responseType: 'stream',
+          signal,
+          redirect: 'error',
+          retry: false,
+          validateStatus: () => true,
+        }),
+      );
+      noteDateHeader(answer.header('date'), options?.onServiceDate);
+      return answer.status === 200 ? read(answer) : { failure: await explain(answer) };
+    });
+  }
+}
+
+async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>> {
+  const body = await answer.readBody();
+  if ('failure' in body) return body;
+  const revision = answer.header('x-goog-generation');
+  if (revision === undefined || !GENERATION.test(revision)) {
+    return { failure: { kind: 'unavailable', detail: 'the answer has no generation' } };
+  }
+  if ((answer.header('x-goog-stored-content-encoding') ?? 'identity') !== 'identity') {
+    return { failure: { kind: 'corrupt', detail: 'the object is stored compressed' } };
+  }
+  const crc32c = /(?:^|[, ])crc32c=([A-Za-z0-9+/=]+)/.exec(answer.header('x-goog-hash') ?? '')?.[1];
+  if (crc32c !== crc32cOf(body.answer)) {
+    return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
+  }
+  if (body.answer.length === 0) return { failure: { kind: 'corrupt', detail: 'the object is empty' } };
+  if (!isUtf8(body.answer)) return { failure: { kind: 'corrupt', detail: 'the object is not UTF-8' } };
+  return { answer: { document: body.answer.toString('utf8'), revision } };
+}
+
+/** The name of the first object of a listing; undefined for one that is known to be empty. */
+async function firstName(answer: Answer): Promise<Outcome<string | undefined, Failure>> {
+  const listing = await readJson(answer);
+  const items = field(listing, 'items') ?? [];
+  if (field(listing, 'kind') === 'storage#objects' && Array.isArray(items)) {
+    const name = field(items[0], 'name');
+    if (typeof name === 'string') return { answer: name };
+    // A page may be empty and not the last one.
+    if (items.length === 0 && field(listing, 'nextPageToken') === undefined) return { answer: undefined };
+  }
+  return { failure: { kind: 'unavailable', detail: 'the listing of the bucket does not tell' } };
+}
+
+async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
+  const generation = field(await readJson(answer), 'generation');
+  if (typeof generation === 'string' && GENERATION.test(generation)) return { answer: generation };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write was not one of Cloud Storage' } };
+}
+
+async function explain(answer: Answer): Promise<Failure> {
+  const errors = field(field(await readJson(answer), 'error'), 'errors');
+  return failureOf(answer.status, Array.isArray(errors) ? field(errors[0], 'reason') : undefined);
+}
+
+/** The body as JSON; undefined for any other, for one that is too long, and for one that does not come whole. */
+async function readJson(answer: Answer): Promise<unknown> {
+  try {
+    const body = await answer.readBody();
+    return 'answer' in body ? JSON.parse(body.answer.toString('utf8')) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function refusal({ kind, detail }: Failure): RingStoreError {
+  // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
+  return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail);
+}

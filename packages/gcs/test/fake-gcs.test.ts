@@ -1,0 +1,116 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+import { RingConflictError } from '@sealring/core';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
+import { gcsRing } from '../src/index.ts';
+import { clientOf } from './gcs-stub.ts';
+
+const address = inject('fakeGcs');
+const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
+let names = 0;
+const freshName = (): string => `gcs-${process.pid}-${++names}`;
+
+// Only where this machine lacks Go; under CI=true the set-up fails instead.
+describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server', () => {
+  const client = clientOf(address);
+  const buckets = { plain: freshName(), versioned: freshName() };
+  beforeAll(async () => {
+    await client.createBucket(buckets.plain);
+    await client.createBucket(buckets.versioned, { versioning: { enabled: true } });
+  });
+
+  function newRing(versions = false) {
+    const bucket = versions ? buckets.versioned : buckets.plain;
+    const object = `rings/${freshName()} é +%?#&.ring`;
+    return { bucket, object, ring: gcsRing({ bucket, object, client }), theirs: client.bucket(bucket).file(object) };
+  }
+
+  test('the object is the document, byte for byte: whoever can read it needs nothing of us', async () => {
+    const { ring, theirs } = newRing();
+    const document = '{"format":"sealring/ring/1"}\r\n{"macs":{}}\r\n--\r\n';
+    await ring.write(document, { expected: undefined });
+    expect((await theirs.download())[0].toString()).toBe(document);
+    const [metadata] = await theirs.getMetadata();
+    expect(metadata).toMatchObject({ contentType: 'text/plain; charset=utf-8', cacheControl: 'no-store' });
+  });
+
+  test('a document that another tool put there is read, and replaced', async () => {
+    const { ring, theirs } = newRing();
+    await theirs.save('theirs', { resumable: false });
+    const stored = await ring.read();
+    expect(stored?.document).toBe('theirs');
+    await ring.write('ours', { expected: stored?.revision });
+    expect((await ring.read())?.document).toBe('ours');
+  });
+
+  test('an object whose name begins with the ring’s is not the ring', async () => {
+    const { bucket, object, ring } = newRing();
+    await client.bucket(bucket).file(`${object}.old`).save('theirs', { resumable: false });
+    expect(await ring.read()).toBeUndefined();
+    await ring.write('ours', { expected: undefined });
+    expect((await ring.read())?.document).toBe('ours');
+  });
+
+  describe.each([[false], [true]])('versions %s', (versions) => {
+    test('what a write returns is what a read returns', async () => {
+      const { ring } = newRing(versions);
+      const first = await ring.write('a', { expected: undefined });
+      expect(await ring.read()).toEqual({ document: 'a', ...first });
+      const second = await ring.write('b', { expected: first.revision });
+      expect(await ring.read()).toEqual({ document: 'b', ...second });
+    });
+
+    test('A, B and A again: the revision of the first A does not come back with its bytes', async () => {
+      const { ring } = newRing(versions);
+      const first = await ring.write('a', { expected: undefined });
+      const second = await ring.write('b', { expected: first.revision });
+      const third = await ring.write('a', { expected: second.revision });
+      expect(new Set([first.revision, second.revision, third.revision]).size).toBe(3);
+      await expect(ring.write('c', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+      expect(await ring.read()).toEqual({ document: 'a', ...third });
+    });
+
+    test('a deleted object is absent, cannot be replaced, and can be founded again', async () => {
+      const { ring, theirs } = newRing(versions);
+      const first = await ring.write('a', { expected: undefined });
+      await theirs.delete();
+      expect(await ring.read()).toBeUndefined();
+      await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+      const again = await ring.write('a', { expected: undefined });
+      expect(again.revision).not.toBe(first.revision);
+      await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
+      expect(await ring.read()).toEqual({ document: 'a', ...again });
+    });
+  });
+
+  test('F9: a bucket that does not exist is unavailable for every call, never absent or a conflict', async () => {
+    const ring = gcsRing({ bucket: freshName(), object: 'k', client });
+    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+    await expect(ring.write('x', { expected: '1' })).rejects.toMatchObject(failed('unavailable'));
+  });
+
+  test.each([
+    ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
+    ['empty', Buffer.alloc(0), 'corrupt'],
+    ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
+    ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
+  ] as const)('F9, F31: an object that is %s is refused, and not overwritten', async (_, body, kind) => {
+    const { ring, theirs } = newRing();
+    await theirs.save(body, { resumable: false });
+    const [{ generation }] = await theirs.getMetadata();
+    await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+    await expect(ring.write('x', { expected: '1' })).rejects.toBeInstanceOf(RingConflictError);
+    expect((await theirs.getMetadata())[0]).toMatchObject({ generation, size: `${body.length}` });
+  });
+
+  test('the service’s date is told', async () => {
+    const { ring } = newRing();
+    const dates: Date[] = [];
+    const onServiceDate = (date: Date): void => void dates.push(date);
+    await ring.write('x', { expected: undefined, onServiceDate });
+    await ring.read({ onServiceDate });
+    expect(dates).toHaveLength(2);
+    for (const date of dates) expect(Math.abs(date.getTime() - Date.now())).toBeLessThan(3_600_000);
+  });
+});

@@ -1,0 +1,100 @@
+import { inspect } from 'node:util';
+import { Storage } from '@google-cloud/storage';
+import { JWT } from 'google-auth-library';
+import { describe, expect, test } from 'vitest';
+import { type GcsRingOptions, gcsRing } from '../src/index.ts';
+import { clientOf } from './gcs-stub.ts';
+
+const bucket = 'payments-sealring';
+const object = 'payments.ring';
+const authClient = { request: async () => undefined };
+const apiEndpoint = 'https://storage.googleapis.com';
+
+// As a caller without types could give them.
+function untyped(options: unknown): GcsRingOptions {
+  return Object(options);
+}
+
+describe('options', () => {
+  test.each([
+    ['nothing', undefined],
+    ['an unknown option', { bucket, object, projectId: 'payments' }],
+    ['no bucket', { object }],
+    ['no object', { bucket }],
+    ['a bucket that is not a string', { bucket: 7, object }],
+    ['an object that is not a string', { bucket, object: Buffer.from('k') }],
+    ['a client of null', { bucket, object, client: null }],
+    ['a client without an endpoint', { bucket, object, client: { authClient } }],
+    ['a client that cannot make requests', { bucket, object, client: { apiEndpoint, authClient: {} } }],
+    ['a client that authenticates with null', { bucket, object, client: { apiEndpoint, authClient: null } }],
+    ['timeoutSeconds as text', { bucket, object, timeoutSeconds: '5' }],
+  ])('%s is a TypeError', (_, options) => {
+    expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(TypeError);
+  });
+
+  test.each([
+    ['bucket', { bucket: '', object }],
+    ['bucket', { bucket: 'ab', object }],
+    ['bucket', { bucket: 'a/b', object }],
+    ['bucket', { bucket: 'Payments', object }],
+    ['bucket', { bucket: '..a', object }],
+    ['bucket', { bucket: 'a'.repeat(223), object }],
+    ['object', { bucket, object: '' }],
+    ['object', { bucket, object: 'é'.repeat(513) }],
+    ['object', { bucket, object: '\ud800' }],
+    ['object', { bucket, object: 'rings/../k' }],
+    ['object', { bucket, object: '.' }],
+    ['object', { bucket, object: 'a\nb' }],
+    ['client', { bucket, object, client: { apiEndpoint: 'storage.googleapis.com', authClient } }],
+    ['client', { bucket, object, client: { apiEndpoint: 'ftp://storage', authClient } }],
+    ['timeoutSeconds', { bucket, object, timeoutSeconds: 0 }],
+    ['timeoutSeconds', { bucket, object, timeoutSeconds: Number.NaN }],
+    ['timeoutSeconds', { bucket, object, timeoutSeconds: 61 }],
+  ])('a %s that Cloud Storage or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
+    expect(() => gcsRing(untyped(options))).toThrow(RangeError);
+    expect(() => gcsRing(untyped(options))).toThrow(name);
+  });
+
+  test.each(['payments-sealring', 'a.b_c-d', 'a'.repeat(222)])('%s is a bucket', (name) => {
+    expect(gcsRing({ bucket: name, object, client: { apiEndpoint, authClient } }).kind).toBe('gcs');
+  });
+
+  test('a client that does not authenticate at its endpoint is a RangeError: it would send its token all the same', () => {
+    const at = 'https://storage.internal';
+    const client = new Storage({ apiEndpoint: at });
+    expect(() => gcsRing({ bucket, object, client })).toThrow(RangeError);
+    expect(() => gcsRing({ bucket, object, client })).toThrow('useAuthWithCustomEndpoint');
+    const telling = new Storage({ apiEndpoint: at, useAuthWithCustomEndpoint: true });
+    expect(gcsRing({ bucket, object, client: telling }).kind).toBe('gcs');
+  });
+
+  test('F21: inspect shows the kind, and nothing of the client', () => {
+    const ring = gcsRing({ bucket, object, client: clientOf(apiEndpoint, 'canary-token') });
+    expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|token|endpoint/i);
+    expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 'gcs' });
+  });
+
+  test('a ring with a client of its own needs no credentials to be made, and none once it is closed', async () => {
+    const ring = gcsRing({ bucket, object });
+    await ring.close();
+    await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+  });
+
+  test('credentials that are not there are unavailable, in the call and nowhere else', async () => {
+    const stray: unknown[] = [];
+    const hear = (reason: unknown): void => void stray.push(reason);
+    process.on('unhandledRejection', hear);
+    // No private key, so no token: before anything is sent.
+    const keyless = new JWT({ email: 'canary@payments.iam.gserviceaccount.com', key: 'canary' });
+    const client = new Storage({ projectId: 'payments', authClient: keyless });
+    const ring = gcsRing({ bucket, object, client });
+    for (const call of [() => ring.read(), () => ring.write('x', { expected: undefined })]) {
+      const error: unknown = await call().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+      expect(inspect(error, { depth: Infinity, showHidden: true })).not.toContain('canary');
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', hear);
+    expect(stray).toEqual([]);
+  });
+});

@@ -1,0 +1,39 @@
+/** One request to Vault's HTTP API. */
+export interface VaultRequest {
+  readonly method: 'POST';
+  /** `Content-Type`, `X-Vault-Request`, and `X-Vault-Token` where there is a token. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: string;
+  /** A client must not follow redirects: they would take the token to a host that an answer names. */
+  readonly redirect: 'manual';
+  /** Aborts at the deadline of the attempt. */
+  readonly signal: AbortSignal;
+}
+
+/** The part of a `Response` that is used. */
+export interface VaultResponse {
+  readonly status: number;
+  readonly headers: { get(name: string): string | null };
+  /** Read no further than 64 KiB. */
+  readonly body: AsyncIterable<Uint8Array> | null;
+}
+
+/**
+ * What makes the requests: an object with a `fetch` like the global one. Give one of your own for a client certificate,
+ * a certificate authority, a proxy or a Unix socket, or to talk to a Vault Agent that adds the token itself.
+ */
+export interface VaultClient {
+  fetch(url: string, request: VaultRequest): Promise<VaultResponse>;
+}
+
+/**
+ * A Vault token: a text, or a function that is called for every request, so that renewing stays with you. A function
+ * that has no valid token should throw: that is `unavailable`, where an expired token would be `denied`.
+ */
+export type VaultToken = string | (() => string | Promise<string>);
+
+/** The platform's `fetch`, looked up at each call: who replaces it, for tracing say, replaces it here too. */
+export const PLATFORM_CLIENT: VaultClient = Object.freeze({
+  fetch: (url: string, request: VaultRequest): Promise<VaultResponse> => fetch(url, request),
+});

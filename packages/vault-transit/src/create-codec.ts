@@ -1,0 +1,50 @@
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { vaultTransitKeyWrapper } from './key-wrapper.ts';
+import type { VaultTransitKeyWrapperOptions } from './options.ts';
+
+/** Options of {@link createVaultTransitCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+export interface VaultTransitCodecOptions
+  extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
+    Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  readonly maxAttempts?: number;
+}
+
+/**
+ * Makes a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
+ * `vaultTransitKeyWrapper` and `createKmsCodec` in one. Looks nothing up in the environment: not `VAULT_ADDR` either.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ *
+ * @example
+ * ```ts
+ * import { fileRing } from '@sealring/core';
+ * import { createVaultTransitCodec } from '@sealring/vault-transit';
+ *
+ * await using codec = await createVaultTransitCodec({
+ *   address: 'https://vault.example.com:8200',
+ *   keyName: 'payments',
+ *   token: () => readFileSync('/run/vault/token', 'utf8').trim(),
+ *   ring: fileRing('ring.json'),
+ * });
+ * ```
+ */
+export async function createVaultTransitCodec(options: VaultTransitCodecOptions): Promise<KmsCodec> {
+  const { address, keyName, mount, namespace, token, client, alsoUnwrap, timeoutSeconds, ...others } = options;
+  const { dangerouslyAllowHttp, maxAttempts = 1, ...codecOptions } = others;
+  const keyWrapper = vaultTransitKeyWrapper({
+    address,
+    keyName,
+    maxAttempts,
+    ...(mount !== undefined && { mount }),
+    ...(namespace !== undefined && { namespace }),
+    ...(token !== undefined && { token }),
+    ...(client !== undefined && { client }),
+    ...(alsoUnwrap !== undefined && { alsoUnwrap }),
+    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
+  });
+  return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+}

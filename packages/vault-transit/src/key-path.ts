@@ -1,0 +1,67 @@
+/** A transit key, and where to call it. */
+export interface TransitKey {
+  /**
+   * Namespace, mount, `keys` and name: `team/transit/keys/payments`, as in `bao read`. The same at every address of a
+   * Vault: a fleet may reach one under several.
+   */
+  readonly path: string;
+  /** Namespace and mount: `team/transit`. */
+  readonly mount: string;
+  readonly name: string;
+}
+
+const SEGMENT = String.raw`[A-Za-z0-9_](?:[A-Za-z0-9_.\-]{0,126}[A-Za-z0-9_])?`;
+const SEGMENTS = `${SEGMENT}(?:/${SEGMENT}){0,15}`;
+const VERSION = '[1-9][0-9]{0,9}';
+
+/** The name of a key: what the transit engine takes, up to 128 characters. */
+export const KEY_NAME: RegExp = new RegExp(`^${SEGMENT}$`);
+/** A mount or a namespace: up to 16 parts; none of them `.` or `..`, which a URL would resolve. */
+export const MOUNT: RegExp = new RegExp(`^${SEGMENTS}/?$`);
+
+const KEY_PATH = new RegExp(`^(?<mount>${SEGMENTS})/keys/(?<name>${SEGMENT})$`);
+const KEY_ID = new RegExp(`^(?<path>.+):v(?<version>${VERSION})$`);
+const CIPHERTEXT = new RegExp(`^vault:v(?<version>${VERSION}):(?<body>[A-Za-z0-9+/]+={0,2})$`);
+
+/** AES-GCM's and ChaCha20-Poly1305's nonce (12 bytes), a data key (32) and a tag (16); no cipher of transit needs less. */
+const LEAST_CIPHERTEXT_BYTES = 60;
+
+/** @param namespace - Empty for the root namespace. */
+export function transitKey(namespace: string, mount: string, name: string): TransitKey {
+  const whole = [namespace, mount].filter((part) => part !== '').join('/');
+  return Object.freeze({ path: `${whole}/keys/${name}`, mount: whole, name });
+}
+
+/** Reads `team/transit/keys/payments`; undefined for anything else. */
+export function parseKeyPath(path: string): TransitKey | undefined {
+  const { mount, name } = KEY_PATH.exec(path)?.groups ?? {};
+  return mount === undefined || name === undefined ? undefined : Object.freeze({ path, mount, name });
+}
+
+/** The `keyId` of a wrapped key: the key's path and the exact version, `team/transit/keys/payments:v3`. */
+export function keyIdOf(key: TransitKey, version: string): string {
+  return `${key.path}:v${version}`;
+}
+
+/** Takes a `keyId` apart; undefined for what {@link keyIdOf} does not make. */
+export function parseKeyId(keyId: string): { readonly path: string; readonly version: string } | undefined {
+  const { path, version } = KEY_ID.exec(keyId)?.groups ?? {};
+  return path === undefined || version === undefined ? undefined : { path, version };
+}
+
+/**
+ * The version in a ciphertext of the transit engine, `vault:v3:…`; undefined for any other form. Vault itself is less
+ * strict: it takes `v0`, `v03` and `v+3` for other versions, and base64 in more than one spelling.
+ */
+export function versionOf(ciphertext: string): string | undefined {
+  const { version, body = '' } = CIPHERTEXT.exec(ciphertext)?.groups ?? {};
+  const bytes = bytesOf(body);
+  return bytes === undefined || bytes.length < LEAST_CIPHERTEXT_BYTES ? undefined : version;
+}
+
+/** Decodes canonical base64, with its padding; undefined for anything else. */
+export function bytesOf(base64: unknown): Uint8Array | undefined {
+  if (typeof base64 !== 'string') return undefined;
+  const bytes = Buffer.from(base64, 'base64');
+  return bytes.toString('base64') === base64 ? bytes : undefined;
+}

@@ -1,0 +1,160 @@
+import { canonicalJson, type KeyWrapper, type WrapOptions, type WrappedKey } from '@sealring/core';
+import {
+  type Calls,
+  copyDataKey,
+  corrupt,
+  type KeyWrapperOperation,
+  keyWrapperCalls,
+  keyWrapperError,
+  overwrite,
+  property,
+  readWrapOptions,
+  readWrappedKey,
+  type ServiceFailure,
+  takeDataKey,
+} from '@sealring/core/adapter';
+import { classify } from './error-table.ts';
+import { bytesOf, keyIdOf, parseKeyId, type TransitKey, versionOf } from './key-path.ts';
+import { readOptions, type Settings, type VaultTransitKeyWrapperOptions } from './options.ts';
+import { request } from './transit-request.ts';
+
+const PROVIDER = 'vault-transit';
+/** Longer than any ciphertext of a data key: `vault:v`, ten digits, a colon, and 96 characters for XChaCha20-Poly1305. */
+const MAX_WRAPPED_BYTES = 256;
+
+const IGNORED = 'this server ignores associated_data: HashiCorp Vault 1.13 or later is needed, or OpenBao';
+
+type Checked = ReturnType<typeof readWrapOptions>;
+
+/**
+ * Wraps 32-byte data keys with a key of the transit engine of HashiCorp Vault or OpenBao: `encrypt` and `decrypt`, by
+ * `fetch`. The context, as canonical JSON, is the associated data, and Vault authenticates it. A wrapped key is Vault's
+ * ciphertext, `vault:v3:…` in ASCII; its `keyId` is the key's path and version, `team/transit/keys/payments:v3`,
+ * whatever the address.
+ *
+ * A wrapped key never chooses which key is asked: one that names neither the configured key nor one of `alsoUnwrap`, or
+ * has any but the one canonical form, is refused before any call.
+ *
+ * Data keys are made in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, ignore associated data
+ * there without a word.
+ *
+ * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
+ * ends within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ *
+ * Source: the transit secrets engine's HTTP API, as OpenBao 2.7 and HashiCorp Vault 1.13 and later serve it.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
+ *
+ * const keyWrapper = vaultTransitKeyWrapper({
+ *   address: 'https://vault.example.com:8200',
+ *   keyName: 'payments',
+ *   token: () => readFileSync('/run/vault/token', 'utf8').trim(),
+ * });
+ * ```
+ */
+export function vaultTransitKeyWrapper(
+  options: VaultTransitKeyWrapperOptions,
+): KeyWrapper & Required<Pick<KeyWrapper, 'close'>> {
+  return Object.freeze(new VaultTransitKeyWrapper(readOptions(options)));
+}
+
+// Everything but the public facts is in private fields: the token among them.
+class VaultTransitKeyWrapper implements KeyWrapper {
+  readonly provider = PROVIDER;
+  readonly keyId: string;
+  readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
+  readonly #settings: Settings;
+  readonly #calls: Calls<ServiceFailure>;
+
+  constructor(settings: Settings) {
+    this.keyId = settings.key.path;
+    this.#settings = settings;
+    this.#calls = keyWrapperCalls(settings, classify);
+  }
+
+  async wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
+    const checked = readWrapOptions(PROVIDER, options);
+    const copy = copyDataKey(PROVIDER, dataKey, this.supports);
+    const plaintext = base64(copy);
+    overwrite(copy);
+    const { key } = this.#settings;
+    const data = await this.#call('wrap', `${key.mount}/encrypt/${key.name}`, { plaintext }, checked);
+    return wrappedKeyOf(key, property(data, 'ciphertext'), property(data, 'key_version'));
+  }
+
+  async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
+    const checked = readWrapOptions(PROVIDER, options);
+    const { keyId, wrapped: bytes } = readWrappedKey(PROVIDER, wrapped, {
+      maxBytes: MAX_WRAPPED_BYTES,
+      owns: (recorded) => this.#keyToAsk(recorded) !== undefined,
+    });
+    const ciphertext = Buffer.from(bytes).toString('latin1');
+    if (versionOf(ciphertext) !== parseKeyId(keyId)?.version) {
+      throw corrupt(PROVIDER, 'unwrap', 'the wrapped key is no ciphertext of a data key by the version that it names');
+    }
+    const key = this.#keyToAsk(keyId) ?? this.#settings.key;
+    const data = await this.#call('unwrap', `${key.mount}/decrypt/${key.name}`, { ciphertext }, checked);
+    return takeDataKey(PROVIDER, 'unwrap', bytesOf(property(data, 'plaintext')), this.supports);
+  }
+
+  owns({ provider, keyId }: WrappedKey): boolean {
+    return provider === PROVIDER && this.#keyToAsk(keyId) !== undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#calls.close();
+  }
+
+  /** One of the configuration's own keys, or none: never a path out of the wrapped key. */
+  #keyToAsk(keyId: string): TransitKey | undefined {
+    const { key, alsoUnwrap } = this.#settings;
+    const recorded = parseKeyId(keyId)?.path;
+    return [key, ...alsoUnwrap].find(({ path }) => path === recorded);
+  }
+
+  async #call(
+    operation: KeyWrapperOperation,
+    path: string,
+    body: object,
+    { context, signal, onServiceDate }: Checked,
+  ): Promise<unknown> {
+    const whole = { ...body, associated_data: base64(Buffer.from(canonicalJson(context, { sortKeys: true }))) };
+    const outcome = await this.#calls.run(signal, (abortSignal) => request(this.#settings, path, whole, abortSignal));
+    if ('failure' in outcome) throw keyWrapperError(PROVIDER, operation, outcome);
+    const { data, warnings, date } = outcome.answer;
+    if (ignoresAssociatedData(warnings)) {
+      throw keyWrapperError(PROVIDER, operation, { failure: { kind: 'denied', hint: IGNORED } });
+    }
+    if (date !== undefined) onServiceDate?.(date);
+    return data;
+  }
+}
+
+function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown): WrappedKey {
+  const version = typeof ciphertext === 'string' ? versionOf(ciphertext) : undefined;
+  if (typeof ciphertext !== 'string' || version === undefined || ciphertext.length > MAX_WRAPPED_BYTES) {
+    throw corrupt(PROVIDER, 'wrap', 'the answer has no wrapped key');
+  }
+  if (String(keyVersion) !== version) {
+    throw corrupt(PROVIDER, 'wrap', 'the answer names another version than its ciphertext');
+  }
+  return { provider: PROVIDER, keyId: keyIdOf(key, version), wrapped: new Uint8Array(Buffer.from(ciphertext)) };
+}
+
+/**
+ * A server that does not know the parameter wraps without the context, and says so in a warning at most ("Endpoint
+ * ignored these unrecognized parameters: [associated_data]").
+ */
+function ignoresAssociatedData(warnings: unknown): boolean {
+  if (!Array.isArray(warnings)) return false;
+  return warnings.some((warning) => typeof warning === 'string' && warning.includes('associated_data'));
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
+}

@@ -1,0 +1,135 @@
+import {
+  flag,
+  integerWithin,
+  listOf,
+  objectWith,
+  outOfRange,
+  refuseUnknownOptions,
+  text,
+  textMatching,
+  timeoutMsOf,
+  urlWith,
+  wrongType,
+} from '@sealring/core/adapter';
+import { PLATFORM_CLIENT, type VaultClient, type VaultToken } from './client.ts';
+import { KEY_NAME, MOUNT, parseKeyPath, type TransitKey, transitKey } from './key-path.ts';
+
+/** Options of {@link vaultTransitKeyWrapper}. */
+export interface VaultTransitKeyWrapperOptions {
+  /** Where Vault or OpenBao answers: an `https://` URL, or an `http://` URL of this machine. Required. */
+  readonly address: string;
+  /** The transit key: one of type `aes256-gcm96` or `chacha20-poly1305`, not derived. Required. */
+  readonly keyName: string;
+  /** Where the transit engine is mounted, within the namespace. Default `transit`. */
+  readonly mount?: string;
+  /** The namespace; default the root namespace. */
+  readonly namespace?: string;
+  /** The token, or a function that returns one, called for every request. Required unless there is a `client`. */
+  readonly token?: VaultToken;
+  /** What makes the requests; stays yours. Default: the platform's `fetch`. */
+  readonly client?: VaultClient;
+  /** Whole paths of retired transit keys whose wrapped keys may still be opened, `team/transit/keys/old`; 0 to 64. Default none. */
+  readonly alsoUnwrap?: readonly string[];
+  /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
+  readonly timeoutSeconds?: number;
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  readonly maxAttempts?: number;
+  /** Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in clear. Default false. */
+  readonly dangerouslyAllowHttp?: boolean;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  /** The address without a slash at its end. */
+  readonly address: string;
+  readonly key: TransitKey;
+  readonly alsoUnwrap: readonly TransitKey[];
+  readonly token: VaultToken | undefined;
+  readonly client: VaultClient;
+  readonly timeoutMs: number;
+  readonly maxAttempts: number;
+}
+
+const OWNER = 'vaultTransitKeyWrapper';
+
+const OPTION_NAMES = [
+  'address',
+  'keyName',
+  'mount',
+  'namespace',
+  'token',
+  'client',
+  'alsoUnwrap',
+  'timeoutSeconds',
+  'maxAttempts',
+  'dangerouslyAllowHttp',
+] as const satisfies readonly (keyof VaultTransitKeyWrapperOptions)[];
+
+const MAX_ALSO_UNWRAP = 64;
+const TOKEN = /^[\x21-\x7e]{1,8192}$/;
+const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds.
+ */
+export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { keyName, mount = 'transit', namespace, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const { client, token, dangerouslyAllowHttp = false } = options;
+  if (client === undefined && token === undefined) {
+    throw new TypeError(`${OWNER}: token must be given, unless a client adds it`);
+  }
+  return Object.freeze({
+    address: addressOf(options.address, flag(OWNER, 'dangerouslyAllowHttp', dangerouslyAllowHttp)),
+    key: transitKey(
+      namespace === undefined ? '' : mountPath('namespace', namespace),
+      mountPath('mount', mount),
+      textMatching(OWNER, 'keyName', keyName, KEY_NAME),
+    ),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'paths of transit keys', MAX_ALSO_UNWRAP, retiredKey),
+    token: token === undefined ? undefined : tokenOf(token),
+    client:
+      client === undefined
+        ? PLATFORM_CLIENT
+        : objectWith<VaultClient>(OWNER, 'client', client, 'fetch', 'a VaultClient (an object with fetch)'),
+    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
+  });
+}
+
+/** Whether a token can be sent in a header. It is never shown. */
+export function isToken(token: unknown): token is string {
+  return typeof token === 'string' && TOKEN.test(token);
+}
+
+// Its text is in no message: it may hold a password.
+function addressOf(value: unknown, mayBeHttp: boolean): string {
+  const url = new URL(urlWith(OWNER, 'address', value, ['https:', 'http:'], 'an https:// URL'));
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new RangeError(`${OWNER}: address must be a URL without user, password, query and fragment`);
+  }
+  if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
+    throw new RangeError(`${OWNER}: address must be an https:// URL: over http:// token and data keys could be read`);
+  }
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+// Vault prints both with a slash at the end.
+function mountPath(name: string, value: unknown): string {
+  return textMatching(OWNER, name, value, MOUNT).replace(/\/$/, '');
+}
+
+function retiredKey(name: string, value: unknown): TransitKey {
+  const path = text(OWNER, name, value);
+  const key = parseKeyPath(path);
+  if (key === undefined) throw outOfRange(OWNER, name, 'the whole path of a transit key (transit/keys/…)', path);
+  return key;
+}
+
+function tokenOf(token: unknown): VaultToken {
+  if (typeof token === 'function') return token as VaultToken;
+  if (typeof token !== 'string') throw wrongType(OWNER, 'token', 'a string or a function', token);
+  if (!isToken(token)) throw new RangeError(`${OWNER}: token must be 1 to 8192 visible ASCII characters`);
+  return token;
+}

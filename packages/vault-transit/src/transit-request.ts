@@ -1,0 +1,105 @@
+import { types } from 'node:util';
+import { type Outcome, overwrite, property, type ServiceFailure } from '@sealring/core/adapter';
+import type { VaultResponse, VaultToken } from './client.ts';
+import { classifyAnswer } from './error-table.ts';
+import { isToken, type Settings } from './options.ts';
+
+/** Longest answer that is read. One of the transit engine has less than 1 KiB. */
+const MAX_ANSWER_BYTES = 65_536;
+
+const NO_TOKEN: ServiceFailure = Object.freeze({
+  kind: 'unavailable',
+  hint: 'the token function failed, or gave something other than 1 to 8192 visible ASCII characters',
+});
+
+/** What Vault answered with 200. */
+export interface TransitAnswer {
+  /** The answer's `data`, or undefined. */
+  readonly data: unknown;
+  /** The answer's `warnings`. */
+  readonly warnings: unknown;
+  /** The node's own time, where it says it. */
+  readonly date: Date | undefined;
+}
+
+/** One POST, one answer. Rejects only with what the client rejects with. */
+export async function request(
+  { address, client, token }: Settings,
+  path: string,
+  body: object,
+  signal: AbortSignal,
+): Promise<Outcome<TransitAnswer, ServiceFailure>> {
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json',
+    // Agents and proxies of Vault may insist on it: a browser cannot be made to send it.
+    'X-Vault-Request': 'true',
+  };
+  if (token !== undefined) {
+    const current = await currentToken(token);
+    if (current === undefined) return { failure: NO_TOKEN };
+    headers['X-Vault-Token'] = current;
+  }
+  const response = await client.fetch(`${address}/v1/${path}`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(body),
+    redirect: 'manual',
+    signal,
+  });
+  const text = await readText(response);
+  if (text === undefined) return corruptAnswer('the answer is longer than 64 KiB');
+  if (!isSuccess(response.status)) return { failure: classifyAnswer(response.status, text) };
+  if (text === '') return corruptAnswer('the answer is empty: is the mount a transit engine?');
+  return parse(text, dateOf(response));
+}
+
+// What the function throws may hold the token.
+async function currentToken(token: VaultToken): Promise<string | undefined> {
+  if (typeof token === 'string') return token;
+  try {
+    const given: unknown = await token();
+    return isToken(given) ? given : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined for a body that is too long. Leaving the loop cancels the rest of it. */
+async function readText({ body }: VaultResponse): Promise<string | undefined> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let text = '';
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    if (!types.isUint8Array(chunk)) throw new TypeError('the client gave something other than bytes');
+    length += chunk.length;
+    if (length > MAX_ANSWER_BYTES) return undefined;
+    text += decoder.decode(chunk, { stream: true });
+    overwrite(chunk);
+  }
+  return text + decoder.decode();
+}
+
+// Also 204: an engine that stored what it was sent answers so.
+function isSuccess(status: number): boolean {
+  return Number.isInteger(status) && status >= 200 && status <= 299;
+}
+
+function parse(text: string, date: Date | undefined): Outcome<TransitAnswer, ServiceFailure> {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    // As a gateway greets that has nothing behind it.
+    return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
+  }
+  return { answer: { data: property(answer, 'data'), warnings: property(answer, 'warnings'), date } };
+}
+
+function dateOf(response: VaultResponse): Date | undefined {
+  const date = new Date(response.headers.get('date') ?? '');
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}
+
+function corruptAnswer(hint: string): { readonly failure: ServiceFailure } {
+  return { failure: { kind: 'corrupt', hint } };
+}

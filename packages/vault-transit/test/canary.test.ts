@@ -1,0 +1,198 @@
+import { inspect } from 'node:util';
+import type { KeyWrapper, WrappedKey } from '@sealring/core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { vaultTransitKeyWrapper } from '../src/index.ts';
+import { context } from './fixture.ts';
+import { type SpoilingProxy, startSpoilingProxy } from './spoiling-proxy.ts';
+
+// High bytes only: nothing printable by chance, and hex, base64 and numbers that occur nowhere else.
+const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64));
+const TOKEN = 'hvs.canary-of-the-token';
+const KEY_ID = 'transit/keys/payments:v1';
+const CIPHERTEXT = `vault:v1:${Buffer.alloc(60, 7).toString('base64')}`;
+const MADE: WrappedKey = { provider: 'vault-transit', keyId: KEY_ID, wrapped: new Uint8Array(Buffer.from(CIPHERTEXT)) };
+
+/** How a key can be spelled in text: hex, the base64 alphabets, characters, JSON of a Buffer, a list of numbers. */
+function spellingsOf(key: Uint8Array): string[] {
+  const bytes = Buffer.from(key);
+  return [
+    bytes.toString('base64'),
+    bytes.toString('hex'),
+    bytes.toString('base64url'),
+    bytes.toString('latin1'),
+    bytes.toString('hex').toUpperCase(),
+    bytes.toString('hex').replace(/(..)(?=.)/g, '$1 '),
+    [...bytes].join(),
+    [...bytes].join(', '),
+  ];
+}
+
+/** Everything a logger could make of a value. */
+function everySinkOf(value: unknown): string {
+  const sinks: string[] = [];
+  for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
+    const names = Reflect.ownKeys(Object(error));
+    const depth = { depth: Infinity, showHidden: true, getters: true } as const;
+    sinks.push(
+      inspect(error, { ...depth, maxArrayLength: Infinity, maxStringLength: Infinity }),
+      JSON.stringify(error) ?? '',
+      JSON.stringify(error, names.map(String)) ?? '',
+      `${Object(error)}`,
+      String(Object(error).stack),
+      ...names.map((name) => String(Object(error)[name])),
+    );
+  }
+  return sinks.join('\n');
+}
+
+function leaksIn(value: unknown): string[] {
+  const text = everySinkOf(value);
+  // Halves too: a message that was cut still gives half of a key away.
+  const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)].flatMap((part) => spellingsOf(part));
+  return [...halves, 'canary-of'].filter((spelling) => text.includes(spelling.replace(/=+$/, '')));
+}
+
+/** What a server may say that repeats everything it was sent: token, data key. */
+const LEAKS = [...spellingsOf(CANARY), TOKEN];
+const PLAINTEXT = Buffer.from(CANARY).toString('base64');
+
+const CALLS: readonly [string, (keyWrapper: KeyWrapper) => Promise<unknown>][] = [
+  ['wrap', (keyWrapper) => keyWrapper.wrap(CANARY, { context })],
+  ['unwrap', (keyWrapper) => keyWrapper.unwrap(MADE, { context })],
+];
+
+let server: SpoilingProxy;
+beforeAll(async () => {
+  server = await startSpoilingProxy('');
+});
+afterAll(() => server.close());
+
+async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    await call;
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it was expected to fail');
+}
+
+/** What can be found of the secrets in the error of a call that must fail, and in the key wrapper. */
+async function leaksOf(keyWrapper: KeyWrapper, run: (keyWrapper: KeyWrapper) => Promise<unknown>): Promise<string[]> {
+  const error = await rejectionOf(run(keyWrapper));
+  expect(error).toMatchObject({ name: 'KeyWrapperError' });
+  expect(error).not.toHaveProperty('cause');
+  return [...leaksIn(error), ...leaksIn(keyWrapper)];
+}
+
+function wrapper(options: object = {}): KeyWrapper {
+  const limits = { maxAttempts: 2, timeoutSeconds: 0.5 };
+  return vaultTransitKeyWrapper({ address: server.address, keyName: 'payments', token: TOKEN, ...limits, ...options });
+}
+
+describe('F33: no error holds the data key or the token that an answer or an error held', () => {
+  test('the search finds a key in a message, a cause, a hidden field and a cut text, and a token', () => {
+    const key = Buffer.from(CANARY);
+    const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
+    for (const error of [
+      new Error(key.toString('hex')),
+      new Error('x', { cause: { a: { b: [...key] } } }),
+      hidden,
+      new Error(Buffer.from(CANARY.subarray(0, 16)).toString('hex')),
+      new Error(`X-Vault-Token: ${TOKEN}`),
+    ]) {
+      expect(leaksIn(error)).not.toEqual([]);
+    }
+    expect(leaksIn(new Error('nothing'))).toEqual([]);
+  });
+
+  const statuses = [200, 204, 307, 400, 401, 403, 404, 405, 412, 413, 429, 472, 500, 501, 502, 503];
+  test.each(CALLS.flatMap(([call, run]) => statuses.map((status) => ({ call, run, status }))))(
+    '$call, status $status that repeats what it was sent, as JSON, HTML and headers',
+    async ({ run, status }) => {
+      const headers = { 'X-Echo': TOKEN, Location: `${server.address}/${TOKEN}`, Date: TOKEN };
+      for (const body of [
+        JSON.stringify({ errors: LEAKS, request_id: PLAINTEXT, data: { error: LEAKS }, warnings: LEAKS }),
+        JSON.stringify({ errors: LEAKS.map((leak) => `encryption key not found ${leak}`) }),
+        `<html>${LEAKS.join()}</html>`,
+      ]) {
+        server.answer({ status, headers, body });
+        expect(await leaksOf(wrapper(), run)).toEqual([]);
+      }
+    },
+  );
+
+  test.each<[string, object]>([
+    ['a truncated data key', { plaintext: PLAINTEXT.slice(0, -2), ciphertext: PLAINTEXT, key_version: PLAINTEXT }],
+    [
+      'a data key that is too long',
+      { plaintext: `${PLAINTEXT.slice(0, -1)}AAAA=`, ciphertext: `vault:v1:${PLAINTEXT}` },
+    ],
+    ['a data key as a list', { plaintext: [...CANARY], ciphertext: [...CANARY] }],
+    ['a data key in hex', { plaintext: Buffer.from(CANARY).toString('hex'), key_version: [...CANARY] }],
+  ])('every call, %s', async (_, data) => {
+    for (const [, run] of CALLS) {
+      for (const body of [JSON.stringify({ data }), JSON.stringify({ data }).slice(0, -2)]) {
+        server.answer({ status: 200, headers: {}, body });
+        expect(await leaksOf(wrapper(), run)).toEqual([]);
+      }
+    }
+  });
+
+  test.each(CALLS)('%s, a client that rejects with everything it knows', async (_, run) => {
+    const rejection = (): Error =>
+      Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
+        name: TOKEN,
+        code: PLAINTEXT,
+        request: { body: CANARY, token: TOKEN },
+      });
+    const clients = [
+      { fetch: () => Promise.reject(rejection()) },
+      {
+        fetch: () => {
+          throw rejection();
+        },
+      },
+      {
+        fetch: async () => ({
+          status: 200,
+          headers: new Headers(),
+          body: {
+            [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(rejection()) }),
+          },
+        }),
+      },
+      { fetch: async () => ({ status: PLAINTEXT, headers: new Headers(), body: null }) },
+      { fetch: async () => Object(LEAKS) },
+    ];
+    for (const client of clients) expect(await leaksOf(wrapper({ client }), run)).toEqual([]);
+  });
+
+  test.each(CALLS)('%s, a token function that throws the token', async (_, run) => {
+    const token = (): never => {
+      throw new Error(TOKEN, { cause: TOKEN });
+    };
+    expect(await leaksOf(wrapper({ token }), run)).toEqual([]);
+    expect(await leaksOf(wrapper({ token: () => `${TOKEN}\n` }), run)).toEqual([]);
+  });
+
+  test.each(CALLS)('%s, no answer in time', async (_, run) => {
+    server.hang();
+    expect(await leaksOf(wrapper({ timeoutSeconds: 0.02 }), run)).toEqual([]);
+    server.mend();
+  });
+
+  test('wrong arguments are not shown', async () => {
+    const keyWrapper = wrapper();
+    const text = Buffer.from(CANARY).toString('hex');
+    for (const call of [
+      keyWrapper.wrap(Object(text), { context }),
+      keyWrapper.wrap(CANARY.subarray(1), { context }),
+      keyWrapper.wrap(CANARY, { context: JSON.parse(JSON.stringify(text)) }),
+      keyWrapper.unwrap({ ...MADE, provider: text }, { context }),
+      keyWrapper.unwrap({ ...MADE, keyId: text }, { context }),
+      keyWrapper.unwrap({ ...MADE, wrapped: CANARY }, { context }),
+    ]) {
+      expect(leaksIn(await rejectionOf(call))).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,84 @@
+import { KeyWrapperError, memoryRing } from '@sealring/core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createVaultTransitCodec, type VaultTransitCodecOptions } from '../src/index.ts';
+import { hasOpenBao, newKey, openbao } from './fixture.ts';
+import { type SpoilingProxy, startSpoilingProxy } from './spoiling-proxy.ts';
+
+const payload = new TextEncoder().encode('state');
+let proxy: SpoilingProxy;
+beforeAll(async () => {
+  proxy = await startSpoilingProxy(openbao.address);
+});
+afterAll(() => proxy.close());
+
+async function setUp(): Promise<VaultTransitCodecOptions> {
+  const { token } = openbao;
+  return { address: proxy.address, token, keyName: await newKey(), ring: memoryRing(), create: 'now' };
+}
+
+describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
+  test('what one instance seals, another on the same ring and transit key opens', async () => {
+    const options = await setUp();
+    await using first = await createVaultTransitCodec(options);
+    await using second = await createVaultTransitCodec(options);
+    expect(second.unseal(first.seal(payload))).toEqual(payload);
+    for (const { body } of proxy.requests) {
+      const associated = Buffer.from(JSON.parse(body).associated_data, 'base64').toString();
+      expect(JSON.parse(associated)).toMatchObject({ 'sealring:ring': 'default', 'sealring:purpose': 'data-key' });
+    }
+  });
+
+  test('F5: sealing and unsealing ask Vault for nothing', async () => {
+    await using codec = await createVaultTransitCodec(await setUp());
+    proxy.requests.length = 0;
+    for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
+    for (let i = 0; i < 1000; i++) expect(() => codec.unseal(`${codec.seal(payload)}x`)).toThrow('malformed');
+    expect(proxy.requests).toEqual([]);
+  });
+
+  test('every option of the key wrapper reaches it, the rest createKmsCodec, which refuses what neither knows', async () => {
+    const options = await setUp();
+    await using codec = await createVaultTransitCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
+    expect(codec.tokenLifetimeSeconds).toBe(1800);
+    await expect(createVaultTransitCodec(Object({ ...options, keyname: 'x' }))).rejects.toThrow(TypeError);
+    const wrong = {
+      address: 'x',
+      keyName: '',
+      mount: '',
+      namespace: '',
+      token: '',
+      alsoUnwrap: [''],
+      timeoutSeconds: 0,
+      maxAttempts: 0,
+    };
+    for (const [name, value] of Object.entries(wrong)) {
+      const call = createVaultTransitCodec({ ...options, [name]: value });
+      await expect(call, name).rejects.toThrow(RangeError);
+      await expect(call).rejects.toThrow(name);
+    }
+    for (const name of ['client', 'dangerouslyAllowHttp']) {
+      await expect(createVaultTransitCodec({ ...options, [name]: 7 })).rejects.toThrow(name);
+    }
+  });
+
+  test('a Vault that denies is the reason it does not start, after one request', async () => {
+    const options = { ...(await setUp()), token: 'no-such-token' };
+    proxy.requests.length = 0;
+    const start = createVaultTransitCodec(options);
+    await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
+    await expect(start).rejects.toMatchObject({ kind: 'denied' });
+    expect(proxy.requests).toHaveLength(1);
+  });
+
+  test('a call is attempted once: it is the ring that repeats', async () => {
+    await using codec = await createVaultTransitCodec(await setUp());
+    await using patient = await createVaultTransitCodec({ ...(await setUp()), maxAttempts: 2 });
+    proxy.answer({ status: 503 });
+    try {
+      await expect(codec.rotate()).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
+      await expect(patient.rotate()).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
+    } finally {
+      proxy.mend();
+    }
+  });
+});

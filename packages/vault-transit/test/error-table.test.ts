@@ -1,0 +1,143 @@
+import type { KeyWrapperErrorKind } from '@sealring/core';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { CONNECTION_TABLE, classify, classifyAnswer, REFUSALS, STATUSES } from '../src/error-table.ts';
+
+function errors(...texts: unknown[]): string {
+  return JSON.stringify({ errors: texts });
+}
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
+  ['corrupt', 'cipher: message authentication failed'],
+  ['corrupt', 'chacha20poly1305: message authentication failed'],
+  ['corrupt', 'invalid ciphertext length'],
+  ['corrupt', 'invalid ciphertext: no prefix'],
+  ['corrupt', 'invalid ciphertext: wrong number of fields'],
+  ['corrupt', 'invalid ciphertext: could not decode base64'],
+  ['corrupt', 'invalid ciphertext: version number could not be decoded'],
+  ['unavailable', 'invalid ciphertext: version is too new'],
+  ['disabled', 'ciphertext or signature version is disallowed by policy (too old)'],
+  ['disabled', 'refusing to use soft-deleted key'],
+  ['not-found', 'encryption key not found'],
+  ['denied', "'[0].associated_data' provided for non-AEAD cipher suite rsa-2048"],
+  [
+    'denied',
+    "missing 'context' for key derivation; the key was created using a derived key, which means additional, per-request information must be included in order to perform operations with the key",
+  ],
+  ['denied', 'message encryption not supported for key type ed25519'],
+  ['denied', 'message decryption not supported for key type hmac'],
+];
+
+describe('what Vault refuses with 400 is told apart by the texts on the list', () => {
+  test.each(TEXTS)('%s: %s', (kind, text) => {
+    expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
+    expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
+  });
+
+  test('every row of the list is named here', () => {
+    expect(REFUSALS.filter(({ text }) => !TEXTS.some(([, given]) => text.test(given)))).toEqual([]);
+  });
+
+  test.each(TEXTS)('%s only as a whole, and only with 400: %s', (_, text) => {
+    const unknown = { kind: 'unavailable', hint: expect.stringContaining('not on the list') };
+    expect(classifyAnswer(400, errors(`x ${text}`))).toMatchObject(unknown);
+    expect(classifyAnswer(400, errors({ text }))).toMatchObject(unknown);
+    expect(classifyAnswer(400, JSON.stringify({ errors: text }))).toMatchObject(unknown);
+    expect(classifyAnswer(400, JSON.stringify(text))).toMatchObject(unknown);
+    expect(classifyAnswer(500, errors(text)).kind).toBe('unavailable');
+    expect(classifyAnswer(403, errors(text)).kind).toBe('denied');
+  });
+
+  test('whatever else it is, is unavailable, and nothing of it is copied', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.json(), fc.string()), (body) => {
+        const failure = classifyAnswer(400, body);
+        expect(failure).toEqual({ ...STATUSES[400], status: 400 });
+      }),
+    );
+  });
+});
+
+describe('law 2: everything else is told apart by its status', () => {
+  test.each([
+    [401, 'denied'],
+    [403, 'denied'],
+    [404, 'not-found'],
+    [405, 'denied'],
+    [408, 'unavailable'],
+    [412, 'unavailable'],
+    [413, 'unavailable'],
+    [429, 'throttled'],
+    [301, 'unavailable'],
+    [302, 'unavailable'],
+    [307, 'unavailable'],
+    [308, 'unavailable'],
+    [472, 'unavailable'],
+    [473, 'unavailable'],
+    [500, 'unavailable'],
+    [501, 'unavailable'],
+    [502, 'unavailable'],
+    [503, 'unavailable'],
+    [504, 'unavailable'],
+  ])('%i is %s', (status, kind) => {
+    expect(classifyAnswer(status, '<html>')).toMatchObject({ kind, status });
+  });
+
+  test.each([
+    [307, /redirect/],
+    [403, /policy.*token/],
+    [404, /mount or namespace/],
+    [503, /sealed/],
+  ])('%i says what to look at', (status, hint) => {
+    expect(classifyAnswer(status, '').hint).toMatch(hint);
+  });
+
+  test.each([0, 99, 600, 1000, Number.NaN, '403', undefined, null])(
+    'a status of %j is unavailable, and not shown',
+    (status) => {
+      expect(classifyAnswer(status, '')).toEqual({ kind: 'unavailable', status: undefined });
+    },
+  );
+});
+
+describe('a request without an answer is unavailable', () => {
+  test.each(Object.keys(CONNECTION_TABLE))('%s is named, on the error or on its cause', (code) => {
+    expect(classify(Object.assign(new Error('x'), { code }))).toMatchObject({ kind: 'unavailable', code });
+    const cause = Object.assign(new Error('y'), { code });
+    expect(classify(new TypeError('fetch failed', { cause }))).toMatchObject({ kind: 'unavailable', code });
+  });
+
+  test('a certificate that is not trusted has a hint', () => {
+    const cause = { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
+    expect(classify(new TypeError('fetch failed', { cause })).hint).toMatch(/NODE_EXTRA_CA_CERTS/);
+  });
+
+  const thrower = {
+    get code(): string {
+      throw new Error('mine');
+    },
+  };
+  const proxy = new Proxy(
+    {},
+    {
+      getOwnPropertyDescriptor: () => {
+        throw new Error('mine');
+      },
+    },
+  );
+  test.each<[string, unknown]>([
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 7],
+    ['a text', 'ECONNREFUSED'],
+    ['an error', new Error('x')],
+    ['an unknown code', { code: 'ENOTHING' }],
+    ['a code of every object', { code: 'constructor' }],
+    ['a code of every prototype', { code: '__proto__' }],
+    ['a getter that throws', thrower],
+    ['a proxy that throws', proxy],
+  ])('%s is unavailable without a code', (_, error) => {
+    expect(classify(error)).toEqual({ kind: 'unavailable' });
+  });
+});

@@ -1,0 +1,155 @@
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { type VaultTransitKeyWrapperOptions, vaultTransitKeyWrapper } from '../src/index.ts';
+import { context, sampleKey } from './fixture.ts';
+
+const good = { address: 'https://vault.example.com:8200', keyName: 'payments', token: 'hvs.canary-token' };
+
+// As a caller without types could give them.
+function untyped(options: unknown): VaultTransitKeyWrapperOptions {
+  return options as VaultTransitKeyWrapperOptions;
+}
+
+function errorOf(options: unknown): unknown {
+  try {
+    vaultTransitKeyWrapper(untyped(options));
+  } catch (error) {
+    return error;
+  }
+  throw new Error('it was expected to fail');
+}
+
+describe('options', () => {
+  test.each([
+    ['nothing', undefined, 'options'],
+    ['an unknown option', { ...good, timeout: 5 }, 'timeout'],
+    ['no address', { ...good, address: undefined }, 'address'],
+    ['an address that is a URL object', { ...good, address: new URL(good.address) }, 'address'],
+    ['no keyName', { ...good, keyName: undefined }, 'keyName'],
+    ['a mount that is no text', { ...good, mount: 7 }, 'mount'],
+    ['a namespace of null', { ...good, namespace: null }, 'namespace'],
+    ['neither token nor client', { ...good, token: undefined }, 'token'],
+    ['a token as bytes', { ...good, token: Buffer.from('hvs.canary-token') }, 'token'],
+    ['a client that is a function', { ...good, client: fetch }, 'client'],
+    ['a client without fetch', { ...good, client: {} }, 'client'],
+    ['alsoUnwrap as one string', { ...good, alsoUnwrap: 'transit/keys/old' }, 'alsoUnwrap'],
+    ['alsoUnwrap with a number', { ...good, alsoUnwrap: [7] }, 'alsoUnwrap[0]'],
+    ['timeoutSeconds as text', { ...good, timeoutSeconds: '5' }, 'timeoutSeconds'],
+    ['maxAttempts as text', { ...good, maxAttempts: '3' }, 'maxAttempts'],
+    ['dangerouslyAllowHttp as text', { ...good, dangerouslyAllowHttp: 'yes' }, 'dangerouslyAllowHttp'],
+  ])('%s is a TypeError that names it', (_, options, name) => {
+    const error = errorOf(options);
+    expect(error).toBeInstanceOf(TypeError);
+    expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(inspect(error)).not.toContain('canary');
+  });
+
+  test.each([
+    ['address', { address: 'vault.example.com' }],
+    ['address', { address: 'ftp://vault.example.com' }],
+    ['address', { address: 'https://user:canary@vault.example.com' }],
+    ['address', { address: 'https://user@vault.example.com' }],
+    ['address', { address: 'https://vault.example.com?token=canary' }],
+    ['address', { address: 'https://vault.example.com#canary' }],
+    ['address', { address: 'http://vault.example.com:8200' }],
+    ['address', { address: 'http://127.0.0.1.example.com:8200' }],
+    ['address', { address: 'http://10.0.0.1:8200' }],
+    ['keyName', { keyName: '' }],
+    ['keyName', { keyName: 'a/b' }],
+    ['keyName', { keyName: '..' }],
+    ['keyName', { keyName: '-a' }],
+    ['keyName', { keyName: 'a'.repeat(129) }],
+    ['mount', { mount: '' }],
+    ['mount', { mount: '/transit' }],
+    ['mount', { mount: 'a/../b' }],
+    ['mount', { mount: 'a?b' }],
+    ['namespace', { namespace: '' }],
+    ['namespace', { namespace: 'a//b' }],
+    ['token', { token: '' }],
+    ['token', { token: 'hvs.canary-token\n' }],
+    ['token', { token: 'canary\r\nX-Other: 1' }],
+    ['token', { token: 'canary'.repeat(2000) }],
+    ['alsoUnwrap', { alsoUnwrap: ['old'] }],
+    ['alsoUnwrap', { alsoUnwrap: ['transit/keys/old:v1'] }],
+    ['alsoUnwrap', { alsoUnwrap: Array.from({ length: 65 }, () => 'transit/keys/old') }],
+    ['timeoutSeconds', { timeoutSeconds: 0 }],
+    ['timeoutSeconds', { timeoutSeconds: Number.NaN }],
+    ['timeoutSeconds', { timeoutSeconds: 61 }],
+    ['maxAttempts', { maxAttempts: 0 }],
+    ['maxAttempts', { maxAttempts: 1.5 }],
+    ['maxAttempts', { maxAttempts: 11 }],
+  ])('a %s outside its bounds is a RangeError that names it: %j', (name, change) => {
+    const error = errorOf({ ...good, ...change });
+    expect(error).toBeInstanceOf(RangeError);
+    expect(error).toHaveProperty('message', expect.stringContaining(name));
+    expect(inspect(error)).not.toContain('canary');
+  });
+
+  test.each([
+    'http://127.0.0.1:8200',
+    'http://localhost:8200',
+    'http://[::1]:8200',
+    'https://vault.example.com/prefix/',
+  ])('%s is an address', (address) => {
+    expect(vaultTransitKeyWrapper({ ...good, address }).keyId).toBe('transit/keys/payments');
+  });
+
+  test('http:// to another machine needs a dangerous word', () => {
+    const address = 'http://vault.example.com:8200';
+    expect(vaultTransitKeyWrapper({ ...good, address, dangerouslyAllowHttp: true }).provider).toBe('vault-transit');
+  });
+
+  test('mount and namespace may end with a slash, as Vault prints them, and mean the same', () => {
+    const keyWrapper = vaultTransitKeyWrapper({ ...good, namespace: 'team/sub/', mount: 'deep/transit/' });
+    expect(keyWrapper.keyId).toBe('team/sub/deep/transit/keys/payments');
+  });
+
+  test('requests go to the address with its path, as POST, with the token and no redirects; without a token there is none', async () => {
+    const seen: unknown[] = [];
+    const client = {
+      fetch(url: string, { method, headers, redirect }: { method: string; headers: object; redirect: string }) {
+        seen.push({ url, method, headers, redirect });
+        return Promise.reject(new TypeError('fetch failed'));
+      },
+    };
+    const address = 'https://vault.example.com/prefix/';
+    for (const token of [good.token, undefined]) {
+      const options = { address, keyName: 'k', namespace: 'team', client, maxAttempts: 1, ...(token && { token }) };
+      await expect(vaultTransitKeyWrapper(options).wrap(sampleKey(), { context })).rejects.toMatchObject({
+        kind: 'unavailable',
+      });
+    }
+    const common = { 'Content-Type': 'application/json', 'X-Vault-Request': 'true' };
+    const request = {
+      url: 'https://vault.example.com/prefix/v1/team/transit/encrypt/k',
+      method: 'POST',
+      redirect: 'manual',
+    };
+    expect(seen).toEqual([
+      { ...request, headers: { ...common, 'X-Vault-Token': good.token } },
+      { ...request, headers: common },
+    ]);
+  });
+
+  test('alsoUnwrap is copied: what the caller does to his list later changes nothing', () => {
+    const alsoUnwrap = ['transit/keys/old'];
+    const keyWrapper = vaultTransitKeyWrapper({ ...good, alsoUnwrap });
+    alsoUnwrap[0] = 'transit/keys/other';
+    const wrapOf = (key: string) => ({ provider: 'vault-transit', keyId: `${key}:v1`, wrapped: new Uint8Array(1) });
+    expect(keyWrapper.owns?.(wrapOf('transit/keys/old'))).toBe(true);
+    expect(keyWrapper.owns?.(wrapOf('transit/keys/other'))).toBe(false);
+  });
+
+  test('F21: inspect shows provider, key and capabilities, and no token', () => {
+    for (const token of [good.token, () => good.token]) {
+      const keyWrapper = vaultTransitKeyWrapper({ ...good, token });
+      expect(inspect(keyWrapper, { depth: Infinity, showHidden: true, getters: true })).not.toMatch(/canary|token/i);
+      expect(JSON.parse(JSON.stringify(keyWrapper))).toEqual({
+        provider: 'vault-transit',
+        keyId: 'transit/keys/payments',
+        supports: { context: true, authenticated: true },
+      });
+      expect(Object.isFrozen(keyWrapper)).toBe(true);
+    }
+  });
+});

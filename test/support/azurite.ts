@@ -1,0 +1,85 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
+import type { TestProject } from 'vitest/node';
+import { installedOnce } from './installed-once.ts';
+import { startLocalServer } from './local-server.ts';
+import type { TestServer } from './redis.ts';
+import { startOrSkip } from './servers.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where Azurite answers for Blob Storage, and for whom; the address is empty where it cannot run. */
+    azurite: AzuriteAccount;
+  }
+}
+
+/** A storage account of Azurite. */
+export interface AzuriteAccount {
+  /** `http://127.0.0.1:PORT` */
+  readonly address: string;
+  readonly name: string;
+  /** Base64, made for this run. */
+  readonly key: string;
+}
+
+/** Azurite, with its one account. */
+export interface Azurite extends TestServer {
+  readonly account: AzuriteAccount;
+}
+
+const VERSION = '3.36.0';
+const ACCOUNT = 'sealringtest';
+
+/** A container that is there whenever the server is. */
+const CONTAINER = 'sealring';
+
+/** Starts Azurite's blob service on a free loopback port, with everything in memory. @throws {MissingPrerequisite} */
+export async function startAzurite(): Promise<Azurite> {
+  const folder = await installedOnce({
+    name: `azurite-${VERSION}`,
+    command: 'npm',
+    args: (own) => ['install', '--prefix', own, '--ignore-scripts', '--no-audit', '--no-fund', `azurite@${VERSION}`],
+    missing: 'azurite: npm is missing',
+  });
+  const key = randomBytes(64).toString('base64');
+  const server = await startLocalServer({
+    name: 'azurite',
+    command: process.execPath,
+    args: (port) => [
+      join(folder, 'node_modules', 'azurite', 'dist', 'src', 'blob', 'main.js'),
+      '--inMemoryPersistence',
+      '--blobHost',
+      '127.0.0.1',
+      '--blobPort',
+      `${port}`,
+      '--silent',
+      '--disableTelemetry',
+      // The SDK is usually newer than what it knows.
+      '--skipApiVersionCheck',
+    ],
+    env: { AZURITE_ACCOUNTS: `${ACCOUNT}:${key}` },
+    readySeconds: 60,
+    // Whatever it says to a request that nobody signed.
+    ready: async (address) => (await fetch(address)).status > 0,
+    prepare: async (address) => void (await azuriteClient({ address, name: ACCOUNT, key }).create()),
+  });
+  return { ...server, account: { address: server.address, name: ACCOUNT, key } };
+}
+
+/** A vitest `globalSetup`: tests read the account with `inject('azurite')`. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  let server: Azurite | undefined;
+  await startOrSkip(async () => {
+    server = await startAzurite();
+    return server;
+  });
+  project.provide('azurite', server?.account ?? { address: '', name: '', key: '' });
+  return async () => server?.stop();
+}
+
+/** The real SDK, for the container that is there, without retries. */
+export function azuriteClient({ address, name, key }: AzuriteAccount): ContainerClient {
+  const credential = new StorageSharedKeyCredential(name, key);
+  return new ContainerClient(`${address}/${name}/${CONTAINER}`, credential, { retryOptions: { maxTries: 1 } });
+}
