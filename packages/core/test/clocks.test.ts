@@ -3,8 +3,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../src/clock.ts';
 import { SealUnavailableError } from '../src/errors.ts';
 import type { KeyWrapper } from '../src/key-wrapper.ts';
+import { keeperOf } from '../src/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { parseDocument } from '../src/ring/document.ts';
+import { parseDocument, type RingEntry } from '../src/ring/document.ts';
+import { createSnapshot, sealingKeyOf } from '../src/ring/snapshot.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
@@ -61,6 +63,8 @@ describe('F13: two members whose clocks are 600 s apart, the tolerated skew', ()
     test(`open each other’s tokens from the start and for three days, founded by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
+      // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
+      expect(await storedIds()).toHaveLength(1);
       const sealing = new Set<string | undefined>();
       const tokens: { token: string; until: number }[] = [];
       for (let step = 0; step < 3 * 24 * 6; step++) {
@@ -199,6 +203,20 @@ describe('F13: a wall clock that steps', () => {
     expect(keyOf(a, sealingKey).state).toBe('retired');
   });
 
+  test('back leaves a member without a key, rather than with an older one than has sealed', async () => {
+    const a = await start(0);
+    await a.codec.rotate({ emergency: true });
+    const document = parseDocument((await fleet.store.document()) ?? '', 'default');
+    const [first, second] = document.entries.map(({ id }) => id);
+    const held = new Map(keeperOf(a.codec)?.view.snapshot.keys.map((key) => [key.id, key.held]));
+    const onlyFirst = (entry: RingEntry) => (entry.id === first ? held.get(entry.id) : undefined);
+    const snapshot = createSnapshot(document, undefined, onlyFirst, () => false);
+    const now = fleet.clock.wallMs();
+    expect(sealingKeyOf(snapshot, now, undefined)?.id).toBe(first);
+    expect(sealingKeyOf(snapshot, now, first)?.id).toBe(first);
+    expect(sealingKeyOf(snapshot, now, second)).toBeUndefined();
+  });
+
   test('on and on does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
@@ -214,7 +232,7 @@ describe('F13: a wall clock that steps', () => {
   });
 });
 
-describe('F13: a machine that was suspended', () => {
+describe('F13, F28: a machine that was suspended', () => {
   test('for an hour does not seal before a new proof, which its first call starts', async () => {
     const a = await start(0);
     const token = seal(a);
@@ -227,6 +245,16 @@ describe('F13: a machine that was suspended', () => {
     expect(fleet.kms.calls.unwrap - proofs).toBe(1);
     expect(a.codec.health()).toMatchObject({ status: 'ok', ready: true });
     expect(open(a, seal(a))).toBe('state');
+  });
+
+  test('for eight minutes seals on, and reads and proves at once, though no proof is due', async () => {
+    const a = await start(0);
+    const proofs = fleet.kms.calls.unwrap;
+    const { reads } = fleet.store;
+    fleet.clock.suspend(480);
+    expect(open(a, seal(a))).toBe('state');
+    await fleet.clock.advance(1);
+    expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
   test('so long that others may seal with keys it has not heard of is not ready, a reader neither', async () => {

@@ -636,6 +636,8 @@ describe('F21 canaries', () => {
         errorOf(() => codec.unseal(`${token}=`)),
         errorOf(() => codec.unseal(`${token.slice(0, 66)}AAAA${token.slice(70)}`)),
         errorOf(() => codec.unseal(`sr1.AAAAAAAAAAAA${token.slice(16)}`)),
+        // The tag alone is wrong: what was decrypted before it was checked is the payload.
+        errorOf(() => codec.unseal(`${token.slice(0, -8)}AAAA${token.slice(-4)}`)),
         errorOf(() => codec.seal(canary.toString('latin1') as unknown as Uint8Array)),
         errorOf(() => codec.seal(Buffer.alloc(300_000, canary))),
         errorOf(() => codec.for(canary as unknown as string)),

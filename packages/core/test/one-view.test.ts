@@ -180,6 +180,31 @@ describe('F12: a refresh between seals and unseals', () => {
     }
   });
 
+  test('that is answered with an older copy, once or by turns, takes nothing away', async () => {
+    const a = await fleet.start();
+    const old = await fleet.store.connect().read();
+    let isBehind = false;
+    let reads = 0;
+    // A replica that is behind, and one that is not.
+    const replicated = (inner: RingStore): RingStore => ({
+      ...inner,
+      read: async (options) => (isBehind && reads++ % 2 === 0 ? old : inner.read(options)),
+    });
+    const b = await fleet.start({ ring: replicated(fleet.store.connect()) });
+    await a.codec.rotate({ emergency: true });
+    await fleet.clock.advance(1_000);
+    const before = keysOf(b);
+    expect(before).toHaveLength(2);
+    const token = seal(b);
+    isBehind = true;
+    for (let minute = 0; minute < 30; minute++) {
+      await fleet.clock.advance(60);
+      expect(keysOf(b)).toEqual(before);
+      expectOneView(b, new Map([[token.slice(4, 16), token]]));
+    }
+    expect(reads).toBeGreaterThan(4);
+  });
+
   test('by which a key could not be unwrapped still takes over the revocation, in one swap', async () => {
     const a = await fleet.start();
     const b = await fleet.start();

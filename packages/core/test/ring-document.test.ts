@@ -238,7 +238,7 @@ describe('a ring document', () => {
 });
 
 describe('a document is refused', () => {
-  test('of an unknown format, with anything in critical, or under another ring’s name', () => {
+  test('F25, F27 of an unknown format, with anything in critical, or under another ring’s name', () => {
     expect(() =>
       parseEdited((document) => {
         document['format'] = 'sealring/ring/2';
@@ -473,7 +473,7 @@ describe('a document is refused', () => {
 });
 
 describe('what a wrap is bound to', () => {
-  test('is the ring, its purpose and all four times, each in one spelling', () => {
+  test('F25, F26 is the ring, its purpose and all four times, each in one spelling', () => {
     expect(wrapContext(RING, entryOf(idOf(1)))).toEqual({
       'sealring:ring': 'payments',
       'sealring:purpose': 'data-key',

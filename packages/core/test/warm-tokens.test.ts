@@ -1,0 +1,140 @@
+import { randomBytes, randomFillSync } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { EnvelopeKeyCache } from '../src/key-cache.ts';
+import { keeperOf } from '../src/kms-codec.ts';
+import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { parseDocument, type RingEntry } from '../src/ring/document.ts';
+import { KmsCalls } from '../src/ring/kms-calls.ts';
+import { KeyWraps } from '../src/ring/wraps.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const UNKNOWN = 'InvalidRequestState: unknown key';
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+/** Tokens of one member that another has opened and remembers. */
+function warmTokens(from: Member, at: Member): string[] {
+  const tokens = Array.from({ length: 3 }, (_, i) => {
+    // A salt of its own for each.
+    fleet.clock.step(i === 0 ? 0 : 2);
+    return seal(from);
+  });
+  for (const token of tokens) expect([open(at, token), open(at, token)]).toEqual(['state', 'state']);
+  const held = keeperOf(at.codec)?.view.snapshot.keys.flatMap((key) => key.held ?? []) ?? [];
+  expect(held.reduce((sum, key) => sum + key.tokenKeyCount, 0)).toBeGreaterThanOrEqual(tokens.length);
+  return tokens;
+}
+
+describe('F15: a token key that is remembered opens nothing that its key may not', () => {
+  test('from the very end of the key on, before any refresh has taken the key away', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const tokens = warmTokens(a, b);
+    const [key] = b.codec.health().keys;
+    await fleet.clock.advance(((key?.opensUntil.getTime() ?? Number.NaN) - fleet.clock.wallMs()) / 1_000 - 1);
+    expect(tokens.map((token) => open(b, token))).toEqual(Array(3).fill('state'));
+    for (const { ring } of [a, b]) ring.cut = true;
+    await fleet.clock.advance(2);
+    expect(tokens.map((token) => open(b, token))).toEqual(Array(3).fill(UNKNOWN));
+    // Nothing else is amiss.
+    expect(open(b, seal(a))).toBe('state');
+  });
+
+  test('when the KMS refuses the key, or the proof of it is too old', async () => {
+    for (const kind of ['disabled', 'unavailable'] as const) {
+      const one = new Fleet();
+      const a = await one.start();
+      const token = seal(a);
+      expect([open(a, token), open(a, token)]).toEqual(['state', 'state']);
+      one.kms.failing = kind;
+      await one.clock.advance(7_800 + 1_000);
+      expect(open(a, token)).toBe(UNKNOWN);
+      await one.close();
+    }
+  });
+
+  test('when the key was revoked, in the same process and elsewhere', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const reader = await fleet.start({ role: 'reader' });
+    const tokens = [...warmTokens(a, b), ...warmTokens(a, reader), ...warmTokens(b, a)];
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    for (const { codec } of [b, reader]) await codec.refresh();
+    for (const member of [a, b, reader]) {
+      expect(tokens.map((token) => open(member, token))).toEqual(Array(tokens.length).fill(UNKNOWN));
+    }
+  });
+
+  test('for another purpose, or none', async () => {
+    const a = await fleet.start();
+    const [plain, cursor] = [seal(a), a.codec.for('cursor').seal(Buffer.from('state'))];
+    expect(open(a, plain)).toBe('state');
+    expect(Buffer.from(a.codec.for('cursor').unseal(cursor)).toString()).toBe('state');
+    expect(open(a, cursor)).toBe('InvalidRequestState: seal');
+    expect(() => a.codec.for('cursor').unseal(plain)).toThrow('seal');
+  });
+});
+
+describe('F15, F26: an unwrapped key that is remembered is found under its own name and circumstances only', () => {
+  async function wrapped() {
+    const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+    const calls = { unwrap: 0 };
+    const counted = {
+      ...keyWrapper,
+      unwrap: (...given: Parameters<typeof keyWrapper.unwrap>) => {
+        calls.unwrap += 1;
+        return keyWrapper.unwrap(...given);
+      },
+    };
+    await fleet.start({ keyWrapper });
+    const [entry] = parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+    if (entry === undefined) throw new Error('the ring has a key');
+    const random = (fill: Uint8Array): void => void randomFillSync(fill);
+    const { clock } = fleet;
+    const closing = new AbortController().signal;
+    const wraps = new KeyWraps({
+      ring: 'default',
+      wrappers: [counted],
+      quorum: 1,
+      trustStore: false,
+      calls: new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
+      cache: new EnvelopeKeyCache(clock),
+      random,
+    });
+    return { entry, wraps, calls };
+  }
+
+  test('the same blob under another key id is asked for anew, and refused', async () => {
+    const { entry, wraps, calls } = await wrapped();
+    const held = await wraps.unwrap(entry, { foreground: false });
+    expect(wraps.cached({ ...entry })).toBe(held);
+    const renamed: RingEntry = { ...entry, id: randomBytes(9).toString('base64url') };
+    expect(wraps.cached(renamed)).toBeUndefined();
+    await expect(wraps.unwrap(renamed, { foreground: false })).rejects.toMatchObject({ kind: 'corrupt' });
+    expect(calls.unwrap).toBe(2);
+    expect(wraps.cached(entry)).toBe(held);
+  });
+
+  test('the same blob with other times, or under another version of the KMS key, is asked for anew, and refused', async () => {
+    const { entry, wraps, calls } = await wrapped();
+    await wraps.unwrap(entry, { foreground: false });
+    const changes: Partial<RingEntry>[] = [
+      { created: entry.created + 1_000 },
+      { activates: entry.activates + 1_000 },
+      { sealsUntil: entry.sealsUntil + 1_000 },
+      { opensUntil: entry.opensUntil + 1_000 },
+      { wraps: entry.wraps.map((wrap) => ({ ...wrap, keyId: 'local:another' })) },
+    ];
+    for (const change of changes) {
+      const changed = { ...entry, ...change };
+      expect(wraps.cached(changed)).toBeUndefined();
+      await expect(wraps.unwrap(changed, { foreground: false })).rejects.toMatchObject({ kind: 'corrupt' });
+    }
+    // Another version is none of this wrapper's: it is not even asked.
+    expect(calls.unwrap).toBe(1 + changes.length - 1);
+  });
+});
