@@ -29,6 +29,7 @@ const ADAPTERS: Readonly<Record<string, readonly string[]>> = {
   'vault-transit': [],
   redis: ['redis'],
   postgres: ['postgres'],
+  conformance: [],
 };
 
 beforeAll(() => {
@@ -47,7 +48,7 @@ beforeAll(() => {
 }, 300_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-test('every package that speaks to a service is tried here', () => {
+test('every package beside core is tried here', () => {
   const speaking = readdirSync(packages).filter((name) => {
     const manifest = join(packages, name, 'package.json');
     if (!existsSync(manifest)) return false;

@@ -210,14 +210,7 @@ export class KeyWraps {
   ): Promise<RingWrap> {
     const context = wrapContext(this.#ring, entry);
     const { provider } = wrapper;
-    const plaintext = wrapper.supports.context ? dataKey : boundPlaintext(dataKey, context);
-    const wrapped =
-      ready ??
-      (await this.#calls.call(
-        { provider, operation: 'wrap' },
-        (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
-        options,
-      ));
+    const wrapped = ready ?? (await this.#wrap(wrapper, dataKey, context, options));
     channels.wrap.publish(() => ({ provider, keyId: entry.id }));
     const signed = await this.#signed(wrapper, entry, wrapped, options);
     const back = await this.#unwrapWith(wrapper, signed, context, options);
@@ -225,6 +218,25 @@ export class KeyWraps {
     back.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap' });
     return { ...signed, unknown: {} };
+  }
+
+  async #wrap(
+    wrapper: KeyWrapper,
+    dataKey: Uint8Array,
+    context: Readonly<Record<string, string>>,
+    options: CallOptions,
+  ): Promise<WrappedKey> {
+    const { provider, supports } = wrapper;
+    const plaintext = supports.context ? dataKey : boundPlaintext(dataKey, context);
+    try {
+      return await this.#calls.call(
+        { provider, operation: 'wrap' },
+        (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
+        options,
+      );
+    } finally {
+      if (plaintext !== dataKey) plaintext.fill(0);
+    }
   }
 
   async #signed(
@@ -318,23 +330,27 @@ function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' 
   return bytes;
 }
 
-/** D ‖ SHA-256(context): what a service without context is given to wrap. */
+/** D ‖ SHA-256(context): what a service without context is given to wrap. The caller overwrites it. */
 function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<string, string>>): Uint8Array {
-  return Buffer.concat([dataKey, contextHash(context)]);
+  const hash = contextHash(context);
+  const plaintext = Buffer.allocUnsafeSlow(DATA_KEY_BYTES + hash.length);
+  plaintext.set(dataKey);
+  plaintext.set(hash, DATA_KEY_BYTES);
+  return plaintext;
 }
 
+/** The data key of such a plaintext, which is overwritten. @throws {KeyWrapperError} */
 function unboundPlaintext(plaintext: unknown, context: Readonly<Record<string, string>>, provider: string): Uint8Array {
   const hash = contextHash(context);
-  if (
-    !types.isUint8Array(plaintext) ||
-    plaintext.length !== DATA_KEY_BYTES + hash.length ||
-    !timingSafeEqual(plaintext.subarray(DATA_KEY_BYTES), hash)
-  ) {
+  const bytes = types.isUint8Array(plaintext) ? plaintext : new Uint8Array(0);
+  try {
+    const isBound =
+      bytes.length === DATA_KEY_BYTES + hash.length && timingSafeEqual(bytes.subarray(DATA_KEY_BYTES), hash);
+    if (isBound) return checkedDataKey(Uint8Array.from(bytes.subarray(0, DATA_KEY_BYTES)), provider, 'unwrap');
     throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the context does not match' });
+  } finally {
+    bytes.fill(0);
   }
-  const dataKey = checkedDataKey(Uint8Array.from(plaintext.subarray(0, DATA_KEY_BYTES)), provider, 'unwrap');
-  plaintext.fill(0);
-  return dataKey;
 }
 
 function contextHash(context: Readonly<Record<string, string>>): Buffer {

@@ -1,0 +1,241 @@
+import type { RequestStateCodec } from '@sealring/core';
+import { type Check, NotApplicable } from '../requirement.ts';
+import { text } from './payloads.ts';
+import { type CodecTrial, tokenText } from './trial.ts';
+
+const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+/** Letters of other alphabets that are drawn like Latin ones, and their halves of surrogate pairs. */
+const LOOK_ALIKES: Readonly<Record<string, string>> = {
+  A: 'А',
+  a: 'а',
+  c: 'с',
+  e: 'е',
+  o: 'о',
+  O: 'О',
+  p: 'р',
+  x: 'х',
+  '-': '‐',
+  '1': '１',
+  _: '＿',
+};
+
+/** Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. */
+const PAYLOADS: readonly Uint8Array[] = ['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text);
+
+/** Tokens of one codec to be damaged. */
+async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestStateCodec; tokens: readonly string[] }> {
+  const codec = await trial.create();
+  return { codec, tokens: PAYLOADS.filter((one) => trial.fits(one)).map((payload) => trial.seal(codec, payload)) };
+}
+
+/** A check that every variant of every token is refused. */
+function refuses(
+  id: string,
+  variantsOf: (token: string, other: string) => Iterable<readonly [string, string]>,
+): Check<CodecTrial> {
+  return {
+    id,
+    async run(trial) {
+      const { codec, tokens } = await tokensOf(trial);
+      let tried = 0;
+      for (const [i, token] of tokens.entries()) {
+        const other = tokens[(i + 1) % tokens.length] ?? token;
+        for (const [variant, what] of variantsOf(token, other)) {
+          if (tokens.includes(variant)) continue;
+          tried += 1;
+          trial.refusal(codec, variant, `${tokenText(token)} ${what}`);
+        }
+      }
+      if (tried === 0) throw new NotApplicable('its tokens have no such variant');
+    },
+  };
+}
+
+/** No text but the token itself opens. */
+export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
+  refuses('CODEC-BIT-FLIP', function* (token) {
+    for (let at = 0; at < token.length; at++) {
+      for (let bit = 0; bit < 8; bit++) {
+        const flipped = String.fromCharCode(token.charCodeAt(at) ^ (1 << bit));
+        yield [replaced(token, at, flipped), `with bit ${bit} of character ${at} flipped`];
+      }
+      // The bits of what is encoded, too.
+      const value = URL_SAFE.indexOf(token[at] ?? '');
+      for (let bit = 0; bit < (value < 0 ? 0 : 6); bit++) {
+        yield [replaced(token, at, URL_SAFE[value ^ (1 << bit)] ?? ''), `with character ${at} one bit off`];
+      }
+    }
+  }),
+  refuses('CODEC-TRUNCATION', function* (token) {
+    for (let length = 0; length < token.length; length++) {
+      yield [token.slice(0, length), `cut to ${length} characters`];
+      yield [token.slice(token.length - length), `without its first ${token.length - length} characters`];
+    }
+  }),
+  refuses('CODEC-EXTENSION', function* (token, other) {
+    for (const more of ['A', 'AA', 'AAA', 'AAAA', '0', '.', '~', '\0', token, other]) {
+      yield [`${token}${more}`, `with ${tokenText(more)} after it`];
+      yield [`${more}${token}`, `with ${tokenText(more)} before it`];
+    }
+  }),
+  refuses('CODEC-SPLICE', function* (token, other) {
+    for (let at = 1; at < Math.min(token.length, other.length); at++) {
+      yield [token.slice(0, at) + other.slice(at), `up to character ${at}, then another token`];
+      yield [
+        token.slice(0, at) + other.slice(other.length - (token.length - at)),
+        `with the end of another from ${at} on`,
+      ];
+    }
+    for (const separator of ['.', '~', '-', '_']) {
+      const [mine, theirs] = [token.split(separator), other.split(separator)];
+      if (mine.length < 2 || mine.length !== theirs.length) continue;
+      for (let part = 0; part < mine.length; part++) {
+        const mixed = mine.with(part, theirs[part] ?? '');
+        yield [mixed.join(separator), `with part ${part} of another token`];
+        yield [mine.toSpliced(part, 1).join(separator), `without part ${part}`];
+        yield [mine.with(part, '').join(separator), `with part ${part} emptied`];
+      }
+    }
+  }),
+  refuses('CODEC-CANONICAL-LAST-CHAR', function* (token) {
+    for (const parts of [[token], token.split('.')]) {
+      for (const [i, part] of parts.entries()) {
+        for (const last of URL_SAFE) {
+          const variant = parts.with(i, part.slice(0, -1) + last).join('.');
+          if (variant !== token) yield [variant, `with ${last} as last character of part ${i}`];
+        }
+      }
+    }
+  }),
+  refuses('CODEC-CANONICAL-PADDING', function* (token) {
+    for (const padding of ['=', '==', '===', '====', '%3D']) yield [token + padding, `with ${padding} after it`];
+    yield [token.replaceAll('.', '=.'), 'with = before each dot'];
+    yield [token.replace(/=+$/, ''), 'without its padding'];
+  }),
+  refuses('CODEC-CANONICAL-SPACE', function* (token) {
+    const middle = token.length >> 1;
+    for (const space of [' ', '\n', '\r\n', '\t', '\v', '\f', '\u00a0', '\u2028', '\ufeff', '\0']) {
+      yield [space + token, `after ${JSON.stringify(space)}`];
+      yield [token + space, `before ${JSON.stringify(space)}`];
+      yield [token.slice(0, middle) + space + token.slice(middle), `around ${JSON.stringify(space)}`];
+    }
+  }),
+  refuses('CODEC-CANONICAL-ALPHABET', function* (token) {
+    yield [token.replaceAll('-', '+').replaceAll('_', '/'), 'in the standard alphabet'];
+    yield [token.replaceAll('+', '-').replaceAll('/', '_'), 'in the URL-safe alphabet'];
+    yield [token.replace('-', '+'), 'with its first - as +'];
+    yield [token.replace('_', '/'), 'with its first _ as /'];
+  }),
+  refuses('CODEC-CANONICAL-CASE', function* (token) {
+    yield [token.toUpperCase(), 'in upper case'];
+    yield [token.toLowerCase(), 'in lower case'];
+    for (let at = 0; at < token.length; at++) {
+      const char = token[at] ?? '';
+      const other = char === char.toUpperCase() ? char.toLowerCase() : char.toUpperCase();
+      if (other !== char) yield [replaced(token, at, other), `with character ${at} in other case`];
+    }
+  }),
+  refuses('CODEC-CANONICAL-UNICODE', function* (token) {
+    for (let at = 0; at < token.length; at++) {
+      const char = token[at] ?? '';
+      const alike = LOOK_ALIKES[char];
+      if (alike !== undefined) yield [replaced(token, at, alike), `with a look-alike of character ${at}`];
+      // What a decoder that keeps the low byte takes for the same character.
+      yield [replaced(token, at, String.fromCharCode(char.charCodeAt(0) + 0x100)), `with character ${at} 256 higher`];
+      yield [replaced(token, at, String.fromCharCode(char.charCodeAt(0) + 0xfee0)), `with character ${at} full width`];
+    }
+    yield [`${token}\u0301`, 'with a combining accent'];
+    yield [`\u200b${token}`, 'after a zero-width space'];
+  }),
+  refuses('CODEC-CANONICAL-PERCENT', function* (token) {
+    for (const at of [0, token.length >> 1, token.length - 1]) {
+      const code = token.charCodeAt(at).toString(16);
+      yield [replaced(token, at, `%${code}`), `with character ${at} percent-encoded`];
+      yield [replaced(token, at, `%${code.toUpperCase()}`), `with character ${at} percent-encoded`];
+    }
+    yield [encodeURIComponent(token).replaceAll('.', '%2E'), 'percent-encoded'];
+  }),
+  {
+    id: 'CODEC-GARBAGE',
+    async run(trial) {
+      const codec = await trial.create();
+      const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'then', 'null', 'undefined', 'NaN'];
+      const short = [
+        '',
+        '.',
+        '..',
+        '...',
+        'a',
+        'A',
+        '-',
+        '_',
+        '=',
+        '%',
+        '\0',
+        'é',
+        '\ud800',
+        '🙂',
+        '{}',
+        '[]',
+        '"',
+        '0',
+      ];
+      const prefix = trial.seal(codec, text('state')).slice(0, 4);
+      const shaped = [...names, ...short].map((one) => `${prefix}${one}`);
+      const random = Array.from({ length: 200 }, () => {
+        const bytes = trial.random.bytes(trial.random.below(200));
+        return Buffer.from(bytes).toString(trial.random.pick(['base64url', 'hex', 'latin1', 'utf8']));
+      });
+      for (const garbage of [...names, ...short, ...shaped, ...random, 'A'.repeat(100_000)]) {
+        trial.refusal(codec, garbage, tokenText(garbage));
+      }
+    },
+  },
+  {
+    id: 'CODEC-HUGE',
+    async run(trial) {
+      const codec = await trial.create();
+      const prefix = trial.seal(codec, text('state')).slice(0, 8);
+      for (const huge of [
+        'A'.repeat(10_000_000),
+        `${prefix}${'A'.repeat(10_000_000)}`,
+        `${prefix}${'.'.repeat(1_000_000)}`,
+      ]) {
+        trial.refusal(codec, huge, `${huge.length} characters`);
+      }
+    },
+  },
+  {
+    id: 'CODEC-NOT-TEXT',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const [what, value] of notText(trial.seal(codec, text('state')))) trial.refusal(codec, value, what);
+    },
+  },
+  {
+    id: 'CODEC-NOT-TEXT-CLASS',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const [what, value] of notText(trial.seal(codec, text('state')))) {
+        trial.expectRefusalClass(trial.refusal(codec, value, what), what);
+      }
+    },
+  },
+];
+
+function notText(token: string): readonly (readonly [string, unknown])[] {
+  return [
+    ['undefined', undefined],
+    ['null', null],
+    ['a number', 7],
+    ['an object', {}],
+    ['an array of a token', [token]],
+    ['bytes of a token', new TextEncoder().encode(token)],
+    ['a boxed token', Object(token)],
+    ['an object that prints as a token', { toString: () => token }],
+  ];
+}
+
+function replaced(token: string, at: number, by: string): string {
+  return token.slice(0, at) + by + token.slice(at + 1);
+}

@@ -1,0 +1,121 @@
+import { inspect } from 'node:util';
+import { type Check, expectThat } from '../requirement.ts';
+import { text } from './payloads.ts';
+import { type CodecTrial, sameBytes, tokenText } from './trial.ts';
+
+const LONGEST_REASON = 32;
+/** Shorter pieces come up by chance. */
+const TELLING_LENGTH = 12;
+
+/** Damaged tokens of every kind a refusal may tell apart, with what was done to them. */
+function damaged(token: string): readonly (readonly [string, string])[] {
+  const middle = token.length >> 1;
+  const swapped = (at: number): string => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
+  return [
+    ['', 'no text'],
+    ['x', 'one character'],
+    ['__proto__', '__proto__'],
+    [token.slice(0, 5), 'the first five characters'],
+    [token.slice(0, -1), 'without its last character'],
+    [`${token}A`, 'with a character more'],
+    [`${token}=`, 'with padding'],
+    [`${token}\n`, 'with a newline'],
+    [swapped(0), 'with another first character'],
+    [swapped(4), 'with another fifth character'],
+    [swapped(middle), 'with another character in the middle'],
+    [swapped(token.length - 2), 'with another character near its end'],
+    ['A'.repeat(token.length), 'as many times A'],
+  ];
+}
+
+/** The one error that refuses tokens, and what it may tell. */
+export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
+  {
+    id: 'CODEC-REFUSAL-CLASS',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
+        trial.expectRefused(codec, token, what === 'no text' ? what : `a token ${what}`);
+      }
+      const stranger = await trial.createStranger();
+      trial.expectRefused(codec, trial.seal(stranger, text('state of a tool')), 'a stranger’s token');
+    },
+  },
+  {
+    id: 'CODEC-REFUSAL-SECRET',
+    async run(trial) {
+      const codec = await trial.create();
+      const canary = Buffer.from(trial.random.bytes(18)).toString('hex');
+      const forms = encodings(text(canary));
+      for (const [token, what] of damaged(trial.seal(codec, text(canary)))) {
+        const shown = everythingOf(trial.refusal(codec, token, what));
+        const form = forms.find((one) => shown.includes(one));
+        expectThat(form === undefined, `the refusal of a token ${what} shows the payload`);
+      }
+    },
+  },
+  {
+    id: 'CODEC-REFUSAL-TOKEN',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
+        if (token.length < TELLING_LENGTH) continue;
+        const error = trial.refusal(codec, token, what);
+        const piece = token.slice(-TELLING_LENGTH);
+        const shown = error instanceof Error ? `${error.message}${inspect(Object.values(error))}` : inspect(error);
+        expectThat(
+          !shown.includes(token.slice(0, TELLING_LENGTH)) && !shown.includes(piece),
+          `the refusal of a token ${what} repeats it`,
+        );
+      }
+    },
+  },
+  {
+    id: 'CODEC-REFUSAL-REASON',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
+        const error = trial.refusal(codec, token, what);
+        const message = error instanceof Error ? error.message : '';
+        expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
+        expectThat(message !== '', `the refusal of a token ${what} says nothing`);
+      }
+    },
+  },
+  {
+    id: 'CODEC-AFTER-REFUSAL',
+    async run(trial) {
+      const codec = await trial.create();
+      const payload = text('state of a tool');
+      const good = trial.seal(codec, payload);
+      for (const [token, what] of damaged(good)) {
+        trial.refusal(codec, token, what);
+        expectThat(
+          sameBytes(trial.unseal(codec, good), payload),
+          `after a token ${what}, a good one opens to other bytes`,
+        );
+        // And back: what was opened just now makes no bad one good.
+        trial.refusal(codec, token, `${tokenText(token)}, ${what}, after a good one`);
+      }
+      expectThat(sameBytes(trial.unseal(codec, trial.seal(codec, payload)), payload), 'after refusals, seal is broken');
+    },
+  },
+];
+
+/** A text as it may show up elsewhere. */
+export function encodings(bytes: Uint8Array): readonly string[] {
+  const buffer = Buffer.from(bytes);
+  // The three ways in which base64 cuts bytes up, without the characters that neighbours have a share in.
+  const shifted = [0, 1, 2].flatMap((shift) => {
+    const padded = Buffer.concat([Buffer.alloc(shift), buffer]);
+    const inner = (encoded: string): string => encoded.slice(shift === 0 ? 0 : shift + 1, -4);
+    return [inner(padded.toString('base64')), inner(padded.toString('base64url'))];
+  });
+  return [buffer.toString('latin1'), buffer.toString('hex'), buffer.toString('hex').toUpperCase(), ...shifted];
+}
+
+function everythingOf(error: unknown): string {
+  const shown = inspect(error, { showHidden: true, depth: 10, maxStringLength: 100_000, maxArrayLength: 10_000 });
+  if (!(error instanceof Error)) return shown;
+  return [shown, error.message, error.stack ?? '', JSON.stringify(error) ?? '', inspect(error.cause)].join('\n');
+}

@@ -1,0 +1,69 @@
+import type { Requirement } from '../requirement.ts';
+
+const CONTRACT = 'RequestStateCodec of the MCP Python SDK 2.3.0 (mcp.server.request_state)';
+const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrusted when it comes back';
+const RFC4648 = 'RFC 4648, section 3.5: canonical encoding';
+const KIT = 'Sealring conformance kit';
+
+/** What every codec is held to, in the order in which it is tried. */
+export const CODEC_REQUIREMENTS: readonly Requirement[] = [
+  must('CODEC-SYNCHRONOUS', 'seal and unseal return their results at once, not promises.', CONTRACT),
+  must('CODEC-TOKEN-TEXT', 'A token is a string of characters that need no escaping in a URL or in JSON.', CONTRACT),
+  must('CODEC-ROUNDTRIP-BYTES', 'unseal returns exactly the bytes that seal was given, whatever they are.', CONTRACT),
+  must('CODEC-ROUNDTRIP-VIEW', 'A view of a larger buffer is sealed within its own bounds.', CONTRACT),
+  must('CODEC-CALLERS-BUFFER', 'seal neither changes the buffer it was given nor looks at it later.', CONTRACT),
+  must(
+    'CODEC-OWN-RESULT',
+    'The bytes that unseal returns are the caller’s: changing them changes nothing else.',
+    CONTRACT,
+  ),
+  must('CODEC-SIZE-LIMIT', 'A payload that is too long is refused by seal, never cut.', CONTRACT),
+  must('CODEC-BIT-FLIP', 'A token with any one bit changed is refused.', SPEC),
+  must('CODEC-TRUNCATION', 'A token that was cut, at either end, is refused.', SPEC),
+  must('CODEC-EXTENSION', 'A token with something added, at either end, is refused.', SPEC),
+  must('CODEC-SPLICE', 'A token put together from two tokens is refused.', SPEC),
+  must('CODEC-CANONICAL-LAST-CHAR', 'No other last character means the same token.', RFC4648),
+  must('CODEC-CANONICAL-PADDING', 'A token with padding added or taken away is refused.', RFC4648),
+  must('CODEC-CANONICAL-SPACE', 'A token with white space in or around it is refused.', RFC4648),
+  must('CODEC-CANONICAL-ALPHABET', 'A token in the other base64 alphabet is refused.', RFC4648),
+  must('CODEC-CANONICAL-CASE', 'A token in other case is refused.', RFC4648),
+  must('CODEC-CANONICAL-UNICODE', 'A token with characters that only look alike is refused.', RFC4648),
+  must('CODEC-CANONICAL-PERCENT', 'A percent-encoded token is refused.', RFC4648),
+  must('CODEC-GARBAGE', 'Text that is no token is refused: empty, short, long, names of object members.', SPEC),
+  must('CODEC-HUGE', 'Ten megabytes of text are refused in bounded time.', SPEC),
+  must('CODEC-NOT-TEXT', 'What is no string is refused by throwing.', CONTRACT),
+  should('CODEC-NOT-TEXT-CLASS', 'What is no string is refused by the error that refuses tokens.', KIT),
+  must('CODEC-REFUSAL-CLASS', 'Every token is refused by one and the same error, InvalidRequestState.', CONTRACT),
+  must('CODEC-REFUSAL-SECRET', 'A refusal shows no payload: not in its message, its stack or its members.', SPEC),
+  should('CODEC-REFUSAL-TOKEN', 'A refusal does not repeat the token.', KIT),
+  should('CODEC-REFUSAL-REASON', 'A refusal says why in at most 32 characters.', CONTRACT),
+  must('CODEC-AFTER-REFUSAL', 'A refused token changes nothing for the next good one.', CONTRACT),
+  must('CODEC-STRANGER', 'A token of another service, with other keys, is refused.', SPEC),
+  must('CODEC-PEER', 'Another process with the same keys opens the token.', CONTRACT),
+  must('CODEC-ROTATED-OPENS', 'After a rotation, what was sealed before still opens.', CONTRACT),
+  should('CODEC-ROTATED-SEALS', 'After a rotation, new tokens are sealed with the new key.', CONTRACT),
+  must(
+    'CODEC-KEYSTREAM',
+    'Two tokens never hide their payloads with the same key stream.',
+    'NIST SP 800-38D, section 8',
+  ),
+  must('CODEC-REPEATS', 'Of many seals of one payload none or all are alike.', 'NIST SP 800-38D, section 8'),
+  should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT),
+  must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT),
+  must(
+    'CODEC-NO-COMPRESSION',
+    'Payloads of one length have tokens of one length.',
+    'CRIME and BREACH: compression before encryption',
+  ),
+  should('CODEC-QUIET', 'seal and unseal print nothing.', KIT),
+  should('CODEC-NO-TIMERS', 'seal and unseal leave no timers and no handles behind.', KIT),
+  should('CODEC-NO-GLOBALS', 'seal and unseal leave the global object as it was.', KIT),
+];
+
+function must(id: string, text: string, source: string): Requirement {
+  return { id, level: 'MUST', text, source };
+}
+
+function should(id: string, text: string, source: string): Requirement {
+  return { id, level: 'SHOULD', text, source };
+}

@@ -1,0 +1,126 @@
+import { assert as assertProperty, property as forAll, uint8Array } from 'fast-check';
+import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { edgePayloads, text } from './payloads.ts';
+import { LONGEST_PAYLOAD } from './target.ts';
+import { bytesText, type CodecTrial, sameBytes, tokenText } from './trial.ts';
+
+/** What every payload comes back as, and what happens to the buffers on the way. */
+export const ROUND_TRIP_CHECKS: readonly Check<CodecTrial>[] = [
+  {
+    id: 'CODEC-SYNCHRONOUS',
+    async run(trial) {
+      const codec = await trial.create();
+      trial.unseal(codec, trial.seal(codec, text('state')));
+    },
+  },
+  {
+    id: 'CODEC-TOKEN-TEXT',
+    async run(trial) {
+      const codec = await trial.create();
+      for (const payload of edgePayloads(trial.random).filter((one) => trial.fits(one))) {
+        const token = trial.seal(codec, payload);
+        expectThat(token !== '', `the token of ${bytesText(payload)} is empty`);
+        // RFC 3986, section 2.3: unreserved characters.
+        const odd = /[^A-Za-z0-9._~-]/.exec(token)?.[0];
+        expectThat(odd === undefined, `the token of ${bytesText(payload)} holds ${JSON.stringify(odd)}`);
+      }
+    },
+  },
+  {
+    id: 'CODEC-ROUNDTRIP-BYTES',
+    async run(trial) {
+      const codec = await trial.create();
+      const comesBack = (payload: Uint8Array): void => {
+        if (!trial.fits(payload)) return;
+        const back = trial.unseal(codec, trial.seal(codec, payload));
+        expectThat(sameBytes(back, payload), `${bytesText(payload)} came back as ${bytesText(back)}`);
+      };
+      for (const payload of edgePayloads(trial.random)) comesBack(payload);
+      smallest(trial, comesBack);
+    },
+  },
+  {
+    id: 'CODEC-ROUNDTRIP-VIEW',
+    async run(trial) {
+      const codec = await trial.create();
+      const whole = trial.random.bytes(64);
+      const views = [whole.subarray(0, 8), whole.subarray(5, 13), whole.subarray(63), Buffer.from('state of a tool')];
+      for (const view of views) {
+        const back = trial.unseal(codec, trial.seal(codec, view));
+        expectThat(sameBytes(back, view), `a view of ${bytesText(view)} came back as ${bytesText(back)}`);
+      }
+    },
+  },
+  {
+    id: 'CODEC-CALLERS-BUFFER',
+    async run(trial) {
+      const codec = await trial.create();
+      const payload = trial.random.bytes(24);
+      const before = Uint8Array.from(payload);
+      const token = trial.seal(codec, payload);
+      expectThat(sameBytes(payload, before), 'seal changed the buffer it was given');
+      payload.fill(0);
+      const back = trial.unseal(codec, token);
+      expectThat(sameBytes(back, before), 'the token changed with the buffer it was made from');
+      expectThat(
+        payload.every((byte) => byte === 0),
+        'unseal wrote into the buffer that was sealed',
+      );
+    },
+  },
+  {
+    id: 'CODEC-OWN-RESULT',
+    async run(trial) {
+      const codec = await trial.create();
+      const payload = trial.random.bytes(24);
+      const before = Uint8Array.from(payload);
+      const token = trial.seal(codec, payload);
+      const first = trial.unseal(codec, token);
+      expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer that was sealed');
+      first.fill(0);
+      expectThat(sameBytes(trial.unseal(codec, token), before), 'a changed result changed the next one');
+    },
+  },
+  {
+    id: 'CODEC-SIZE-LIMIT',
+    async run(trial) {
+      const { maxPayloadBytes } = trial.subject.supports;
+      if (maxPayloadBytes >= LONGEST_PAYLOAD) throw new NotApplicable('no limit is declared below 64 KiB');
+      const codec = await trial.create();
+      const most = trial.random.bytes(maxPayloadBytes);
+      expectThat(
+        sameBytes(trial.unseal(codec, trial.seal(codec, most)), most),
+        'the longest payload did not come back',
+      );
+      for (const more of [1, 1_024]) {
+        let token: string;
+        try {
+          token = codec.seal(trial.random.bytes(maxPayloadBytes + more));
+        } catch {
+          continue;
+        }
+        throw new Finding(`${maxPayloadBytes + more} bytes were sealed as ${tokenText(token)}`);
+      }
+    },
+  },
+];
+
+/** Any bytes; a failing example is shrunk to the smallest that fails. */
+function smallest(trial: CodecTrial, holds: (payload: Uint8Array) => void): void {
+  let last: unknown;
+  try {
+    assertProperty(
+      forAll(uint8Array({ maxLength: 300 }), (payload) => {
+        try {
+          holds(payload);
+        } catch (error) {
+          last = error;
+          throw error;
+        }
+      }),
+      { numRuns: 300, seed: trial.random.below(2 ** 31) },
+    );
+  } catch (error) {
+    throw last ?? error;
+  }
+}

@@ -1,0 +1,138 @@
+import { inspect, types } from 'node:util';
+import type { RequestStateCodec } from '@sealring/core';
+import { Random } from '../random.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import type { CodecInstance, CodecSubject } from './target.ts';
+
+/** What a check of a codec works with: fresh instances, and the words for what it saw. */
+export class CodecTrial {
+  readonly subject: CodecSubject;
+  readonly random: Random;
+  readonly #open: CodecInstance[] = [];
+
+  constructor(subject: CodecSubject, seed: number) {
+    this.subject = subject;
+    this.random = new Random(seed);
+  }
+
+  create(): Promise<RequestStateCodec> {
+    return this.#started('create', () => this.subject.create());
+  }
+
+  createPeer(): Promise<RequestStateCodec> {
+    if (!this.subject.supports.crossInstance) throw new NotApplicable('supports.crossInstance is false');
+    return this.#started('createPeer', () => this.subject.createPeer());
+  }
+
+  /** Another process with the same keys, or where there can be none, another instance. */
+  createPeerOrSelf(): Promise<RequestStateCodec> {
+    return this.subject.supports.crossInstance ? this.createPeer() : this.create();
+  }
+
+  createStranger(): Promise<RequestStateCodec> {
+    return this.#started('createStranger', () => this.subject.createStranger());
+  }
+
+  createRotated(): Promise<RequestStateCodec> {
+    const { createRotated } = this.subject;
+    if (createRotated === undefined) throw new NotApplicable('the target has no createRotated');
+    return this.#started('createRotated', createRotated);
+  }
+
+  /** Seals, and holds the answer against what every token is: text that is there at once. */
+  seal(codec: RequestStateCodec, payload: Uint8Array): string {
+    const token: unknown = attempt(() => codec.seal(payload), `seal of ${bytesText(payload)}`);
+    if (types.isPromise(token)) {
+      token.catch(() => undefined);
+      throw new Finding('seal returned a promise');
+    }
+    expectThat(typeof token === 'string', `seal returned ${kindOf(token)}, not a string`);
+    return token;
+  }
+
+  /** Opens what must open. @throws {Finding} when it does not. */
+  unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
+    const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
+    if (types.isPromise(payload)) {
+      payload.catch(() => undefined);
+      throw new Finding('unseal returned a promise');
+    }
+    expectThat(types.isUint8Array(payload), `unseal returned ${kindOf(payload)}, not bytes`);
+    return payload;
+  }
+
+  /** What refuses a token that must not open. @throws {Finding} when something is returned. */
+  refusal(codec: RequestStateCodec, token: unknown, what: string): unknown {
+    let answer: unknown;
+    try {
+      answer = (codec as { unseal(token: unknown): unknown }).unseal(token);
+    } catch (error) {
+      return error;
+    }
+    if (types.isPromise(answer)) answer.catch(() => undefined);
+    throw new Finding(`${what} was not refused: unseal returned ${kindOf(answer)}`);
+  }
+
+  /** @throws {Finding} unless `token` is refused by the error that refuses tokens. */
+  expectRefused(codec: RequestStateCodec, token: string, what: string): void {
+    this.expectRefusalClass(this.refusal(codec, token, what), what);
+  }
+
+  /** By name: a codec may carry its own copy of the class. @throws {Finding} */
+  expectRefusalClass(error: unknown, what: string): void {
+    const name = types.isNativeError(error) ? error.name : kindOf(error);
+    expectThat(types.isNativeError(error) && name === this.subject.refusal, `${what} was refused by ${name}`);
+  }
+
+  /** Payloads of the suite that the target takes. */
+  fits(payload: Uint8Array): boolean {
+    return payload.length <= this.subject.supports.maxPayloadBytes;
+  }
+
+  async close(): Promise<void> {
+    for (const instance of this.#open.splice(0)) await instance.close?.();
+  }
+
+  async #started(name: string, create: () => Promise<CodecInstance> | CodecInstance): Promise<RequestStateCodec> {
+    const instance: unknown = await create();
+    expectThat(
+      typeof instance === 'object' && instance !== null && 'codec' in instance,
+      `${name} returned no { codec }`,
+    );
+    this.#open.push(instance as CodecInstance);
+    const { codec } = instance as CodecInstance;
+    expectThat(typeof codec.seal === 'function' && typeof codec.unseal === 'function', `${name}: no seal and unseal`);
+    return codec;
+  }
+}
+
+function attempt<T>(run: () => T, what: string): T {
+  try {
+    return run();
+  } catch (error) {
+    throw new Finding(`${what} threw ${types.isNativeError(error) ? error.name : kindOf(error)}`);
+  }
+}
+
+/** A value by its type only: it may be a secret. */
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (types.isUint8Array(value)) return `${value.length} bytes`;
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+/** Bytes in a finding: whole where they are few. */
+export function bytesText(bytes: Uint8Array): string {
+  const shown = Buffer.from(bytes.subarray(0, 16)).toString('hex');
+  if (bytes.length === 0) return 'no bytes';
+  return `${bytes.length} byte${bytes.length === 1 ? '' : 's'} ${shown}${bytes.length > 16 ? '…' : ''}`;
+}
+
+/** Text in a finding: whole where it is short. */
+export function tokenText(token: string): string {
+  return inspect(token.length > 80 ? `${token.slice(0, 60)}…${token.slice(-12)}` : token);
+}
+
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}

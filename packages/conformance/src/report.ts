@@ -1,0 +1,26 @@
+/** What became of one requirement. `fail` is for a MUST, `warn` for a SHOULD. */
+export interface ConformanceResult {
+  readonly id: string;
+  readonly level: 'MUST' | 'SHOULD';
+  readonly status: 'pass' | 'fail' | 'warn' | 'not-applicable';
+  /** The smallest input found and how to repeat it, or why it does not apply. */
+  readonly detail?: string;
+  readonly durationMs: number;
+}
+
+export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store';
+
+/** What a run of a suite came to. */
+export interface ConformanceReport {
+  /** The target's name. */
+  readonly target: string;
+  readonly suite: SuiteName;
+  /** Whether every MUST holds. */
+  readonly passed: boolean;
+  readonly results: readonly ConformanceResult[];
+  /** ISO 8601, UTC. */
+  readonly startedAt: string;
+  readonly kitVersion: string;
+  /** Repeats the run. */
+  readonly seed: number;
+}

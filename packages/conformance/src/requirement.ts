@@ -1,0 +1,32 @@
+/** What has to be tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
+export interface Requirement {
+  /** Stable: `CODEC-ROUNDTRIP-BYTES`. */
+  readonly id: string;
+  readonly level: 'MUST' | 'SHOULD';
+  /** One sentence in plain words. */
+  readonly text: string;
+  /** The document, and the clause in it, that it comes from. */
+  readonly source: string;
+}
+
+/** What is done about one requirement, on a target of its suite. */
+export interface Check<Context> {
+  readonly id: string;
+  /** Resolves when the requirement holds. @throws {Finding} when it does not, {@link NotApplicable} when it is not claimed. */
+  run(context: Context): void | Promise<void>;
+}
+
+/** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */
+export class Finding extends Error {
+  override readonly name = 'Finding';
+}
+
+/** A target declares that it does not claim this. */
+export class NotApplicable extends Error {
+  override readonly name = 'NotApplicable';
+}
+
+/** @throws {Finding} unless `holds`. */
+export function expectThat(holds: boolean, finding: string): asserts holds {
+  if (!holds) throw new Finding(finding);
+}

@@ -1,0 +1,96 @@
+import { types } from 'node:util';
+import type { Settings } from './options.ts';
+import type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
+import { type Check, Finding, NotApplicable, type Requirement } from './requirement.ts';
+import { kitVersion } from './version.ts';
+
+/** A suite: requirements, and a check for each, in the order in which they are tried. */
+export interface Suite<Context> {
+  readonly name: SuiteName;
+  readonly requirements: readonly Requirement[];
+  readonly checks: readonly Check<Context>[];
+}
+
+/**
+ * Tries every requirement, each on a context of its own. Never rejects because of the target: what it throws, and what
+ * it leaves rejected behind it, is a finding.
+ */
+export async function runSuite<Context>(
+  suite: Suite<Context>,
+  target: string,
+  settings: Settings,
+  open: () => { readonly context: Context; close(): Promise<void> },
+): Promise<ConformanceReport> {
+  const startedAt = new Date().toISOString();
+  const wanted = suite.requirements.filter(({ id }) => settings.only === undefined || settings.only.has(id));
+  const results: ConformanceResult[] = [];
+  for (const requirement of wanted) {
+    settings.onProgress(results.length, wanted.length, requirement.id);
+    const check = suite.checks.find(({ id }) => id === requirement.id);
+    if (check === undefined) throw new Error(`no check for ${requirement.id}`);
+    results.push(await tryOne(requirement, check, settings, open));
+  }
+  settings.onProgress(results.length, wanted.length, '');
+  const passed = results.every(({ status }) => status !== 'fail');
+  return { target, suite: suite.name, passed, results, startedAt, kitVersion, seed: settings.seed };
+}
+
+async function tryOne<Context>(
+  { id, level }: Requirement,
+  check: Check<Context>,
+  { timeoutMs, seed }: Settings,
+  open: () => { readonly context: Context; close(): Promise<void> },
+): Promise<ConformanceResult> {
+  const began = performance.now();
+  const stray = catchStrays();
+  const opened = open();
+  let error: unknown;
+  try {
+    await withinTime(timeoutMs, async () => check.run(opened.context));
+    await opened.close();
+    await stray.settle();
+    error = stray.first();
+  } catch (thrown) {
+    error = thrown;
+    // The first thing that went wrong is what is told.
+    await opened.close().catch(() => undefined);
+  } finally {
+    stray.stop();
+  }
+  const durationMs = Math.round(performance.now() - began);
+  if (error === undefined) return { id, level, status: 'pass', durationMs };
+  if (error instanceof NotApplicable) return { id, level, status: 'not-applicable', detail: error.message, durationMs };
+  const detail = error instanceof Finding ? error.message : `unexpected: ${describe(error)}`;
+  const status = level === 'MUST' ? 'fail' : 'warn';
+  return { id, level, status, detail: `${detail} (seed ${seed})`, durationMs };
+}
+
+/** The name of what a target threw; its text may hold a secret. */
+function describe(error: unknown): string {
+  if (types.isNativeError(error)) return error.name;
+  return typeof error === 'object' ? 'an object that is no Error' : `a ${typeof error}`;
+}
+
+async function withinTime(timeoutMs: number, run: () => Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Finding(`no end within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    await Promise.race([run(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Rejections that nobody handles would end the process: an asynchronous codec makes them by the thousand. */
+function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
+  const seen: unknown[] = [];
+  const note = (reason: unknown): void => void seen.push(reason);
+  process.on('unhandledRejection', note);
+  return {
+    settle: () => new Promise((resolve) => setImmediate(resolve)),
+    first: () => (seen.length === 0 ? undefined : new Finding('a promise was rejected and nobody handled it')),
+    stop: () => void process.off('unhandledRejection', note),
+  };
+}

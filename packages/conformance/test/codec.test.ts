@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { AesGcmRequestStateCodec, createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { CODEC_SUITE } from '../src/codec/suite.ts';
+import { CODEC_REQUIREMENTS, type CodecTarget, describeCodec, runCodecConformance } from '../src/index.ts';
+import { BROKEN_CODECS, signOnly, soundCodec, zooTarget } from './zoo/broken-codecs.ts';
+
+test('every requirement has one check, and every check a requirement', () => {
+  const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(CODEC_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+});
+
+describe('every broken codec is caught by the requirement it breaks', () => {
+  for (const { target, caughtBy } of BROKEN_CODECS) {
+    test(`${target.name}: ${caughtBy}`, async () => {
+      const { results } = await runCodecConformance(target, { seed: 1, only: [caughtBy] });
+      const level = CODEC_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
+      expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
+    });
+  }
+});
+
+const sound: readonly CodecTarget[] = [
+  zooTarget('AES-GCM, base64url', soundCodec()),
+  zooTarget(
+    'AES-GCM, hex',
+    soundCodec({
+      encode: (bytes) => bytes.toString('hex'),
+      decode(text) {
+        const bytes = Buffer.from(text, 'hex');
+        if (bytes.toString('hex') !== text)
+          throw Object.assign(new Error('malformed'), { name: 'InvalidRequestState' });
+        return bytes;
+      },
+    }),
+  ),
+  zooTarget('signs only, and says so', signOnly, { supports: { confidentiality: false } }),
+  zooTarget('the Python SDK’s wire', (keys) => new AesGcmRequestStateCodec(keys)),
+];
+
+describe('a sound codec passes whole, from any seed', () => {
+  for (const target of sound) {
+    test(`${target.name} passes`, async () => {
+      for (let seed = 0; seed < 5; seed++) {
+        const { results } = await runCodecConformance(target, { seed });
+        expect(results.filter(({ status }) => status === 'fail')).toEqual([]);
+        const warned = results.filter(({ status }) => status === 'warn').map(({ id }) => id);
+        expect(warned).toEqual([]);
+      }
+    });
+  }
+
+  test('a codec over a ring', async () => {
+    const start = async (masterKey: Uint8Array, ring = memoryRing()) => {
+      const codec = await createKmsCodec({ keyWrapper: localKeyWrapper({ masterKey }), ring });
+      return { codec, close: () => codec.close() };
+    };
+    const [masterKey, ring] = [randomBytes(32), memoryRing()];
+    const { passed, results } = await runCodecConformance({
+      name: 'native',
+      create: () => start(masterKey, ring),
+      createPeer: () => start(masterKey, ring),
+      createStranger: () => start(randomBytes(32)),
+    });
+    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+    expect(passed).toBe(true);
+  });
+});
+
+describeCodec(zooTarget('the suite as tests of a runner:', soundCodec()), { describe, test });
+
+describe('the kit survives its targets', () => {
+  const codec = { seal: () => 'x', unseal: () => new Uint8Array(0) };
+  const target = zooTarget('odd', () => codec);
+
+  test('a target that cannot start is a finding', async () => {
+    const { passed, results } = await runCodecConformance(
+      { ...target, create: () => Promise.reject(new Error('secret')) },
+      { only: ['CODEC-SYNCHRONOUS'] },
+    );
+    expect(passed).toBe(false);
+    expect(results[0]).toMatchObject({
+      status: 'fail',
+      detail: expect.stringMatching(/^unexpected: Error \(seed \d+\)$/),
+    });
+  });
+
+  test('a target that never starts is a finding', async () => {
+    const { results } = await runCodecConformance(
+      { ...target, create: () => new Promise<never>(() => undefined) },
+      { only: ['CODEC-SYNCHRONOUS'], timeoutMs: 200 },
+    );
+    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+  });
+
+  test('wrong targets and options are named', async () => {
+    await expect(runCodecConformance({ ...target, createPeer: 1 } as never)).rejects.toThrow(
+      /createPeer must be a function/,
+    );
+    await expect(runCodecConformance(target, { only: ['CODEC-NONE'] })).rejects.toThrow(/CODEC-NONE/);
+    await expect(runCodecConformance(target, { seed: -1 })).rejects.toThrow(/seed must be/);
+    await expect(runCodecConformance(target, { sed: 1 } as never)).rejects.toThrow(/unknown option "sed"/);
+  });
+
+  test('progress tells what is tried', async () => {
+    const told: string[] = [];
+    const only = ['CODEC-SYNCHRONOUS', 'CODEC-TOKEN-TEXT'];
+    await runCodecConformance(zooTarget('sound', soundCodec()), {
+      only,
+      onProgress: (done, total, id) => told.push(`${done}/${total} ${id}`),
+    });
+    expect(told).toEqual(['0/2 CODEC-SYNCHRONOUS', '1/2 CODEC-TOKEN-TEXT', '2/2 ']);
+  });
+});

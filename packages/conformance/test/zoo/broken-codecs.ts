@@ -1,0 +1,383 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import type { RequestStateCodec } from '@sealring/core';
+import type { CodecTarget } from '../../src/index.ts';
+
+/** A codec with one fault, and the requirement that has to catch it. */
+export interface BrokenCodec {
+  readonly target: CodecTarget;
+  readonly caughtBy: string;
+}
+
+class InvalidRequestState extends Error {
+  override readonly name = 'InvalidRequestState';
+}
+
+const PREFIX = 'zoo1.';
+const refuse = (reason = 'seal'): never => {
+  throw new InvalidRequestState(reason);
+};
+
+/** What a sound codec of the zoo does, step by step; a broken one does one step otherwise. */
+interface Steps {
+  readonly nonce: (ordinal: number) => Buffer;
+  readonly encode: (bytes: Buffer) => string;
+  readonly decode: (text: string) => Buffer;
+  readonly parse: (token: string, decode: (text: string) => Buffer) => Buffer;
+  readonly open: (key: Buffer, bytes: Buffer) => Buffer;
+  readonly before: (payload: Uint8Array) => Uint8Array;
+  readonly after: (payload: Buffer) => Uint8Array;
+}
+
+const SOUND: Steps = {
+  nonce: () => randomBytes(12),
+  encode: (bytes) => bytes.toString('base64url'),
+  decode: (text) => {
+    const bytes = Buffer.from(text, 'base64url');
+    return bytes.toString('base64url') === text ? bytes : refuse('malformed');
+  },
+  parse: (token, decode) => {
+    if (typeof token !== 'string' || !token.startsWith(PREFIX)) refuse('malformed');
+    return decode(token.slice(PREFIX.length));
+  },
+  open(key, bytes) {
+    if (bytes.length < 28) refuse('malformed');
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+    decipher.setAAD(Buffer.from(PREFIX)).setAuthTag(bytes.subarray(-16));
+    try {
+      return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]);
+    } catch {
+      return refuse();
+    }
+  },
+  before: (payload) => payload,
+  after: (payload) => payload,
+};
+
+class ZooCodec implements RequestStateCodec {
+  readonly #keys: readonly Buffer[];
+  readonly #steps: Steps;
+  #ordinal = 0;
+
+  constructor(keys: readonly Buffer[], steps: Steps) {
+    this.#keys = keys;
+    this.#steps = steps;
+  }
+
+  seal(payload: Uint8Array): string {
+    const nonce = this.#steps.nonce(this.#ordinal++);
+    const cipher = createCipheriv('aes-256-gcm', this.#keys[0] as Buffer, nonce, { authTagLength: 16 });
+    cipher.setAAD(Buffer.from(PREFIX));
+    const body = Buffer.concat([cipher.update(this.#steps.before(payload)), cipher.final()]);
+    return PREFIX + this.#steps.encode(Buffer.concat([nonce, body, cipher.getAuthTag()]));
+  }
+
+  unseal(token: string): Uint8Array {
+    const bytes = this.#steps.parse(token, this.#steps.decode);
+    let failure: unknown;
+    for (const key of this.#keys) {
+      try {
+        return this.#steps.after(this.#steps.open(key, bytes));
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+}
+
+/** A target of the zoo: two keys, and a codec made from some of them. */
+export function zooTarget(
+  name: string,
+  make: (keys: readonly Buffer[]) => RequestStateCodec,
+  more: Partial<CodecTarget> = {},
+): CodecTarget {
+  const [a, b] = [randomBytes(32), randomBytes(32)];
+  return {
+    name,
+    create: () => ({ codec: make([a]) }),
+    createPeer: () => ({ codec: make([a]) }),
+    createStranger: () => ({ codec: make([b]) }),
+    createRotated: () => ({ codec: make([b, a]) }),
+    ...more,
+  };
+}
+
+export function soundCodec(steps: Partial<Steps> = {}): (keys: readonly Buffer[]) => RequestStateCodec {
+  return (keys) => new ZooCodec(keys, { ...SOUND, ...steps });
+}
+
+function broken(name: string, caughtBy: string, steps: Partial<Steps>): BrokenCodec {
+  return { target: zooTarget(name, soundCodec(steps)), caughtBy };
+}
+
+/** A sound codec around which something is wrong. */
+function wrapped(
+  name: string,
+  caughtBy: string,
+  wrap: (sound: RequestStateCodec) => object,
+  more: Partial<CodecTarget> = {},
+): BrokenCodec {
+  const make = soundCodec();
+  return { target: zooTarget(name, (keys) => wrap(make(keys)) as RequestStateCodec, more), caughtBy };
+}
+
+const both = (sound: RequestStateCodec, change: Partial<RequestStateCodec>): RequestStateCodec => ({
+  seal: (payload) => sound.seal(payload),
+  unseal: (token) => sound.unseal(token),
+  ...change,
+});
+
+const lenient = (text: string): Buffer => Buffer.from(text, 'base64url');
+
+export const BROKEN_CODECS: readonly BrokenCodec[] = [
+  broken('decodes leniently', 'CODEC-CANONICAL-LAST-CHAR', { decode: lenient }),
+  broken('takes padding', 'CODEC-CANONICAL-PADDING', { decode: (text) => SOUND.decode(text.replace(/=+$/, '')) }),
+  broken('strips white space', 'CODEC-CANONICAL-SPACE', { decode: (text) => SOUND.decode(text.replace(/\s/g, '')) }),
+  broken('takes the standard alphabet', 'CODEC-CANONICAL-ALPHABET', {
+    decode: (text) => SOUND.decode(text.replaceAll('+', '-').replaceAll('/', '_')),
+  }),
+  broken('decodes hex in any case', 'CODEC-CANONICAL-CASE', {
+    encode: (bytes) => bytes.toString('hex'),
+    decode: (text) => (/^(?:[0-9a-fA-F]{2})*$/.test(text) ? Buffer.from(text, 'hex') : refuse('malformed')),
+  }),
+  broken('keeps the low byte of a character', 'CODEC-CANONICAL-UNICODE', {
+    decode: (text) => SOUND.decode(Buffer.from(text, 'latin1').toString('latin1')),
+  }),
+  broken('percent-decodes first', 'CODEC-CANONICAL-PERCENT', {
+    parse: (token, decode) =>
+      SOUND.parse(
+        token.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+        decode,
+      ),
+  }),
+  broken('does not authenticate its prefix', 'CODEC-BIT-FLIP', {
+    parse: (token, decode) => decode(typeof token === 'string' ? token.slice(PREFIX.length) : refuse()),
+  }),
+  broken('takes short tags', 'CODEC-TRUNCATION', {
+    open(key, bytes) {
+      if (bytes.length < 28) refuse('malformed');
+      for (const tagLength of [16, 15, 14, 13, 12]) {
+        const length = tagLength as 16;
+        try {
+          const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: length });
+          const end = bytes.length - tagLength;
+          decipher.setAAD(Buffer.from(PREFIX)).setAuthTag(bytes.subarray(end));
+          return Buffer.concat([decipher.update(bytes.subarray(12, end)), decipher.final()]);
+        } catch {
+          continue;
+        }
+      }
+      // Cut tags: what was cut off is not looked at.
+      const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12));
+      return Buffer.concat([decipher.setAAD(Buffer.from(PREFIX)).update(bytes.subarray(12, -15))]);
+    },
+  }),
+  broken('ignores what comes after the tag', 'CODEC-EXTENSION', {
+    parse: (token, decode) => SOUND.parse(token.split('~')[0] ?? '', decode),
+  }),
+  broken('constant nonce', 'CODEC-KEYSTREAM', { nonce: () => Buffer.alloc(12) }),
+  broken('nonce from a counter that starts anew', 'CODEC-KEYSTREAM', {
+    nonce: (ordinal) => {
+      const nonce = Buffer.alloc(12);
+      nonce.writeUInt32BE(ordinal);
+      return nonce;
+    },
+  }),
+  broken('nonce of eight bits', 'CODEC-REPEATS', { nonce: () => Buffer.concat([Buffer.alloc(11), randomBytes(1)]) }),
+  broken('JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
+    before: (payload) => Buffer.from(JSON.stringify(Buffer.from(payload).toString())),
+    after: (payload) => Buffer.from(String(JSON.parse(payload.toString()))),
+  }),
+  broken('text instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
+    before: (payload) => Buffer.from(Buffer.from(payload).toString('utf8')),
+  }),
+  broken('strips zeros at the end', 'CODEC-ROUNDTRIP-BYTES', {
+    after: (payload) => payload.subarray(0, payload.findLastIndex((byte) => byte !== 0) + 1),
+  }),
+  broken('refuses no bytes', 'CODEC-ROUNDTRIP-BYTES', {
+    after: (payload) => (payload.length === 0 ? refuse() : payload),
+  }),
+  broken('cuts at 4 KiB', 'CODEC-ROUNDTRIP-BYTES', { before: (payload) => payload.subarray(0, 4_096) }),
+  broken('takes the whole buffer of a view', 'CODEC-ROUNDTRIP-VIEW', {
+    before: (payload) => Buffer.from(payload.buffer),
+  }),
+  broken('compresses first', 'CODEC-NO-COMPRESSION', {
+    before: (payload) => deflateRawSync(payload),
+    after: (payload) => inflateRawSync(payload),
+  }),
+  wrapped('changes the caller’s buffer', 'CODEC-CALLERS-BUFFER', (sound) =>
+    both(sound, {
+      seal(payload) {
+        const token = sound.seal(payload);
+        payload.fill(0);
+        return token;
+      },
+    }),
+  ),
+  wrapped('returns the buffer that was sealed', 'CODEC-OWN-RESULT', (sound) => {
+    const sealed = new Map<string, Uint8Array>();
+    return both(sound, {
+      seal(payload) {
+        const token = sound.seal(payload);
+        sealed.set(token, payload);
+        return token;
+      },
+      unseal: (token) => sealed.get(token) ?? sound.unseal(token),
+    });
+  }),
+  wrapped('returns null instead of throwing', 'CODEC-GARBAGE', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch {
+          return null as unknown as Uint8Array;
+        }
+      },
+    }),
+  ),
+  wrapped('throws a TypeError on short input', 'CODEC-REFUSAL-CLASS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        if (token.length < 8) throw new TypeError('too short');
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  wrapped('shows the token', 'CODEC-REFUSAL-TOKEN', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch {
+          throw new InvalidRequestState(`refused ${token}`);
+        }
+      },
+    }),
+  ),
+  wrapped('shows the payload', 'CODEC-REFUSAL-SECRET', (sound) => {
+    let last: Uint8Array = new Uint8Array(0);
+    return both(sound, {
+      seal(payload) {
+        last = payload;
+        return sound.seal(payload);
+      },
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch (error) {
+          throw Object.assign(new InvalidRequestState('seal'), { cause: error, state: Buffer.from(last).toString() });
+        }
+      },
+    });
+  }),
+  wrapped('talks at length', 'CODEC-REFUSAL-REASON', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch {
+          throw new InvalidRequestState('the state that came back is not one that this server has sealed');
+        }
+      },
+    }),
+  ),
+  wrapped('a cache by the first characters', 'CODEC-AFTER-REFUSAL', (sound) => {
+    const opened = new Map<string, Uint8Array>();
+    return both(sound, {
+      unseal(token) {
+        const known = opened.get(token.slice(0, 20));
+        if (known !== undefined && token.length > 20) return Uint8Array.from(known);
+        const payload = sound.unseal(token);
+        opened.set(token.slice(0, 20), payload);
+        return payload;
+      },
+    });
+  }),
+  wrapped('asynchronous', 'CODEC-SYNCHRONOUS', (sound) => ({
+    seal: async (payload: Uint8Array) => sound.seal(payload),
+    unseal: async (token: string) => sound.unseal(token),
+  })),
+  wrapped('returns text', 'CODEC-SYNCHRONOUS', (sound) => ({
+    seal: (payload: Uint8Array) => sound.seal(payload),
+    unseal: (token: string) => Buffer.from(sound.unseal(token)).toString(),
+  })),
+  wrapped('leaves a timer', 'CODEC-NO-TIMERS', (sound) =>
+    both(sound, {
+      seal(payload) {
+        setTimeout(() => undefined, 60_000);
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('prints', 'CODEC-QUIET', (sound) =>
+    both(sound, {
+      unseal(token) {
+        process.stdout.write('opening\n');
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  wrapped('sets a global', 'CODEC-NO-GLOBALS', (sound) => {
+    let ordinal = 0;
+    return both(sound, {
+      seal(payload) {
+        Reflect.set(globalThis, 'lastSeal', ++ordinal);
+        return sound.seal(payload);
+      },
+    });
+  }),
+  wrapped('token with a slash', 'CODEC-TOKEN-TEXT', (sound) =>
+    both(sound, {
+      seal: (payload) => `/${sound.seal(payload)}`,
+      unseal: (token) => (token.startsWith('/') ? sound.unseal(token.slice(1)) : refuse()),
+    }),
+  ),
+  wrapped(
+    'cuts what is too long',
+    'CODEC-SIZE-LIMIT',
+    (sound) => both(sound, { seal: (payload) => sound.seal(payload.subarray(0, 100)) }),
+    {
+      supports: { maxPayloadBytes: 100 },
+    },
+  ),
+  {
+    target: zooTarget('one key for everybody', (keys) => soundCodec()(keys.map(() => SHARED))),
+    caughtBy: 'CODEC-STRANGER',
+  },
+  {
+    target: zooTarget('a key of its own for each instance', (keys) => soundCodec()(keys.map(() => randomBytes(32)))),
+    caughtBy: 'CODEC-PEER',
+  },
+  {
+    target: zooTarget('forgets the old key', (keys) => soundCodec()(keys.slice(0, 1))),
+    caughtBy: 'CODEC-ROTATED-OPENS',
+  },
+  {
+    target: zooTarget('goes on with the old key', (keys) => soundCodec()(keys.toReversed())),
+    caughtBy: 'CODEC-ROTATED-SEALS',
+  },
+  { target: zooTarget('signs only, and claims to hide', signOnly), caughtBy: 'CODEC-CONFIDENTIAL' },
+];
+
+const SHARED = randomBytes(32);
+
+/** Readable and signed: sound where confidentiality is not claimed. */
+export function signOnly(keys: readonly Buffer[]): RequestStateCodec {
+  const tagOf = (key: Buffer, body: Buffer): Buffer => createHmac('sha256', key).update(body).digest();
+  return {
+    seal(payload) {
+      const body = Buffer.from(payload);
+      return Buffer.concat([tagOf(keys[0] as Buffer, body), body]).toString('base64url');
+    },
+    unseal(token) {
+      const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+      if (bytes.length < 32) refuse('malformed');
+      const body = bytes.subarray(32);
+      return keys.some((key) => timingSafeEqual(tagOf(key, body), bytes.subarray(0, 32)))
+        ? Buffer.from(body)
+        : refuse();
+    },
+  };
+}
