@@ -60,11 +60,21 @@ async function run(): Promise<number> {
   for (const name of faults) faultClass(name);
   const started = Date.now();
   let told = started;
+  let isWanted = true;
+  // What was simulated so far is not lost.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      isWanted = false;
+      process.stderr.write('  ending after this hour; once more to end at once\n');
+    });
+  }
   const report = await simulate(options, faults, {
     onHour: ({ hour, failed }) => {
-      if (Date.now() - told < 2_000) return;
-      told = Date.now();
-      process.stderr.write(`  ${hour} of ${options.days * 24} hours, ${failed} failed\n`);
+      if (Date.now() - told >= 2_000) {
+        told = Date.now();
+        process.stderr.write(`  ${hour} of ${options.days * 24} hours, ${failed} failed\n`);
+      }
+      return isWanted;
     },
     ...(values.trace && { trace: (atMs: number, line: string) => process.stdout.write(`${hours(atMs)}  ${line}\n`) }),
   });
@@ -82,7 +92,7 @@ function summary(report: RunReport, out: string): string {
     `npm run simulate -- --members ${options.members} --days ${options.days} --seed ${options.seed} ` +
     `--loss ${options.loss} --skew ${options.clockSkewSeconds} --quantum ${options.quantumMs} --faults ${options.faults.join(',')}`;
   return [
-    `${options.members} members, ${options.days} days, seed ${options.seed}; faults: ${options.faults.join(', ')}`,
+    `${options.members} members, ${Number((report.hours.length / 24).toFixed(2))} days, seed ${options.seed}; faults: ${options.faults.join(', ')}`,
     `tokens      ${tokens.sealed} sealed, ${tokens.opened} opened, ${tokens.failed} failed`,
     `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} opens, ${tokens.excusedAtOnce} opens of a key that was just made active at once`,
     `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,

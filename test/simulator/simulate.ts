@@ -54,7 +54,8 @@ interface HourSample {
 export interface RunListener {
   /** Called before the first member starts. */
   readonly onBegin?: (world: World) => void;
-  readonly onHour?: (sample: HourSample) => void;
+  /** Whether to go on with the next hour: what came before is reported all the same. */
+  readonly onHour?: (sample: HourSample) => boolean | void;
   /** Everything that happens, with its time in milliseconds. */
   readonly trace?: (atMs: number, line: string) => void;
 }
@@ -96,7 +97,7 @@ export async function simulate(
     };
     before = { kms, store };
     hours.push(sample);
-    listener.onHour?.(sample);
+    if (listener.onHour?.(sample) === false) break;
   }
   await converge(world, oracle);
   checkGenerated(world, oracle);

@@ -287,7 +287,7 @@ describe('file ring: what is not a ring is never absent', () => {
     ['a file that is no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
     ['a file of 262 145 bytes', Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'x'), 'too-large'],
     ['a file of 64 MiB', Buffer.alloc(2 ** 26, 'x'), 'too-large'],
-  ] as const)('F9, F31: %s is refused, and not overwritten', async (_, content, kind) => {
+  ] as const)('F9, F23, F31: %s is refused, and not overwritten', async (_, content, kind) => {
     const path = await freshPath();
     await writeFile(path, content);
     const ring = fileRing(path);
