@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freezeProcess } from './freeze.ts';
 import { cacheDirectory } from './python-venv.ts';
 import { freePort, type TestServer } from './redis.ts';
 
@@ -67,7 +68,7 @@ export async function startLocalServer(recipe: LocalServerRecipe): Promise<TestS
     port,
     start,
     kill,
-    freeze: () => void server?.kill('SIGSTOP'),
+    freeze: () => freezeProcess(server),
     thaw: () => void server?.kill('SIGCONT'),
     async stop() {
       await kill();

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { TestProject } from 'vitest/node';
+import { freezeProcess } from './freeze.ts';
 import { MissingPrerequisite } from './python-venv.ts';
 import { startOrSkip } from './servers.ts';
 
@@ -75,7 +76,7 @@ export async function startRedis(args: readonly string[] = []): Promise<TestServ
     port,
     start,
     kill,
-    freeze: () => void server?.kill('SIGSTOP'),
+    freeze: () => freezeProcess(server),
     thaw: () => void server?.kill('SIGCONT'),
     async stop() {
       await kill();
