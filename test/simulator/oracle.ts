@@ -223,8 +223,13 @@ export class Oracle {
   #isSpreading(keyId: string): boolean {
     const { policy, timeline } = this.#world;
     const published = this.#world.publishedAt(keyId);
-    const refresh = policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
-    return published !== undefined && timeline.nowMs - published < refresh * SECOND && this.#isActiveAtOnce(keyId);
+    if (published === undefined || !this.#isActiveAtOnce(keyId)) return false;
+    const refreshMs = (policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds) * SECOND;
+    const failedOverAt = this.#world.store.lastFailOverAt ?? 0;
+    // A store that took it back has to be healed first, by who knows it and reads the ring: one refresh more.
+    const since =
+      failedOverAt > published && failedOverAt - published < 2 * refreshMs ? failedOverAt + refreshMs : published;
+    return timeline.nowMs - since < refreshMs;
   }
 
   #checkRevokedSeal(member: SimulatedMember, sinceMs: number): void {
@@ -232,7 +237,10 @@ export class Oracle {
     const { policy } = this.#world;
     const troubled = this.#troubles(member).store > 0;
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds, storeOutageSeconds } = policy;
-    const bound = troubled ? storeOutageSeconds : refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds;
+    const refresh = refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds;
+    // A store that failed over since took the revocation back: it is healed, and read, a refresh later each.
+    const sinceFailOverMs = this.#world.timeline.nowMs - (this.#world.store.lastFailOverAt ?? Number.NEGATIVE_INFINITY);
+    const bound = troubled ? storeOutageSeconds : sinceFailOverMs <= sinceMs ? 3 * refresh : refresh;
     if (sinceMs > bound * SECOND) {
       this.report('a revoked key seals nothing', `${member.name}: ${sinceMs / SECOND} s after, bound ${bound} s`);
     }

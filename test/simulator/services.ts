@@ -143,6 +143,8 @@ export class SimulatedStore {
   /** Told about every change of what is stored. */
   trace: (line: string) => void = () => undefined;
   down = false;
+  /** When it last failed over to an older copy. */
+  lastFailOverAt: number | undefined;
   pushes = false;
   readonly calls = { read: 0, write: 0 };
 
@@ -198,6 +200,7 @@ export class SimulatedStore {
     const older = this.history.findLast(({ at }) => at <= this.#timeline.nowMs - agoMs);
     if (older === undefined) return;
     this.trace(`the store fails over to ${inShort(older.stored.document)}`);
+    this.lastFailOverAt = this.#timeline.nowMs;
     this.#current = { document: older.stored.document, revision: String(++this.#revision) };
   }
 

@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { listOf } from '@sealring/core/adapter';
+import { checkFactoryOptions, listOf } from '@sealring/core/adapter';
 import { formatKeyId } from './key-id.ts';
 import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
 import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
@@ -47,6 +47,7 @@ export interface AzureKeyVaultCodecOptions
  * ```
  */
 export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOptions): Promise<KmsCodec> {
+  checkFactoryOptions('createAzureKeyVaultCodec', options);
   const {
     keyId,
     credential,

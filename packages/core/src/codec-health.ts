@@ -47,7 +47,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     ready: view.isReady(now),
     canSeal,
     canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
-    sealUntil: limits.sealUntilMs === undefined ? undefined : new Date(limits.sealUntilMs),
+    sealUntil: sealUntilOf(limits.sealUntilMs, states),
     sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
     keys: states.map(({ key, state }) => ({
       id: key.id,
@@ -62,6 +62,16 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     lastProof: dateOf(limits.lastProof),
     lastError: lastFailure,
   };
+}
+
+/** The limits of this member, or the end of the last key that may seal, if that comes first. */
+function sealUntilOf(limitMs: number | undefined, states: ReturnType<RingKeeper['view']['states']>): Date | undefined {
+  const ends = states.flatMap(({ key, state }) =>
+    key.held !== undefined && (state === 'active' || state === 'propagating') ? [key.sealsUntil] : [],
+  );
+  return limitMs === undefined
+    ? undefined
+    : new Date(ends.length === 0 ? limitMs : Math.min(limitMs, Math.max(...ends)));
 }
 
 function dateOf(moment: Moment | undefined): Date | undefined {

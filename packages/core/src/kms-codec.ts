@@ -7,7 +7,7 @@ import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
 import { EnvelopeKeyCache } from './key-cache.ts';
 import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
-import { label, show } from './options.ts';
+import { label, refuseUnknownOptions, show } from './options.ts';
 import { createKeeper } from './ring/create-keeper.ts';
 import type { RingKeeper } from './ring/keeper.ts';
 import type { KeyState } from './ring/schedule.ts';
@@ -184,6 +184,10 @@ class RingCodec implements KmsCodec {
 
   async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
     this.#assertOpen();
+    refuseUnknownOptions('prepare', options, ['signal']);
+    if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
+      throw new TypeError(`prepare: signal must be an AbortSignal, got ${show(options.signal)}`);
+    }
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
     if (!this.#keeper.needsRefreshFor(id, now)) return;
@@ -219,7 +223,11 @@ class RingCodec implements KmsCodec {
   }
 
   async rotate(options: { readonly emergency?: boolean } = {}): Promise<void> {
-    await awaited(() => this.#keeper.rotate(options.emergency === true ? 'emergency' : 'requested'));
+    refuseUnknownOptions('rotate', options, ['emergency']);
+    const { emergency = false } = options;
+    if (typeof emergency !== 'boolean')
+      throw new TypeError(`rotate: emergency must be a boolean, got ${show(emergency)}`);
+    await awaited(() => this.#keeper.rotate(emergency ? 'emergency' : 'requested'));
   }
 
   async revoke(keyId: string): Promise<void> {

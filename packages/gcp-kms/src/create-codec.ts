@@ -1,4 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { checkFactoryOptions } from '@sealring/core/adapter';
 import { gcpKmsKeyWrapper } from './key-wrapper.ts';
 import type { GcpKmsKeyWrapperOptions } from './options.ts';
 
@@ -30,6 +31,7 @@ export interface GcpKmsCodecOptions
  * ```
  */
 export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<KmsCodec> {
+  checkFactoryOptions('createGcpKmsCodec', options);
   const { keyName, client, alsoUnwrap, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
   const keyWrapper = gcpKmsKeyWrapper({
     keyName,

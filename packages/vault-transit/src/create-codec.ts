@@ -1,4 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { checkFactoryOptions } from '@sealring/core/adapter';
 import { vaultTransitKeyWrapper } from './key-wrapper.ts';
 import type { VaultTransitKeyWrapperOptions } from './options.ts';
 
@@ -32,6 +33,7 @@ export interface VaultTransitCodecOptions
  * ```
  */
 export async function createVaultTransitCodec(options: VaultTransitCodecOptions): Promise<KmsCodec> {
+  checkFactoryOptions('createVaultTransitCodec', options);
   const { address, keyName, mount, namespace, token, client, alsoUnwrap, timeoutSeconds, ...others } = options;
   const { dangerouslyAllowHttp, maxAttempts = 1, ...codecOptions } = others;
   const keyWrapper = vaultTransitKeyWrapper({

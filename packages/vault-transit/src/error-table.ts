@@ -28,7 +28,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
   { text: /^(?:cipher|chacha20poly1305): message authentication failed$/, kind: 'corrupt' },
   { text: /^invalid ciphertext length$/, kind: 'corrupt' },
   {
-    text: /^invalid ciphertext: (?:no prefix|wrong number of fields|could not decode base64|version number could not be decoded)$/,
+    text: /^invalid ciphertext: (?:no prefix|wrong number of fields|could not decode base64|version number could not be decoded|unable to decrypt)$/,
     kind: 'corrupt',
   },
   // Not `corrupt`: a standby node that serves reads can be behind the one that has rotated the key.

@@ -22,6 +22,7 @@ export {
   type RetryOptions,
   storeCalls,
 } from './calls.ts';
+export { checkFactoryOptions } from './codec-options.ts';
 export {
   corrupt,
   type KeyWrapperOperation,

@@ -21,9 +21,14 @@ export class Deadlines {
 
   /**
    * Starts a call with a signal that aborts at the deadline, on close, and with `also`. Rejects with `late()` as soon
-   * as it aborts, whether or not the call heeds it.
+   * as it aborts, whether or not the call heeds it. A caller with less time gives `atMostMs`.
    */
-  run<T>(start: (signal: AbortSignal) => Promise<T>, late: () => Error, also?: AbortSignal): Promise<T> {
+  run<T>(
+    start: (signal: AbortSignal) => Promise<T>,
+    late: () => Error,
+    atMostMs: number = Number.POSITIVE_INFINITY,
+    also?: AbortSignal,
+  ): Promise<T> {
     if (this.#closing.aborted || also?.aborted === true) return Promise.reject(late());
     return new Promise<T>((resolve, reject) => {
       const call = new AbortController();
@@ -37,7 +42,7 @@ export class Deadlines {
         reject(late());
         call.abort();
       };
-      const cancel = schedule(this.#clock, abort, this.#timeoutMs);
+      const cancel = schedule(this.#clock, abort, Math.min(this.#timeoutMs, atMostMs));
       this.#live.add(abort);
       also?.addEventListener('abort', abort, { once: true });
       started(start, call.signal).then(

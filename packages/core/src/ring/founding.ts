@@ -7,6 +7,8 @@ import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
 const MS = 1_000;
+/** Enough that two claims never are alike. */
+const CLAIM_BYTES = 16;
 const FIRST_LOOK_MS = 50;
 const LONGEST_LOOK_MS = 3_000;
 /** Calls to the KMS one after the other, retries included, that a founder may need: generate, sign, prove. */
@@ -63,10 +65,11 @@ export class Founding {
    * @throws {RingStoreError | KeyWrapperError} what kept this member from founding; the claim is given back.
    */
   async attempt(unfounded: Stored | undefined): Promise<boolean> {
-    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#foundIfAbsent());
+    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#foundIfUnfounded());
     if (await this.#isClaimedByAnother(unfounded)) return false;
-    const { claim, revision } = await this.#writer.claim(this.#random, unfounded?.revision);
-    this.#ownClaim = claim;
+    // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
+    const claim = (this.#ownClaim ??= newClaim(this.#random));
+    const { revision } = await this.#writer.claim(claim, unfounded?.revision);
     try {
       await this.#writer.found(revision);
     } catch (error) {
@@ -76,9 +79,10 @@ export class Founding {
     return true;
   }
 
-  async #foundIfAbsent(): Promise<true> {
-    if ((await this.#stored.read()) !== undefined) throw new RingConflictError();
-    await this.#writer.found(undefined);
+  async #foundIfUnfounded(): Promise<true> {
+    const there = await this.#stored.read();
+    if (there !== undefined && !isUnfounded(there.document)) throw new RingConflictError();
+    await this.#writer.found(there?.revision);
     return true;
   }
 
@@ -101,6 +105,12 @@ export class Founding {
     const [result] = await Promise.allSettled([this.#writer.giveClaimBack(revision)]);
     if (result.status === 'fulfilled') this.#ownClaim = undefined;
   }
+}
+
+function newClaim(random: RandomSource): string {
+  const bytes = new Uint8Array(CLAIM_BYTES);
+  random(bytes);
+  return Buffer.from(bytes).toString('base64url');
 }
 
 /** The turns of codecs in one process that share a store object. */

@@ -75,7 +75,8 @@ export class RingKeeper {
   /** `failing`: cannot do its work or must not be sent any. `degraded`: works, but something needs a look. */
   status(now: Moment): 'ok' | 'degraded' | 'failing' {
     if (!this.view.isReady(now)) return 'failing';
-    return this.#failures > 0 || this.view.limits.isRefused || this.#o.sync.isHealing ? 'degraded' : 'ok';
+    const isTroubled = this.#failures > 0 || this.#rotationFailures > 0;
+    return isTroubled || this.view.limits.isRefused || this.#o.sync.isHealing ? 'degraded' : 'ok';
   }
 
   /** Resolves when all live keys are held and, for a member, one of them may seal. */
@@ -196,7 +197,9 @@ export class RingKeeper {
     this.#assertOpen();
     if (failure === undefined) {
       this.#failures = 0;
-      this.#lastFailure = this.view.clockTrouble === undefined ? undefined : this.#failureNow('clock');
+      if (this.view.clockTrouble !== undefined) this.#lastFailure = this.#failureNow('clock');
+      // A rotation that is overdue and keeps failing stays to be seen.
+      else if (this.#rotationFailures === 0) this.#lastFailure = undefined;
     } else if (!(failure instanceof RingConflictError)) {
       // A lost race is no failure: the next read adopts what the winner wrote.
       this.#recordFailure(failure);
@@ -265,9 +268,10 @@ export class RingKeeper {
     } catch (error) {
       if (this.view.isClosed || error instanceof RingConflictError) return;
       this.#rotationFailures += 1;
-      this.#recordFailure(error);
+      this.#lastFailure = this.#failureNow(kindOf(error));
       this.#considerRotation();
     }
+    this.#announceStatus();
   }
 
   #isRotationDue(): boolean {
@@ -357,6 +361,10 @@ export class RingKeeper {
       ...(failure === undefined ? {} : { kind: kindOf(failure) }),
       ...(this.view.hasSnapshot ? { epoch: this.view.snapshot.document.epoch } : {}),
     }));
+    this.#announceStatus();
+  }
+
+  #announceStatus(): void {
     if (this.view.isClosed) return;
     const status = this.status(this.view.now());
     if (status === this.#lastStatus) return;

@@ -1,4 +1,4 @@
-import { type Clock, pause, type RandomSource, uniform } from '../clock.ts';
+import { type Clock, type Deadline, momentOf, msUntil, pause, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
 import { Deadlines, started } from './deadlines.ts';
 
@@ -26,6 +26,8 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 export interface CallOptions {
   /** Whether somebody waits for it: then three retries with full jitter. */
   readonly foreground: boolean;
+  /** When whoever waits gives up: no call, and no retry, lasts longer. */
+  readonly until?: Deadline;
 }
 
 /**
@@ -67,15 +69,34 @@ export class KmsCalls {
         return await this.#deadlines.run(
           (signal) => this.#inSlot(run, signal),
           () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
+          this.#msLeft(options),
         );
       } catch (error) {
         const failure = ours(error, what);
-        const passing = failure.kind === 'throttled' || failure.kind === 'unavailable';
-        if (!options.foreground || !passing || this.#closing.aborted || attempt > FOREGROUND_RETRIES) throw failure;
-        const wait = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** attempt) * uniform(this.#random);
-        await pause(this.#clock, wait, this.#closing);
+        if (!(await this.waitToRetry(failure, attempt, options))) throw failure;
       }
     }
+  }
+
+  /** Waits until the next attempt after so many; false, at once, when there is none to be made. */
+  async waitToRetry(failure: unknown, attempt: number, options: CallOptions): Promise<boolean> {
+    if (!options.foreground || !mayPass(failure) || this.#closing.aborted || attempt > FOREGROUND_RETRIES) return false;
+    const wait = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** attempt) * uniform(this.#random);
+    if (wait >= this.#msLeft(options)) return false;
+    await pause(this.#clock, wait, this.#closing);
+    return true;
+  }
+
+  /** Resolves after `delayMs`, or as soon as `sooner` does. */
+  async pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
+    const waited = new AbortController();
+    // A wait that ended early is no failure; on close, the calls themselves say so.
+    await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
+    waited.abort();
+  }
+
+  #msLeft({ until }: CallOptions): number {
+    return until === undefined ? Number.POSITIVE_INFINITY : msUntil(until, momentOf(this.#clock));
   }
 
   /** Makes the call in one of the four slots. */
@@ -121,6 +142,10 @@ export class KmsCalls {
     this.#waiting.delete(next);
     next();
   };
+}
+
+function mayPass(failure: unknown): boolean {
+  return failure instanceof KeyWrapperError && (failure.kind === 'throttled' || failure.kind === 'unavailable');
 }
 
 function ours(error: unknown, what: Call): KeyWrapperError {

@@ -1,4 +1,15 @@
-import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
+import {
+  ageMs,
+  type Clock,
+  type Deadline,
+  hasPassed,
+  later,
+  type Moment,
+  msUntil,
+  pause,
+  type RandomSource,
+  uniform,
+} from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { type Founding, isUnfounded } from './founding.ts';
 import type { ResolvedPolicy } from './policy.ts';
@@ -12,6 +23,9 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_CAP_MS = 5_000;
+const LONGEST_CONFLICT_WAIT_MS = 1_000;
+/** An absence that nothing was heard of for longer begins anew. */
+const LONGEST_SILENCE_MS = 60_000;
 
 export interface RingStartOptions {
   readonly store: RingStore;
@@ -35,37 +49,56 @@ export interface RingStartOptions {
  * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
  */
 export async function startRing(options: RingStartOptions): Promise<void> {
-  const { policy, clock, random, closing, stored, sync, role, writer, view } = options;
+  const { clock, random, closing, stored, sync, role, writer, view } = options;
   const startedAt = view.now();
   let absentSince: Moment | undefined;
+  let lastAbsent: Moment | undefined;
+  let lastFailure: unknown;
+  let conflicts = 0;
   for (let failures = 0; ; ) {
     closing.signal.throwIfAborted();
     try {
       const there = await stored.read();
       if (there !== undefined && !isUnfounded(there.document) && (role === 'reader' || !sync.isDead(there.document))) {
         absentSince = undefined;
-        await sync.start(there, { foreground: true });
+        await sync.start(there, { foreground: true, until: deadlineOf(options, startedAt) });
         if (role === 'member') await writer.reviveIfDead();
         return;
       }
-      absentSince ??= view.now();
-      if (await foundOrWait(options, startedAt, absentSince, there)) return;
+      const now = view.now();
+      // A store that was out of reach for long said nothing meanwhile.
+      if (lastAbsent === undefined || ageMs(lastAbsent, now) > LONGEST_SILENCE_MS) absentSince = now;
+      lastAbsent = now;
+      // What kept this member from founding says more than that there is no ring.
+      if (hasPassed(deadlineOf(options, startedAt, role === 'member'), now))
+        throw lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
+      if (await foundOrWait(options, absentSince ?? now, there)) return;
     } catch (error) {
       closing.signal.throwIfAborted();
-      if (error instanceof RingConflictError) continue;
-      const expired = ageMs(startedAt, view.now()) >= policy.startTimeoutSeconds * MS;
-      if (expired || !mayPass(error)) throw error;
+      if (error instanceof RingConflictError) {
+        const wait = Math.min(LONGEST_CONFLICT_WAIT_MS, 2 ** conflicts) * uniform(random);
+        conflicts += 1;
+        await pause(clock, wait, closing.signal);
+        continue;
+      }
+      const left = msUntil(deadlineOf(options, startedAt, absentSince !== undefined && role === 'member'), view.now());
+      if (left <= 0 || !mayPass(error)) throw error;
+      lastFailure = error;
       const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
       failures += 1;
-      await pause(clock, wait * uniform(random), closing.signal);
+      await pause(clock, Math.min(left, wait * uniform(random)), closing.signal);
     }
   }
+}
+
+/** When this start has taken all the time it has; one that has to found a ring waits for absence first. */
+function deadlineOf({ policy }: RingStartOptions, startedAt: Moment, foundsRing = false): Deadline {
+  return later(startedAt, (policy.startTimeoutSeconds + (foundsRing ? policy.createAfterSeconds : 0)) * MS);
 }
 
 /** Founds the ring, or goes on from a dead one, once that was seen for long enough. False: look again. */
 async function foundOrWait(
   options: RingStartOptions,
-  startedAt: Moment,
   absentSince: Moment,
   there: Stored | undefined,
 ): Promise<boolean> {
@@ -75,8 +108,6 @@ async function foundOrWait(
     throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
   }
   const now = view.now();
-  const patience = policy.startTimeoutSeconds + (role === 'member' ? policy.createAfterSeconds : 0);
-  if (ageMs(startedAt, now) >= patience * MS) throw new RingStoreError('unavailable', 'there is no ring yet');
   const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
   if (missing <= 0) return dead === undefined ? founding.attempt(there) : revive(options, dead);
   await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing.signal);

@@ -4,6 +4,7 @@ import { KeyWrapperError } from '../key-wrapper.ts';
 import { contradicts, isSignedBy, judge, type OwnKey } from './authentication.ts';
 import type { RingDocument, RingEntry } from './document.ts';
 import { isUnfounded } from './founding.ts';
+import type { CallOptions } from './kms-calls.ts';
 import { lacks, union } from './merge.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { newest } from './schedule.ts';
@@ -19,9 +20,7 @@ const MS = 1_000;
 const HEAL_WAIT_MS = 5_000;
 
 /** How a read of the ring is made. */
-export interface SyncOptions {
-  /** Whether somebody waits for it: KMS calls are then retried. */
-  readonly foreground: boolean;
+export interface SyncOptions extends CallOptions {
   /** Unwrap later what is not urgent: after a push the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
 }
@@ -76,7 +75,7 @@ export class RingSync {
     }
     const { document: current, revision } = this.#view.snapshot;
     if (stored.document === current && stored.revision === revision && this.#holdsAll()) this.#wasRead();
-    else if (stored.document.body === current.body) await this.#adopt({ ...stored, document: current }, options);
+    else if (stored.document.body === current.body) await this.#adoptAgain(stored, options);
     else if (!(await this.#adoptOrStart(stored, options))) await this.#heal(options);
     this.#isHealing = false;
   }
@@ -144,6 +143,14 @@ export class RingSync {
       this.#noteRefusal(error);
       throw error;
     }
+  }
+
+  /** The same first line, stored anew or signed otherwise: it must be signed all the same. */
+  async #adoptAgain(stored: Stored, options: SyncOptions): Promise<void> {
+    const verdict = this.#judge(stored.document);
+    if (verdict === 'start') await this.start(stored, options);
+    else if (verdict === 'overwrite') await this.#heal(options);
+    else await this.#adopt(stored, options);
   }
 
   /** Adopts a document other than the current one if it may be; false where it has to be healed. */

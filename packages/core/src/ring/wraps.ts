@@ -27,6 +27,9 @@ const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
   'corrupt',
 ];
 
+/** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */
+const HEDGE_MS = 500;
+
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
 /** A new key, wrapped and proved, not yet published. */
@@ -255,27 +258,58 @@ export class KeyWraps {
     return { ...wrapped, signature };
   }
 
+  /**
+   * Unwraps with the first key wrapper that can. Where somebody waits, the next one is asked as soon as one has failed or
+   * taken its time, and all of them again before this fails: one service that hangs must not cost a start its retries.
+   */
   async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
-    const context = this.#contextOf(entry);
-    const failures: unknown[] = [];
-    for (const wrapper of this.#wrappers) {
-      for (const wrap of entry.wraps.filter((candidate) => isOwn(wrapper, candidate))) {
-        try {
-          this.#checkOrigin(wrapper, entry, wrap);
-          const dataKey = await this.#unwrapWith(wrapper, wrap, context, options);
-          // The id is recomputed: a document cannot give a key another name.
-          if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
-            dataKey.fill(0);
-            throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
-          }
-          channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
-          return { dataKey, wrap };
-        } catch (error) {
-          failures.push(error);
-        }
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#unwrapWithEach(entry, options);
+      } catch (error) {
+        if (!(await this.#calls.waitToRetry(error, attempt, options))) throw error;
       }
     }
-    throw failures.length === 0 ? new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers)) : allOf(failures);
+  }
+
+  async #unwrapWithEach(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+    const candidates = this.#wrappers.flatMap((wrapper) =>
+      entry.wraps.filter((wrap) => isOwn(wrapper, wrap)).map((wrap) => ({ wrapper, wrap })),
+    );
+    if (candidates.length === 0) throw new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
+    const asked: Promise<{ dataKey: Uint8Array; wrap: RingWrap }>[] = [];
+    const outcome = { isGood: false };
+    const once = { ...options, foreground: false };
+    for (const { wrapper, wrap } of candidates) {
+      const answer = this.#unwrapEntry(wrapper, entry, wrap, once);
+      asked.push(answer);
+      const settled = answer.then(
+        () => {
+          outcome.isGood = true;
+        },
+        () => undefined,
+      );
+      await (options.foreground ? this.#calls.pauseOr(HEDGE_MS, settled) : settled);
+      if (outcome.isGood) break;
+    }
+    return firstOf(asked);
+  }
+
+  async #unwrapEntry(
+    wrapper: KeyWrapper,
+    entry: RingEntry,
+    wrap: RingWrap,
+    options: CallOptions,
+  ): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+    this.#checkOrigin(wrapper, entry, wrap);
+    const dataKey = await this.#unwrapWith(wrapper, wrap, this.#contextOf(entry), options);
+    // The id is recomputed: a document cannot give a key another name.
+    if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
+      dataKey.fill(0);
+      throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
+    }
+    channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
+    return { dataKey, wrap };
   }
 
   /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
@@ -357,6 +391,24 @@ function contextHash(context: Readonly<Record<string, string>>): Buffer {
   return createHash('sha256')
     .update(canonicalJson(context, { sortKeys: true }))
     .digest();
+}
+
+/** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
+async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
+  try {
+    const first = await Promise.any(asked);
+    for (const answer of asked) {
+      answer.then(
+        (late) => {
+          if (late !== first) late.dataKey.fill(0);
+        },
+        () => undefined,
+      );
+    }
+    return first;
+  } catch (error) {
+    throw error instanceof AggregateError ? allOf(error.errors) : error;
+  }
 }
 
 /**

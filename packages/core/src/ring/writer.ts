@@ -1,4 +1,3 @@
-import type { RandomSource } from '../clock.ts';
 import { channels } from '../events.ts';
 import type { HeldKey } from '../key-cache.ts';
 import type { KeyWrapper } from '../key-wrapper.ts';
@@ -12,9 +11,6 @@ import { RingConflictError, RingStoreError } from './store.ts';
 import type { StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
 import { type KeyWraps, lacksWraps } from './wraps.ts';
-
-/** Enough that two claims never are alike. */
-const CLAIM_BYTES = 16;
 
 /**
  * What a member writes: new keys, revocations, further wraps, unions. Every write is one compare-and-swap of the
@@ -48,12 +44,8 @@ export class RingWriter {
    * Says in the store that this member is about to found the ring, so that no other one makes a data key meanwhile.
    * @throws {RingConflictError} when somebody else was faster.
    */
-  async claim(random: RandomSource, expected: string | undefined): Promise<{ claim: string; revision: string }> {
-    const bytes = new Uint8Array(CLAIM_BYTES);
-    random(bytes);
-    const claim = Buffer.from(bytes).toString('base64url');
-    const { revision } = await this.#stored.write(unfounded(this.#ring, { claim }), [], expected);
-    return { claim, revision };
+  claim(claim: string, expected: string | undefined): Promise<{ readonly revision: string }> {
+    return this.#stored.write(unfounded(this.#ring, { claim }), [], expected);
   }
 
   /** Takes a claim back, so that somebody else can try. */
@@ -77,7 +69,12 @@ export class RingWriter {
     const base = this.#view.snapshot;
     const wallMs = this.#view.wallMs();
     const entries = change(withoutRemovable(base.document.entries, wallMs, this.#policy));
-    if (isFull(entries)) throw new RingStoreError('too-large', `the ring has ${MAX_RING_KEYS} keys, all of them live`);
+    if (isFull(entries)) {
+      // A revocation cannot wait for room, and needs no successor where another key may seal.
+      const goesOn = base.keys.some((key) => maySeal(key, wallMs) && isUnrevokedIn(entries, key.id));
+      if (reason === 'revocation' && goesOn) return this.write({ ...base.document, entries }, base.revision);
+      throw new RingStoreError('too-large', `the ring has ${MAX_RING_KEYS} keys, all of them live`);
+    }
     const signers = signersOf(base, wallMs);
     await this.#publishInto({ ...base.document, entries }, base.revision, signers, reason);
   }
@@ -168,6 +165,10 @@ export class RingWriter {
     const trouble = this.#view.clockTrouble;
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
   }
+}
+
+function isUnrevokedIn(entries: readonly RingEntry[], id: string): boolean {
+  return entries.some((entry) => entry.id === id && entry.revoked === undefined);
 }
 
 /** A document of no key: what stands in the store while a ring is being founded. */

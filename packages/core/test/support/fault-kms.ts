@@ -13,6 +13,8 @@ export class FaultKms {
   readonly #inner = localKeyWrapper({ masterKey: randomBytes(32) });
   /** What every call is answered with; undefined: it works. */
   failing: KeyWrapperErrorKind | undefined;
+  /** What calls that make or wrap a data key are answered with, where unwraps still work. */
+  wrapFailing: KeyWrapperErrorKind | undefined;
   /** How many of the next calls fail with `unavailable`. */
   failNext = 0;
   hanging = false;
@@ -47,7 +49,9 @@ export class FaultKms {
           this.failNext -= 1;
           throw new KeyWrapperError('unavailable', { provider, operation });
         }
-        const kind = connection.cut ? 'unavailable' : this.failing;
+        const kind = connection.cut
+          ? 'unavailable'
+          : (this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing));
         if (kind !== undefined) throw new KeyWrapperError(kind, { provider, operation });
         return await run();
       } finally {

@@ -1,0 +1,148 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { pause } from '../src/clock.ts';
+import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { parseDocument } from '../src/ring/document.ts';
+import { Fleet, open, seal } from './support/fleet.ts';
+
+const HOUR = 3_600;
+let fleet: Fleet;
+
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+async function entries() {
+  return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+}
+
+describe('what a member is asked in wrong words', () => {
+  for (const [what, options] of [
+    ['a misspelt option', { emergancy: true }],
+    ['a wrong type', { emergency: 'yes' }],
+    ['a number', 5],
+    ['null', null],
+  ] as const) {
+    test(`rotate refuses ${what}, and rotates nothing`, async () => {
+      const { codec } = await fleet.start();
+      await expect(codec.rotate(options as never)).rejects.toThrow(TypeError);
+      expect(await entries()).toHaveLength(1);
+    });
+  }
+
+  test('prepare refuses an unknown option and a signal that is none', async () => {
+    const { codec } = await fleet.start();
+    await expect(codec.prepare('x', { sgnal: 1 } as never)).rejects.toThrow(/unknown option "sgnal"/);
+    await expect(codec.prepare('x', { signal: 1 } as never)).rejects.toThrow(/signal must be an AbortSignal/);
+  });
+});
+
+describe('a start that waits for absence', () => {
+  const slow = { policy: { createAfterSeconds: 360, startTimeoutSeconds: 120 } };
+
+  test('survives one failed read in the middle', async () => {
+    const starting = fleet.start(slow);
+    const outage = pause(fleet.clock, 200_000).then(async () => {
+      fleet.store.down = true;
+      await pause(fleet.clock, 5_000);
+      fleet.store.down = false;
+    });
+    const member = await starting;
+    await outage;
+    expect(open(member, seal(member))).toBe('state');
+  });
+
+  test('survives a KMS that fails a few times when the ring is founded', async () => {
+    fleet.kms.failNext = 4;
+    const member = await fleet.start(slow);
+    expect(open(member, seal(member))).toBe('state');
+  });
+
+  test('that ends in vain says what kept it from founding, by the KMS', async () => {
+    fleet.store.kind = 'shared';
+    fleet.kms.failing = 'unavailable';
+    const hopeless = { create: 'now', policy: { startTimeoutSeconds: 30 } } as const;
+    await expect(fleet.start(hopeless)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
+  });
+
+  test('a memory ring that holds a claim is founded', async () => {
+    const claim =
+      '{"format":"sealring/ring/1","ring":"default","epoch":0,"critical":[],"keys":[],"claim":"x"}\n{"macs":{}}';
+    await fleet.store.put(claim);
+    const member = await fleet.start();
+    expect(open(member, seal(member))).toBe('state');
+  });
+});
+
+describe('a rotation that is overdue and fails', () => {
+  test('is degraded with its cause until it succeeds, and sealUntil tells the end of the last key (F7)', async () => {
+    const { codec } = await fleet.start();
+    await fleet.clock.advance(20 * HOUR);
+    fleet.kms.wrapFailing = 'denied';
+    await fleet.clock.advance(8 * HOUR);
+    expect(codec.health()).toMatchObject({ status: 'degraded', lastError: { kind: 'kms denied' } });
+    const [only] = await entries();
+    await fleet.clock.advance(2 * HOUR);
+    const left = (only?.sealsUntil ?? 0) - fleet.clock.wallMs();
+    expect(left).toBeLessThan(HOUR * 1_000);
+    expect(codec.health().sealUntil?.getTime()).toBeLessThanOrEqual(only?.sealsUntil ?? 0);
+    fleet.kms.wrapFailing = undefined;
+    await fleet.clock.advance(0.4 * HOUR);
+    expect(codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
+  });
+});
+
+test('a stored ring with its own first line and no MACs is refused by who runs, too (F26)', async () => {
+  const member = await fleet.start();
+  const [body = ''] = ((await fleet.store.document()) ?? '').split('\n');
+  await fleet.store.put(`${body}\n{"macs":{}}`);
+  await expect(member.codec.refresh()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+  expect(member.codec.health().status).toBe('degraded');
+  expect(open(member, seal(member))).toBe('state');
+});
+
+test('on a full ring a leaked key can still be revoked', async () => {
+  const member = await fleet.start();
+  for (let i = 0; i < 63; i++) {
+    await member.codec.rotate({ emergency: true });
+    await fleet.clock.advance(1_000);
+  }
+  expect(await entries()).toHaveLength(64);
+  const leaked = member.codec.health().sealingKey ?? '';
+  const token = seal(member);
+  await member.codec.revoke(leaked);
+  expect(open(member, token)).toMatch(/^InvalidRequestState/);
+  expect(open(member, seal(member))).toBe('state');
+  expect(seal(member).slice(4, 16)).not.toBe(leaked);
+});
+
+describe('several key wrappers at a start', () => {
+  test('one that hangs costs half a second, not its retries; one that answers is asked alone', async () => {
+    const member = await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
+    const hanging = { ...fleet.kms.connect('a'), unwrap: () => new Promise<never>(() => undefined) };
+    const at = fleet.clock.wallMs();
+    const second = await fleet.start({ keyWrapper: [hanging, fleet.kms.connect('b')] });
+    expect(fleet.clock.wallMs() - at).toBeLessThanOrEqual(2_000);
+    expect(open(second, seal(member))).toBe('state');
+    const before = fleet.kms.calls.unwrap;
+    await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
+    expect(fleet.kms.calls.unwrap - before).toBe(1);
+  });
+
+  test('none of which answers: the start fails by startTimeout, with what each of them said', async () => {
+    await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
+    const hanging = (provider: string) => ({
+      ...fleet.kms.connect(provider),
+      unwrap: () => new Promise<never>(() => undefined),
+    });
+    const at = fleet.clock.wallMs();
+    const starting = fleet.start({ keyWrapper: [hanging('a'), hanging('b')], policy: { startTimeoutSeconds: 3 } });
+    const error: unknown = await starting.then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(fleet.clock.wallMs() - at).toBeLessThanOrEqual(4_000);
+    expect(error).toBeInstanceOf(KeyWrapperError);
+    expect((error as KeyWrapperError).summary.causes?.map(({ summary }) => summary.provider)).toEqual(['a', 'b']);
+  });
+});
