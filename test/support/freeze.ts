@@ -20,7 +20,7 @@ function hasStopped(pid: number): boolean {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return true;
   // The state is the first letter after the command, which is in parentheses and may hold any character.
-  return readdirSync(tasks).every((task) => /^T/.test(stateOf(`${tasks}/${task}/stat`)));
+  return readdirSync(tasks).every((task) => stateOf(`${tasks}/${task}/stat`).startsWith('T'));
 }
 
 function stateOf(path: string): string {

@@ -65,9 +65,8 @@ export class DataKeyWrapping {
       owns: (keyId) => this.#find(keyId) !== undefined,
     });
     const version = this.#find(recorded) as VaultKeyVersionId;
-    const client = this.#clientOf(version);
     const { answer, keyId } = await this.#calls.call('unwrap', options, (call) =>
-      client.unwrapKey(this.#algorithm, wrapped, call),
+      this.#clientOf(version).unwrapKey(this.#algorithm, wrapped, call),
     );
     const dataKey = takeDataKey(PROVIDER, 'unwrap', property(answer, 'result'), SUPPORTS);
     if (!isOf(version, keyId)) {
@@ -82,9 +81,8 @@ export class DataKeyWrapping {
   }
 
   async #wrapWith(version: VaultKeyVersionId, plaintext: Uint8Array, options: CallerOptions): Promise<WrappedKey> {
-    const client = this.#clientOf(version);
     const { answer, keyId } = await this.#calls.call('wrap', options, (call) =>
-      client.wrapKey(this.#algorithm, plaintext, call),
+      this.#clientOf(version).wrapKey(this.#algorithm, plaintext, call),
     );
     if (!isOf(version, keyId))
       throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key version than was asked');
@@ -102,8 +100,9 @@ export class DataKeyWrapping {
     const now = performance.now();
     if (this.#current !== undefined && now < this.#current.until) return this.#current.id;
     const { vaultUrl, name } = this.#keyId;
-    const keys = this.#clients.keys(vaultUrl);
-    const { answer } = await this.#calls.call('wrap', options, (call) => keys.getKey(name, call));
+    const { answer } = await this.#calls.call('wrap', options, (call) =>
+      this.#clients.keys(vaultUrl).getKey(name, call),
+    );
     const id = this.#find(property(answer, 'id'), [this.#keyId]);
     if (id === undefined) throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key than keyId');
     this.#current = { id, until: now + CURRENT_VERSION_MS };
@@ -117,6 +116,7 @@ export class DataKeyWrapping {
     return configured === undefined || version === undefined ? undefined : { ...configured, version };
   }
 
+  /** Within a call only: what makes clients is not ours, and may throw an error of the vendor's. */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);
