@@ -24,6 +24,11 @@ function hasStopped(pid: number): boolean {
 }
 
 function stateOf(path: string): string {
-  const stat = readFileSync(path, 'utf8');
-  return stat.slice(stat.lastIndexOf(')') + 2);
+  try {
+    const stat = readFileSync(path, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2);
+  } catch {
+    // A thread that has ended meanwhile answers nobody either.
+    return 'T';
+  }
 }
