@@ -1,31 +1,15 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { types } from 'node:util';
-import { canonicalJson } from '../canonical-json.ts';
+import { timingSafeEqual } from 'node:crypto';
 import type { RandomSource } from '../clock.ts';
 import { channels } from '../events.ts';
 import { keyIdOf } from '../formats/derivation.ts';
 import { type EnvelopeKeyCache, HeldKey, wrapIdentity } from '../key-cache.ts';
-import {
-  DATA_KEY_BYTES,
-  type KeyWrapper,
-  KeyWrapperError,
-  type KeyWrapperErrorKind,
-  type WrappedKey,
-} from '../key-wrapper.ts';
+import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
 import { isConstant } from '../options.ts';
+import { boundPlaintext, checkedDataKey, unboundPlaintext } from './data-key-bytes.ts';
 import { type RingEntry, type RingWrap, sameWrap, signedBytes, wrapContext } from './document.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import type { KeyTimes } from './schedule.ts';
-
-/** Which kind speaks for several. */
-const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
-  'throttled',
-  'unavailable',
-  'denied',
-  'disabled',
-  'not-found',
-  'corrupt',
-];
+import { allOf, firstOf } from './several-wrappers.ts';
 
 /** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */
 const HEDGE_MS = 500;
@@ -355,77 +339,6 @@ function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
 /** Both entries' wraps, each once. */
 export function unionOfWraps(a: readonly RingWrap[], b: readonly RingWrap[]): readonly RingWrap[] {
   return [...a, ...b.filter((wrap) => !a.some((other) => sameWrap(other, wrap)))];
-}
-
-function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {
-  if (!types.isUint8Array(bytes) || bytes.length !== DATA_KEY_BYTES || isConstant(bytes)) {
-    throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is no data key of 32 bytes' });
-  }
-  return bytes;
-}
-
-/** D ‖ SHA-256(context): what a service without context is given to wrap. The caller overwrites it. */
-function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<string, string>>): Uint8Array {
-  const hash = contextHash(context);
-  const plaintext = Buffer.allocUnsafeSlow(DATA_KEY_BYTES + hash.length);
-  plaintext.set(dataKey);
-  plaintext.set(hash, DATA_KEY_BYTES);
-  return plaintext;
-}
-
-/** The data key of such a plaintext, which is overwritten. @throws {KeyWrapperError} */
-function unboundPlaintext(plaintext: unknown, context: Readonly<Record<string, string>>, provider: string): Uint8Array {
-  const hash = contextHash(context);
-  const bytes = types.isUint8Array(plaintext) ? plaintext : new Uint8Array(0);
-  try {
-    const isBound =
-      bytes.length === DATA_KEY_BYTES + hash.length && timingSafeEqual(bytes.subarray(DATA_KEY_BYTES), hash);
-    if (isBound) return checkedDataKey(Uint8Array.from(bytes.subarray(0, DATA_KEY_BYTES)), provider, 'unwrap');
-    throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the context does not match' });
-  } finally {
-    bytes.fill(0);
-  }
-}
-
-function contextHash(context: Readonly<Record<string, string>>): Buffer {
-  return createHash('sha256')
-    .update(canonicalJson(context, { sortKeys: true }))
-    .digest();
-}
-
-/** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
-async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
-  try {
-    const first = await Promise.any(asked);
-    for (const answer of asked) {
-      answer.then(
-        (late) => {
-          if (late !== first) late.dataKey.fill(0);
-        },
-        () => undefined,
-      );
-    }
-    return first;
-  } catch (error) {
-    throw error instanceof AggregateError ? allOf(error.errors) : error;
-  }
-}
-
-/**
- * What several key wrappers failed with, as one error. It is a refusal only when all refuse: one that was merely out of
- * reach may still allow what the others do not.
- */
-function allOf(failures: readonly unknown[]): unknown {
-  const [first] = failures;
-  const known = failures.filter((failure) => failure instanceof KeyWrapperError);
-  if (failures.length === 1 || known.length < failures.length) return first;
-  const kinds = known.map(({ kind }) => kind);
-  const kind = MILDEST_FIRST.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
-  return new KeyWrapperError(kind, {
-    provider: known.map(({ summary }) => summary.provider).join(', '),
-    operation: known[0]?.summary.operation ?? 'unwrap',
-    causes: known,
-  });
 }
 
 function noWrapOfOurs(wrappers: readonly KeyWrapper[]): { provider: string; operation: 'unwrap'; hint: string } {

@@ -1,0 +1,46 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { types } from 'node:util';
+import { canonicalJson } from '../canonical-json.ts';
+import { DATA_KEY_BYTES, KeyWrapperError } from '../key-wrapper.ts';
+import { isConstant } from '../options.ts';
+
+/** What a key wrapper returned as a data key. @throws {KeyWrapperError} `corrupt` */
+export function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {
+  if (!types.isUint8Array(bytes) || bytes.length !== DATA_KEY_BYTES || isConstant(bytes)) {
+    throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is no data key of 32 bytes' });
+  }
+  return bytes;
+}
+
+/** D ‖ SHA-256(context): what a service without context is given to wrap. The caller overwrites it. */
+export function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<string, string>>): Uint8Array {
+  const hash = contextHash(context);
+  const plaintext = Buffer.allocUnsafeSlow(DATA_KEY_BYTES + hash.length);
+  plaintext.set(dataKey);
+  plaintext.set(hash, DATA_KEY_BYTES);
+  return plaintext;
+}
+
+/** The data key of such a plaintext, which is overwritten. @throws {KeyWrapperError} */
+export function unboundPlaintext(
+  plaintext: unknown,
+  context: Readonly<Record<string, string>>,
+  provider: string,
+): Uint8Array {
+  const hash = contextHash(context);
+  const bytes = types.isUint8Array(plaintext) ? plaintext : new Uint8Array(0);
+  try {
+    const isBound =
+      bytes.length === DATA_KEY_BYTES + hash.length && timingSafeEqual(bytes.subarray(DATA_KEY_BYTES), hash);
+    if (isBound) return checkedDataKey(Uint8Array.from(bytes.subarray(0, DATA_KEY_BYTES)), provider, 'unwrap');
+    throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the context does not match' });
+  } finally {
+    bytes.fill(0);
+  }
+}
+
+function contextHash(context: Readonly<Record<string, string>>): Buffer {
+  return createHash('sha256')
+    .update(canonicalJson(context, { sortKeys: true }))
+    .digest();
+}

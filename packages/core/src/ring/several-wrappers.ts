@@ -1,0 +1,46 @@
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../key-wrapper.ts';
+
+/** Which kind speaks for several. */
+const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
+  'throttled',
+  'unavailable',
+  'denied',
+  'disabled',
+  'not-found',
+  'corrupt',
+];
+
+/** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
+export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
+  try {
+    const first = await Promise.any(asked);
+    for (const answer of asked) {
+      answer.then(
+        (late) => {
+          if (late !== first) late.dataKey.fill(0);
+        },
+        () => undefined,
+      );
+    }
+    return first;
+  } catch (error) {
+    throw error instanceof AggregateError ? allOf(error.errors) : error;
+  }
+}
+
+/**
+ * What several key wrappers failed with, as one error. It is a refusal only when all refuse: one that was merely out of
+ * reach may still allow what the others do not.
+ */
+export function allOf(failures: readonly unknown[]): unknown {
+  const [first] = failures;
+  const known = failures.filter((failure) => failure instanceof KeyWrapperError);
+  if (failures.length === 1 || known.length < failures.length) return first;
+  const kinds = known.map(({ kind }) => kind);
+  const kind = MILDEST_FIRST.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
+  return new KeyWrapperError(kind, {
+    provider: known.map(({ summary }) => summary.provider).join(', '),
+    operation: known[0]?.summary.operation ?? 'unwrap',
+    causes: known,
+  });
+}
