@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
@@ -34,7 +35,9 @@ async function secondsUntil(status: string, members: readonly Member[]): Promise
 
 describe('F31: while the store has lost the ring, whoever runs', () => {
   test('says degraded as soon as it notices, is ready all the time, and ok once the ring is written back', async () => {
-    const a = await fleet.start();
+    // Waits are drawn from four bytes each: long enough here to be seen.
+    const random = (fill: Uint8Array): void => void (fill.length === 4 ? fill.fill(0xc0) : randomFillSync(fill));
+    const a = await fleet.start({ random });
     const before = await storedKeys();
     fleet.store.flush();
     // refreshEvery.
