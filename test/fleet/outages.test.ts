@@ -7,7 +7,8 @@ import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { Fleet } from './fleet.ts';
 
-const MEMBERS = 50;
+/** Fifty with SEALRING_MEMBERS=50, on a machine that has cores for them: their calls have a second each. */
+const MEMBERS = Number(process.env['SEALRING_MEMBERS'] ?? 20);
 const AT_A_TIME = 5;
 const KEY = 'sealring:outages';
 
@@ -158,6 +159,7 @@ describe.skipIf(redis === undefined || moto === '')(
       expect(fleet.opened).toBeGreaterThan(20 * MEMBERS ** 2);
       const stored = await storedKeys();
       expect(stored).toHaveLength(4);
+      await until(async () => (await healthOfAll()).every(({ status }) => status === 'ok'), 60);
       for (const health of await healthOfAll()) {
         expect(health).toMatchObject({ status: 'ok', sealingKey: newestOf(stored) });
         expect(health.keys.map(({ id }) => id).toSorted()).toEqual(stored.map(({ id }) => id).toSorted());

@@ -146,3 +146,16 @@ describe('several key wrappers at a start', () => {
     expect((error as KeyWrapperError).summary.causes?.map(({ summary }) => summary.provider)).toEqual(['a', 'b']);
   });
 });
+
+test('a member whose rotation failed is ok again when another one has rotated', async () => {
+  const [a, b] = await fleet.startAll(2);
+  if (a === undefined || b === undefined) throw new Error('two members were to start');
+  await fleet.clock.advance(20 * HOUR);
+  fleet.kms.wrapFailing = 'unavailable';
+  await fleet.clock.advance(4 * HOUR);
+  expect([a, b].map(({ codec }) => codec.health().status)).toEqual(['degraded', 'degraded']);
+  fleet.kms.wrapFailing = undefined;
+  await fleet.clock.advance(2 * HOUR);
+  expect([a, b].map(({ codec }) => codec.health().status)).toEqual(['ok', 'ok']);
+  expect(await entries()).toHaveLength(2);
+});

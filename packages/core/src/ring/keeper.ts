@@ -245,7 +245,13 @@ export class RingKeeper {
   }
 
   #considerRotation(): void {
-    if (this.#o.role === 'reader' || this.#cancelRotation !== undefined || !this.#isRotationDue()) return;
+    if (this.#o.role === 'reader') return;
+    if (!this.#isRotationDue()) {
+      // Somebody else rotated, or this member may not: nothing is overdue here.
+      this.#rotationFailures = 0;
+      return;
+    }
+    if (this.#cancelRotation !== undefined) return;
     const { policy, clock } = this.#o;
     const backoff = Math.min(policy.proveEverySeconds * MS, ROTATION_BACKOFF_MS * 2 ** this.#rotationFailures);
     const wait =
