@@ -40,6 +40,13 @@ describe('what a member is asked in wrong words', () => {
 describe('a start that waits for absence', () => {
   const slow = { policy: { createAfterSeconds: 360, startTimeoutSeconds: 120 } };
 
+  test('starts from the ring that another one founded after all that waiting', async () => {
+    fleet.store.kind = 'shared';
+    const members = await fleet.startAll(5, slow);
+    expect(fleet.kms.calls.generate).toBe(1);
+    for (const from of members) for (const to of members) expect(open(to, seal(from))).toBe('state');
+  });
+
   test('survives one failed read in the middle', async () => {
     const starting = fleet.start(slow);
     const outage = pause(fleet.clock, 200_000).then(async () => {

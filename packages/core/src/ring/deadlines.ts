@@ -20,22 +20,20 @@ export class Deadlines {
   }
 
   /**
-   * Starts a call with a signal that aborts at the deadline, on close, and with `also`. Rejects with `late()` as soon
+   * Starts a call with a signal that aborts at the deadline and on close. Rejects with `late()` as soon
    * as it aborts, whether or not the call heeds it. A caller with less time gives `atMostMs`.
    */
   run<T>(
     start: (signal: AbortSignal) => Promise<T>,
     late: () => Error,
     atMostMs: number = Number.POSITIVE_INFINITY,
-    also?: AbortSignal,
   ): Promise<T> {
-    if (this.#closing.aborted || also?.aborted === true) return Promise.reject(late());
+    if (this.#closing.aborted) return Promise.reject(late());
     return new Promise<T>((resolve, reject) => {
       const call = new AbortController();
       const end = (): void => {
         cancel();
         this.#live.delete(abort);
-        also?.removeEventListener('abort', abort);
       };
       const abort = (): void => {
         end();
@@ -44,7 +42,6 @@ export class Deadlines {
       };
       const cancel = schedule(this.#clock, abort, Math.min(this.#timeoutMs, atMostMs));
       this.#live.add(abort);
-      also?.addEventListener('abort', abort, { once: true });
       started(start, call.signal).then(
         (value) => {
           end();

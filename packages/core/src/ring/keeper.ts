@@ -6,7 +6,7 @@ import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import { newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
 import { type RingStartOptions, startRing } from './start.ts';
-import { RingConflictError, RingStoreError } from './store.ts';
+import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { SyncOptions } from './sync.ts';
 import type { RingView } from './view.ts';
 
@@ -21,6 +21,7 @@ const EARLY_MS = 1;
 const MAX_CONFLICTS = 64;
 
 export interface RingKeeperOptions extends RingStartOptions {
+  readonly store: RingStore;
   /** 32 bytes of the kernel's random device; empty where there is none. */
   readonly readKernelEntropy: () => Promise<Uint8Array>;
 }

@@ -13,7 +13,7 @@ import {
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { type Founding, isUnfounded } from './founding.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
+import { RingConflictError, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
@@ -28,7 +28,6 @@ const LONGEST_CONFLICT_WAIT_MS = 1_000;
 const LONGEST_SILENCE_MS = 60_000;
 
 export interface RingStartOptions {
-  readonly store: RingStore;
   readonly policy: ResolvedPolicy;
   readonly role: 'member' | 'reader';
   readonly create: 'if-absent' | 'now' | 'never';
@@ -61,7 +60,7 @@ export async function startRing(options: RingStartOptions): Promise<void> {
       const there = await stored.read();
       if (there !== undefined && !isUnfounded(there.document) && (role === 'reader' || !sync.isDead(there.document))) {
         absentSince = undefined;
-        await sync.start(there, { foreground: true, until: deadlineOf(options, startedAt) });
+        await sync.start(there, { foreground: true, until: deadlineOf(options, startedAt, lastAbsent) });
         if (role === 'member') await writer.reviveIfDead();
         return;
       }
@@ -70,7 +69,7 @@ export async function startRing(options: RingStartOptions): Promise<void> {
       if (lastAbsent === undefined || ageMs(lastAbsent, now) > LONGEST_SILENCE_MS) absentSince = now;
       lastAbsent = now;
       // What kept this member from founding says more than that there is no ring.
-      if (hasPassed(deadlineOf(options, startedAt, role === 'member'), now))
+      if (hasPassed(deadlineOf(options, startedAt, lastAbsent), now))
         throw lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
       if (await foundOrWait(options, absentSince ?? now, there)) return;
     } catch (error) {
@@ -81,7 +80,7 @@ export async function startRing(options: RingStartOptions): Promise<void> {
         await pause(clock, wait, closing.signal);
         continue;
       }
-      const left = msUntil(deadlineOf(options, startedAt, absentSince !== undefined && role === 'member'), view.now());
+      const left = msUntil(deadlineOf(options, startedAt, lastAbsent), view.now());
       if (left <= 0 || !mayPass(error)) throw error;
       lastFailure = error;
       const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
@@ -91,9 +90,10 @@ export async function startRing(options: RingStartOptions): Promise<void> {
   }
 }
 
-/** When this start has taken all the time it has; one that has to found a ring waits for absence first. */
-function deadlineOf({ policy }: RingStartOptions, startedAt: Moment, foundsRing = false): Deadline {
-  return later(startedAt, (policy.startTimeoutSeconds + (foundsRing ? policy.createAfterSeconds : 0)) * MS);
+/** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
+function deadlineOf({ policy, role }: RingStartOptions, startedAt: Moment, absent: Moment | undefined): Deadline {
+  const waiting = absent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
+  return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
 }
 
 /** Founds the ring, or goes on from a dead one, once that was seen for long enough. False: look again. */
