@@ -81,7 +81,9 @@ export function keyWrapperLaws(start: () => Promise<WrapperTarget>): void {
     });
     altered.push(wrapped.slice(0, -1), Uint8Array.of(...wrapped, 0));
     for (const bytes of altered) {
-      expect(await outcomeOf(own.unwrap({ ...made, wrapped: bytes }, { context }))).toEqual(CORRUPT);
+      // Found by the service, in one attempt, or by the wrapper itself, in none.
+      const outcome = await outcomeOf(own.unwrap({ ...made, wrapped: bytes }, { context }));
+      expect([CORRUPT, { ...CORRUPT, attempts: undefined }]).toContainEqual(outcome);
     }
   });
 

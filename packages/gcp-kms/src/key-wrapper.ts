@@ -19,9 +19,10 @@ import { checksumHolds, crc32c } from './crc32c.ts';
 import { classify } from './error-table.ts';
 import { keyOfVersion } from './key-name.ts';
 import { type GcpKmsKeyWrapperOptions, readOptions, type Settings } from './options.ts';
+import { VERSION_TAG_BYTES, versionTag, versionTagHolds } from './version-tag.ts';
 
 const PROVIDER = 'gcp-kms';
-/** Longest wrapped key, in bytes. A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none. */
+/** Longest wrapped key, in bytes, its tag included. A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none. */
 const MAX_WRAPPED_BYTES = 4096;
 
 const NOT_INITIALIZED: ServiceFailure = Object.freeze({
@@ -35,8 +36,9 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS says it used.
  *
  * A wrapped key never chooses which key is asked: one that names a version of neither `keyName` nor a key in `alsoUnwrap`
- * is refused before any call. Of which version a wrapped key is, Cloud KMS finds out itself and does not say: that record
- * is held by the ring's own authentication.
+ * is refused before any call. Decrypt takes no version and does not say which it used, so a wrapped key is what Cloud KMS
+ * made of the data key and then 32 bytes, an HMAC under the data key that holds the version's name; one that names
+ * another version of the same key is refused when it has been unwrapped.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
@@ -88,6 +90,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     };
     try {
       return this.#wrappedKeyOf(
+        plaintext,
         await this.#call('wrap', signal, (client, callOptions) => client.encrypt(request, callOptions)),
       );
     } finally {
@@ -97,10 +100,12 @@ class GcpKmsKeyWrapper implements KeyWrapper {
 
   async unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array> {
     const { context, signal } = readWrapOptions(PROVIDER, options);
-    const { keyId: version, wrapped: ciphertext } = readWrappedKey(PROVIDER, wrapped, {
+    const { keyId: version, wrapped: bytes } = readWrappedKey(PROVIDER, wrapped, {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#keyToAsk(keyId) !== undefined,
     });
+    const ciphertext = bytes.subarray(0, -VERSION_TAG_BYTES);
+    if (ciphertext.length === 0) throw corrupt(PROVIDER, 'unwrap', 'the wrapped key is too short');
     const request = {
       // Decrypt takes the key and finds the version in the ciphertext.
       name: this.#keyToAsk(version) ?? this.keyId,
@@ -112,9 +117,15 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     const plaintext = property(answer, 'plaintext');
     const isWhole = checksumHolds(plaintext, property(answer, 'plaintextCrc32c'));
     const dataKey = takeDataKey(PROVIDER, 'unwrap', plaintext, this.supports);
-    if (isWhole) return dataKey;
+    if (isWhole && versionTagHolds(bytes.subarray(-VERSION_TAG_BYTES), dataKey, version)) return dataKey;
     overwrite(dataKey);
-    throw corrupt(PROVIDER, 'unwrap', 'the checksum of the answer does not hold');
+    throw corrupt(
+      PROVIDER,
+      'unwrap',
+      isWhole
+        ? 'the wrapped key was made under another version than the one it names'
+        : 'the checksum of the answer does not hold',
+    );
   }
 
   owns({ provider, keyId }: WrappedKey): boolean {
@@ -132,7 +143,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     return [this.keyId, ...this.#settings.alsoUnwrap].find((name) => name === key);
   }
 
-  #wrappedKeyOf(answer: unknown): WrappedKey {
+  #wrappedKeyOf(dataKey: Uint8Array, answer: unknown): WrappedKey {
     const version = property(answer, 'name');
     if (typeof version !== 'string' || keyOfVersion(version) !== this.keyId) {
       throw corrupt(PROVIDER, 'wrap', 'Cloud KMS answered for another key than keyName, or spells its name otherwise');
@@ -144,10 +155,11 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       throw corrupt(PROVIDER, 'wrap', 'Cloud KMS did not verify the checksums of the request');
     }
     const ciphertext = property(answer, 'ciphertext');
-    const wrapped = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES);
-    if (!checksumHolds(wrapped, property(answer, 'ciphertextCrc32c'))) {
+    const copy = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES - VERSION_TAG_BYTES);
+    if (!checksumHolds(copy, property(answer, 'ciphertextCrc32c'))) {
       throw corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not hold');
     }
+    const wrapped = new Uint8Array([...copy, ...versionTag(dataKey, version)]);
     return { provider: PROVIDER, keyId: version, wrapped };
   }
 

@@ -192,7 +192,11 @@ describe('F33: nor what a stranger’s client throws', () => {
         { ...world.watchedClient(() => {}), initialize: reject },
       ]) {
         const { keyWrapper } = world.setUp({ client, maxAttempts: 1 });
-        const made = { provider: 'gcp-kms', keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1`, wrapped: CANARY };
+        const made = {
+          provider: 'gcp-kms',
+          keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1`,
+          wrapped: Buffer.concat([CANARY, CANARY]),
+        };
         const error = await rejectionOf(run(keyWrapper, made));
         expect(error).toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
         expect(leaksIn(error)).toEqual([]);

@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { canonicalJson, type WrapOptions, type WrappedKey } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
@@ -45,7 +46,11 @@ describe('requests', () => {
     };
     expect(world.kms.requests).toMatchObject([
       { method: 'encrypt', ...shared, plaintextCrc32c: { value: String(crc32cBitwise(sampleKey())) } },
-      { method: 'decrypt', ...shared, ciphertextCrc32c: { value: String(crc32cBitwise(made.wrapped)) } },
+      {
+        method: 'decrypt',
+        ...shared,
+        ciphertextCrc32c: { value: String(crc32cBitwise(made.wrapped.subarray(0, -32))) },
+      },
     ]);
   });
 
@@ -152,7 +157,7 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test.each([0, 4097])('one of %i bytes is corrupt, and no call is made', async (length) => {
+  test.each([0, 1, 32, 4097])('one of %i bytes is corrupt, and no call is made', async (length) => {
     const { keyName, keyWrapper } = world.setUp();
     const made = {
       provider: 'gcp-kms',
@@ -174,11 +179,29 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
     });
   });
 
-  test('another version of its own key as a name changes nothing: the ciphertext says which, the ring’s MAC holds the name', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+  test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
+    'F15: relabelled to %s of the same key, a wrapped key is corrupt',
+    async (which) => {
+      const { keyName, keyWrapper } = world.setUp();
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      if (which !== 'a version that does not exist') world.kms.rotate(keyName);
+      const moved = { ...made, keyId: `${keyName}/cryptoKeyVersions/2` };
+      if (which === 'a version that is disabled') world.kms.disable(moved.keyId);
+      const error = await rejectionOf(keyWrapper.unwrap(moved, { context }));
+      expect(error).toMatchObject({ kind: 'corrupt', message: expect.stringContaining('another version') });
+      expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
+    },
+  );
+
+  test('the tag of the version is the HMAC that the documentation names, behind what Cloud KMS made', async () => {
+    const ciphertexts: Uint8Array[] = [];
+    const client = world.watchedClient(({ ciphertext }) => {
+      if (ciphertext instanceof Uint8Array) ciphertexts.push(Uint8Array.from(ciphertext));
+    });
+    const { keyWrapper } = world.setUp({ client });
     const made = await keyWrapper.wrap(sampleKey(), { context });
-    const moved = { ...made, keyId: `${keyName}/cryptoKeyVersions/9` };
-    expect(await keyWrapper.unwrap(moved, { context })).toEqual(sampleKey());
+    const tag = createHmac('sha256', sampleKey()).update(`sealring/gcp-kms/version/1\n${made.keyId}`).digest();
+    expect(Buffer.from(made.wrapped)).toEqual(Buffer.concat([...ciphertexts, tag]));
   });
 
   test('F25: one of another ring is corrupt, with the same key', async () => {
