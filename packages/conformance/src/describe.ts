@@ -5,26 +5,33 @@ import type { Requirement } from './requirement.ts';
 /** The functions of a test runner: vitest, jest, mocha and node:test have them. */
 export interface TestRunner {
   readonly describe: (name: string, body: () => void) => unknown;
-  readonly test: (name: string, body: () => Promise<void>) => unknown;
+  /** The third argument is the longest time of the test in milliseconds, for runners that take one there. */
+  readonly test: (name: string, body: () => Promise<void>, timeoutMs?: number) => unknown;
 }
+
+/** What a test may take longer than its requirement: making and closing instances. */
+const SLACK_MS = 10_000;
 
 /** One test for each requirement of a suite. What a target does not claim passes; a SHOULD that fails is printed. */
 export function describeSuite(
   title: string,
   requirements: readonly Requirement[],
-  { describe, test }: TestRunner,
+  runner: TestRunner,
   options: ConformanceOptions,
+  timeoutMs: number,
   run: (options: ConformanceOptions) => Promise<ConformanceReport>,
 ): void {
+  const { describe, test } = runner;
   describe(title, () => {
     for (const { id, text } of requirements) {
-      test(`${id}: ${text}`, async () => {
+      const body = async (): Promise<void> => {
         const { results } = await run({ ...options, only: [id] });
         const failed = results.find(({ status }) => status === 'fail');
         if (failed !== undefined) throw new Error(`${id}: ${failed.detail ?? ''}`);
         const warned = results.find(({ status }) => status === 'warn');
         if (warned !== undefined) process.emitWarning(`${id}: ${warned.detail ?? ''}`, 'ConformanceWarning');
-      });
+      };
+      test(`${id}: ${text}`, body, timeoutMs + SLACK_MS);
     }
   });
 }

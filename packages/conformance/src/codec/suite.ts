@@ -26,6 +26,7 @@ export const CODEC_SUITE: Suite<CodecTrial> = {
   ],
 };
 
+const IDS = CODEC_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runCodecConformance';
 
 /**
@@ -55,11 +56,7 @@ export async function runCodecConformance(
   options?: ConformanceOptions,
 ): Promise<ConformanceReport> {
   const subject = readCodecTarget(OWNER, target);
-  const settings = readOptions(
-    OWNER,
-    options,
-    CODEC_REQUIREMENTS.map(({ id }) => id),
-  );
+  const settings = readOptions(OWNER, options, IDS);
   return runSuite(CODEC_SUITE, subject.name, settings, () => {
     const context = new CodecTrial(subject, settings.seed);
     return { context, close: () => context.close() };
@@ -73,5 +70,8 @@ export async function runCodecConformance(
  */
 export function describeCodec(target: CodecTarget, runner: TestRunner, options: ConformanceOptions = {}): void {
   const { name } = readCodecTarget('describeCodec', target);
-  describeSuite(`${name} codec`, CODEC_REQUIREMENTS, runner, options, (only) => runCodecConformance(target, only));
+  const { timeoutMs } = readOptions('describeCodec', options, IDS);
+  describeSuite(`${name} codec`, CODEC_REQUIREMENTS, runner, options, timeoutMs, (only) =>
+    runCodecConformance(target, only),
+  );
 }

@@ -1,5 +1,6 @@
 import type { RequestStateCodec } from '@sealring/core';
-import { flag, integerWithin, refuseUnknownOptions, text, wrongType } from '@sealring/core/adapter';
+import * as v from 'valibot';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
 
 /** A codec, and what ends it. */
 export interface CodecInstance {
@@ -39,34 +40,39 @@ export interface CodecSubject extends Omit<CodecTarget, 'supports' | 'refusal'> 
   readonly refusal: string;
 }
 
-const KNOWN = ['name', 'create', 'createPeer', 'createStranger', 'createRotated', 'supports', 'refusal'];
 /** The longest payload of the suite, bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
+const SUPPORT = anObject({
+  confidentiality: v.optional(aFlag),
+  maxPayloadBytes: v.optional(aWholeNumber(1, Number.MAX_SAFE_INTEGER)),
+  crossInstance: v.optional(aFlag),
+});
+
+const TARGET = anObject({
+  name: aText,
+  create: aFunction,
+  createPeer: aFunction,
+  createStranger: aFunction,
+  createRotated: v.optional(aFunction),
+  supports: v.optional(SUPPORT),
+  refusal: v.optional(aText),
+});
+
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
 export function readCodecTarget(owner: string, target: CodecTarget): CodecSubject {
-  refuseUnknownOptions(owner, target, KNOWN);
+  checkArgument(owner, TARGET, target);
   const { name, supports = {}, refusal = 'InvalidRequestState' } = target;
-  const rotates = 'createRotated' in target && target.createRotated !== undefined;
-  for (const factory of ['create', 'createPeer', 'createStranger'] as const) {
-    if (typeof target[factory] !== 'function') throw wrongType(owner, factory, 'a function', target[factory]);
-  }
-  if (rotates && typeof target.createRotated !== 'function') {
-    throw new TypeError(`${owner}: createRotated must be a function`);
-  }
-  refuseUnknownOptions(`${owner}: supports`, supports, ['confidentiality', 'maxPayloadBytes', 'crossInstance']);
   const { confidentiality = true, maxPayloadBytes = Number.MAX_SAFE_INTEGER, crossInstance = true } = supports;
   return {
-    name: text(owner, 'name', name),
+    name,
     create: () => target.create(),
     createPeer: () => target.createPeer(),
     createStranger: () => target.createStranger(),
-    ...(rotates && { createRotated: async () => target.createRotated?.() as CodecInstance | Promise<CodecInstance> }),
-    supports: {
-      confidentiality: flag(owner, 'supports.confidentiality', confidentiality),
-      maxPayloadBytes: integerWithin(owner, 'supports.maxPayloadBytes', maxPayloadBytes, 1, Number.MAX_SAFE_INTEGER),
-      crossInstance: flag(owner, 'supports.crossInstance', crossInstance),
-    },
-    refusal: text(owner, 'refusal', refusal),
+    ...(target.createRotated !== undefined && {
+      createRotated: async () => target.createRotated?.() as CodecInstance | Promise<CodecInstance>,
+    }),
+    supports: { confidentiality, maxPayloadBytes, crossInstance },
+    refusal,
   };
 }
