@@ -13,13 +13,36 @@ declare module 'vitest' {
 // The smallest set that serves these five; moto itself declares the two others only with everything else.
 const REQUIREMENTS = ['moto==5.2.3', 'flask==3.1.3', 'flask-cors==6.0.5'];
 
+/**
+ * moto compares, and writes later, in as many threads as there are requests: of two with one `If-Match` both may win, and
+ * metadata comes after its object. The services that it stands for do each in one step; so one request at a time.
+ */
+const ONE_AT_A_TIME = `
+import io, sys, threading
+from moto import server
+
+dispatch = server.DomainDispatcherApplication.__call__
+turn = threading.Lock()
+
+def call(self, environ, start_response):
+    # Before its turn: nobody waits for a slow sender.
+    length = environ.get("CONTENT_LENGTH")
+    if length:
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(length)))
+    with turn:
+        return dispatch(self, environ, start_response)
+
+server.DomainDispatcherApplication.__call__ = call
+server.main(sys.argv[1:])
+`;
+
 /** Starts moto on a free loopback port. */
 export async function startMoto(): Promise<RunningServer> {
   const bin = await pythonVenv('moto', REQUIREMENTS);
   return startServer({
     name: 'moto',
-    command: join(bin, 'moto_server'),
-    args: ['-H', '127.0.0.1', '-p', '0'],
+    command: join(bin, 'python'),
+    args: ['-c', ONE_AT_A_TIME, '-H', '127.0.0.1', '-p', '0'],
     // Else Python keeps the line with the port to itself.
     env: { PYTHONUNBUFFERED: '1' },
     readySeconds: 60,

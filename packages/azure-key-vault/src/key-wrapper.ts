@@ -61,7 +61,10 @@ export function azureKeyVaultKeyWrapper(
     owns: (wrapped) => wrapping.owns(wrapped),
     wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
     unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),
-    ...(signer !== undefined && { sign: (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)) }),
+    // Asynchronous itself, so that wrong options reject like everything else.
+    ...(signer !== undefined && {
+      sign: async (entry, signOptions) => signer.sign(entry, readSignOptions(signOptions)),
+    }),
     ...(signPublicKeys !== undefined && { verify: (entry, signature) => isSigned(entry, signature, signPublicKeys) }),
     close: async () => calls.close(),
   } satisfies KeyWrapper);

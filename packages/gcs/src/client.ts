@@ -1,3 +1,5 @@
+import type { Readable } from 'node:stream';
+
 /** One request of the JSON API, as the SDK's authenticated transport takes it. */
 export interface GcsRingRequest {
   /** Below `apiEndpoint`, with its query. */
@@ -6,8 +8,8 @@ export interface GcsRingRequest {
   readonly method: 'GET' | 'POST';
   /** Without credentials: `authClient` adds them. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body of a POST: at most 263 KiB. */
-  readonly data?: Uint8Array;
+  /** The body of a POST: at most 263 KiB, as long as its header `content-length` says. */
+  readonly data?: Readable;
   /** The body of the answer is read here, and no further than it may be long. */
   readonly responseType: 'stream';
   /** Aborts when there is no answer in time, or nobody waits for it any more. */

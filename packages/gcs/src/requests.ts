@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { CRC32C } from '@google-cloud/storage';
 import type { GcsRingRequest } from './client.ts';
 
@@ -54,9 +55,21 @@ export function uploadRequest({ endpoint, bucket, object }: Place, document: str
   return {
     url: `${endpoint}/upload/storage/v1/b/${encode(bucket)}/o?${query}`,
     method: 'POST',
-    headers: { ...PLAIN, 'content-type': `multipart/related; boundary=${boundary}` },
-    data,
+    headers: {
+      ...PLAIN,
+      'content-type': `multipart/related; boundary=${boundary}`,
+      'content-length': String(data.length),
+    },
+    data: streamOf(data),
   };
+}
+
+/**
+ * Bytes as a stream whose errors are heard. Of bytes the SDK's transport (node-fetch 3) makes a stream of its own, and
+ * ends it with an error that nobody hears when the signal has aborted before it starts: that would end the process.
+ */
+function streamOf(bytes: Buffer): Readable {
+  return Readable.from([bytes], { objectMode: false }).on('error', () => undefined);
 }
 
 /** The CRC-32C as Cloud Storage spells it: base64 of 4 bytes, big endian. */

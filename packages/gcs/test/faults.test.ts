@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import type { RingStoreErrorKind } from '@sealring/core';
@@ -47,6 +48,22 @@ describe('the Cloud Storage SDK against a server of ours', () => {
       cacheControl: 'no-store',
       crc32c: checksum(bytes),
     });
+  });
+
+  test('F29: a write that is given up before its request starts is unavailable, and ends nothing else', async () => {
+    const { ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
+    const uncaught: unknown[] = [];
+    const note = (error: unknown): void => void uncaught.push(error);
+    process.on('uncaughtException', note);
+    closing.push(() => void process.off('uncaughtException', note));
+    for (let i = 0; i < 5; i++) {
+      const controller = new AbortController();
+      const call = ring.write('x', { expected: '1', signal: controller.signal });
+      controller.abort();
+      await expect(call).rejects.toMatchObject(failed('unavailable'));
+      await pause(20);
+    }
+    expect(uncaught).toEqual([]);
   });
 
   test('a foundation says that no object is there', async () => {
