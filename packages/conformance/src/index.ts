@@ -1,7 +1,20 @@
 export { CODEC_REQUIREMENTS } from './codec/requirements.ts';
-export { describeCodec, runCodecConformance } from './codec/suite.ts';
+export { type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
 export type { TestRunner } from './describe.ts';
+export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
+export { KEY_WRAPPER_REQUIREMENTS } from './key-wrapper/requirements.ts';
+export { describeKeyWrapper, runKeyWrapperConformance } from './key-wrapper/suite.ts';
+export type {
+  KeyWrapperControl,
+  KeyWrapperInstance,
+  KeyWrapperSupport,
+  KeyWrapperTarget,
+} from './key-wrapper/target.ts';
 export type { ConformanceOptions } from './options.ts';
 export type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
 export type { Requirement } from './requirement.ts';
+export type { RingStoreOptions } from './ring-store/options.ts';
+export { RING_STORE_REQUIREMENTS } from './ring-store/requirements.ts';
+export { describeRingStore, runRingStoreConformance } from './ring-store/suite.ts';
+export type { RingStoreInstance, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';

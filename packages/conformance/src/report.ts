@@ -3,7 +3,7 @@ export interface ConformanceResult {
   readonly id: string;
   readonly level: 'MUST' | 'SHOULD';
   readonly status: 'pass' | 'fail' | 'warn' | 'not-applicable';
-  /** The smallest input found and how to repeat it, or why it does not apply. */
+  /** The smallest input found and how to repeat it, why it does not apply, or what was seen. */
   readonly detail?: string;
   readonly durationMs: number;
 }

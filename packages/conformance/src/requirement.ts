@@ -12,8 +12,11 @@ export interface Requirement {
 /** What is done about one requirement, on a target of its suite. */
 export interface Check<Context> {
   readonly id: string;
-  /** Resolves when the requirement holds. @throws {Finding} when it does not, {@link NotApplicable} when it is not claimed. */
-  run(context: Context): void | Promise<void>;
+  /**
+   * Resolves when the requirement holds, to what was seen if that is worth telling.
+   * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
+   */
+  run(context: Context): void | string | Promise<void | string>;
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

@@ -45,8 +45,12 @@ async function tryOne<Context>(
   const stray = catchStrays();
   const opened = open();
   let error: unknown;
+  let seen: string | void = undefined;
   try {
-    await withinTime(timeoutMs, async () => check.run(opened.context));
+    seen = await withinTime(timeoutMs, async () => check.run(opened.context));
+    // What does not give way to timers is late all the same.
+    const tookMs = Math.round(performance.now() - began);
+    if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
     await opened.close();
     await stray.settle();
     error = stray.first();
@@ -58,7 +62,7 @@ async function tryOne<Context>(
     stray.stop();
   }
   const durationMs = Math.round(performance.now() - began);
-  if (error === undefined) return { id, level, status: 'pass', durationMs };
+  if (error === undefined) return { id, level, status: 'pass', ...(seen && { detail: seen }), durationMs };
   if (error instanceof NotApplicable) return { id, level, status: 'not-applicable', detail: error.message, durationMs };
   const detail = error instanceof Finding ? error.message : `unexpected: ${describe(error)}`;
   const status = level === 'MUST' ? 'fail' : 'warn';
@@ -71,26 +75,62 @@ function describe(error: unknown): string {
   return typeof error === 'object' ? 'an object that is no Error' : `a ${typeof error}`;
 }
 
-async function withinTime(timeoutMs: number, run: () => Promise<void>): Promise<void> {
+async function withinTime<T>(timeoutMs: number, run: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Finding(`no end within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
-    await Promise.race([run(), late]);
+    return await Promise.race([run(), late]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Rejections that nobody handles would end the process: an asynchronous codec makes them by the thousand. */
+/** Where strays are told: one list for each requirement that is being tried just now. */
+const listeners = new Set<string[]>();
+let stopListening: (() => void) | undefined;
+
+/**
+ * What a target does besides answering: rejections that nobody handles (an asynchronous codec makes them by the
+ * thousand), errors thrown out of timers, and attempts to end the process. Each would be the end of the kit.
+ */
 function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
-  const seen: unknown[] = [];
-  const note = (reason: unknown): void => void seen.push(reason);
-  process.on('unhandledRejection', note);
+  const seen: string[] = [];
+  listeners.add(seen);
+  stopListening ??= listen();
   return {
     settle: () => new Promise((resolve) => setImmediate(resolve)),
-    first: () => (seen.length === 0 ? undefined : new Finding('a promise was rejected and nobody handled it')),
-    stop: () => void process.off('unhandledRejection', note),
+    first: () => (seen[0] === undefined ? undefined : new Finding(seen[0])),
+    stop() {
+      listeners.delete(seen);
+      if (listeners.size > 0) return;
+      stopListening?.();
+      stopListening = undefined;
+    },
+  };
+}
+
+function tell(what: string): void {
+  for (const seen of listeners) seen.push(what);
+}
+
+const rejected = (): void => tell('a promise was rejected and nobody handled it');
+const thrown = (): void => tell('an error was thrown that nobody could catch');
+
+function refuseToEnd(): never {
+  tell('process.exit was called');
+  throw new Finding('process.exit was called');
+}
+
+function listen(): () => void {
+  const exit = Object.getOwnPropertyDescriptor(process, 'exit') ?? {};
+  process.on('unhandledRejection', rejected);
+  process.on('uncaughtException', thrown);
+  Object.defineProperty(process, 'exit', { ...exit, value: refuseToEnd });
+  return () => {
+    process.off('unhandledRejection', rejected);
+    process.off('uncaughtException', thrown);
+    Object.defineProperty(process, 'exit', exit);
   };
 }

@@ -1,9 +1,10 @@
 import type { RequestStateCodec } from '@sealring/core';
-import { type Check, NotApplicable } from '../requirement.ts';
+import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { text } from './payloads.ts';
 import { type CodecTrial, tokenText } from './trial.ts';
 
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const CHARACTERS: readonly string[] = Array.from(URL_SAFE);
 /** Letters of other alphabets that are drawn like Latin ones, and their halves of surrogate pairs. */
 const LOOK_ALIKES: Readonly<Record<string, string>> = {
   A: 'А',
@@ -22,17 +23,78 @@ const LOOK_ALIKES: Readonly<Record<string, string>> = {
 /** Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. */
 const PAYLOADS: readonly Uint8Array[] = ['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text);
 
+/** The beginning of a token, where a version or an algorithm stands. */
+const HEADER_LENGTH = 8;
+/** Names by which a token may ask not to be checked, or to be checked by something weaker. */
+const ALGORITHMS: readonly string[] = [
+  'none',
+  'None',
+  'NONE',
+  'null',
+  'plain',
+  'raw',
+  'identity',
+  'dir',
+  'HS256',
+  '',
+  '0',
+];
+/** Enough to meet a tag of one byte, and now and then one of two. Through a pipe the time decides. */
+const FORGERIES = 50_000;
+const FORGING_MS = 2_000;
+const HUGE = 10_000_000;
+/** Ten megabytes are copied and decoded in a tenth of a second; a slow machine and a pipe have room. */
+const HUGE_MS = 10_000;
+
+/** Short texts that are no token: names of members, and characters that decoders trip over. */
+export const GARBAGE: readonly string[] = '__proto__ constructor toString hasOwnProperty then null undefined NaN {} []'
+  .split(' ')
+  .concat('', '.', '..', '...', 'a', 'A', '-', '_', '=', '%', '%zz', '"', '0', '\0', 'é', '\ud800', '🙂');
+
+/** A token by each separator that it has. */
+function divisions(token: string): readonly { readonly parts: readonly string[]; readonly separator: string }[] {
+  return ['.', ':', '~', '$', '-', '_']
+    .map((separator) => ({ parts: token.split(separator), separator }))
+    .filter(({ parts }) => parts.length > 1);
+}
+
+/** A header in JSON, with another algorithm: as the header of a JSON Web Token is. */
+function rewritten(header: string): readonly string[] {
+  const made: Record<string, unknown>[] = [{ alg: 'none' }, { alg: 'none', typ: 'JWT' }];
+  const content = Buffer.from(header, 'base64url').toString('utf8');
+  if (content.startsWith('{') && content.endsWith('}')) {
+    try {
+      const given = Object(JSON.parse(content));
+      made.push({ ...given, alg: 'none' }, { ...given, alg: 'dir', enc: 'none' }, { ...given, enc: 'none' });
+    } catch {
+      // It only looks like JSON.
+    }
+  }
+  return made.map((one) => Buffer.from(JSON.stringify(one)).toString('base64url'));
+}
+
 /** Tokens of one codec to be damaged. */
 async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestStateCodec; tokens: readonly string[] }> {
   const codec = await trial.create();
   return { codec, tokens: PAYLOADS.filter((one) => trial.fits(one)).map((payload) => trial.seal(codec, payload)) };
 }
 
+type Variants = (token: string, other: string) => Iterable<readonly [string, string]>;
+
+/** Every way in which this suite damages a token, by the requirement. */
+const DAMAGE = new Map<string, Variants>();
+
+/** Every damaged form of a token, with what was done to it. */
+export function* damagedForms(token: string, other: string): Iterable<readonly [string, string]> {
+  for (const variantsOf of DAMAGE.values()) {
+    for (const [variant, what] of variantsOf(token, other))
+      if (variant !== token && variant !== other) yield [variant, what];
+  }
+}
+
 /** A check that every variant of every token is refused. */
-function refuses(
-  id: string,
-  variantsOf: (token: string, other: string) => Iterable<readonly [string, string]>,
-): Check<CodecTrial> {
+function refuses(id: string, variantsOf: Variants): Check<CodecTrial> {
+  DAMAGE.set(id, variantsOf);
   return {
     id,
     async run(trial) {
@@ -71,6 +133,13 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
       yield [token.slice(0, length), `cut to ${length} characters`];
       yield [token.slice(token.length - length), `without its first ${token.length - length} characters`];
     }
+    for (const { parts, separator } of divisions(token)) {
+      for (const [i, part] of parts.entries()) {
+        for (let length = 0; length < part.length; length++) {
+          yield [parts.with(i, part.slice(0, length)).join(separator), `with part ${i} cut to ${length} characters`];
+        }
+      }
+    }
   }),
   refuses('CODEC-EXTENSION', function* (token, other) {
     for (const more of ['A', 'AA', 'AAA', 'AAAA', '0', '.', '~', '\0', token, other]) {
@@ -86,9 +155,9 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
         `with the end of another from ${at} on`,
       ];
     }
-    for (const separator of ['.', '~', '-', '_']) {
-      const [mine, theirs] = [token.split(separator), other.split(separator)];
-      if (mine.length < 2 || mine.length !== theirs.length) continue;
+    for (const { parts: mine, separator } of divisions(token)) {
+      const theirs = other.split(separator);
+      if (mine.length !== theirs.length) continue;
       for (let part = 0; part < mine.length; part++) {
         const mixed = mine.with(part, theirs[part] ?? '');
         yield [mixed.join(separator), `with part ${part} of another token`];
@@ -97,6 +166,52 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
       }
     }
   }),
+  refuses('CODEC-DOWNGRADE', function* (token) {
+    for (let at = 0; at < Math.min(HEADER_LENGTH, token.length); at++) {
+      for (const digit of '0123456789') yield [replaced(token, at, digit), `with ${digit} as character ${at}`];
+    }
+    for (const { parts, separator } of divisions(token)) {
+      const named = [...ALGORITHMS, ...rewritten(parts[0] ?? '')];
+      for (const algorithm of named) {
+        const others = parts.slice(1);
+        for (const rest of [others, [...others.slice(0, -1), ''], others.slice(0, -1)]) {
+          yield [
+            [algorithm, ...rest].join(separator),
+            `with ${tokenText(algorithm)} as first part of ${rest.length + 1}`,
+          ];
+        }
+        yield [[parts[0], algorithm, ...parts.slice(2)].join(separator), `with ${tokenText(algorithm)} as second part`];
+      }
+    }
+  }),
+  {
+    id: 'CODEC-TAG-LENGTH',
+    async run(trial) {
+      const token = trial.seal(await trial.create(), new Uint8Array(0));
+      const bytes = Math.floor((token.length * (/^[0-9a-f]*$/i.test(token) ? 4 : 6)) / 8);
+      // The shortest tag in use, and what keeps two tokens of one payload apart.
+      const least = trial.subject.supports.confidentiality ? 16 : 12;
+      expectThat(bytes >= least, `the token of no bytes, ${tokenText(token)}, holds ${bytes} bytes, not ${least}`);
+      return `the token of no bytes holds ${bytes} bytes`;
+    },
+  },
+  {
+    id: 'CODEC-FORGE',
+    async run(trial) {
+      const { codec, tokens } = await tokensOf(trial);
+      const until = performance.now() + FORGING_MS;
+      for (let i = 0; i < FORGERIES && performance.now() < until; i++) {
+        const token = trial.random.pick(tokens);
+        let forged = token;
+        for (let changed = trial.random.below(4); changed >= 0; changed--) {
+          const at = trial.random.below(token.length);
+          forged = replaced(forged, at, trial.random.pick(CHARACTERS));
+        }
+        if (tokens.includes(forged)) continue;
+        trial.refusal(codec, forged, `${tokenText(forged)}, made from ${tokenText(token)},`);
+      }
+    },
+  },
   refuses('CODEC-CANONICAL-LAST-CHAR', function* (token) {
     for (const parts of [[token], token.split('.')]) {
       for (const [i, part] of parts.entries()) {
@@ -159,34 +274,13 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-GARBAGE',
     async run(trial) {
       const codec = await trial.create();
-      const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'then', 'null', 'undefined', 'NaN'];
-      const short = [
-        '',
-        '.',
-        '..',
-        '...',
-        'a',
-        'A',
-        '-',
-        '_',
-        '=',
-        '%',
-        '\0',
-        'é',
-        '\ud800',
-        '🙂',
-        '{}',
-        '[]',
-        '"',
-        '0',
-      ];
       const prefix = trial.seal(codec, text('state')).slice(0, 4);
-      const shaped = [...names, ...short].map((one) => `${prefix}${one}`);
+      const shaped = GARBAGE.map((one) => `${prefix}${one}`);
       const random = Array.from({ length: 200 }, () => {
         const bytes = trial.random.bytes(trial.random.below(200));
         return Buffer.from(bytes).toString(trial.random.pick(['base64url', 'hex', 'latin1', 'utf8']));
       });
-      for (const garbage of [...names, ...short, ...shaped, ...random, 'A'.repeat(100_000)]) {
+      for (const garbage of [...GARBAGE, ...shaped, ...random, 'A'.repeat(100_000)]) {
         trial.refusal(codec, garbage, tokenText(garbage));
       }
     },
@@ -196,12 +290,18 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     async run(trial) {
       const codec = await trial.create();
       const prefix = trial.seal(codec, text('state')).slice(0, 8);
-      for (const huge of [
-        'A'.repeat(10_000_000),
-        `${prefix}${'A'.repeat(10_000_000)}`,
-        `${prefix}${'.'.repeat(1_000_000)}`,
-      ]) {
-        trial.refusal(codec, huge, `${huge.length} characters`);
+      // Rising, so that one whose time grows with the square of the length is found before it takes for ever.
+      for (const length of [30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
+        for (const huge of [
+          'A'.repeat(length),
+          `${prefix}${'A'.repeat(length)}`,
+          `${prefix}${'.'.repeat(length / 10)}`,
+        ]) {
+          const began = performance.now();
+          trial.refusal(codec, huge, `${huge.length} characters`);
+          const tookMs = Math.round(performance.now() - began);
+          expectThat(tookMs <= HUGE_MS, `${huge.length} characters were refused after ${tookMs} ms`);
+        }
       }
     },
   },
@@ -231,8 +331,6 @@ function notText(token: string): readonly (readonly [string, unknown])[] {
     ['an object', {}],
     ['an array of a token', [token]],
     ['bytes of a token', new TextEncoder().encode(token)],
-    ['a boxed token', Object(token)],
-    ['an object that prints as a token', { toString: () => token }],
   ];
 }
 

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { type Check, expectThat } from '../requirement.ts';
+import { damagedForms, GARBAGE } from './integrity.ts';
 import { text } from './payloads.ts';
 import { type CodecTrial, sameBytes, tokenText } from './trial.ts';
 
@@ -37,6 +38,9 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
       for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
         trial.expectRefused(codec, token, what === 'no text' ? what : `a token ${what}`);
       }
+      const [token, other] = [trial.seal(codec, text('state')), trial.seal(codec, text('other state'))];
+      for (const [variant, what] of damagedForms(token, other)) trial.expectRefused(codec, variant, `a token ${what}`);
+      for (const garbage of GARBAGE) trial.expectRefused(codec, garbage, tokenText(garbage));
       const stranger = await trial.createStranger();
       trial.expectRefused(codec, trial.seal(stranger, text('state of a tool')), 'a stranger’s token');
     },

@@ -8,7 +8,8 @@ const KIT = 'Sealring conformance kit';
 /** What every codec is held to, in the order in which it is tried. */
 export const CODEC_REQUIREMENTS: readonly Requirement[] = [
   must('CODEC-SYNCHRONOUS', 'seal and unseal return their results at once, not promises.', CONTRACT),
-  must('CODEC-TOKEN-TEXT', 'A token is a string of characters that need no escaping in a URL or in JSON.', CONTRACT),
+  must('CODEC-TOKEN-TEXT', 'A token is a string of characters that URLs, forms and JSON leave as they are.', CONTRACT),
+  should('CODEC-TOKEN-UNRESERVED', 'A token needs no escaping anywhere in a URL.', 'RFC 3986, section 2.3'),
   must('CODEC-ROUNDTRIP-BYTES', 'unseal returns exactly the bytes that seal was given, whatever they are.', CONTRACT),
   must('CODEC-ROUNDTRIP-VIEW', 'A view of a larger buffer is sealed within its own bounds.', CONTRACT),
   must('CODEC-CALLERS-BUFFER', 'seal neither changes the buffer it was given nor looks at it later.', CONTRACT),
@@ -17,11 +18,15 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
     'The bytes that unseal returns are the caller’s: changing them changes nothing else.',
     CONTRACT,
   ),
+  must('CODEC-ANY-ORDER', 'Tokens open in any order, however many were sealed since, and again.', CONTRACT),
   must('CODEC-SIZE-LIMIT', 'A payload that is too long is refused by seal, never cut.', CONTRACT),
   must('CODEC-BIT-FLIP', 'A token with any one bit changed is refused.', SPEC),
   must('CODEC-TRUNCATION', 'A token that was cut, at either end, is refused.', SPEC),
   must('CODEC-EXTENSION', 'A token with something added, at either end, is refused.', SPEC),
   must('CODEC-SPLICE', 'A token put together from two tokens is refused.', SPEC),
+  must('CODEC-DOWNGRADE', 'A token that names another version or algorithm is refused.', SPEC),
+  should('CODEC-TAG-LENGTH', 'A token has room for a tag that cannot be guessed.', 'NIST SP 800-38D, section 5.2.1.2'),
+  must('CODEC-FORGE', 'A token is not made by trying: of many with random characters in it none opens.', SPEC),
   must('CODEC-CANONICAL-LAST-CHAR', 'No other last character means the same token.', RFC4648),
   must('CODEC-CANONICAL-PADDING', 'A token with padding added or taken away is refused.', RFC4648),
   must('CODEC-CANONICAL-SPACE', 'A token with white space in or around it is refused.', RFC4648),
@@ -47,9 +52,14 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
     'Two tokens never hide their payloads with the same key stream.',
     'NIST SP 800-38D, section 8',
   ),
-  must('CODEC-REPEATS', 'Of many seals of one payload none or all are alike.', 'NIST SP 800-38D, section 8'),
+  must(
+    'CODEC-REPEATS',
+    'Of many seals of one payload none comes again after another one.',
+    'NIST SP 800-38D, section 8',
+  ),
   should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT),
   must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT),
+  must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT),
   must(
     'CODEC-NO-COMPRESSION',
     'Payloads of one length have tokens of one length.',
@@ -57,7 +67,10 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
   ),
   should('CODEC-QUIET', 'seal and unseal print nothing.', KIT),
   should('CODEC-NO-TIMERS', 'seal and unseal leave no timers and no handles behind.', KIT),
-  should('CODEC-NO-GLOBALS', 'seal and unseal leave the global object as it was.', KIT),
+  should('CODEC-NO-GLOBALS', 'seal and unseal leave globals, built-ins, environment and listeners as they were.', KIT),
+  must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT),
+  must('CODEC-WORKERS', 'Codecs in worker threads of one process do not get into one another’s way.', KIT),
+  should('CODEC-TIMING', 'How long a refusal takes does not tell which byte of the tag is wrong.', KIT),
 ];
 
 function must(id: string, text: string, source: string): Requirement {

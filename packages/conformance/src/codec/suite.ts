@@ -1,3 +1,5 @@
+import * as v from 'valibot';
+import { anObject, checkArgument } from '../arguments.ts';
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
@@ -10,7 +12,10 @@ import { CODEC_REQUIREMENTS } from './requirements.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
 import { SECRECY_CHECKS } from './secrecy.ts';
 import { type CodecTarget, readCodecTarget } from './target.ts';
+import { TIMING_CHECKS } from './timing.ts';
 import { CodecTrial } from './trial.ts';
+import { unlessUnseen } from './unseen.ts';
+import { WORKER_CHECKS } from './workers.ts';
 
 /** The suite of codecs. */
 export const CODEC_SUITE: Suite<CodecTrial> = {
@@ -23,8 +28,28 @@ export const CODEC_SUITE: Suite<CodecTrial> = {
     ...ISOLATION_CHECKS,
     ...SECRECY_CHECKS,
     ...PURITY_CHECKS,
-  ],
+    ...WORKER_CHECKS,
+    ...TIMING_CHECKS,
+  ].map(unlessUnseen),
 };
+
+/** How the suite of codecs is run. */
+export interface CodecConformanceOptions extends ConformanceOptions {
+  /**
+   * The URL of the module whose default export, or export `target`, is the target or makes it. What a codec does to its
+   * process is then looked at in processes and worker threads of their own. Default: in this process, no threads.
+   */
+  readonly module?: string | URL;
+}
+
+const MODULE = anObject({
+  module: v.optional(
+    v.pipe(
+      v.union([v.string(), v.instance(URL)], 'must be a URL'),
+      v.check((url) => URL.canParse(String(url)) && new URL(url).protocol === 'file:', 'must be a file: URL'),
+    ),
+  ),
+});
 
 const IDS = CODEC_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runCodecConformance';
@@ -53,10 +78,12 @@ const OWNER = 'runCodecConformance';
  */
 export async function runCodecConformance(
   target: CodecTarget,
-  options?: ConformanceOptions,
+  options: CodecConformanceOptions = {},
 ): Promise<ConformanceReport> {
-  const subject = readCodecTarget(OWNER, target);
-  const settings = readOptions(OWNER, options, IDS);
+  const { module, ...others } = options;
+  checkArgument(OWNER, MODULE, { module });
+  const subject = { ...readCodecTarget(OWNER, target), ...(module !== undefined && { module: String(module) }) };
+  const settings = readOptions(OWNER, others, IDS);
   return runSuite(CODEC_SUITE, subject.name, settings, () => {
     const context = new CodecTrial(subject, settings.seed);
     return { context, close: () => context.close() };
@@ -68,10 +95,12 @@ export async function runCodecConformance(
  *
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
  */
-export function describeCodec(target: CodecTarget, runner: TestRunner, options: ConformanceOptions = {}): void {
+export function describeCodec(target: CodecTarget, runner: TestRunner, options: CodecConformanceOptions = {}): void {
   const { name } = readCodecTarget('describeCodec', target);
-  const { timeoutMs } = readOptions('describeCodec', options, IDS);
-  describeSuite(`${name} codec`, CODEC_REQUIREMENTS, runner, options, timeoutMs, (only) =>
-    runCodecConformance(target, only),
+  const { module, ...others } = options;
+  checkArgument('describeCodec', MODULE, { module });
+  const { timeoutMs } = readOptions('describeCodec', others, IDS);
+  describeSuite(`${name} codec`, CODEC_REQUIREMENTS, runner, others, timeoutMs, (only) =>
+    runCodecConformance(target, module === undefined ? only : { ...only, module }),
   );
 }

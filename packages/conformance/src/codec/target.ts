@@ -38,12 +38,23 @@ export interface CodecTarget {
 export interface CodecSubject extends Omit<CodecTarget, 'supports' | 'refusal'> {
   readonly supports: Required<CodecSupport>;
   readonly refusal: string;
+  /** The URL of the module that the target was exported by, if that is known. */
+  readonly module?: string;
+  /** See {@link THROUGH_PIPE}. */
+  readonly throughPipe: boolean;
 }
 
 /** The longest payload of the suite, bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
-const SUPPORT = anObject({
+/**
+ * Marks a target whose codec is asked through a pipe: what happens in its process cannot be seen. A symbol, so that a
+ * copy of a target is marked too.
+ */
+export const THROUGH_PIPE: unique symbol = Symbol('through a pipe');
+
+/** What `supports` may hold. */
+export const CODEC_SUPPORT: v.GenericSchema = anObject({
   confidentiality: v.optional(aFlag),
   maxPayloadBytes: v.optional(aWholeNumber(1, Number.MAX_SAFE_INTEGER)),
   crossInstance: v.optional(aFlag),
@@ -55,8 +66,10 @@ const TARGET = anObject({
   createPeer: aFunction,
   createStranger: aFunction,
   createRotated: v.optional(aFunction),
-  supports: v.optional(SUPPORT),
+  supports: v.optional(CODEC_SUPPORT),
   refusal: v.optional(aText),
+  // Of a target that runs a program: who made it ends it.
+  close: v.optional(aFunction),
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
@@ -74,5 +87,6 @@ export function readCodecTarget(owner: string, target: CodecTarget): CodecSubjec
     }),
     supports: { confidentiality, maxPayloadBytes, crossInstance },
     refusal,
+    throughPipe: THROUGH_PIPE in target,
   };
 }

@@ -67,6 +67,8 @@ export class CodecTrial {
     try {
       answer = (codec as { unseal(token: unknown): unknown }).unseal(token);
     } catch (error) {
+      // What went wrong on the way to the codec is no refusal of it.
+      if (error instanceof Finding) throw error;
       return error;
     }
     if (types.isPromise(answer)) answer.catch(() => undefined);
@@ -110,6 +112,7 @@ function attempt<T>(run: () => T, what: string): T {
   try {
     return run();
   } catch (error) {
+    if (error instanceof Finding) throw error;
     throw new Finding(`${what} threw ${types.isNativeError(error) ? error.name : kindOf(error)}`);
   }
 }
@@ -135,4 +138,21 @@ export function tokenText(token: string): string {
 
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+/** Every way of using a codec, once. Whether it answers well is for other requirements. */
+export function useOnce(codec: RequestStateCodec): void {
+  const token = answerOf(() => codec.seal(new TextEncoder().encode('state')));
+  answerOf(() => codec.unseal(token as string));
+  answerOf(() => codec.unseal(`${String(token)}A`));
+}
+
+function answerOf(call: () => unknown): unknown {
+  try {
+    const answer = call();
+    if (types.isPromise(answer)) answer.catch(() => undefined);
+    return answer;
+  } catch {
+    return undefined;
+  }
 }

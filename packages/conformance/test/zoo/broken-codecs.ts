@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
@@ -14,6 +14,7 @@ class InvalidRequestState extends Error {
 }
 
 const PREFIX = 'zoo1.';
+const SHARED = randomBytes(32);
 const refuse = (reason = 'seal'): never => {
   throw new InvalidRequestState(reason);
 };
@@ -311,6 +312,137 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  wrapped('leaves a timer without reference', 'CODEC-NO-TIMERS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        setInterval(() => undefined, 60_000).unref();
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  wrapped('ends the process', 'CODEC-NO-EXIT', (sound) =>
+    both(sound, {
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch {
+          process.exit(1);
+        }
+      },
+    }),
+  ),
+  wrapped('patches a built-in', 'CODEC-NO-GLOBALS', (sound) =>
+    both(sound, {
+      seal(payload) {
+        const prototype: object = Array.prototype;
+        Object.defineProperty(prototype, 'sealed', { value: {}, configurable: true });
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('opens the last hundred tokens only', 'CODEC-ANY-ORDER', (sound) => {
+    const known: string[] = [];
+    return both(sound, {
+      seal(payload) {
+        known.push(sound.seal(payload));
+        if (known.length > 100) known.shift();
+        return known.at(-1) ?? '';
+      },
+      unseal: (token) => (known.includes(token) ? sound.unseal(token) : refuse()),
+    });
+  }),
+  wrapped('opens a token once', 'CODEC-ANY-ORDER', (sound) => {
+    const opened = new Set<string>();
+    return both(sound, {
+      unseal(token) {
+        if (opened.has(token)) refuse();
+        const payload = sound.unseal(token);
+        opened.add(token);
+        return payload;
+      },
+    });
+  }),
+  wrapped('an algorithm taken from the token', 'CODEC-DOWNGRADE', (sound) =>
+    both(sound, {
+      seal: (payload) => `gcm.${sound.seal(payload)}`,
+      unseal(token) {
+        const [algorithm = '', ...rest] = token.split('.');
+        if (algorithm === 'none') return Buffer.from(rest.join('.'), 'base64url');
+        return algorithm === 'gcm' ? sound.unseal(rest.join('.')) : refuse();
+      },
+    }),
+  ),
+  wrapped('an old version that nobody checks', 'CODEC-DOWNGRADE', (sound) =>
+    both(sound, {
+      unseal: (token) => (token.startsWith('zoo0.') ? Buffer.from(token) : sound.unseal(token)),
+    }),
+  ),
+  wrapped('a header that says none', 'CODEC-DOWNGRADE', (sound) => {
+    const header = Buffer.from('{"alg":"A256GCM","kid":"1"}').toString('base64url');
+    return both(sound, {
+      seal: (payload) => `${header}.${sound.seal(payload).slice(PREFIX.length)}`,
+      unseal(token) {
+        const [given = '', body = '', ...more] = token.split('.');
+        const text = Buffer.from(given, 'base64url').toString();
+        if (text.includes('"alg":"none"')) return Buffer.from(body, 'base64url');
+        return given === header && more.length === 0 ? sound.unseal(PREFIX + body) : refuse();
+      },
+    });
+  }),
+  {
+    target: zooTarget('a tag of one byte', (keys) => signOnly(keys, 1), { supports: { confidentiality: false } }),
+    caughtBy: 'CODEC-FORGE',
+  },
+  {
+    target: zooTarget('a tag of four bytes', (keys) => signOnly(keys, 4), { supports: { confidentiality: false } }),
+    caughtBy: 'CODEC-TAG-LENGTH',
+  },
+  wrapped('compares byte by byte', 'CODEC-TIMING', (sound) => {
+    const tagOf = (token: string): Buffer => createHmac('sha256', SHARED).update(token).digest().subarray(0, 16);
+    return both(sound, {
+      seal(payload) {
+        const token = sound.seal(payload).slice(PREFIX.length);
+        return Buffer.concat([Buffer.from(token, 'base64url'), tagOf(token)]).toString('base64url');
+      },
+      unseal(text) {
+        const bytes = SOUND.decode(text);
+        const token = bytes.subarray(0, -16).toString('base64url');
+        const tag = tagOf(token);
+        for (let i = 0; i < 16; i++) {
+          if (bytes[bytes.length - 16 + i] !== tag[i]) refuse();
+          // As slow as a comparison in a slow language.
+          tagOf(token);
+        }
+        return sound.unseal(PREFIX + token);
+      },
+    });
+  }),
+  broken('pads its base64', 'CODEC-TOKEN-UNRESERVED', {
+    encode: (bytes) => `${bytes.toString('base64url')}${'='.repeat((3 - (bytes.length % 3)) % 3)}`,
+    decode(text) {
+      const bytes = Buffer.from(text, 'base64url');
+      const padded = `${bytes.toString('base64url')}${'='.repeat((3 - (bytes.length % 3)) % 3)}`;
+      return padded === text ? bytes : refuse('malformed');
+    },
+  }),
+  {
+    target: zooTarget('hides by turning bits around', (keys) => {
+      const turned = (bytes: Uint8Array): Buffer => Buffer.from(bytes.map((byte) => byte ^ 0xa5));
+      const signing = signOnly(keys);
+      return { seal: (payload) => signing.seal(turned(payload)), unseal: (token) => turned(signing.unseal(token)) };
+    }),
+    caughtBy: 'CODEC-KEYLESS',
+  },
+  wrapped('a digest of the payload beside it', 'CODEC-KEYLESS', (sound) => {
+    const digestOf = (payload: Uint8Array): string => createHash('sha256').update(payload).digest('base64url');
+    return both(sound, {
+      seal: (payload) => `${digestOf(payload)}.${sound.seal(payload)}`,
+      unseal(token) {
+        const payload = sound.unseal(token.slice(44));
+        return token.startsWith(`${digestOf(payload)}.`) ? payload : refuse();
+      },
+    });
+  }),
   wrapped('prints', 'CODEC-QUIET', (sound) =>
     both(sound, {
       unseal(token) {
@@ -319,15 +451,15 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
-  wrapped('sets a global', 'CODEC-NO-GLOBALS', (sound) => {
-    let ordinal = 0;
-    return both(sound, {
+  wrapped('sets a global', 'CODEC-NO-GLOBALS', (sound) =>
+    both(sound, {
       seal(payload) {
-        Reflect.set(globalThis, 'lastSeal', ++ordinal);
-        return sound.seal(payload);
+        const token = sound.seal(payload);
+        Reflect.set(globalThis, 'lastToken', token);
+        return token;
       },
-    });
-  }),
+    }),
+  ),
   wrapped('token with a slash', 'CODEC-TOKEN-TEXT', (sound) =>
     both(sound, {
       seal: (payload) => `/${sound.seal(payload)}`,
@@ -358,14 +490,13 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     target: zooTarget('goes on with the old key', (keys) => soundCodec()(keys.toReversed())),
     caughtBy: 'CODEC-ROTATED-SEALS',
   },
-  { target: zooTarget('signs only, and claims to hide', signOnly), caughtBy: 'CODEC-CONFIDENTIAL' },
+  { target: zooTarget('signs only, and claims to hide', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
 ];
 
-const SHARED = randomBytes(32);
-
 /** Readable and signed: sound where confidentiality is not claimed. */
-export function signOnly(keys: readonly Buffer[]): RequestStateCodec {
-  const tagOf = (key: Buffer, body: Buffer): Buffer => createHmac('sha256', key).update(body).digest();
+export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCodec {
+  const tagOf = (key: Buffer, body: Buffer): Buffer =>
+    createHmac('sha256', key).update(body).digest().subarray(0, tagBytes);
   return {
     seal(payload) {
       const body = Buffer.from(payload);
@@ -373,9 +504,9 @@ export function signOnly(keys: readonly Buffer[]): RequestStateCodec {
     },
     unseal(token) {
       const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
-      if (bytes.length < 32) refuse('malformed');
-      const body = bytes.subarray(32);
-      return keys.some((key) => timingSafeEqual(tagOf(key, body), bytes.subarray(0, 32)))
+      if (bytes.length < tagBytes) refuse('malformed');
+      const body = bytes.subarray(tagBytes);
+      return keys.some((key) => timingSafeEqual(tagOf(key, body), bytes.subarray(0, tagBytes)))
         ? Buffer.from(body)
         : refuse();
     },

@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+import { CommanderError } from 'commander';
+import { EXIT_CODE } from './exit-code.ts';
+import { plain } from './paint.ts';
+import { createProgram } from './program.ts';
+import { UsageError } from './usage-error.ts';
+
+// A reader that has seen enough, as in `list | head`.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
+try {
+  await createProgram().parseAsync();
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`error: ${plain(error.message)}\n`);
+    process.exitCode = EXIT_CODE.usage;
+  } else if (error instanceof CommanderError) {
+    // It has printed what is wrong, or the help that was asked for.
+    process.exitCode = error.exitCode === 0 ? EXIT_CODE.passed : EXIT_CODE.usage;
+  } else {
+    throw error;
+  }
+}

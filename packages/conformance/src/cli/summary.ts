@@ -1,0 +1,44 @@
+import { type Row, type RowStatus, type RunRecord, repeatOf, rowsOf } from '../reports/record.ts';
+import { countsOf, STATUS_WORDS, verdictOf } from '../reports/words.ts';
+import { type Paint, plain } from './paint.ts';
+
+const COLOURS: Readonly<Record<RowStatus, Parameters<Paint>[0]>> = {
+  pass: 'green',
+  fail: 'red',
+  warn: 'yellow',
+  'not-applicable': 'dim',
+  'not-tried': 'dim',
+};
+
+/** What a run came to, for a terminal: a table, each finding below it, the verdict last. */
+export function summaryOf(record: RunRecord, paint: Paint, isQuiet: boolean): string {
+  const rows = rowsOf(record);
+  const findings = rows.filter(({ status }) => status === 'fail' || status === 'warn');
+  const isBad = rows.some(({ status }) => status === 'fail') || !record.report.passed;
+  const verdict = `${verdictOf(plain(record.report.target), rows)} ${countsOf(rows)} (seed ${record.report.seed})`;
+  return [
+    ...(isQuiet ? [] : [...tableOf(rows, paint), '']),
+    ...findings.flatMap((row) => [...findingOf(record, row, paint), '']),
+    paint(['bold', isBad ? 'red' : 'green'], verdict),
+    '',
+  ].join('\n');
+}
+
+function tableOf(rows: readonly Row[], paint: Paint): readonly string[] {
+  const longest = Math.max(...rows.map(({ id }) => id.length));
+  const words = Math.max(...rows.map(({ status }) => STATUS_WORDS[status].length));
+  return rows.map(({ id, level, status, durationMs }) => {
+    const word = paint(COLOURS[status], STATUS_WORDS[status].padEnd(words));
+    return `${id.padEnd(longest)}  ${level.padEnd(6)}  ${word}  ${String(durationMs).padStart(6)} ms`;
+  });
+}
+
+function findingOf(record: RunRecord, { id, status, level, text, source, detail }: Row, paint: Paint): string[] {
+  return [
+    `${paint(COLOURS[status], `${id} ${STATUS_WORDS[status]}`)} (${level})`,
+    `  ${text}`,
+    `  Source: ${source}`,
+    `  Found:  ${plain(detail ?? '')}`,
+    `  Repeat: ${plain(repeatOf(record, id))}`,
+  ];
+}

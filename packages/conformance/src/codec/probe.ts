@@ -1,0 +1,35 @@
+/*
+ * Runs in a process of its own, which has loaded nothing but the target's module: what is printed, left behind or
+ * changed here was so by the codec. Called with the module's URL and a mark that surrounds what is printed meanwhile.
+ */
+import { writeSync } from 'node:fs';
+import { loadTarget } from '../target-module.ts';
+import { type LeftBehind, observe } from './observe.ts';
+import { readCodecTarget } from './target.ts';
+import { CodecTrial, useOnce } from './trial.ts';
+
+/** What the process tells of a codec that it used. */
+export type Probed = LeftBehind | { readonly failed: string };
+
+const [module = '', mark = ''] = process.argv.slice(2);
+
+function putMark(): void {
+  for (const stream of [1, 2]) writeSync(stream, mark);
+}
+
+async function probe(): Promise<Probed> {
+  const trial = new CodecTrial(readCodecTarget('runCodecConformance', (await loadTarget(module)) as never), 0);
+  const codec = await trial.create();
+  putMark();
+  try {
+    return observe(() => useOnce(codec));
+  } finally {
+    putMark();
+  }
+}
+
+function tell(probed: Probed): void {
+  process.send?.(probed, () => process.exit());
+}
+
+probe().then(tell, (error: unknown) => tell({ failed: error instanceof Error ? error.name : 'something' }));

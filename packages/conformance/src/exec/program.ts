@@ -1,0 +1,192 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { Lines } from './lines.ts';
+import type { Outcome, ProgramOptions } from './messages.ts';
+import { shownText } from './shown.ts';
+
+/** How long a program may take to end once its input has ended, and once more when it was told to. */
+const GRACE_MS = 1_000;
+/** How long after a program's end its last output is waited for: what it started may hold the pipe. */
+const LAST_WORDS_MS = 300;
+const KEPT_OF_STDERR = 2_048;
+const IS_WINDOWS = process.platform === 'win32';
+
+/** A program that answers lines by lines, one at a time. What goes wrong is told with the request that it came of. */
+export class Program {
+  readonly #child: ChildProcess;
+  readonly #timeoutMs: number;
+  readonly #lines = new Lines();
+  /** Resolves when the program has ended and its output has been read. */
+  readonly #ended: Promise<void>;
+  #hasEnded = false;
+  #stderr = '';
+  #failure: string | undefined;
+  /** The request that is waited for, or the last one. */
+  #asked = '';
+  #answer: ((outcome: Outcome) => void) | undefined;
+
+  /** @throws what `spawn` throws for a command or a folder that cannot be one. */
+  constructor({ command, timeoutMs, cwd, env }: ProgramOptions) {
+    this.#timeoutMs = timeoutMs;
+    const [file = '', ...args] = typeof command === 'string' ? [command] : command;
+    const child = spawn(file, args, {
+      ...(cwd !== undefined && { cwd }),
+      env,
+      shell: typeof command === 'string',
+      // A group of its own, so that what it starts ends with it.
+      detached: !IS_WINDOWS,
+      windowsHide: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    // It ended, or closed its input: its exit or its silence tells.
+    child.stdin.on('error', () => undefined);
+    child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.#stderr = (this.#stderr + chunk.toString('latin1')).slice(-KEPT_OF_STDERR);
+    });
+    this.#ended = new Promise((resolve) => {
+      child.once('error', (error: NodeJS.ErrnoException) => {
+        this.#hasEnded = true;
+        this.#fail(`the program could not be started: ${error.code ?? error.name}`);
+        resolve();
+      });
+      child.once('exit', (code, signal) => {
+        const seen = (): void => {
+          this.#hasEnded = true;
+          this.#sayEnd(code, signal);
+          resolve();
+        };
+        const late = setTimeout(seen, LAST_WORDS_MS);
+        child.once('close', () => {
+          clearTimeout(late);
+          seen();
+        });
+      });
+    });
+    const guard = child.pid === undefined ? undefined : guardOf(child.pid);
+    child.once('exit', () => {
+      this.#signal('SIGKILL');
+      guard?.kill('SIGKILL');
+    });
+  }
+
+  /** Writes one line and resolves to the next line of the program. */
+  async ask(line: string, shown: string): Promise<Outcome> {
+    if (this.#failure !== undefined) return { failure: this.#failure };
+    this.#asked = shown;
+    const answered = new Promise<Outcome>((resolve) => {
+      this.#answer = resolve;
+    });
+    const late = setTimeout(
+      () => this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed`),
+      this.#timeoutMs,
+    );
+    this.#child.stdin?.write(`${line}\n`);
+    try {
+      return await answered;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  /** What went wrong since the last answer. */
+  look(): Outcome {
+    return this.#failure === undefined ? {} : { failure: this.#failure };
+  }
+
+  /** Ends it at once, with all that it started. */
+  async kill(): Promise<void> {
+    this.#signal('SIGKILL');
+    await this.#endsWithin(GRACE_MS);
+  }
+
+  /** Ends its input, and then it. */
+  async end(): Promise<void> {
+    this.#child.stdin?.end();
+    if (await this.#endsWithin(GRACE_MS)) return;
+    this.#signal('SIGTERM');
+    if (await this.#endsWithin(GRACE_MS)) return;
+    await this.kill();
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      for (const line of this.#lines.add(chunk)) {
+        if (this.#answer === undefined) this.#fail(this.#unasked(line));
+        else this.#settle({ line });
+      }
+    } catch (error) {
+      this.#fail(`the answer to ${this.#asked} is ${error instanceof RangeError ? error.message : 'not UTF-8'}`);
+    }
+  }
+
+  #unasked(line: string): string {
+    return `after its answer to ${this.#asked} the program wrote what nobody asked for: ${shownText(line)}`;
+  }
+
+  #sayEnd(code: number | null, signal: NodeJS.Signals | null): void {
+    const how = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
+    const when = this.#answer === undefined ? 'after its answer to' : 'instead of answering';
+    let rest = '';
+    try {
+      rest = this.#lines.rest();
+    } catch {
+      // Half a character: the end tells enough.
+    }
+    const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
+    const errors = this.#stderr === '' ? '' : `; it wrote to stderr: ${this.#lastErrors()}`;
+    this.#fail(`the program ${how} ${when} ${this.#asked}${last}${errors}`);
+  }
+
+  #lastErrors(): string {
+    return shownText(Buffer.from(this.#stderr, 'latin1').toString('utf8'), 'both');
+  }
+
+  /** Only the first failure is told: the others come of it. What failed is not let run on. */
+  #fail(failure: string): void {
+    this.#failure ??= failure;
+    this.#signal('SIGKILL');
+    this.#settle({ failure: this.#failure });
+  }
+
+  #settle(outcome: Outcome): void {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    answer?.(outcome);
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+    await Promise.race([this.#ended, late]);
+    clearTimeout(timer);
+    return this.#hasEnded;
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      if (IS_WINDOWS) this.#child.kill(signal);
+      else process.kill(-pid, signal);
+    } catch {
+      // Nothing is left of it.
+    }
+  }
+}
+
+/**
+ * Kills the program's group when this process is gone, however it ended: its input ends then. The program has a moment
+ * to end by itself.
+ */
+function guardOf(pid: number): ChildProcess | undefined {
+  if (IS_WINDOWS) return undefined;
+  const script = 'read -r line; sleep 1; kill -s KILL -- "-$0"';
+  const guard = spawn('/bin/sh', ['-c', script, String(pid)], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
+  // Without a shell there is no guard.
+  guard.on('error', () => undefined);
+  guard.stdin.on('error', () => undefined);
+  return guard;
+}

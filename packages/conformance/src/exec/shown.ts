@@ -1,0 +1,30 @@
+const LONGEST_VALUE = 60;
+const LONGEST_TEXT = 300;
+
+/** What another program wrote, in one line and not too long. A stack names its error first, or last. */
+export function shownText(text: string, keep: 'start' | 'both' = 'start'): string {
+  // Nothing that would move a cursor or colour a terminal.
+  const line = text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, ' ').trim();
+  if (line.length <= LONGEST_TEXT) return line;
+  if (keep === 'start') return `${line.slice(0, LONGEST_TEXT)}…`;
+  return `${line.slice(0, LONGEST_TEXT / 2)} … ${line.slice(-LONGEST_TEXT / 2)}`;
+}
+
+/** A request as it was sent, with its long values cut. */
+export function shownRequest(request: object): string {
+  return asciiJson(
+    Object.fromEntries(Object.entries(request).map(([name, value]) => [name, shortened(value)])),
+  ).replaceAll('\\u2026', '…');
+}
+
+/** JSON in ASCII: whatever encoding a program reads, and wherever it ends its lines, it reads the same. */
+export function asciiJson(value: object): string {
+  return JSON.stringify(value).replaceAll(
+    /[\u007f-\uffff]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function shortened(value: unknown): unknown {
+  return typeof value === 'string' && value.length > LONGEST_VALUE ? `${value.slice(0, LONGEST_VALUE)}…` : value;
+}

@@ -1,0 +1,102 @@
+import { inspect, types } from 'node:util';
+import { encodings } from '../codec/refusals.ts';
+
+/** Bytes of a key in a row that cannot be chance. */
+const TELLING_BYTES = 8;
+/** Base64 cuts bytes up in groups of three: as many more, so that a telling piece is whole. */
+const BASE64_BYTES = 12;
+const MOST_OBJECTS = 20_000;
+
+/** Text and bytes that somebody could read. */
+export interface Readable {
+  readonly texts: readonly string[];
+  readonly bytes: readonly Uint8Array[];
+}
+
+/** Everything that an error shows, prints or holds. */
+export function contentsOf(error: unknown): Readable {
+  const texts: string[] = [printed(error, 10)];
+  const bytes: Uint8Array[] = [];
+  const seen = new Set<unknown>();
+  const waiting: unknown[] = [error];
+  while (waiting.length > 0 && seen.size < MOST_OBJECTS) {
+    const value = waiting.pop();
+    if (typeof value === 'string') texts.push(value);
+    if ((typeof value !== 'object' && typeof value !== 'function') || value === null || seen.has(value)) continue;
+    seen.add(value);
+    const content = bytesIn(value);
+    if (content === undefined) waiting.push(...membersOf(value));
+    else bytes.push(content);
+  }
+  return { texts, bytes };
+}
+
+/** What a print of a value shows: by `inspect` and as JSON. */
+export function printed(value: unknown, depth: number): string {
+  const shown = inspect(value, { showHidden: true, depth, maxStringLength: 100_000, maxArrayLength: 10_000 });
+  try {
+    return `${shown}\n${JSON.stringify(value) ?? ''}\n${String(value)}`;
+  } catch {
+    return shown;
+  }
+}
+
+/** Whether a key, or a telling piece of it, can be read there, in any usual form. */
+export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
+  const pieces = windows(key, TELLING_BYTES);
+  if (bytes.some((one) => pieces.some((piece) => Buffer.from(one).includes(piece)))) return true;
+  const forms = [
+    ...pieces.flatMap(formsOf),
+    ...windows(key, BASE64_BYTES).flatMap(encodings),
+    // Lossy, and still most of a key.
+    Buffer.from(key).toString('utf8'),
+    jsonOf(key.subarray(0, TELLING_BYTES)),
+  ];
+  return texts.some((text) => forms.some((form) => text.includes(form)));
+}
+
+function windows(key: Uint8Array, length: number): readonly Buffer[] {
+  const bytes = Buffer.from(key);
+  return Array.from({ length: Math.max(1, key.length - length + 1) }, (_, i) => bytes.subarray(i, i + length));
+}
+
+function formsOf(piece: Uint8Array): readonly string[] {
+  const pairs = [...piece].map((byte) => byte.toString(16).padStart(2, '0'));
+  const hex = [pairs.join(''), pairs.join(' '), pairs.join(':'), pairs.join(', 0x')];
+  const decimal = [piece.join(','), piece.join(', '), piece.join(' ')];
+  return [Buffer.from(piece).toString('latin1'), ...hex, ...hex.map((form) => form.toUpperCase()), ...decimal];
+}
+
+/** As JSON has the first bytes of a `Uint8Array`. */
+function jsonOf(piece: Uint8Array): string {
+  return [...piece].map((byte, i) => `"${i}":${byte}`).join(',');
+}
+
+function bytesIn(value: object): Uint8Array | undefined {
+  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+  if (types.isAnyArrayBuffer(value)) return new Uint8Array(value);
+  const isList = Array.isArray(value) && value.length >= TELLING_BYTES;
+  return isList && value.every((item) => typeof item === 'number') ? Uint8Array.from(value) : undefined;
+}
+
+/** Own members and those of its classes, hidden ones and getters included; what a collection holds. */
+function membersOf(value: object): readonly unknown[] {
+  const members: unknown[] = [];
+  for (let at: object | null = value; at !== null && !isBuiltIn(at); at = Reflect.getPrototypeOf(at)) {
+    for (const name of Reflect.ownKeys(at)) {
+      if (typeof name === 'string') members.push(name);
+      try {
+        members.push(Reflect.get(at, name, value));
+      } catch {
+        // A getter that fails shows nothing.
+      }
+    }
+  }
+  if (types.isMap(value)) members.push(...value.keys(), ...value.values());
+  if (types.isSet(value)) members.push(...value);
+  return members;
+}
+
+function isBuiltIn(prototype: object): boolean {
+  return [Object, Function, Array, Map, Set, Error].some((built) => built.prototype === prototype);
+}

@@ -1,0 +1,52 @@
+import { type Check, expectThat } from '../requirement.ts';
+import { kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+
+/** Calls that TypeScript would not let through. */
+const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
+  ['no document', [undefined, { expected: undefined }]],
+  ['a number', [1, { expected: undefined }]],
+  ['bytes', [Buffer.from('x'), { expected: undefined }]],
+  ['an object', [{ epoch: 1 }, { expected: undefined }]],
+  ['an empty document', ['', { expected: undefined }]],
+  ['a lone surrogate', ['\ud800', { expected: undefined }]],
+  ['no options', ['x']],
+  ['an expectation left out', ['x', {}]],
+  ['a null expectation', ['x', { expected: null }]],
+  ['a number for an expectation', ['x', { expected: 1 }]],
+];
+
+/** The caller's mistakes. */
+export const ARGUMENT_CHECKS: readonly Check<RingStoreTrial>[] = [
+  {
+    id: 'RING-WRITE-ARGUMENTS',
+    async run(trial) {
+      const [store, other] = await trial.openPair();
+      for (const [name, given] of WRITES) {
+        const what = `a write with ${name}`;
+        const call = () => Reflect.apply(Reflect.get(store, 'write'), store, given);
+        await expectTypeError(trial, call, what);
+        await trial.expectAbsent(other, `a read after ${what}`);
+      }
+    },
+  },
+  {
+    id: 'RING-READ-ARGUMENTS',
+    async run(trial) {
+      const store = await trial.open();
+      for (const given of [null, 'x', 1]) {
+        const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
+        await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
+      }
+    },
+  },
+];
+
+async function expectTypeError(trial: RingStoreTrial, call: () => unknown, what: string): Promise<void> {
+  const outcome = await trial.outcome(call, what);
+  if (outcome.status === 'resolved') expectThat(false, `${what} resolved to ${kindOf(outcome.value)}`);
+  else expectThat(isTypeError(outcome.error), `${what} rejected with ${nameOf(outcome.error)}, not a TypeError`);
+}
+
+function isTypeError(error: unknown): boolean {
+  return error instanceof Error && error.name === 'TypeError';
+}

@@ -1,0 +1,80 @@
+import type { RingStore } from '@sealring/core';
+import * as v from 'valibot';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
+
+/** A store, and what ends it. */
+export interface RingStoreInstance {
+  readonly store: RingStore;
+  /** Default: the store's own `close`, where it has one. */
+  close?(): Promise<void> | void;
+}
+
+/** What a store claims, where stores may differ. */
+export interface RingStoreSupport {
+  /** Whether `watch` tells what other stores wrote. Default: whether the store has `watch`. */
+  readonly push?: boolean;
+  /** Whether every answer to a read has the service's date. Default: what is told is tried, whether it is told is not. */
+  readonly serviceDate?: boolean;
+  /** Whether a document that comes back has another revision than before; not so where it is a hash. Default false. */
+  readonly uniqueRevisions?: boolean;
+  /** The longest document it takes, bytes of UTF-8; 1 024 to 262 144. Default 262 144. */
+  readonly maxDocumentBytes?: number;
+}
+
+/**
+ * The store under test, and ways round it to its backend. The kit makes names of 1 to 80 characters `a–z`, `0–9`, `.`, `_`
+ * and `-`, which no earlier run used.
+ */
+export interface RingStoreTarget {
+  readonly name: string;
+  /** A store on connections of its own. Those of one name share a document, those of different names share nothing. */
+  create(ringName: string): Promise<RingStoreInstance> | RingStoreInstance;
+  /** Removes the document behind the stores' backs. Every name is removed in the end, too, whether it was used or not. */
+  remove?(ringName: string): Promise<void> | void;
+  /** Puts a document there without a store, whatever it is. */
+  plant?(ringName: string, document: string): Promise<void> | void;
+  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
+  breakConnection?(): Promise<() => Promise<void> | void>;
+  readonly supports?: RingStoreSupport;
+}
+
+/** A checked target. */
+export interface RingStoreSubject extends Omit<RingStoreTarget, 'supports'> {
+  readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
+}
+
+/** Bytes a ring document may have: law 4 of the contract of `RingStore`. */
+export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
+
+const SUPPORT = anObject({
+  push: v.optional(aFlag),
+  serviceDate: v.optional(aFlag),
+  uniqueRevisions: v.optional(aFlag),
+  maxDocumentBytes: v.optional(aWholeNumber(1024, MAX_DOCUMENT_BYTES)),
+});
+
+const TARGET = anObject({
+  name: aText,
+  create: aFunction,
+  remove: v.optional(aFunction),
+  plant: v.optional(aFunction),
+  breakConnection: v.optional(aFunction),
+  supports: v.optional(SUPPORT),
+});
+
+/** @throws {TypeError | RangeError} naming what is wrong with the target. */
+export function readRingStoreTarget(owner: string, target: RingStoreTarget): RingStoreSubject {
+  checkArgument(owner, TARGET, target);
+  const { name, supports = {} } = target;
+  const { uniqueRevisions = false, maxDocumentBytes = MAX_DOCUMENT_BYTES } = supports;
+  return {
+    name,
+    create: (ringName) => target.create(ringName),
+    ...(target.remove !== undefined && { remove: (ringName) => target.remove?.(ringName) }),
+    ...(target.plant !== undefined && { plant: (ringName, document) => target.plant?.(ringName, document) }),
+    ...(target.breakConnection !== undefined && {
+      breakConnection: async () => target.breakConnection?.() as Promise<() => Promise<void> | void>,
+    }),
+    supports: { ...supports, uniqueRevisions, maxDocumentBytes },
+  };
+}

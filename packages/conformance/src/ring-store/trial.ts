@@ -1,0 +1,252 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { inspect, types } from 'node:util';
+import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
+import { Random } from '../random.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import type { RingStoreSettings } from './options.ts';
+import type { RingStoreInstance, RingStoreSubject } from './target.ts';
+
+/** What became of a call. */
+export type Outcome =
+  | { readonly status: 'resolved'; readonly value: unknown }
+  | { readonly status: 'rejected'; readonly error: unknown };
+
+/** Longest wait for what has to come: push, recovery. Less where a requirement has less than two minutes. */
+const PATIENCE_MS = 30_000;
+const LOOK_AGAIN_MS = 20;
+/** Longest time for removing what a requirement wrote. */
+const CLEAN_UP_MS = 10_000;
+
+let names = 0;
+
+/** What a check of a ring store works with: fresh names, stores on them, and the words for what it saw. */
+export class RingStoreTrial {
+  readonly subject: RingStoreSubject;
+  readonly random: Random;
+  readonly rounds: number;
+  readonly writers: number;
+  readonly patienceMs: number;
+  readonly #open = new Map<RingStore, RingStoreInstance>();
+  readonly #names = new Set<string>();
+  #mend: (() => Promise<void> | void) | undefined;
+
+  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs }: RingStoreSettings) {
+    this.subject = subject;
+    this.random = new Random(seed);
+    this.rounds = rounds;
+    this.writers = writers;
+    this.patienceMs = Math.min(PATIENCE_MS, timeoutMs / 4);
+  }
+
+  /** A name that no other requirement, process or run has used. */
+  freshName(): string {
+    return `kit-${process.pid}-${Date.now().toString(36)}-${(++names).toString(36)}`;
+  }
+
+  async open(name: string = this.freshName()): Promise<RingStore> {
+    this.#names.add(name);
+    const instance: unknown = await this.subject.create(name);
+    expectThat(isObject(instance) && isObject(instance['store']), 'create returned no { store }');
+    const { store } = instance as unknown as RingStoreInstance;
+    this.#open.set(store, instance as unknown as RingStoreInstance);
+    expectThat(typeof store.read === 'function' && typeof store.write === 'function', 'a store without read and write');
+    return store;
+  }
+
+  openMany(count: number, name: string = this.freshName()): Promise<readonly RingStore[]> {
+    return Promise.all(Array.from({ length: count }, () => this.open(name)));
+  }
+
+  async openPair(name: string = this.freshName()): Promise<readonly [RingStore, RingStore]> {
+    return [await this.open(name), await this.open(name)];
+  }
+
+  /** Ends one store before the requirement ends. */
+  async closeOne(store: RingStore): Promise<void> {
+    const instance = this.#open.get(store);
+    this.#open.delete(store);
+    await (instance?.close === undefined ? store.close?.() : instance.close());
+  }
+
+  /** @throws {NotApplicable} where the target cannot. */
+  async remove(name: string): Promise<void> {
+    if (this.subject.remove === undefined) throw new NotApplicable('the target has no remove');
+    await this.subject.remove(name);
+  }
+
+  /** @throws {NotApplicable} where the target cannot. */
+  async plant(name: string, document: string): Promise<void> {
+    if (this.subject.plant === undefined) throw new NotApplicable('the target has no plant');
+    this.#names.add(name);
+    await this.subject.plant(name, document);
+  }
+
+  /** Until {@link mend}, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
+  async breakConnection(): Promise<void> {
+    const mend: unknown = await this.subject.breakConnection?.();
+    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that mends it');
+    this.#mend = mend as () => Promise<void>;
+  }
+
+  /** @throws {NotApplicable} where the target cannot break its connection. */
+  expectBreakable(): void {
+    if (this.subject.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
+  }
+
+  async mend(): Promise<void> {
+    const mend = this.#mend;
+    this.#mend = undefined;
+    await mend?.();
+  }
+
+  /** A call, held against what every call does: it returns a promise, whatever becomes of it. */
+  async outcome(call: () => unknown, what: string): Promise<Outcome> {
+    let promise: unknown;
+    try {
+      promise = call();
+    } catch (error) {
+      throw new Finding(`${what} threw ${nameOf(error)} at once instead of rejecting`);
+    }
+    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, no promise`);
+    try {
+      return { status: 'resolved', value: await promise };
+    } catch (error) {
+      return { status: 'rejected', error };
+    }
+  }
+
+  /** Reads what must be readable. */
+  async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    const outcome = await this.outcome(() => (options === undefined ? store.read() : store.read(options)), what);
+    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${nameOf(outcome.error)}`);
+    return storedRing(outcome.value, what);
+  }
+
+  /** Writes what must win; returns the revision. */
+  async write(
+    store: RingStore,
+    document: string,
+    expected: string | undefined,
+    what = 'a write with the right expectation',
+    options: RingStoreCallOptions = {},
+  ): Promise<string> {
+    const outcome = await this.outcome(() => store.write(document, { ...options, expected }), what);
+    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${nameOf(outcome.error)}`);
+    return revisionOf(outcome.value, what);
+  }
+
+  /** Writes what must lose: by the error that says so. */
+  async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
+    const outcome = await this.outcome(() => store.write('never', { expected }), what);
+    if (outcome.status === 'resolved') throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
+    expectThat(isConflict(outcome.error), `${what} lost with ${nameOf(outcome.error)}, not RingConflictError`);
+  }
+
+  /** A call that must fail as the contract says. */
+  async expectFailure(call: () => unknown, kind: RingStoreErrorKind, what: string): Promise<void> {
+    const outcome = await this.outcome(call, what);
+    if (outcome.status === 'resolved') throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
+    expectThat(
+      isFailure(outcome.error, kind),
+      `${what} rejected with ${nameOf(outcome.error)}, not RingStoreError ${kind}`,
+    );
+  }
+
+  async expectAbsent(store: RingStore, what: string): Promise<void> {
+    const found = await this.read(store, what);
+    expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')}, where nothing should be`);
+  }
+
+  /** Reads what must be exactly this. */
+  async expectStored(store: RingStore, document: string, revision: string, what: string): Promise<void> {
+    const found = await this.read(store, what);
+    expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
+    expectThat(
+      found.document === document,
+      `${what} found ${documentText(found.document)}, not ${documentText(document)}`,
+    );
+    expectThat(
+      found.revision === revision,
+      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision)}`,
+    );
+  }
+
+  /** Waits for what has to come. */
+  async until(holds: () => boolean | Promise<boolean>, finding: string): Promise<void> {
+    const deadline = performance.now() + this.patienceMs;
+    while (!(await holds())) {
+      expectThat(performance.now() < deadline, `${finding} within ${this.patienceMs / 1_000} s`);
+      await pause(LOOK_AGAIN_MS);
+    }
+  }
+
+  /** Mends, closes every store and removes what was written, where the target can. */
+  async close(): Promise<void> {
+    await this.mend();
+    for (const store of this.#open.keys()) await this.closeOne(store);
+    const { remove } = this.subject;
+    if (remove === undefined) return;
+    // Much of it was never written; that it cannot be removed then is no finding.
+    const removed = Promise.allSettled([...this.#names].map(async (name) => remove(name)));
+    await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
+  }
+}
+
+/** @throws {Finding} unless `value` is what a read resolves to. */
+function storedRing(value: unknown, what: string): StoredRing | undefined {
+  if (value === undefined) return undefined;
+  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
+  const { document, revision } = value;
+  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, no string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  return { document, revision };
+}
+
+/** @throws {Finding} unless `value` is what a write resolves to. */
+export function revisionOf(value: unknown, what: string): string {
+  expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
+  const { revision } = value;
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  return revision;
+}
+
+/** By name: a store may carry its own copy of the class. */
+export function isConflict(error: unknown): boolean {
+  return types.isNativeError(error) && error.name === 'RingConflictError';
+}
+
+export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
+  return types.isNativeError(error) && error.name === 'RingStoreError' && 'kind' in error && error.kind === kind;
+}
+
+/** An error by its class and kind only: its text may hold a secret. */
+export function nameOf(error: unknown): string {
+  if (!types.isNativeError(error)) return kindOf(error);
+  return 'kind' in error && typeof error.kind === 'string' ? `${error.name} ${error.kind}` : error.name;
+}
+
+/** A value by its type only. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return 'an array';
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+/** A document in a finding: whole where it is short. */
+export function documentText(document: string): string {
+  if (document.length <= 60) return textOf(document);
+  return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
+}
+
+export function textOf(text: string): string {
+  return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
+}
+
+/** A promise of any make. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isObject(value) && typeof value['then'] === 'function';
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,59 @@
+"""A codec in Python, and what the Sealring conformance kit asks of it.
+
+    npx sealring-conformance codec --exec "python codec.py"
+"""
+
+import base64
+import secrets
+
+from cipher import open_sealed, seal
+from sealring_codec import serve
+
+
+class InvalidRequestState(Exception):
+    """Refuses a token. It is recognised by its name."""
+
+
+class MyCodec:
+    """Seals with the first key and opens with any of them."""
+
+    def __init__(self, *keys: bytes) -> None:
+        self._keys = keys
+
+    def seal(self, payload: bytes) -> str:
+        return _encode(seal(self._keys[0], payload))
+
+    def unseal(self, token: str) -> bytes:
+        sealed = _decode(token)
+        for key in self._keys:
+            payload = open_sealed(key, sealed)
+            if payload is not None:
+                return payload
+        raise InvalidRequestState("seal")
+
+
+def _encode(sealed: bytes) -> str:
+    return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode()
+
+
+def _decode(token: str) -> bytes:
+    try:
+        padding = "=" * (-len(token) % 4)
+        sealed = base64.b64decode(token + padding, altchars=b"-_", validate=True)
+    except ValueError:
+        raise InvalidRequestState("malformed") from None
+    # Decoders are lenient: the same bytes must not have two spellings.
+    if _encode(sealed) != token:
+        raise InvalidRequestState("malformed")
+    return sealed
+
+
+if __name__ == "__main__":
+    a, b, others = (secrets.token_bytes(32) for _ in range(3))
+    keys = {
+        "self": [a],
+        "peer": [a],  # Another process of your fleet.
+        "stranger": [others],  # Another service.
+        "rotated": [b, a],  # Seals with B, still opens what A sealed.
+    }
+    serve(lambda role: MyCodec(*keys[role]))

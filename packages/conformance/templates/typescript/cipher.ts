@@ -1,0 +1,17 @@
+/**
+ * Encrypts and authenticates a payload. Whatever you return has to come back to `open` unchanged.
+ *
+ * @param key - 32 bytes.
+ */
+export function seal(key: Uint8Array, payload: Uint8Array): Uint8Array {
+  throw new Error(`seal is yours to write: ${payload.length} bytes, a key of ${key.length}`);
+}
+
+/**
+ * Undoes `seal`; undefined for bytes that `seal` did not make with this key.
+ *
+ * @param key - 32 bytes.
+ */
+export function open(key: Uint8Array, sealed: Uint8Array): Uint8Array | undefined {
+  throw new Error(`open is yours to write: ${sealed.length} bytes, a key of ${key.length}`);
+}

@@ -1,0 +1,17 @@
+import { randomBytes } from 'node:crypto';
+import type { CodecTarget } from '@sealring/conformance';
+import { MyCodec } from './codec.ts';
+
+const [a, b, others] = [randomBytes(32), randomBytes(32), randomBytes(32)];
+
+const target: CodecTarget = {
+  name: 'my codec',
+  create: () => ({ codec: new MyCodec(a) }),
+  // Another process of your fleet: the same keys.
+  createPeer: () => ({ codec: new MyCodec(a) }),
+  // Another service: other keys.
+  createStranger: () => ({ codec: new MyCodec(others) }),
+  // After a rotation: seals with B, still opens what A sealed.
+  createRotated: () => ({ codec: new MyCodec(b, a) }),
+};
+export default target;

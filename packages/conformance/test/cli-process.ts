@@ -1,0 +1,41 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+
+export const MAIN: string = join(import.meta.dirname, '../dist/cli/main.js');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  readonly nodeArgs?: readonly string[];
+  /** Called with all that was printed to standard error, whenever there is more. */
+  readonly onStderr?: (text: string, child: ChildProcess) => void;
+}
+
+/** Runs the built command as a process, in the folder of the fixtures. */
+export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  const { cwd = join(import.meta.dirname, 'fixtures'), env = {}, nodeArgs = [], onStderr } = options;
+  const child = spawn(process.execPath, [...nodeArgs, MAIN, ...args], { cwd, env: { ...cleanEnvironment(), ...env } });
+  const printed = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed.stderr += text;
+    onStderr?.(printed.stderr, child);
+  });
+  return new Promise((resolve) => {
+    child.on('close', (code) => resolve({ code, ...printed }));
+  });
+}
+
+/** Without what the runner of these tests says about colours and its own options. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const { NO_COLOR: _, FORCE_COLOR: _f, NODE_OPTIONS: _o, ...rest } = process.env;
+  return rest;
+}

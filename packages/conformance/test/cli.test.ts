@@ -1,0 +1,440 @@
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Progress } from '../src/cli/progress.ts';
+import { CODEC_REQUIREMENTS, type ConformanceReport } from '../src/index.ts';
+import { MAIN, runCli } from './cli-process.ts';
+
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+const inFolder = (name: string, content: string): string => {
+  writeFileSync(join(folder, name), content);
+  return join(folder, name);
+};
+
+function reportOf(text: string): ConformanceReport {
+  const report: ConformanceReport = JSON.parse(text);
+  return report;
+}
+
+const ONE = ['--only', 'CODEC-SYNCHRONOUS'];
+
+describe('exit codes', () => {
+  test('0 when every MUST passed, with the table, the verdict, and progress in lines where there is no terminal', async () => {
+    const { code, stdout, stderr } = await runCli(['codec', 'sound.ts']);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
+    expect(stdout).toContain('a sound codec passes: every MUST that was tried holds.');
+    expect(stderr).toMatch(new RegExp(`^0/${CODEC_REQUIREMENTS.length} CODEC-SYNCHRONOUS \\(0 s\\)\n`));
+    expect(`${stdout}${stderr}`).not.toContain('\u001b');
+  });
+
+  test('0 when only a SHOULD warned, with the finding', async () => {
+    const { code, stdout } = await runCli(['codec', 'old-key.ts', '--only', 'CODEC-ROTATED-SEALS', '--seed', '5']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('CODEC-ROTATED-SEALS warns (SHOULD)\n  After a rotation');
+    expect(stdout).toContain('Repeat: npx sealring-conformance codec old-key.ts --only CODEC-ROTATED-SEALS --seed 5\n');
+  });
+
+  test('1 when a MUST failed, with every report', async () => {
+    const id = 'CODEC-CANONICAL-LAST-CHAR';
+    const [html, junit, json] = ['deep/r.html', 'r.xml', 'r.json'].map((name) => join(folder, name));
+    const files = ['--report', html ?? '', '--junit', junit ?? '', '--json', json ?? ''];
+    const { code, stdout } = await runCli([
+      'codec',
+      'lenient.ts',
+      '--only',
+      `${id},CODEC-PEER`,
+      '--seed',
+      '5',
+      ...files,
+    ]);
+    expect(code).toBe(1);
+    expect(stdout).toContain(`${id} fails (MUST)`);
+    const report = reportOf(readFileSync(json ?? '', 'utf8'));
+    expect(report).toMatchObject({ target: 'a lenient codec', suite: 'codec', passed: false, seed: 5 });
+    expect(report.results.map((result) => [result.id, result.status])).toEqual([
+      [id, 'fail'],
+      ['CODEC-PEER', 'pass'],
+    ]);
+    expect(readFileSync(html ?? '', 'utf8')).toContain('a lenient codec fails: 1 of its MUSTs does not hold.');
+    expect(readFileSync(junit ?? '', 'utf8')).toContain(`<testcase classname="codec" name="${id}"`);
+    expect(readdirSync(folder).filter((name) => name.endsWith('.tmp'))).toEqual([]);
+  });
+
+  test('130 on SIGINT, with what was found so far in every report, and the target closed', async () => {
+    const [html, json] = [join(folder, 'cut.html'), join(folder, 'cut.json')];
+    const args = ['codec', 'slow.ts', '--report', html, '--json', json];
+    const { code, stdout, stderr } = await runCli(args, {
+      onStderr: (text, child) => {
+        if (/ CODEC-(?!SYNCHRONOUS).*\n$/.test(text)) child.kill('SIGINT');
+      },
+    });
+    expect({ code, stderr }).toMatchObject({ code: 130, stderr: expect.stringContaining('closed the target') });
+    expect(stdout).toContain('a slow codec is undecided');
+    const { passed, results } = reportOf(readFileSync(json, 'utf8'));
+    expect({ passed, results }).toMatchObject({
+      passed: false,
+      results: [{ id: 'CODEC-SYNCHRONOUS', status: 'pass' }],
+    });
+    expect(readFileSync(html, 'utf8')).toContain('What was not tried');
+  });
+
+  test('130 too where the target gives nobody a turn', async () => {
+    const { code, stdout } = await runCli(['codec', 'hangs.ts'], {
+      onStderr: (_, child) => void setTimeout(() => child.kill('SIGINT'), 500).unref(),
+    });
+    expect(code).toBe(130);
+    expect(stdout).toContain('is undecided');
+  });
+});
+
+describe('what is wrong with a command line is one line, and exit code 2', () => {
+  const blocked = inFolder('blocked', '');
+  // A link, so that no device is lost where the law is broken.
+  const device = join(folder, 'device');
+  symlinkSync('/dev/null', device);
+  const cases: readonly (readonly [args: readonly string[], error: RegExp])[] = [
+    [['codec'], /a target module is missing/],
+    [['codec', 'none.mjs'], /target module "none.mjs" is not there/],
+    [['codec', 'sound.py'], /"sound.py" must end in one of \.js, \.mjs, \.ts, \.mts/],
+    [['codec', '.'], /"\." must end in/],
+    [['codec', 'sound.ts', '--exec', 'node x'], /both a target module "sound.ts" and --exec "node x"/],
+    [['codec', '--exec', ' '], /--exec "" names no command/],
+    [['codec', '--json', 'sound.ts'], /--json took "sound.ts" for its file/],
+    [['codec', 'sound.ts', 'lenient.ts'], /too many arguments/],
+    [['codec', 'sound.ts', '--sead', '1'], /unknown option '--sead'.*--seed/],
+    [['codec', 'sound.ts', '--seed', '1.5'], /'--seed <n>' argument '1.5' is invalid.*from 0 to 2147483647/],
+    [['codec', 'sound.ts', '--seed', '2147483648'], /'--seed <n>' argument '2147483648'/],
+    [['codec', 'sound.ts', '--timeout', '0'], /'--timeout <seconds>' argument '0' is invalid.*0\.1 to 3600/],
+    [['codec', 'sound.ts', '--timeout', '1e3'], /'--timeout <seconds>' argument '1e3'/],
+    [['codec', 'sound.ts', '--only', 'CODEC-NONE'], /--only "CODEC-NONE" is no requirement of the codec suite/],
+    [['codec', 'sound.ts', '--only', 'codec-peer'], /--only "codec-peer"/],
+    [['codec', 'sound.ts', '--only', ','], /'--only <id>' argument ',' is invalid.*no requirement/],
+    [['codec', 'sound.ts', '--only'], /'--only <id>' argument missing/],
+    [['codec', 'sound.ts', '--rounds', '5'], /unknown option '--rounds'/],
+    [['ring-store', 'sound.ts', '--writers', '1'], /'--writers <n>' argument '1' is invalid.*from 2 to 1000/],
+    [['ring-store', 'sound.ts', '--rounds', 'x'], /'--rounds <n>' argument 'x' is invalid/],
+    [['key-wrapper', '--exec', 'x'], /unknown option '--exec'/],
+    [['key-wrapper'], /a target module is missing/],
+    [['codex'], /unknown command 'codex'.*codec/],
+    [['list', 'codex'], /'codex' is invalid.*codec, key-wrapper, ring-store/],
+    [['codec', 'sound.ts', '--report', join(blocked, 'r.html')], /--report ".*r\.html" cannot be written: E[A-Z]+/],
+    [['codec', 'sound.ts', '--junit', '.'], /--junit "\." cannot be written: what is there is no file/],
+    [['codec', 'sound.ts', '--json', device], /--json ".*device" cannot be written: what is there is no file/],
+    [
+      ['codec', 'sound.ts', '--report', join(folder, 'one'), '--json', join(folder, 'x', '..', 'one')],
+      /--report and --json name the same file/,
+    ],
+  ];
+  test.each(cases)('%j', async (args, error) => {
+    const { code, stdout, stderr } = await runCli(args);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/^error: [^\n]+\n$/),
+    });
+    expect(stderr).toMatch(error);
+  });
+
+  test('no command prints the help', async () => {
+    const { code, stderr } = await runCli([]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('Usage: sealring-conformance');
+  });
+});
+
+describe('what is wrong with a target module is one line, and exit code 2', () => {
+  const secret = 'hunter2';
+  const cases: readonly (readonly [name: string, content: string, error: RegExp])[] = [
+    ['no-target.mjs', 'export const codec = {};', /exports no target: export it as default or as target/],
+    ['number.mjs', 'export default 1;', /must be an object, or a function that makes one, got a number/],
+    ['nothing.mjs', 'export default () => undefined;', /got undefined/],
+    ['syntax.mjs', 'export default {', /cannot load .*syntax\.mjs: SyntaxError: /],
+    ['import.mjs', "import 'not-there';", /cannot load .*ERR_MODULE|Cannot find package 'not-there'/],
+    ['throws.mjs', `\nthrow new RangeError('${secret}');`, /cannot load .*throws\.mjs: RangeError in line 2\n$/],
+    [
+      'rejects.mjs',
+      `export default async () => {\nthrow new Error('${secret}');\n};`,
+      /could not be made: Error in line 2/,
+    ],
+    ['null.mjs', 'throw null;', /something was thrown that is no Error/],
+    ['close.mjs', 'export default {};\nexport const close = 1;', /close must be a function/],
+    ['exits.mjs', 'process.exit(0);', /could not be loaded: the target’s process ended with code 0/],
+    ['members.mjs', 'export default { name: "x" };', /create is missing/],
+    [
+      'more.mjs',
+      'const f = () => 1; export default { name: "x", create: f, createPeer: f, createStranger: f, x: 1 };',
+      /"x"/,
+    ],
+  ];
+  test.each(cases)('%s', async (name, content, error) => {
+    const { code, stdout, stderr } = await runCli(['codec', inFolder(name, content), '--quiet', ...ONE]);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/^error: [^\n]+\n$/),
+    });
+    expect(stderr).toMatch(error);
+    expect(stderr).not.toContain(secret);
+  });
+
+  test('TypeScript on a Node that does not strip types', async () => {
+    const { code, stderr } = await runCli(['codec', 'sound.ts'], { nodeArgs: ['--no-experimental-strip-types'] });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: the target module "sound.ts" is TypeScript: that takes Node 22\.18 [^\n]+\n$/);
+  });
+
+  test('a run of --only that tried nothing', async () => {
+    const { code, stderr } = await runCli(['codec', 'sound.ts', '--quiet', '--only', 'CODEC-SIZE-LIMIT']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: --only "CODEC-SIZE-LIMIT" tried nothing: [^\n]+\n$/);
+  });
+});
+
+describe('the command line outlives its target', () => {
+  test('that hangs without giving anybody a turn: a finding, and the run goes on', async () => {
+    const args = ['codec', 'hangs.ts', '--timeout', '0.1', '--json', '--quiet'];
+    const { code, stdout } = await runCli([...args, '--only', 'CODEC-PEER,CODEC-DISTINCT']);
+    expect(code).toBe(1);
+    expect(reportOf(stdout).results).toMatchObject([
+      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringMatching(/^no end within \d+ ms.*\(seed \d+\)$/) },
+      { id: 'CODEC-DISTINCT', status: 'pass' },
+    ]);
+  });
+
+  test('that ends its process: a finding, and the run goes on', async () => {
+    const args = ['codec', 'dies.ts', '--json', '--quiet', '--only', 'CODEC-PEER,CODEC-DISTINCT'];
+    const { code, stdout } = await runCli(args);
+    expect(code).toBe(1);
+    expect(reportOf(stdout).results).toMatchObject([
+      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringContaining('the target’s process ended by SIGKILL') },
+      { id: 'CODEC-DISTINCT', status: 'pass' },
+    ]);
+  });
+
+  test('whose close fails: a note, and the run counts', async () => {
+    const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^note: closing the target: RangeError was thrown$/m);
+    expect(stderr).not.toContain('secret');
+  });
+
+  test('that throws where no call is there to catch it: a finding without its text', async () => {
+    const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
+    expect(code).toBe(1);
+    expect(stdout).toContain('thrown where no call was there to catch it: RangeError (seed ');
+    expect(`${stdout}${stderr}`).not.toContain('secret');
+  });
+
+  test('that steers terminals by its name and its errors', async () => {
+    const { code, stdout } = await runCli(['codec', 'markup.ts', '--only', 'CODEC-PEER']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('<script>alert("1")</script>');
+    expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
+  });
+});
+
+describe('every suite', () => {
+  test('a codec’s module is tried in threads of its own, too', async () => {
+    const { stdout } = await runCli(['codec', 'sound.ts', '--only', 'CODEC-WORKERS', '--json', '--quiet']);
+    expect(reportOf(stdout).results).toMatchObject([{ id: 'CODEC-WORKERS', status: 'pass' }]);
+  });
+
+  test('--exec: a program in any language', async () => {
+    const exec = `${process.execPath} ../exec/program.ts`;
+    const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', 'CODEC-PEER', '--json', '--quiet']);
+    expect(code).toBe(0);
+    expect(reportOf(stdout)).toMatchObject({ target: exec, results: [{ id: 'CODEC-PEER', status: 'pass' }] });
+  });
+
+  test('--exec: a program that is not there is a finding, with the command that repeats it', async () => {
+    const { code, stdout } = await runCli([
+      'codec',
+      '--exec',
+      'no-such-program x',
+      '--only',
+      'CODEC-PEER',
+      '--seed',
+      '1',
+    ]);
+    expect(code).toBe(1);
+    expect(stdout).toContain(
+      "Repeat: npx sealring-conformance codec --exec 'no-such-program x' --only CODEC-PEER --seed 1\n",
+    );
+  });
+
+  test('key-wrapper: 0 for a sound one, 1 for a broken one', async () => {
+    const args = ['--only', 'WRAP-ROUNDTRIP', '--quiet', '--json'];
+    const sound = await runCli(['key-wrapper', 'sound-key-wrapper.ts', ...args]);
+    expect({ code: sound.code, report: reportOf(sound.stdout) }).toMatchObject({
+      code: 0,
+      report: { suite: 'key-wrapper', results: [{ id: 'WRAP-ROUNDTRIP', status: 'pass' }] },
+    });
+    const broken = await runCli(['key-wrapper', 'broken-key-wrapper.ts', ...args]);
+    expect([broken.code, reportOf(broken.stdout).results[0]?.status]).toEqual([1, 'fail']);
+  });
+
+  test('ring-store: 0 for a sound one, 1 for one that lets two writers win; rounds and writers are in the command', async () => {
+    const args = ['--only', 'RING-CAS-ONE-WINNER', '--quiet', '--rounds', '3', '--writers', '4', '--seed', '1'];
+    const sound = await runCli(['ring-store', 'sound-ring-store.ts', ...args]);
+    expect(sound.stdout).toMatch(/^a sound ring store passes/);
+    expect(sound.code).toBe(0);
+    const broken = await runCli(['ring-store', 'broken-ring-store.ts', ...args]);
+    expect(broken.stdout).toContain('of 4 who wrote at once, 4 won');
+    expect(broken.stdout).toContain(
+      'broken-ring-store.ts --rounds 3 --writers 4 --only RING-CAS-ONE-WINNER --seed 1\n',
+    );
+    expect(broken.code).toBe(1);
+  });
+
+  test('what a suite does not take of a target is one line', async () => {
+    const { code, stderr } = await runCli(['ring-store', 'sound.ts', '--quiet']);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^error: [^\n]+\n$/) });
+  });
+});
+
+describe('output', () => {
+  test('--json without a file: standard output is the JSON alone, whatever a target prints', async () => {
+    const { code, stdout, stderr } = await runCli(['codec', 'made.mjs', ...ONE, '--json']);
+    expect(code).toBe(0);
+    expect(reportOf(stdout).results.map(({ id }) => id)).toEqual(['CODEC-SYNCHRONOUS']);
+    for (const part of ['printed by the target', 'closed the target', '0/1 CODEC-SYNCHRONOUS', 'made passes']) {
+      expect(stderr).toContain(part);
+    }
+  });
+
+  test('--quiet prints findings and verdict only', async () => {
+    const { stdout, stderr } = await runCli(['codec', 'sound.ts', ...ONE, '--quiet', '--seed', '1']);
+    expect({ stdout, stderr }).toEqual({
+      stdout: 'a sound codec passes: every MUST that was tried holds. 1 holds (seed 1)\n',
+      stderr: '',
+    });
+  });
+
+  test('colours where they are asked for, and not with --no-color or NO_COLOR', async () => {
+    const args = ['codec', 'sound.ts', ...ONE];
+    const coloured = await runCli(args, { env: { FORCE_COLOR: '1' } });
+    expect(coloured.stdout).toContain('\u001b[32m');
+    const refused = await runCli([...args, '--no-color'], { env: { FORCE_COLOR: '1' } });
+    expect(refused.stdout).not.toContain('\u001b');
+    const unset = await runCli(args, { env: { NO_COLOR: '1' } });
+    expect(unset.stdout).not.toContain('\u001b');
+  });
+
+  test('a run with the same seed and ids is the same run', async () => {
+    const run = async () => {
+      const { stdout } = await runCli([
+        'codec',
+        'lenient.ts',
+        '--only',
+        'CODEC-GARBAGE',
+        '--seed',
+        '9',
+        '--json',
+        '--quiet',
+      ]);
+      return reportOf(stdout).results.map(({ id, status, detail }) => [id, status, detail]);
+    };
+    expect(await run()).toEqual(await run());
+  });
+
+  test('--only is repeatable and takes commas; the order is the suite’s', async () => {
+    const only = ['--only', 'CODEC-PEER', '--only', 'CODEC-TOKEN-TEXT, CODEC-SYNCHRONOUS', '--only', 'CODEC-PEER'];
+    const { stdout } = await runCli(['codec', 'sound.ts', '--quiet', '--json', ...only]);
+    expect(reportOf(stdout).results.map(({ id }) => id)).toEqual([
+      'CODEC-SYNCHRONOUS',
+      'CODEC-TOKEN-TEXT',
+      'CODEC-PEER',
+    ]);
+  });
+
+  test('list shows every requirement with its level, text and source', async () => {
+    const { code, stdout } = await runCli(['list', 'codec']);
+    expect(code).toBe(0);
+    for (const { id, level, text, source } of CODEC_REQUIREMENTS) {
+      expect(stdout).toContain(`${id}  ${level}\n  ${text}\n  Source: ${source}\n`);
+    }
+    expect((await runCli(['list'])).stdout).toContain(stdout);
+  });
+});
+
+describe('progress', () => {
+  test('on a terminal is one line that is rewritten, cut to its width, and taken away', () => {
+    const written: string[] = [];
+    const progress = new Progress({ isTTY: true, columns: 20, write: (text) => written.push(text) }, 3);
+    progress.show(0, 'CODEC-SYNCHRONOUS-AND-LONG');
+    progress.show(1, 'CODEC-PEER');
+    progress.end();
+    expect(written).toEqual(['\r0/3 CODEC-SYNCHRONO\u001b[K', '\r1/3 CODEC-PEER (0 s\u001b[K', '\r\u001b[K']);
+  });
+
+  test('elsewhere is a line now and then', () => {
+    const written: string[] = [];
+    const progress = new Progress({ write: (text) => written.push(text) }, 3);
+    for (let done = 0; done < 3; done++) progress.show(done, 'CODEC-PEER');
+    progress.end();
+    expect(written).toEqual(['0/3 CODEC-PEER (0 s)\n']);
+  });
+});
+
+describe('help', () => {
+  const COMMANDS = ['', 'codec', 'key-wrapper', 'ring-store', 'list'];
+
+  test.each(COMMANDS)('sealring-conformance %s --help: its examples work as typed', async (command) => {
+    const { code, stdout } = await runCli([...command.split(' ').filter(Boolean), '--help']);
+    expect(code).toBe(0);
+    const examples = [...stdout.matchAll(/^ {2}\$ (.+)$/gm)].map(([, line = '']) => line);
+    expect(examples.length).toBeGreaterThan(0);
+
+    // A project in the workspace, so that its packages resolve, with the command installed as npm does.
+    const cache = join(root, '.cache');
+    mkdirSync(cache, { recursive: true });
+    const project = mkdtempSync(join(cache, 'help-'));
+    try {
+      writeFileSync(join(project, 'package.json'), '{ "private": true }');
+      mkdirSync(join(project, 'node_modules', '.bin'), { recursive: true });
+      chmodSync(MAIN, 0o755);
+      symlinkSync(MAIN, join(project, 'node_modules', '.bin', 'sealring-conformance'));
+      const [, target] = /in a file target\.mjs:\n\n((?: {2}.*\n|\n)+?)(?=\n\S)/.exec(stdout) ?? [];
+      if (target !== undefined) writeFileSync(join(project, 'target.mjs'), target.replaceAll(/^ {2}/gm, ''));
+      for (const example of examples) {
+        const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env['PATH'] ?? ''}` };
+        const printed = await promisify(execFile)('sh', ['-c', example], { cwd: project, env });
+        expect(printed.stdout).toMatch(command === '' || command === 'list' ? /CODEC-PEER {2}MUST/ : / passes: /);
+      }
+      expect(readdirSync(project).includes('report.html')).toBe(target !== undefined);
+    } finally {
+      rmSync(project, { recursive: true });
+    }
+  });
+
+  test('and README name the same options', async () => {
+    const readme = readFileSync(join(root, 'packages/conformance/README.md'), 'utf8');
+    const section = /^## From the command line\n(.*?)^## /ms.exec(readme)?.[1] ?? '';
+    const inReadme = [...section.matchAll(/^\| (`--[^|]+) \|/gm)].flatMap(([, cell = '']) => cell.match(/--[^`]+/g));
+    const helps = await Promise.all(['codec', 'ring-store'].map((command) => runCli([command, '--help'])));
+    const inHelp = helps.flatMap(({ stdout }) => [...stdout.matchAll(/^ {2}(--\S+(?: [<[]\S+[>\]])?)/gm)]);
+    const options = inHelp.map(([, option]) => option).filter((option) => option !== '--help');
+    expect(new Set(inReadme)).toEqual(new Set(options));
+  });
+
+  test('--version prints the version', async () => {
+    const { code, stdout } = await runCli(['--version']);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+  });
+});

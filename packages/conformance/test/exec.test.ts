@@ -1,0 +1,302 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { array, assert as assertProperty, property as forAll, nat, string } from 'fast-check';
+import { afterEach, describe, expect, test } from 'vitest';
+import { UNSEEN_THROUGH_PIPE } from '../src/codec/unseen.ts';
+import { Lines } from '../src/exec/lines.ts';
+import { shownRequest, shownText } from '../src/exec/shown.ts';
+import {
+  CODEC_REQUIREMENTS,
+  type ConformanceResult,
+  type ExecCodecTarget,
+  type ExecOptions,
+  execCodecTarget,
+  runCodecConformance,
+} from '../src/index.ts';
+
+const program = fileURLToPath(new URL('exec/program.ts', import.meta.url));
+const index = new URL('../src/index.ts', import.meta.url).href;
+
+const cleanUp: (() => void | Promise<void>)[] = [];
+afterEach(async () => {
+  for (const run of cleanUp.splice(0).toReversed()) await run();
+});
+
+function exec(command: string | readonly string[], options?: ExecOptions): ExecCodecTarget {
+  const target = execCodecTarget(command, options);
+  cleanUp.push(() => target.close());
+  return target;
+}
+
+/** The program of the tests, with a fault or sound. */
+function faulty(fault: string, options?: ExecOptions): ExecCodecTarget {
+  return exec([process.execPath, program, fault], { name: fault, ...options });
+}
+
+async function resultsOf(target: ExecCodecTarget, only: readonly string[]): Promise<readonly ConformanceResult[]> {
+  const { results } = await runCodecConformance(target, { only, seed: 1 });
+  expect(results.map(({ id }) => id).toSorted()).toEqual(only.toSorted());
+  return only.map((id) => results.find((result) => result.id === id) as ConformanceResult);
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sealring-exec-'));
+  cleanUp.push(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return undefined;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // What was killed and not yet waited for is gone too.
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+describe('a sound codec in a process of its own', () => {
+  test('passes whole', async () => {
+    const { results, passed } = await runCodecConformance(faulty('sound'));
+    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+    expect(passed).toBe(true);
+    const unseen = results.filter(({ detail }) => detail?.includes('cannot be seen through a pipe') === true);
+    expect(unseen.map(({ id }) => id).toSorted()).toEqual(Object.keys(UNSEEN_THROUGH_PIPE).toSorted());
+  });
+
+  test('passes where it writes null for what is not there', async () => {
+    const [result] = await resultsOf(faulty('answers-nulls'), ['CODEC-ROUNDTRIP-BYTES']);
+    expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('passes where it writes to stderr without end', async () => {
+    const [result] = await resultsOf(faulty('floods-stderr'), ['CODEC-STRANGER']);
+    expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('is started by a shell where the command is text, in the folder and with the variables it is given', async () => {
+    const target = exec(`"$NODE" '${program.slice(program.lastIndexOf('/') + 1)}' && exit`, {
+      cwd: fileURLToPath(new URL('exec', import.meta.url)),
+      env: { NODE: process.execPath },
+    });
+    const [result] = await resultsOf(target, ['CODEC-STRANGER']);
+    expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('takes and gives ten megabytes', async () => {
+    const { codec } = await faulty('sound').create();
+    const payload = new Uint8Array(10_000_000).fill(7);
+    expect(Buffer.compare(codec.unseal(codec.seal(payload)), payload)).toBe(0);
+  });
+
+  test('is not applicable where a pipe hides what a requirement is about', () => {
+    const ids = CODEC_REQUIREMENTS.map(({ id }) => id);
+    expect(Object.keys(UNSEEN_THROUGH_PIPE).filter((id) => !ids.includes(id))).toEqual([]);
+  });
+});
+
+/** The request that a finding has to name. */
+const asked = (op: string): string => String.raw`\{"id":\d+,"op":"${op}","instance":"i\d+","\w+":".*"\}`;
+
+/** Each fault with a requirement that meets it, and the finding. */
+const FINDINGS: readonly (readonly [fault: string, requirement: string, finding: string, options?: ExecOptions])[] = [
+  ['hangs-at-create', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
+  ['never-starts', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
+  ['answers-in-pairs', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
+  ['hangs-at-seal', 'CODEC-STRANGER', `no answer within 3000 ms to ${asked('seal')}`, { timeoutMs: 3_000 }],
+  ['crashes-at-seal', 'CODEC-STRANGER', `exit code 1 instead of answering ${asked('seal')}.*the crash of a test`],
+  ['exits-silently', 'CODEC-STRANGER', `ended with exit code 0 instead of answering ${asked('unseal')}`],
+  ['is-killed', 'CODEC-STRANGER', `was ended by SIGKILL instead of answering ${asked('unseal')}`],
+  ['says-half-a-line', 'CODEC-STRANGER', String.raw`exit code 0 .*${asked('seal')}; its last line has no end: \{"id"`],
+  ['says-hello', 'CODEC-STRANGER', `the answer to ${asked('create')} is not JSON: Codec 1.0 ready`],
+  ['says-text', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: Sealing…`],
+  ['says-text-first', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: DEBUG seal`],
+  ['says-text-after', 'CODEC-STRANGER', `after its answer to ${asked('seal')} .* nobody asked for: DEBUG sealed`],
+  ['says-binary', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not UTF-8`],
+  ['answers-twice', 'CODEC-STRANGER', String.raw`after its answer to ${asked('seal')} .* nobody asked for: \{"id"`],
+  ['answers-null', 'CODEC-STRANGER', `the answer to ${asked('seal')} is no JSON object: null`],
+  ['answers-an-array', 'CODEC-STRANGER', `the answer to ${asked('seal')} is no JSON object`],
+  ['answers-nothing', 'CODEC-STRANGER', `the answer to ${asked('seal')} has neither token nor error`],
+  ['answers-another', 'CODEC-STRANGER', `the answer to ${asked('seal')} is for another request`],
+  ['answers-no-id', 'CODEC-STRANGER', `the answer to ${asked('seal')} is for another request`],
+  ['answers-id-as-text', 'CODEC-STRANGER', `the answer to ${asked('seal')} is for another request`],
+  ['answers-both', 'CODEC-STRANGER', `the answer to ${asked('seal')} has both token and payload`],
+  ['answers-payload-to-seal', 'CODEC-STRANGER', `the answer to ${asked('seal')} has payload`],
+  ['answers-invalid-to-seal', 'CODEC-STRANGER', `the answer to ${asked('seal')} has invalid`],
+  ['answers-a-number', 'CODEC-STRANGER', `the answer to ${asked('seal')} has a token that is no string`],
+  ['answers-base64url', 'CODEC-PEER', `the answer to ${asked('unseal')} has a payload that is not base64`],
+  ['answers-unpadded', 'CODEC-PEER', `the answer to ${asked('unseal')} has a payload that is not base64`],
+  [
+    'answers-error-to-create',
+    'CODEC-STRANGER',
+    String.raw`\{"op":"create".*\} was answered by the error "no keys here"`,
+  ],
+  ['answers-error-to-unseal', 'CODEC-REFUSAL-CLASS', 'was refused by the error "tag mismatch"'],
+  ['repeats-the-token', 'CODEC-REFUSAL-TOKEN', 'repeats it'],
+  ['repeats-the-token', 'CODEC-REFUSAL-REASON', 'characters'],
+  ['floods-lines', 'CODEC-STRANGER', `(to ${asked('seal')} .* nobody asked for|${asked('unseal')} is not JSON): flood`],
+  ['floods-one-line', 'CODEC-STRANGER', `the answer to ${asked('seal')} is a line of more than 67108864 bytes`],
+  ['one-codec-for-all', 'CODEC-STRANGER', 'a stranger’s token was not refused'],
+  ['has-no-rotation', 'CODEC-ROTATED-OPENS', '"role":"rotated".*was answered by the error "unknown role"'],
+  ['crashes-when-long', 'CODEC-SIZE-LIMIT', `exit code 3 instead of answering ${asked('seal')}`, limited(99)],
+  ['crashes-when-long', 'CODEC-ROUNDTRIP-BYTES', `exit code 3 instead of answering ${asked('seal')}`],
+];
+
+function limited(maxPayloadBytes: number): ExecOptions {
+  return { supports: { maxPayloadBytes } };
+}
+
+describe('what goes wrong in a program is a finding that shows the request, and the run goes on', () => {
+  for (const [fault, requirement, finding, options] of FINDINGS) {
+    test(`${fault}: ${requirement}`, async () => {
+      // The second one starts it anew.
+      const [first, second] = await resultsOf(faulty(fault, options), [requirement, 'CODEC-AFTER-REFUSAL']);
+      const level = CODEC_REQUIREMENTS.find(({ id }) => id === requirement)?.level;
+      expect(first).toMatchObject({
+        status: level === 'MUST' ? 'fail' : 'warn',
+        detail: expect.stringMatching(new RegExp(`^(?!unexpected).*${finding}`)),
+      });
+      expect(second?.detail ?? '').not.toContain('unexpected');
+    });
+  }
+
+  test.each(['spins-at-huge', 'crashes-at-huge'])('%s: the others pass', async (fault) => {
+    const target = faulty(fault, { timeoutMs: 5_000 });
+    const [huge, after, between] = await resultsOf(target, ['CODEC-HUGE', 'CODEC-PEER', 'CODEC-STRANGER']);
+    expect(huge).toMatchObject({ status: 'fail', detail: expect.stringMatching(asked('unseal')) });
+    expect(huge?.detail?.length).toBeLessThan(500);
+    expect([after?.status, between?.status]).toEqual(['pass', 'pass']);
+  });
+
+  test('what is too long may be refused by an error', async () => {
+    const [result] = await resultsOf(faulty('refuses-long', limited(99)), ['CODEC-SIZE-LIMIT']);
+    expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('without the role rotated two requirements do not apply', async () => {
+    const [result] = await resultsOf(faulty('has-no-rotation', { rotated: false }), ['CODEC-ROTATED-OPENS']);
+    expect(result).toMatchObject({ status: 'not-applicable' });
+  });
+
+  test('a refusal has the name that the target says', async () => {
+    const target = faulty('sound', { refusal: 'BadState' });
+    const { codec } = await target.create();
+    expect(() => codec.unseal('no token')).toThrow(expect.objectContaining({ name: 'BadState', message: 'malformed' }));
+    const [result] = await resultsOf(target, ['CODEC-REFUSAL-CLASS']);
+    expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('a codec of a program that is gone does not come back', async () => {
+    const target = faulty('exits-silently');
+    const [first, other] = [await target.create(), await target.create()];
+    const found = thrownBy(() => first.codec.unseal('x'));
+    expect(found).toMatchObject({ name: 'Finding', message: expect.stringContaining('exit code 0') });
+    expect(thrownBy(() => other.codec.unseal('x'))).toBe(found);
+    // A check may have taken no notice.
+    expect(thrownBy(() => other.close?.())).toBe(found);
+    const { codec } = await target.create();
+    expect(codec.seal(new Uint8Array(1))).toMatch(/^[\w-]+$/);
+  });
+
+  test('a command that is not there is a finding', async () => {
+    const [words] = await resultsOf(exec(['no-such-command']), ['CODEC-PEER']);
+    expect(words).toMatchObject({ status: 'fail', detail: expect.stringContaining('could not be started: ENOENT') });
+    const [line] = await resultsOf(exec('no-such-command'), ['CODEC-PEER']);
+    expect(line).toMatchObject({ status: 'fail', detail: expect.stringMatching(/exit code 127 .*no-such-command/) });
+    const nowhere = exec('true', { cwd: '/no/such/folder' });
+    const [folder] = await resultsOf(nowhere, ['CODEC-PEER']);
+    expect(folder).toMatchObject({ status: 'fail', detail: expect.stringContaining('could not be started: ENOENT') });
+  });
+
+  test('wrong arguments are named', () => {
+    expect(() => execCodecTarget('')).toThrow(RangeError);
+    expect(() => execCodecTarget([])).toThrow(RangeError);
+    expect(() => execCodecTarget(7 as never)).toThrow(TypeError);
+    expect(() => execCodecTarget('true', { timeoutMs: 1 })).toThrow(/timeoutMs must be/);
+    expect(() => execCodecTarget('true', { time: 1 } as never)).toThrow(/unknown option "options.time"/);
+    expect(() => execCodecTarget('true', { env: { A: 1 } } as never)).toThrow(/env\.A must be/);
+    expect(() => execCodecTarget('true', { supports: { x: 1 } } as never)).toThrow(/supports\.x/);
+  });
+});
+
+describe('nothing is left behind', () => {
+  test('a program that stays, and what it started, are killed by close', async () => {
+    const note = join(temporaryFolder(), 'pids');
+    const target = exec([process.execPath, program, 'stays', note]);
+    await target.create();
+    const pids = readFileSync(note, 'utf8').split(' ').map(Number);
+    expect(pids.map(isRunning)).toEqual([true, true]);
+    await target.close();
+    await expect.poll(() => pids.map(isRunning)).toEqual([false, false]);
+    expect(() => target.create()).toThrow(/closed/);
+    await target.close();
+  });
+
+  test.each(['SIGKILL', 'SIGINT', 'none'] as const)('it ends with a process that dies: %s', async (signal) => {
+    const note = join(temporaryFolder(), 'pids');
+    const command = JSON.stringify([process.execPath, program, 'stays', note]);
+    const script = `
+      import { execCodecTarget } from ${JSON.stringify(index)};
+      await execCodecTarget(${command}).create();
+      console.log('ready');
+      ${signal === 'none' ? '' : 'setInterval(() => undefined, 1_000);'}
+    `;
+    const kit = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    cleanUp.push(() => void kit.kill('SIGKILL'));
+    const ended = once(kit, 'exit');
+    await once(kit.stdout, 'data');
+    const pids = readFileSync(note, 'utf8').split(' ').map(Number);
+    if (signal !== 'none') kit.kill(signal);
+    expect(await ended).toEqual(signal === 'none' ? [0, null] : [null, signal]);
+    await expect.poll(() => pids.map(isRunning), { timeout: 20_000 }).toEqual([false, false]);
+  });
+});
+
+describe('lines', () => {
+  test('are the same however they arrive', () => {
+    const chunks = array(nat({ max: 8 }), { minLength: 1 });
+    assertProperty(
+      forAll(array(string({ unit: 'grapheme' })), chunks, (texts, lengths) => {
+        const wanted = texts.map((text) => text.replaceAll('\n', ' '));
+        const bytes = Buffer.from(wanted.map((text) => `${text}\n`).join(''));
+        const lines = new Lines();
+        const found: string[] = [];
+        for (let at = 0, i = 0; at < bytes.length; i++) {
+          const length = 1 + (lengths[i % lengths.length] ?? 0);
+          found.push(...lines.add(bytes.subarray(at, at + length)));
+          at += length;
+        }
+        expect(found).toEqual(wanted.map((text) => text.replace(/^\ufeff/, '')));
+      }),
+    );
+  });
+
+  test('are not kept without end', () => {
+    const lines = new Lines(10);
+    expect([...lines.add(Buffer.from('0123456789\n01234'))]).toEqual(['0123456789']);
+    expect(() => [...lines.add(Buffer.from('567890'))]).toThrow(RangeError);
+  });
+});
+
+test('what is shown is one line, and short', () => {
+  const request = { id: 1, op: 'unseal', instance: 'i1', token: 'é'.repeat(100_000) };
+  expect(shownRequest(request)).toMatch(/^\{"id":1,"op":"unseal","instance":"i1","token":"(\\u00e9){60}…"\}$/);
+  expect(shownText('a\n\u001b[31mb\u202e')).toBe('a [31mb');
+  expect(shownText('x'.repeat(1_000))).toHaveLength(301);
+  expect(shownText(`${'x'.repeat(1_000)}end`, 'both')).toMatch(/^x{150} … x{147}end$/);
+});

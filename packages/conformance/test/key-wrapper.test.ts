@@ -1,0 +1,159 @@
+import { afterAll, describe, expect, type Mock, test, vi } from 'vitest';
+import {
+  type ConformanceReport,
+  describeKeyWrapper,
+  KEY_WRAPPER_REQUIREMENTS,
+  runKeyWrapperConformance,
+} from '../src/index.ts';
+import { KEY_WRAPPER_SUITE } from '../src/key-wrapper/suite.ts';
+import { BROKEN_KEY_WRAPPERS } from './zoo/broken-key-wrappers.ts';
+import { SOUND_KEY_WRAPPERS } from './zoo/sound-key-wrappers.ts';
+import { SOUND, type Steps, soundKeyWrapper, zooTarget } from './zoo/zoo-key-wrapper.ts';
+
+// One of the broken ones prints.
+const printing = vi.spyOn(console, 'debug').mockImplementation(() => undefined);
+afterAll(() => printing.mockRestore());
+
+const ids = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
+
+/** What a run found, a MUST as `fail` and a SHOULD as `warn`. */
+function found({ results }: ConformanceReport): readonly string[] {
+  return results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id);
+}
+
+test('every requirement has one check, and every check a requirement', () => {
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(KEY_WRAPPER_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+});
+
+test('every requirement catches a broken key wrapper', () => {
+  const caught = new Set(BROKEN_KEY_WRAPPERS.map(({ caughtBy }) => caughtBy));
+  expect(ids.filter((id) => !caught.has(id))).toEqual([]);
+});
+
+describe('every broken key wrapper is caught by the requirement it breaks, and there only unless it says so', () => {
+  for (const { target, caughtBy, also, hangs } of BROKEN_KEY_WRAPPERS) {
+    test(`${target.name}: ${caughtBy}`, async () => {
+      const report = await runKeyWrapperConformance(target, { seed: 1, timeoutMs: hangs === true ? 300 : 30_000 });
+      const seen = found(report).filter((id) => also !== undefined || id === caughtBy);
+      expect(seen.toSorted()).toEqual([caughtBy, ...(also ?? [])].toSorted());
+    });
+  }
+});
+
+describe('a sound key wrapper passes whole, from any seed', () => {
+  for (const { target } of SOUND_KEY_WRAPPERS) {
+    test(`${target.name} passes`, async () => {
+      for (let seed = 0; seed < 5; seed++) {
+        const report = await runKeyWrapperConformance(target, { seed });
+        const { results } = report;
+        expect(results.filter(({ id }) => found(report).includes(id))).toEqual([]);
+        expect(report).toMatchObject({ suite: 'key-wrapper', passed: true });
+      }
+    });
+  }
+
+  test('what is claimed is tried: nothing applies to nobody', async () => {
+    const reports = await Promise.all(
+      SOUND_KEY_WRAPPERS.map(({ target }) => runKeyWrapperConformance(target, { seed: 1 })),
+    );
+    const tried = reports.flatMap(({ results }) => results.filter(({ status }) => status === 'pass'));
+    expect(ids.filter((id) => !tried.some((result) => result.id === id))).toEqual([]);
+  });
+
+  test('a run makes some two hundred calls, a third of them only where the KMS key may be changed', async () => {
+    let calls = 0;
+    const ask: Steps['ask'] = (world, ...rest) => {
+      calls += world.isReachable ? 1 : 0;
+      return SOUND.ask(world, ...rest);
+    };
+    await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask }), { control: {} }));
+    expect(calls).toBeLessThan(150);
+    await runKeyWrapperConformance(zooTarget('counted', soundKeyWrapper({ ask })));
+    expect(calls).toBeLessThan(350);
+  });
+
+  test('a KMS key that was changed is left as it was found', async () => {
+    const called = (): Mock<() => void> => vi.fn<() => void>();
+    const control = { disable: called(), enable: called(), deny: called(), allow: called() };
+    await runKeyWrapperConformance(zooTarget('steered by nobody', soundKeyWrapper(), { control }));
+    expect(control.disable).toHaveBeenCalled();
+    expect(control.enable).toHaveBeenCalledTimes(control.disable.mock.calls.length);
+    expect(control.deny).toHaveBeenCalled();
+    expect(control.allow).toHaveBeenCalledTimes(control.deny.mock.calls.length);
+  });
+});
+
+describeKeyWrapper(zooTarget('the suite as tests of a runner:', soundKeyWrapper()), { describe, test });
+
+describe('the kit survives its targets', () => {
+  const target = zooTarget('odd', soundKeyWrapper());
+  const only = ['WRAP-ROUNDTRIP'];
+
+  test('what cannot start, or is no key wrapper, is a finding', async () => {
+    for (const create of [
+      () => Promise.reject(new Error('secret')),
+      () => ({}) as never,
+      () => ({ keyWrapper: {} as never }),
+      () => ({ keyWrapper: { wrap: () => 1, unwrap: () => 1 } as never }),
+    ]) {
+      const { passed, results } = await runKeyWrapperConformance({ ...target, create }, { only });
+      expect(passed).toBe(false);
+      expect(results[0]?.detail).not.toContain('secret');
+    }
+  });
+
+  test('what never starts, or never answers, is a finding', async () => {
+    const never = (): Promise<never> => new Promise(() => undefined);
+    const deaf = async () => ({ keyWrapper: { ...(await target.create()).keyWrapper, wrap: never } });
+    for (const create of [never, deaf]) {
+      const { results } = await runKeyWrapperConformance({ ...target, create }, { only, timeoutMs: 200 });
+      expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+    }
+  });
+
+  test('an instance that fails to close is a finding', async () => {
+    const create = async () => ({
+      ...(await target.create()),
+      close: () => Promise.reject(new Error('still in use')),
+    });
+    const { results } = await runKeyWrapperConformance({ ...target, create }, { only });
+    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('close of an instance') });
+  });
+
+  test('wrong targets and options are named', async () => {
+    const halfMade = { ...target, createUnreachable: undefined };
+    for (const [wrong, words] of [
+      [{ ...target, createOtherKey: 1 }, /createOtherKey must be a function/],
+      [{ ...target, creat: 1 }, /unknown option "creat"/],
+      [halfMade, /createUnreachable is missing/],
+      [{ ...target, supports: { remote: false } }, /createUnreachable contradicts supports.remote: false/],
+      [{ ...target, control: { disable: () => undefined } }, /control.disable is given without control.enable/],
+      [{ ...target, control: { allow: () => undefined } }, /control.allow is given without control.deny/],
+      [{ ...target, supports: { context: true } }, /unknown option "supports.context"/],
+    ] as const) {
+      await expect(runKeyWrapperConformance(wrong as never)).rejects.toThrow(words);
+      expect(() => describeKeyWrapper(wrong as never, { describe, test })).toThrow(words);
+    }
+    await expect(runKeyWrapperConformance(target, { only: ['WRAP-NONE'] })).rejects.toThrow(/WRAP-NONE/);
+  });
+
+  test('a finding shows no key', async () => {
+    const keys = new Set<string>();
+    const create = async () => {
+      const { keyWrapper } = await target.create();
+      const wrap: typeof keyWrapper.wrap = (dataKey, options) => {
+        keys.add(Buffer.from(dataKey).toString('hex'));
+        return keyWrapper.wrap(
+          dataKey.map((byte) => byte ^ 1),
+          options,
+        );
+      };
+      return { keyWrapper: { ...keyWrapper, wrap } };
+    };
+    const { results, passed } = await runKeyWrapperConformance({ ...target, create });
+    expect(passed).toBe(false);
+    const told = JSON.stringify(results);
+    expect([...keys].filter((key) => told.includes(key.slice(0, 16)))).toEqual([]);
+  });
+});

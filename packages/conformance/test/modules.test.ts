@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { runCodecConformance } from '../src/index.ts';
+import { loadTarget } from '../src/target-module.ts';
+
+const IDS = ['CODEC-QUIET', 'CODEC-NO-TIMERS', 'CODEC-NO-GLOBALS', 'CODEC-NO-EXIT', 'CODEC-WORKERS'];
+
+/** What the requirements that look at a process come to, for a module. */
+async function statusOf(name: string, only = IDS): Promise<Record<string, string>> {
+  const module = new URL(`./modules/${name}.ts`, import.meta.url);
+  const target = (await loadTarget(module.href)) as Parameters<typeof runCodecConformance>[0];
+  const { results } = await runCodecConformance(target, { module, only });
+  return Object.fromEntries(results.map(({ id, status }) => [id, status]));
+}
+
+test('a sound module leaves its process as it was, whatever it prints before', async () => {
+  expect(await statusOf('sound')).toEqual(Object.fromEntries(IDS.map((id) => [id, 'pass'])));
+});
+
+test.each([
+  ['prints-past-the-console', 'CODEC-QUIET', 'warn'],
+  ['leaves-a-timer-without-reference', 'CODEC-NO-TIMERS', 'warn'],
+  ['patches-a-built-in', 'CODEC-NO-GLOBALS', 'warn'],
+  ['changes-the-environment', 'CODEC-NO-GLOBALS', 'warn'],
+  ['ends-the-process', 'CODEC-NO-EXIT', 'fail'],
+  ['shares-memory-between-threads', 'CODEC-WORKERS', 'fail'],
+])('a module that %s is caught by %s', async (name, id, status) => {
+  expect(await statusOf(name, [id])).toEqual({ [id]: status });
+});

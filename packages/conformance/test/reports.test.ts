@@ -1,0 +1,277 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type DefaultTreeAdapterMap, parse as parseHtml } from 'parse5';
+import { SaxesParser } from 'saxes';
+import { afterEach, describe, expect, test } from 'vitest';
+import type { ConformanceReport, ConformanceResult } from '../src/index.ts';
+import { htmlReport } from '../src/reports/html.ts';
+import { jsonReport } from '../src/reports/json.ts';
+import { junitReport } from '../src/reports/junit.ts';
+import { type RunRecord, repeatOf } from '../src/reports/record.ts';
+import { prepareFile, writeWhole } from '../src/reports/write.ts';
+import type { Requirement } from '../src/requirement.ts';
+
+const NASTY =
+  '</code></title><script>alert("1")</script><img src=x onerror=alert(1)> & \' ]]> \u0000\u001b\uD800\uFFFE';
+
+const WANTED: readonly Requirement[] = [
+  { id: 'X-HOLDS', level: 'MUST', text: 'It holds.', source: 'RFC 1' },
+  { id: 'X-WARNS', level: 'SHOULD', text: 'It should.', source: 'RFC 2' },
+  { id: 'X-FAILS', level: 'MUST', text: 'It must not fail <here>.', source: 'RFC 3 & 4' },
+  { id: 'X-APART', level: 'MUST', text: 'It applies.', source: 'RFC 5' },
+  { id: 'X-LATER', level: 'MUST', text: 'It is tried.', source: 'RFC 6' },
+];
+
+const RESULTS: readonly ConformanceResult[] = [
+  { id: 'X-HOLDS', level: 'MUST', status: 'pass', durationMs: 12 },
+  { id: 'X-WARNS', level: 'SHOULD', status: 'warn', detail: `odd ${NASTY} (seed 7)`, durationMs: 3 },
+  { id: 'X-FAILS', level: 'MUST', status: 'fail', detail: `bad ${NASTY} (seed 7)`, durationMs: 1_234 },
+  { id: 'X-APART', level: 'MUST', status: 'not-applicable', detail: 'not claimed', durationMs: 0 },
+];
+
+function recordOf(changes: Partial<ConformanceReport> = {}): RunRecord {
+  const report: ConformanceReport = {
+    target: NASTY,
+    suite: 'codec',
+    passed: false,
+    results: RESULTS,
+    startedAt: '2026-11-21T14:33:39.123Z',
+    kitVersion: '1.2.3',
+    seed: 7,
+    ...changes,
+  };
+  return { report, wanted: WANTED, command: ['npx', 'sealring-conformance', 'codec', "it's here.mjs"] };
+}
+
+type Node = DefaultTreeAdapterMap['node'];
+type Element = DefaultTreeAdapterMap['element'];
+
+function* below(node: Node): Generator<Node> {
+  yield node;
+  for (const child of 'childNodes' in node ? node.childNodes : []) yield* below(child);
+}
+
+/** A page as a browser reads it: its elements, and the errors that the parser forgave. */
+function read(page: string): { readonly elements: readonly Element[]; readonly errors: readonly string[] } {
+  const errors: string[] = [];
+  const document = parseHtml(page, { onParseError: ({ code }) => errors.push(code) });
+  return { elements: [...below(document)].filter((node): node is Element => 'tagName' in node), errors };
+}
+
+function textOf(node: Node | undefined): string {
+  if (node === undefined) return '';
+  return [...below(node)].map((one) => ('value' in one ? one.value : '')).join('');
+}
+
+function attribute(element: Element, name: string): string | undefined {
+  return element.attrs.find((one) => one.name === name)?.value;
+}
+
+describe('the HTML report', () => {
+  test('is a page without errors, scripts, and anything to load, whatever a target is called', async () => {
+    const { elements, errors } = read(await htmlReport(recordOf()));
+    expect(errors).toEqual([]);
+    const tags = new Set(elements.map(({ tagName }) => tagName));
+    for (const tag of ['script', 'img', 'link', 'iframe', 'table']) expect(tags).not.toContain(tag);
+    const names = elements.flatMap(({ attrs }) => attrs.map(({ name }) => name));
+    expect(names.filter((name) => name.startsWith('on') || ['src', 'href', 'style'].includes(name))).toEqual([]);
+    expect(textOf(elements.find(({ tagName }) => tagName === 'h1'))).toContain('<script>alert("1")</script>');
+    expect(textOf(elements.find(({ tagName }) => tagName === 'title'))).toContain('</code></title><script>');
+  });
+
+  test('says what was tried and the verdict on top, then the worst first', async () => {
+    const { elements } = read(await htmlReport(recordOf()));
+    const header = textOf(elements.find(({ tagName }) => tagName === 'header'));
+    expect(header).toContain('fails: 1 of its MUSTs does not hold.');
+    expect(header).toContain('Tried: 4 of 5 requirements of the codec suite.');
+    expect(header).toContain('1 holds, 1 does not apply, 1 was not tried, 1 warns, 1 fails.');
+    const details = elements.filter(({ tagName }) => tagName === 'details');
+    expect(details.map((one) => attribute(one, 'id'))).toEqual(['X-FAILS', 'X-WARNS', 'X-LATER', 'X-APART', 'X-HOLDS']);
+    expect(details.map((one) => attribute(one, 'open') !== undefined)).toEqual([true, true, false, false, false]);
+  });
+
+  test('shows of a finding the requirement, its level, its source, the input, and how to repeat it', async () => {
+    const { elements } = read(await htmlReport(recordOf()));
+    const failed = textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'));
+    const repeat = `npx sealring-conformance codec 'it'\\''s here.mjs' --only X-FAILS --seed 7`;
+    for (const part of ['It must not fail <here>.', 'MUST', 'RFC 3 & 4', 'bad </code></title>', '1234 ms', repeat]) {
+      expect(failed).toContain(part);
+    }
+  });
+
+  test('has a picture with one named cell for each requirement', async () => {
+    const { elements } = read(await htmlReport(recordOf()));
+    const picture = elements.find(({ tagName }) => tagName === 'svg');
+    expect(picture && attribute(picture, 'aria-label')).toMatch(/^5 requirements: 1 holds/);
+    const cells = elements.filter(({ tagName }) => tagName === 'g');
+    expect(cells.map((cell) => [attribute(cell, 'class'), textOf(cell.childNodes[0])])).toEqual([
+      ['pass', 'X-HOLDS: holds'],
+      ['warn', 'X-WARNS: warns'],
+      ['fail', 'X-FAILS: fails'],
+      ['not-applicable', 'X-APART: does not apply'],
+      ['not-tried', 'X-LATER: not tried'],
+    ]);
+    expect(new Set(cells.map((cell) => textOf(cell).slice(-1))).size).toBe(5);
+  });
+
+  test('fits a narrow screen, and both light and dark', async () => {
+    const page = await htmlReport(recordOf());
+    const { elements } = read(page);
+    const viewport = elements.find((one) => attribute(one, 'name') === 'viewport');
+    expect(viewport && attribute(viewport, 'content')).toBe('width=device-width, initial-scale=1');
+    const style = textOf(elements.find(({ tagName }) => tagName === 'style'));
+    expect(style).toContain('prefers-color-scheme: dark');
+    expect(style).toContain('overflow-wrap: anywhere');
+    // No width that a phone may not have, and no text that is kept on one line.
+    expect(style.match(/(?<!max-)(?:^|[;{\s])(?:min-)?width: (?!100%)[^;}]*/g)).toBeNull();
+    expect(style).not.toMatch(/nowrap|white-space: pre;/);
+  });
+
+  test('says passes only of a run that passed whole', async () => {
+    const passed = recordOf({ passed: true, results: RESULTS.filter(({ status }) => status === 'pass') });
+    expect(await htmlReport({ ...passed, wanted: WANTED.slice(0, 1) })).toContain('passes: every MUST');
+    expect(await htmlReport({ ...passed, report: { ...passed.report, passed: false } })).toContain(
+      'is undecided: 4 of 5 requirements were not tried.',
+    );
+  });
+});
+
+interface XmlElement {
+  readonly name: string;
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly children: XmlElement[];
+  text: string;
+}
+
+/** A strict parser: what is not well-formed throws. */
+function readXml(document: string): XmlElement {
+  const root: XmlElement = { name: '', attributes: {}, children: [], text: '' };
+  const open = [root];
+  const parser = new SaxesParser();
+  parser.on('error', (error) => {
+    throw error;
+  });
+  parser.on('opentag', ({ name, attributes }) => {
+    const element = { name, attributes, children: [], text: '' };
+    open.at(-1)?.children.push(element);
+    open.push(element);
+  });
+  parser.on('text', (text) => {
+    const element = open.at(-1);
+    if (element !== undefined) element.text += text;
+  });
+  parser.on('closetag', () => void open.pop());
+  parser.write(document).close();
+  return root.children[0] ?? root;
+}
+
+describe('the JUnit report', () => {
+  const suites = (): XmlElement => readXml(junitReport(recordOf()));
+
+  test('is well-formed, and counts what there is', () => {
+    const { name, attributes, children } = suites();
+    expect(name).toBe('testsuites');
+    const totals = { tests: '5', failures: '1', errors: '0', skipped: '2', time: '1.249' };
+    expect(attributes).toMatchObject(totals);
+    expect(children[0]?.attributes).toMatchObject({ ...totals, timestamp: '2026-11-21T14:33:39' });
+    expect(children[0]?.attributes['name']).toContain('codec: </code></title><script>');
+  });
+
+  test('has a case for each requirement: failed, skipped, or passed with output', () => {
+    const cases = suites().children[0]?.children.filter(({ name }) => name === 'testcase') ?? [];
+    expect(cases.map((one) => [one.attributes['name'], one.children.map(({ name }) => name)])).toEqual([
+      ['X-HOLDS', []],
+      ['X-WARNS', ['system-out']],
+      ['X-FAILS', ['failure']],
+      ['X-APART', ['skipped']],
+      ['X-LATER', ['skipped']],
+    ]);
+    expect(cases[0]?.attributes).toMatchObject({ classname: 'codec', time: '0.012' });
+    expect(cases[3]?.children[0]?.attributes['message']).toBe('not claimed');
+    const failure = cases[2]?.children[0];
+    expect(failure?.attributes['type']).toBe('MUST');
+    expect(failure?.text).toContain('MUST: It must not fail <here>.\nSource: RFC 3 & 4\nFound: bad </code>');
+    expect(failure?.text).toContain('--only X-FAILS --seed 7');
+  });
+
+  test('replaces what XML 1.0 forbids, in attributes and in text', () => {
+    const document = junitReport(recordOf());
+    expect(document).not.toMatch(/(?![\t\n])\p{Cc}|\p{Cs}|[\ufffe\uffff]/u);
+    expect(document).not.toMatch(/&#(?:0|x0|27|x1b);/i);
+    const failure = suites().children[0]?.children.find(({ attributes }) => attributes['name'] === 'X-FAILS')
+      ?.children[0];
+    for (const text of [failure?.text, failure?.attributes['message']]) {
+      expect(text).toContain(`onerror=alert(1)> & ' ]]> ${'\uFFFD'.repeat(4)}`);
+    }
+  });
+
+  test('keeps what XML allows, beyond the basic plane too', () => {
+    const { children } = readXml(junitReport(recordOf({ target: 'Ünïcode 🔑' })));
+    expect(children[0]?.attributes['name']).toBe('codec: Ünïcode 🔑');
+  });
+});
+
+test('the JSON report is the report as it is', () => {
+  const record = recordOf({ target: 'Ünïcode 🔑\n' });
+  expect(JSON.parse(jsonReport(record))).toEqual(record.report);
+});
+
+test('a command that repeats a requirement is read back by a shell as it was given', () => {
+  const record: RunRecord = { ...recordOf(), command: ['npx', 'x', 'a b', "it's", '$HOME', '`x`', 'plain/path.js'] };
+  expect(repeatOf(record, 'X-1')).toBe("npx x 'a b' 'it'\\''s' '$HOME' '`x`' plain/path.js --only X-1 --seed 7");
+});
+
+describe('a report file', () => {
+  const folders: string[] = [];
+  afterEach(() => {
+    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+  });
+  const temporary = (): string => {
+    const folder = mkdtempSync(join(tmpdir(), 'sealring-reports-'));
+    folders.push(folder);
+    return folder;
+  };
+
+  test('is replaced whole, and leaves nothing beside it', () => {
+    const folder = temporary();
+    const path = join(folder, 'new', 'report.html');
+    prepareFile(path);
+    writeWhole(path, 'first');
+    prepareFile(path);
+    expect(readFileSync(path, 'utf8')).toBe('first');
+    writeWhole(path, 'second');
+    expect(readFileSync(path, 'utf8')).toBe('second');
+    expect(readdirSync(join(folder, 'new'))).toEqual(['report.html']);
+  });
+
+  test('is never put in the place of a folder, or of a device', () => {
+    const folder = temporary();
+    mkdirSync(join(folder, 'folder'));
+    // A link, so that no device is lost where the law is broken.
+    symlinkSync('/dev/null', join(folder, 'link'));
+    for (const name of ['folder', 'link']) {
+      expect(() => prepareFile(join(folder, name))).toThrow(/what is there is no file/);
+      expect(() => writeWhole(join(folder, name), 'x')).toThrow(/what is there is no file/);
+    }
+    expect(readdirSync(folder)).toEqual(['folder', 'link']);
+    expect(readlinkSync(join(folder, 'link'))).toBe('/dev/null');
+  });
+
+  test('that cannot be written is told', () => {
+    const folder = temporary();
+    writeFileSync(join(folder, 'file'), '');
+    expect(() => prepareFile(join(folder, 'file', 'report.html'))).toThrow(/ENOTDIR|EEXIST/);
+    expect(() => writeWhole(join(folder, 'gone', 'report.html'), 'x')).toThrow(/ENOENT/);
+    expect(readdirSync(folder)).toEqual(['file']);
+  });
+});

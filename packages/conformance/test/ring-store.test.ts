@@ -1,0 +1,164 @@
+import { memoryRing, type RingStore, type RingStoreCallOptions } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import {
+  describeRingStore,
+  RING_STORE_REQUIREMENTS,
+  type RingStoreTarget,
+  runRingStoreConformance,
+} from '../src/index.ts';
+import { RING_STORE_SUITE } from '../src/ring-store/suite.ts';
+import { BROKEN_RING_STORES, zooRingTarget } from './zoo/broken-ring-stores.ts';
+import { bucket, file, log, memory, sqlite } from './zoo/sound-ring-stores.ts';
+
+const ids = RING_STORE_REQUIREMENTS.map(({ id }) => id);
+
+test('every requirement has one check, and every check a requirement', () => {
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(RING_STORE_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+});
+
+test('for every requirement there is a broken store that it has to catch', () => {
+  expect([...new Set(BROKEN_RING_STORES.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
+});
+
+describe('every broken ring store is caught by the requirement it breaks', () => {
+  for (const { target, caughtBy } of BROKEN_RING_STORES) {
+    test(`${target.name}: ${caughtBy}`, async () => {
+      const { results } = await runRingStoreConformance(target, {
+        seed: 1,
+        only: [caughtBy],
+        rounds: 20,
+        timeoutMs: 8_000,
+      });
+      const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
+      expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
+      expect(results[0]?.detail).not.toMatch(/^unexpected/);
+    });
+  }
+});
+
+describe('a sound ring store passes whole, from any seed', () => {
+  for (const make of [memory, file, sqlite, bucket, log]) {
+    const sound = make();
+    const { target } = sound;
+    for (let seed = 0; seed < 3; seed++) {
+      test(`${target.name}, seed ${seed}`, async () => {
+        const { passed, results } = await runRingStoreConformance(target, { seed, rounds: 3 });
+        expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+        expect(passed).toBe(true);
+        if (seed === 2) sound.end();
+      });
+    }
+  }
+
+  test('one of the zoo: nothing does not apply to it', async () => {
+    const { results } = await runRingStoreConformance(zooRingTarget('sound'), { seed: 1, rounds: 20 });
+    expect(results.filter(({ status }) => status !== 'pass').map(({ id }) => id)).toEqual(['RING-WATCH-DECLARED']);
+  });
+
+  test('one that checks no argument passes, with warnings', async () => {
+    const stores = new Map<string, RingStore>();
+    const create = (name: string): { store: RingStore } => {
+      const sound = stores.get(name) ?? memoryRing();
+      stores.set(name, sound);
+      const read = (options?: RingStoreCallOptions) => sound.read(typeof options === 'object' ? { ...options } : {});
+      const write: RingStore['write'] = (document, options) =>
+        sound.write(typeof document === 'string' && document !== '' ? document : 'x', {
+          ...options,
+          expected: options?.expected ?? undefined,
+        });
+      return { store: { kind: 'lax', read, write } };
+    };
+    const { passed, results } = await runRingStoreConformance({ name: 'lax', create }, { seed: 1, rounds: 20 });
+    expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual([
+      'RING-WRITE-ARGUMENTS',
+      'RING-READ-ARGUMENTS',
+    ]);
+    expect(passed).toBe(true);
+  });
+});
+
+describeRingStore(zooRingTarget('the suite as tests of a runner:'), { describe, test }, { rounds: 10 });
+
+describe('the kit survives its targets', () => {
+  const target: RingStoreTarget = { name: 'odd', create: () => ({ store: memoryRing() }) };
+
+  test('a target that cannot start is a finding', async () => {
+    const { passed, results } = await runRingStoreConformance(
+      { ...target, create: () => Promise.reject(new Error('secret')) },
+      { only: ['RING-ABSENT'] },
+    );
+    expect(passed).toBe(false);
+    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringMatching(/^unexpected: Error /) });
+  });
+
+  test('a store that never answers is a finding', async () => {
+    const store = {
+      kind: 'silent',
+      read: () => new Promise(() => undefined),
+      write: () => new Promise(() => undefined),
+    };
+    const { results } = await runRingStoreConformance(
+      { ...target, create: () => ({ store: store as unknown as RingStore }) },
+      { only: ['RING-ABSENT'], timeoutMs: 200 },
+    );
+    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+  });
+
+  test('what a target leaves out does not apply, and says why', async () => {
+    const { target: plain } = memory();
+    const only = ['RING-TOO-LARGE-THERE', 'RING-REMOVED', 'RING-UNREACHABLE', 'RING-SERVICE-DATE'];
+    const { results, passed } = await runRingStoreConformance(plain, { only });
+    expect(passed).toBe(true);
+    expect(results.map(({ status, detail }) => [status, detail])).toEqual([
+      ['not-applicable', 'the target has no plant'],
+      ['not-applicable', 'the target has no remove'],
+      ['not-applicable', 'the target has no breakConnection'],
+      ['not-applicable', 'supports.serviceDate is not declared'],
+    ]);
+  });
+
+  test('every store is closed, what was broken is mended, and what was written removed', async () => {
+    let open = 0;
+    let broken = 0;
+    const removed = new Set<string>();
+    const named = new Set<string>();
+    const sound = zooRingTarget('sound');
+    await runRingStoreConformance(
+      {
+        ...sound,
+        async create(name) {
+          open++;
+          named.add(name);
+          return { ...(await sound.create(name)), close: () => void open-- };
+        },
+        remove: (name) => void removed.add(name),
+        async breakConnection() {
+          broken++;
+          const mend = await sound.breakConnection?.();
+          return () => {
+            broken--;
+            return mend?.();
+          };
+        },
+      },
+      { only: ['RING-ABSENT', 'RING-UNREACHABLE', 'RING-NAMES-SEPARATE', 'RING-DURABLE'] },
+    );
+    expect([open, broken, [...removed].toSorted()]).toEqual([0, 0, [...named].toSorted()]);
+  });
+
+  test('wrong targets and options are named', async () => {
+    const wrong = (change: object, options: object = {}): Promise<unknown> =>
+      runRingStoreConformance({ ...target, ...change }, options);
+    await expect(wrong({ create: 1 })).rejects.toThrow(/create must be a function/);
+    await expect(wrong({ supports: { pull: true } })).rejects.toThrow(/unknown option "supports.pull"/);
+    await expect(wrong({ supports: { maxDocumentBytes: 9 } })).rejects.toThrow(RangeError);
+    await expect(wrong({}, { only: ['RING-NONE'] })).rejects.toThrow(/RING-NONE/);
+    await expect(wrong({}, { rounds: 0 })).rejects.toThrow(/rounds must be/);
+    await expect(wrong({}, { rounds: 100_001 })).rejects.toThrow(RangeError);
+    await expect(wrong({}, { rounds: '1' })).rejects.toThrow(TypeError);
+    await expect(wrong({}, { writers: 1 })).rejects.toThrow(/writers must be/);
+    await expect(wrong({}, { rouns: 1 })).rejects.toThrow(/unknown option "rouns"/);
+    expect(() => describeRingStore(target, { describe, test }, { writers: 1.5 })).toThrow(/writers must be/);
+  });
+});

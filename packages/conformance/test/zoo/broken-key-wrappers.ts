@@ -1,0 +1,664 @@
+import { createDecipheriv, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { inspect } from 'node:util';
+import type { KeyWrapper, KeyWrapperErrorKind, WrapOptions, WrappedKey } from '@sealring/core';
+import type { KeyWrapperTarget } from '../../src/index.ts';
+import {
+  KEY_WRAP,
+  type Make,
+  PROVIDER,
+  PUBLIC_KEY,
+  SOUND,
+  type Steps,
+  sealWith,
+  signing,
+  soundKeyWrapper,
+  type Whole,
+  type World,
+  ZooKeyWrapperError,
+  zooTarget,
+} from './zoo-key-wrapper.ts';
+import type { ZooKeyVersion } from './zoo-kms.ts';
+
+/** A key wrapper with one fault, and the requirement that has to catch it. */
+export interface BrokenKeyWrapper {
+  readonly target: KeyWrapperTarget;
+  readonly caughtBy: string;
+  /** Other requirements that the same fault breaks; absent where it breaks nearly all. */
+  readonly also?: readonly string[];
+  /** Whether a call of it never ends. */
+  readonly hangs?: true;
+}
+
+type Rest = Pick<BrokenKeyWrapper, 'also' | 'hangs'>;
+
+/** Caught by one requirement, and only there. */
+const ALONE: Rest = { also: [] };
+const NEARLY_ALL: Rest = {};
+
+function and(...also: readonly string[]): Rest {
+  return { also };
+}
+
+function hanging(...also: readonly string[]): Rest {
+  return { also, hangs: true };
+}
+
+function made(name: string, caughtBy: string, make: Make, rest: Rest = ALONE): BrokenKeyWrapper {
+  return { target: zooTarget(name, make), caughtBy, ...rest };
+}
+
+/** One step is wrong. */
+function broken(name: string, caughtBy: string, steps: Partial<Steps>, rest: Rest = ALONE): BrokenKeyWrapper {
+  return made(name, caughtBy, soundKeyWrapper(steps), rest);
+}
+
+/** A sound key wrapper around which something is wrong. */
+function around(
+  name: string,
+  caughtBy: string,
+  change: (sound: Whole, world: World) => object,
+  rest: Rest = ALONE,
+): BrokenKeyWrapper {
+  const make = soundKeyWrapper();
+  return made(name, caughtBy, (world) => changed(make(world), world, change), rest);
+}
+
+function changed<Sound extends object>(
+  sound: Sound,
+  world: World,
+  change: (sound: Sound, world: World) => object,
+): KeyWrapper {
+  return { ...sound, ...change(sound, world) } as unknown as KeyWrapper;
+}
+
+/** Signs as it should, but for one thing. */
+function signer(
+  name: string,
+  caughtBy: string,
+  change: (sound: Required<KeyWrapper>, world: World) => object,
+  rest: Rest = ALONE,
+): BrokenKeyWrapper {
+  const signs = signing();
+  const make = soundKeyWrapper(PUBLIC_KEY);
+  return made(
+    name,
+    caughtBy,
+    (world) => changed(signs(make(world), world) as Required<KeyWrapper>, world, change),
+    rest,
+  );
+}
+
+const byName = ([a]: readonly [string, string], [b]: readonly [string, string]): number => (a < b ? -1 : 1);
+const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+const never = (): Promise<never> => new Promise(() => undefined);
+
+/** Fails with an error that shows more than it should. */
+function failing(
+  name: string,
+  caughtBy: string,
+  show: (error: ZooKeyWrapperError, secret: Uint8Array) => void,
+): BrokenKeyWrapper {
+  return broken(name, caughtBy, {
+    fail(kind, operation, secret) {
+      const error = new ZooKeyWrapperError(kind, operation);
+      if (secret !== undefined) show(error, secret);
+      return error;
+    },
+  });
+}
+
+/** Another kind in place of one. */
+function misnaming(
+  name: string,
+  caughtBy: string,
+  [from, to]: readonly [KeyWrapperErrorKind, KeyWrapperErrorKind],
+  rest: Rest = ALONE,
+): BrokenKeyWrapper {
+  const fail: Steps['fail'] = (kind, operation) => new ZooKeyWrapperError(kind === from ? to : kind, operation);
+  return broken(name, caughtBy, { fail }, rest);
+}
+
+/** Remembers for ever that it was refused once. */
+function unforgiving(name: string, caughtBy: string, state: 'disabled' | 'denied'): BrokenKeyWrapper {
+  const refused = new WeakSet<World>();
+  return broken(name, caughtBy, {
+    async ask(world, operation, signal, fail) {
+      if (refused.has(world)) throw fail(state, operation);
+      if (world.key.state === state) refused.add(world);
+      await SOUND.ask(world, operation, signal, fail);
+    },
+  });
+}
+
+/** The tag is checked as far as it is there, or only where it should be. */
+function lax(cut: (bytes: Buffer) => Buffer): Partial<Steps> {
+  return {
+    open(version, bytes, bound) {
+      const [nonce, body, tag] = [bytes.subarray(0, 12), bytes.subarray(12, 44), cut(bytes.subarray(44))];
+      const decipher = createDecipheriv('aes-256-gcm', version.secret, nonce, { authTagLength: tag.length });
+      decipher.setAAD(bound).setAuthTag(tag);
+      return Buffer.concat([decipher.update(body), decipher.final()]);
+    },
+  };
+}
+
+const openAny = (versions: readonly ZooKeyVersion[], bytes: Buffer, bound: Buffer): Buffer => {
+  for (const version of versions) {
+    try {
+      return SOUND.open(version, bytes, bound);
+    } catch {
+      // The next one, then.
+    }
+  }
+  throw new Error('none');
+};
+
+/** Key wrappers that look fine, each with one fault. */
+export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
+  around('names no KMS key', 'WRAP-FACTS', () => ({ keyId: '' })),
+  around(
+    'does not say whether it is authenticated',
+    'WRAP-FACTS',
+    () => ({ supports: { context: true } }),
+    and('WRAP-SIGN', 'WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL'),
+  ),
+  around(
+    'generates at once',
+    'WRAP-PROMISES',
+    (_, { key }) => ({
+      generate({ context }: WrapOptions) {
+        const dataKey = Uint8Array.from(randomBytes(32));
+        const keyId = key.current.id;
+        const wrapped = Uint8Array.from(SOUND.seal(key.current, dataKey, SOUND.bind(context, keyId)));
+        return { dataKey, wrapped: { provider: PROVIDER, keyId, wrapped } };
+      },
+    }),
+    and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED'),
+  ),
+  broken('strips zeros at the end', 'WRAP-ROUNDTRIP', {
+    give(plaintext) {
+      const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
+      return Uint8Array.from(plaintext.subarray(0, end));
+    },
+  }),
+  broken('trims white space', 'WRAP-ROUNDTRIP', {
+    give: (plaintext) => Uint8Array.from(Buffer.from(plaintext.toString('latin1').trim(), 'latin1')),
+  }),
+  broken(
+    'takes 32 bytes only, where the ring hands over 64',
+    'WRAP-LENGTH-64',
+    {
+      ...KEY_WRAP,
+      checkDataKey: (dataKey) => SOUND.checkDataKey(dataKey, { context: true, authenticated: true }),
+    },
+    NEARLY_ALL,
+  ),
+  broken('takes 64 bytes only', 'WRAP-LENGTH-32', {
+    ...KEY_WRAP,
+    checkDataKey(dataKey, supports) {
+      SOUND.checkDataKey(dataKey, supports);
+      if (dataKey.length !== 64) throw new RangeError('64 bytes');
+    },
+  }),
+  broken('wraps the buffer that a view is in', 'WRAP-VIEW', {
+    take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)),
+  }),
+  around('hands out the bytes that it keeps', 'WRAP-OWN-BYTES', (sound) => {
+    const kept = new Map<string, Uint8Array>();
+    return {
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const plaintext = await sound.unwrap(wrapped, options);
+        const earlier = kept.get(hexOf(wrapped.wrapped));
+        kept.set(hexOf(wrapped.wrapped), earlier ?? plaintext);
+        return earlier ?? plaintext;
+      },
+    };
+  }),
+  around('overwrites the caller’s data key', 'WRAP-CALLERS-BYTES', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const answer = await sound.wrap(dataKey, options);
+      dataKey.fill(0);
+      return answer;
+    },
+  })),
+  around(
+    'keeps the caller’s data key',
+    'WRAP-CALLERS-BYTES',
+    (sound) => {
+      const kept = new Map<string, Uint8Array>();
+      return {
+        async wrap(dataKey: Uint8Array, options: WrapOptions) {
+          const answer = await sound.wrap(dataKey, options);
+          kept.set(hexOf(answer.wrapped), dataKey);
+          return answer;
+        },
+        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+          const plaintext = await sound.unwrap(wrapped, options);
+          return Uint8Array.from(kept.get(hexOf(wrapped.wrapped)) ?? plaintext);
+        },
+      };
+    },
+    and('WRAP-CALLERS-BYTES-AT-ONCE'),
+  ),
+  broken('reads the data key when it is its turn', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
+  around('opens the newest wrap of a data key only', 'WRAP-TWICE', (sound) => {
+    const newest = new Map<string, string>();
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        const key = hexOf(dataKey);
+        const answer = await sound.wrap(dataKey, options);
+        newest.set(key, hexOf(answer.wrapped));
+        return answer;
+      },
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const plaintext = await sound.unwrap(wrapped, options);
+        const last = newest.get(hexOf(plaintext));
+        if (last !== undefined && last !== hexOf(wrapped.wrapped)) throw new ZooKeyWrapperError('corrupt', 'unwrap');
+        return plaintext;
+      },
+    };
+  }),
+  around('generates one data key for ever', 'WRAP-GENERATE', (sound) => {
+    const dataKey = Uint8Array.from(randomBytes(32));
+    return {
+      async generate(options: WrapOptions) {
+        return { dataKey: Uint8Array.from(dataKey), wrapped: await sound.wrap(dataKey, options) };
+      },
+    };
+  }),
+  around('generates a data key of 16 bytes', 'WRAP-GENERATE', (sound) => ({
+    async generate(options: WrapOptions) {
+      const { dataKey, wrapped } = await sound.generate(options);
+      return { dataKey: dataKey.slice(0, 16), wrapped };
+    },
+  })),
+  around('generates a data key and wraps another', 'WRAP-GENERATE', (sound) => ({
+    async generate(options: WrapOptions) {
+      const { wrapped } = await sound.generate(options);
+      return { dataKey: Uint8Array.from(randomBytes(32)), wrapped };
+    },
+  })),
+  broken('names its KMS key at a length that no ring takes', 'WRAP-RECORD', {
+    nameVersion: ({ id }) => `${id}?${'x'.repeat(2_048)}`,
+    versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => keyId.startsWith(`${id}?`)),
+  }),
+  broken('makes wrapped keys that fill a ring', 'WRAP-RECORD-SIZE', {
+    seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
+    open: (version, bytes, bound) => SOUND.open(version, bytes, bound).subarray(0, -4_096),
+  }),
+  around('keeps the nonce beside what is stored', 'WRAP-STORED', (sound) => ({
+    async wrap(dataKey: Uint8Array, options: WrapOptions) {
+      const { wrapped, ...rest } = await sound.wrap(dataKey, options);
+      return { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) };
+    },
+    async generate(options: WrapOptions) {
+      const { dataKey, wrapped: whole } = await sound.generate(options);
+      const { wrapped, ...rest } = whole;
+      return { dataKey, wrapped: { ...rest, wrapped: wrapped.slice(12), nonce: wrapped.slice(0, 12) } };
+    },
+    unwrap(given: WrappedKey & { readonly nonce?: Uint8Array }, options: WrapOptions) {
+      if (given?.wrapped === undefined) return sound.unwrap(given, options);
+      return sound.unwrap({ ...given, wrapped: Uint8Array.of(...(given.nonce ?? []), ...given.wrapped) }, options);
+    },
+  })),
+  made(
+    'opens what this process wrapped',
+    'WRAP-PEER',
+    (world) => {
+      const own = randomBytes(8);
+      const bind: Steps['bind'] = (context, keyId) => Buffer.concat([own, SOUND.bind(context, keyId)]);
+      return soundKeyWrapper({ bind })(world);
+    },
+    and('WRAP-ROTATED-OPENS'),
+  ),
+  broken('takes no option that it does not know', 'WRAP-OPTIONS', {
+    checkOptions(options) {
+      SOUND.checkOptions(options);
+      const unknown = Object.keys(options).find((name) => name !== 'context' && name !== 'signal');
+      if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}`);
+    },
+  }),
+  around('tells the service’s date as text', 'WRAP-OPTIONS', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      const plaintext = await sound.unwrap(wrapped, options);
+      options.onServiceDate?.(new Date().toUTCString() as never);
+      return plaintext;
+    },
+  })),
+  around('has room for one call at a time', 'WRAP-CONCURRENT', (sound) => {
+    let current = new Uint8Array(0);
+    return {
+      async wrap(dataKey: Uint8Array, options: WrapOptions) {
+        // So that what is wrong with it stays one thing.
+        if (!(dataKey instanceof Uint8Array) || options?.signal !== undefined) return sound.wrap(dataKey, options);
+        current = Uint8Array.from(dataKey);
+        await Promise.resolve();
+        return sound.wrap(current, options);
+      },
+    };
+  }),
+  broken('binds the ring’s name only', 'WRAP-CONTEXT-BINDS', {
+    bind: (context, keyId) => Buffer.from(`${keyId} ${context['sealring:ring']} ${context['ab']} ${context['abc']}`),
+  }),
+  broken(
+    'binds no context, and says that it does',
+    'WRAP-CONTEXT-BINDS',
+    { bind: (_, keyId) => Buffer.from(keyId) },
+    and('WRAP-CONTEXT-BOUNDARIES'),
+  ),
+  broken('binds names and values without a boundary', 'WRAP-CONTEXT-BOUNDARIES', {
+    bind: (context, keyId) => Buffer.from([keyId, ...Object.entries(context).toSorted(byName).flat()].join('')),
+  }),
+  broken('binds the order of the context’s members', 'WRAP-CONTEXT-ORDER', {
+    bind: (context, keyId) => Buffer.from(JSON.stringify([keyId, context])),
+  }),
+  broken('binds a context, and says that it does not', 'WRAP-CONTEXT-DECLARED', {
+    supports: { context: false, authenticated: true },
+  }),
+  broken('has a first byte that nobody checks', 'WRAP-BIT-FLIP', {
+    seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
+    open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(1), bound),
+  }),
+  broken(
+    'checks of a tag what is there',
+    'WRAP-TRUNCATION',
+    lax((tag) => (tag.length > 16 ? Buffer.alloc(16) : tag)),
+  ),
+  broken('does not look behind the tag', 'WRAP-EXTENSION', {
+    open: (version, bytes, bound) => SOUND.open(version, bytes.subarray(0, 60), bound),
+  }),
+  broken('takes nothing for a new data key', 'WRAP-EMPTY', {
+    open: (version, bytes, bound) => (bytes.length === 0 ? randomBytes(32) : SOUND.open(version, bytes, bound)),
+  }),
+  broken('wraps the halves of a data key apart', 'WRAP-SPLICE', {
+    seal(version, plaintext, bound) {
+      const middle = plaintext.length >> 1;
+      const parts = [plaintext.subarray(0, middle), plaintext.subarray(middle)];
+      return Buffer.concat(parts.map((part) => sealWith(randomBytes(12), version, part, bound)));
+    },
+    open(version, bytes, bound) {
+      const middle = bytes.length >> 1;
+      const parts = [bytes.subarray(0, middle), bytes.subarray(middle)];
+      return Buffer.concat(parts.map((part) => SOUND.open(version, part, bound)));
+    },
+  }),
+  around('locks itself after three bad ones', 'WRAP-AFTER-REFUSAL', (sound) => {
+    let bad = 0;
+    return {
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        try {
+          const plaintext = await sound.unwrap(wrapped, options);
+          if (bad < 3) return plaintext;
+        } catch (error) {
+          bad += error instanceof ZooKeyWrapperError && error.kind === 'corrupt' ? 1 : 0;
+          throw error;
+        }
+        throw new ZooKeyWrapperError('corrupt', 'unwrap');
+      },
+    };
+  }),
+  around('answers a bad one with the last good one', 'WRAP-AFTER-REFUSAL', (sound) => {
+    let last: Uint8Array | undefined;
+    return {
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        try {
+          last = await sound.unwrap(wrapped, options);
+        } catch (error) {
+          if (!(error instanceof ZooKeyWrapperError) || error.kind !== 'corrupt' || last === undefined) throw error;
+        }
+        return Uint8Array.from(last);
+      },
+    };
+  }),
+  made(
+    'lets the ciphertext choose the KMS key',
+    'WRAP-OTHER-KEY',
+    (world) => {
+      const versions = () => [...world.key.versions, ...world.other.versions];
+      const bind: Steps['bind'] = (context) => SOUND.bind(context, '');
+      return soundKeyWrapper({ bind, open: (_, bytes, bound) => openAny(versions(), bytes, bound) })(world);
+    },
+    and('WRAP-VERSION-BINDS'),
+  ),
+  broken(
+    'lets the wrapped key choose the KMS key',
+    'WRAP-OTHER-KEY-NAMED',
+    {
+      mayAsk: (_, { provider }) => provider === PROVIDER,
+      versionToOpen: ({ key, other }, { keyId }) => [...key.versions, ...other.versions].find(({ id }) => id === keyId),
+    },
+    and('WRAP-BEFORE-CALL'),
+  ),
+  broken(
+    'does not look at the provider',
+    'WRAP-FOREIGN-PROVIDER',
+    {
+      mayAsk: (world, wrapped) => SOUND.mayAsk(world, { ...wrapped, provider: PROVIDER }),
+    },
+    and('WRAP-BEFORE-CALL'),
+  ),
+  broken('asks first and looks then', 'WRAP-BEFORE-CALL', {
+    mayAsk: () => true,
+    versionToOpen: (world, wrapped) => (SOUND.mayAsk(world, wrapped) ? SOUND.versionToOpen(world, wrapped) : undefined),
+  }),
+  broken('opens no bytes to no bytes', 'WRAP-EMPTY', {
+    open: (version, bytes, bound) => (bytes.length === 0 ? bytes : SOUND.open(version, bytes, bound)),
+  }),
+  around('owns all of its provider’s', 'WRAP-OWNS', () => ({
+    owns: ({ provider }: WrappedKey) => provider === PROVIDER,
+  })),
+  around('asks whether it owns', 'WRAP-OWNS', (_, world) => ({
+    owns: async (wrapped: WrappedKey) => SOUND.mayAsk(world, wrapped),
+  })),
+  misnaming(
+    'takes an outage for a key that is gone',
+    'WRAP-UNREACHABLE',
+    ['unavailable', 'not-found'],
+    and('WRAP-ABORT', 'WRAP-ABORTED', 'WRAP-CLOSED'),
+  ),
+  broken(
+    'waits for ever',
+    'WRAP-UNREACHABLE',
+    {
+      async ask(world, operation, signal, fail) {
+        if (world.isReachable || signal?.aborted === true) return SOUND.ask(world, operation, signal, fail);
+        await Promise.race([
+          never(),
+          new Promise((_, reject) => signal?.addEventListener('abort', () => reject(fail('unavailable', operation)))),
+        ]);
+      },
+    },
+    hanging('WRAP-ERROR-CLASS', 'WRAP-ERROR-SUMMARY', 'WRAP-ERROR-SECRET', 'WRAP-ERROR-CAUSE', 'WRAP-OUTPUT-SECRET'),
+  ),
+  broken('cannot be given up under way', 'WRAP-ABORT', {
+    async ask(world, operation, signal, fail) {
+      if (signal?.aborted === true) throw fail('unavailable', operation);
+      await SOUND.ask(world, operation, undefined, fail);
+    },
+  }),
+  broken('says AbortError', 'WRAP-ABORT', {
+    async ask(world, operation, signal, fail) {
+      if (signal?.aborted === true) throw fail('unavailable', operation);
+      await SOUND.ask(world, operation, signal, fail).catch((error: unknown) => {
+        throw signal?.aborted === true ? signal.reason : error;
+      });
+    },
+  }),
+  broken('looks at a signal under way only', 'WRAP-ABORTED', {
+    async ask(world, operation, signal, fail) {
+      await SOUND.ask(world, operation, signal?.aborted === true ? undefined : signal, fail);
+    },
+  }),
+  broken(
+    'fails with an error of its own',
+    'WRAP-ERROR-CLASS',
+    {
+      fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { name: 'ZooError' }),
+    },
+    NEARLY_ALL,
+  ),
+  broken('does not say which call failed', 'WRAP-ERROR-SUMMARY', {
+    fail: (kind, operation) => Object.assign(new ZooKeyWrapperError(kind, operation), { summary: undefined }),
+  }),
+  failing('says the data key', 'WRAP-ERROR-SECRET', (error, secret) => {
+    error.message += `: could not wrap ${Buffer.from(secret).toString('base64')}`;
+  }),
+  failing('keeps the vendor’s request, hidden', 'WRAP-ERROR-SECRET', (error, secret) => {
+    const request = { body: JSON.stringify({ value: Buffer.from(secret).toString('base64url') }) };
+    Object.defineProperty(error, Symbol('request'), { value: request, enumerable: false });
+  }),
+  failing('shows a piece of the data key', 'WRAP-ERROR-SECRET', (error, secret) => {
+    Object.assign(error, { hint: `starts with ${hexOf(secret.subarray(0, 8))}` });
+  }),
+  failing('keeps the bytes in a getter', 'WRAP-ERROR-SECRET', (error, secret) => {
+    Object.defineProperty(error, 'request', { get: () => new Map([['Plaintext', Uint8Array.from(secret)]]) });
+  }),
+  broken('says what was wrong with the argument', 'WRAP-ERROR-SECRET', {
+    checkDataKey(dataKey, supports) {
+      try {
+        SOUND.checkDataKey(dataKey, supports);
+      } catch {
+        throw new TypeError(`no data key: ${inspect(dataKey)}`);
+      }
+    },
+  }),
+  failing('attaches the vendor’s error', 'WRAP-ERROR-CAUSE', (error) => {
+    error.cause = new Error('the vendor’s');
+  }),
+  broken('prints what it wraps', 'WRAP-OUTPUT-SECRET', {
+    take(dataKey) {
+      console.debug(`wrapping ${Buffer.from(dataKey).toString('base64')}`);
+      return SOUND.take(dataKey);
+    },
+  }),
+  around('shows the last data key', 'WRAP-INSPECT-SECRET', (sound) => {
+    const state: { last?: Uint8Array } = {};
+    return {
+      state,
+      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+        const plaintext = await sound.unwrap(wrapped, options);
+        state.last = Uint8Array.from(plaintext);
+        return plaintext;
+      },
+    };
+  }),
+  broken('wraps bytes of any length', 'WRAP-KEY-LENGTH', {
+    checkDataKey(dataKey, supports) {
+      const isOne = dataKey instanceof Uint8Array && dataKey.length !== 32;
+      if (!isOne) SOUND.checkDataKey(dataKey, supports);
+    },
+  }),
+  broken('wraps a buffer that was never filled', 'WRAP-KEY-CONSTANT', {
+    checkDataKey(dataKey, supports) {
+      const isConstant = dataKey instanceof Uint8Array && new Set(dataKey).size === 1 && dataKey.length === 32;
+      if (!isConstant) SOUND.checkDataKey(dataKey, supports);
+    },
+  }),
+  broken('wraps numbers', 'WRAP-ARGUMENTS', {
+    checkDataKey(dataKey, supports) {
+      SOUND.checkDataKey(Array.isArray(dataKey) ? Uint8Array.from(dataKey) : dataKey, supports);
+    },
+  }),
+  broken('does not look at the context', 'WRAP-ARGUMENT-CONTEXT', {
+    checkOptions({ context }) {
+      if (context === undefined) throw new TypeError('no context');
+    },
+  }),
+  around('throws before it promises', 'WRAP-REJECTS', (sound) => ({
+    wrap(dataKey: Uint8Array, options: WrapOptions) {
+      SOUND.checkDataKey(dataKey, sound.supports);
+      return sound.wrap(dataKey, options);
+    },
+  })),
+  broken('needs signatures and has none', 'WRAP-SIGN', PUBLIC_KEY, and('WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL')),
+  signer(
+    'signs with a key of this process',
+    'WRAP-SIGN',
+    (sound) => {
+      const { privateKey } = generateKeyPairSync('ed25519');
+      return {
+        async sign(...[entry, options]: Parameters<typeof sound.sign>) {
+          await sound.sign(entry, options);
+          return Uint8Array.from(sign(null, entry, privateKey));
+        },
+      };
+    },
+    and('WRAP-VERIFY-LOCAL'),
+  ),
+  signer('takes no signature for a good one', 'WRAP-SIGN-BINDS', (sound) => ({
+    verify: (entry: Uint8Array, signature: Uint8Array) => signature.length === 0 || sound.verify(entry, signature),
+  })),
+  signer('signs the head of an entry', 'WRAP-SIGN-BINDS', (sound) => ({
+    sign: async (...[entry, options]: Parameters<typeof sound.sign>) => sound.sign(entry?.subarray(0, 16), options),
+    verify: (entry: Uint8Array, signature: Uint8Array) => sound.verify(entry.subarray(0, 16), signature),
+  })),
+  signer('verifies at the service', 'WRAP-VERIFY-LOCAL', (sound, world) => ({
+    verify(entry: Uint8Array, signature: Uint8Array) {
+      if (!world.isReachable) throw new ZooKeyWrapperError('unavailable', 'sign');
+      return sound.verify(entry, signature);
+    },
+  })),
+  around(
+    'remembers what it opened',
+    'WRAP-DISABLED',
+    (sound) => {
+      const kept = new Map<string, Uint8Array>();
+      const nameOf = (wrapped: WrappedKey, { context }: WrapOptions): string =>
+        JSON.stringify([wrapped.provider, wrapped.keyId, hexOf(wrapped.wrapped), context]);
+      return {
+        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+          if (wrapped?.wrapped === undefined) return sound.unwrap(wrapped, options);
+          const known = kept.get(nameOf(wrapped, options));
+          if (known !== undefined && options.signal === undefined) return Uint8Array.from(known);
+          const plaintext = await sound.unwrap(wrapped, options);
+          kept.set(nameOf(wrapped, options), Uint8Array.from(plaintext));
+          return plaintext;
+        },
+      };
+    },
+    and('WRAP-DENIED'),
+  ),
+  misnaming('takes a disabled key for an outage', 'WRAP-DISABLED', ['disabled', 'unavailable']),
+  unforgiving('never gets over a disabled key', 'WRAP-ENABLED', 'disabled'),
+  misnaming('takes a denial for a key that is gone', 'WRAP-DENIED', ['denied', 'not-found']),
+  unforgiving('never gets over a denial', 'WRAP-ALLOWED', 'denied'),
+  broken('opens with the newest version', 'WRAP-ROTATED-OPENS', { versionToOpen: ({ key }) => key.current }),
+  made(
+    'names the key, whatever its version',
+    'WRAP-ROTATED-NAMES',
+    (world) => {
+      const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
+      return soundKeyWrapper({ nameVersion: (_, key) => `${key.name}/1`, open })(world);
+    },
+    and('WRAP-VERSION-BINDS'),
+  ),
+  made('does not look at the version', 'WRAP-VERSION-BINDS', (world) => {
+    const bind: Steps['bind'] = (context) => SOUND.bind(context, world.key.name);
+    const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
+    return soundKeyWrapper({ bind, open })(world);
+  }),
+  broken('closes and goes on', 'WRAP-CLOSED', {
+    async ask(world, operation, signal, fail) {
+      await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
+    },
+  }),
+  broken(
+    'hangs once it is closed',
+    'WRAP-CLOSE',
+    {
+      async ask(world, operation, signal, fail) {
+        if (world.isClosed) await never();
+        await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);
+      },
+    },
+    hanging('WRAP-CLOSED'),
+  ),
+  around('never ends to close', 'WRAP-CLOSE', () => ({ close: never }), hanging('WRAP-CLOSED', 'WRAP-NO-TIMERS')),
+  around('leaves a timer', 'WRAP-NO-TIMERS', (sound) => ({
+    wrap(dataKey: Uint8Array, options: WrapOptions) {
+      // Long enough to be seen, and ends by itself.
+      setTimeout(() => undefined, 4_000);
+      return sound.wrap(dataKey, options);
+    },
+  })),
+];

@@ -1,0 +1,667 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { RingConflictError, type RingStore, type RingStoreCallOptions, RingStoreError } from '@sealring/core';
+import type { RingStoreTarget } from '../../src/index.ts';
+
+/** A store with one fault, and the requirement that has to catch it. */
+export interface BrokenRingStore {
+  readonly target: RingStoreTarget;
+  readonly caughtBy: string;
+}
+
+interface Row {
+  readonly document: string;
+  readonly revision: string;
+}
+
+/** A database in this process: what it is asked is done in one step, but the way there and back takes time. */
+class ZooBackend {
+  readonly rows = new Map<string, Row>();
+  readonly watchers = new Map<string, Set<() => void>>();
+  isDown = false;
+
+  tell(key: string): void {
+    for (const changed of this.watchers.get(key) ?? []) setImmediate(changed);
+  }
+}
+
+type WriteOptions = RingStoreCallOptions & { readonly expected: string | undefined };
+
+const MOST = 262_144;
+/** Its own, for an answer that does not come. */
+const DEADLINE_MS = 2_000;
+let ordinal = 0;
+const refuse = (signal: AbortSignal | undefined): void => {
+  if (signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');
+};
+
+/** What a sound store of the zoo does, step by step; a broken one does one step otherwise. */
+interface Steps {
+  readonly keyOf: (name: string) => string;
+  readonly find: (backend: ZooBackend, key: string) => Row | undefined;
+  readonly check: (document: unknown, options: WriteOptions) => void;
+  readonly checkSize: (document: string) => void;
+  readonly refuse: (signal: AbortSignal | undefined) => void;
+  readonly travel: (backend: ZooBackend, signal: AbortSignal | undefined) => Promise<void>;
+  readonly present: (row: Row | undefined) => unknown;
+  readonly stored: (document: string) => string;
+  readonly revise: (document: string, before: Row | undefined) => string;
+  readonly matches: (row: Row | undefined, expected: string | undefined) => boolean;
+  readonly swap: (backend: ZooBackend, key: string, row: Row, matches: () => boolean) => Promise<boolean> | boolean;
+  readonly conflict: () => unknown;
+  readonly done: (signal: AbortSignal | undefined, revision: string) => unknown;
+}
+
+const SOUND: Steps = {
+  keyOf: (name) => name,
+  find: (backend, key) => backend.rows.get(key),
+  check(document, options) {
+    if (typeof document !== 'string' || document === '' || !document.isWellFormed()) throw new TypeError('document');
+    if (typeof options !== 'object' || !Object.hasOwn(options, 'expected')) throw new TypeError('expected');
+    if (options.expected !== undefined && typeof options.expected !== 'string') throw new TypeError('expected');
+  },
+  checkSize(document) {
+    if (Buffer.byteLength(document) > MOST) throw new RingStoreError('too-large', 'over 262 144 bytes');
+  },
+  refuse,
+  async travel(backend, signal) {
+    const ms = Math.random() * 3;
+    try {
+      await pause(backend.isDown ? DEADLINE_MS : ms, undefined, { signal });
+    } catch {
+      throw new RingStoreError('unavailable', 'aborted');
+    }
+    if (backend.isDown) throw new RingStoreError('unavailable', 'no answer');
+  },
+  present(row) {
+    if (row === undefined) return undefined;
+    if (row.document === '') throw new RingStoreError('corrupt', 'empty');
+    if (Buffer.byteLength(row.document) > MOST) throw new RingStoreError('too-large', 'over 262 144 bytes');
+    return { document: row.document, revision: row.revision };
+  },
+  stored: (document) => document,
+  revise: () => String(++ordinal),
+  matches: (row, expected) => row?.revision === expected,
+  swap(backend, key, row, matches) {
+    if (!matches()) return false;
+    backend.rows.set(key, row);
+    return true;
+  },
+  conflict: () => {
+    throw new RingConflictError();
+  },
+  done: (_, revision) => ({ revision }),
+};
+
+class ZooStore {
+  readonly kind = 'zoo';
+  readonly #backend: ZooBackend;
+  readonly #key: string;
+  readonly #steps: Steps;
+
+  constructor(backend: ZooBackend, name: string, steps: Steps) {
+    this.#backend = backend;
+    this.#key = steps.keyOf(name);
+    this.#steps = steps;
+  }
+
+  async read(options?: RingStoreCallOptions): Promise<unknown> {
+    if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
+    this.#steps.refuse(options?.signal);
+    await this.#steps.travel(this.#backend, options?.signal);
+    const row = this.#steps.find(this.#backend, this.#key);
+    await this.#steps.travel(this.#backend, options?.signal);
+    options?.onServiceDate?.(new Date());
+    return this.#steps.present(row);
+  }
+
+  async write(document: string, options: WriteOptions): Promise<unknown> {
+    this.#steps.check(document, options);
+    this.#steps.checkSize(document);
+    const { expected, signal } = options;
+    this.#steps.refuse(signal);
+    await this.#steps.travel(this.#backend, signal);
+    const found = (): Row | undefined => this.#steps.find(this.#backend, this.#key);
+    const row = { document: this.#steps.stored(document), revision: this.#steps.revise(document, found()) };
+    const hasWon = await this.#steps.swap(this.#backend, this.#key, row, () => this.#steps.matches(found(), expected));
+    if (hasWon) this.#backend.tell(this.#key);
+    await this.#steps.travel(this.#backend, signal);
+    return hasWon ? this.#steps.done(signal, row.revision) : this.#steps.conflict();
+  }
+
+  watch(changed: () => void): () => void {
+    if (typeof changed !== 'function') throw new TypeError('changed');
+    const watchers = this.#backend.watchers.get(this.#key) ?? new Set();
+    this.#backend.watchers.set(this.#key, watchers);
+    const watcher = (): void => {
+      if (watchers.has(watcher)) changed();
+    };
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }
+}
+
+type Wrap = (sound: RingStore, backend: ZooBackend, name: string) => object;
+
+/** A target of the zoo on a backend of its own, with every way round the store. */
+export function zooRingTarget(
+  name: string,
+  steps: Partial<Steps> = {},
+  more: Partial<RingStoreTarget> = {},
+  wrap: Wrap = (sound) => sound,
+): RingStoreTarget {
+  const backend = new ZooBackend();
+  const all = { ...SOUND, ...steps };
+  return {
+    name,
+    create: (ringName) => ({
+      store: wrap(new ZooStore(backend, ringName, all) as RingStore, backend, ringName) as RingStore,
+    }),
+    remove: (ringName) => void backend.rows.delete(all.keyOf(ringName)),
+    plant: (ringName, document) => void backend.rows.set(all.keyOf(ringName), { document, revision: 'planted' }),
+    async breakConnection() {
+      backend.isDown = true;
+      return () => {
+        backend.isDown = false;
+      };
+    },
+    supports: { push: true, serviceDate: true, uniqueRevisions: true },
+    ...more,
+  };
+}
+
+function broken(
+  name: string,
+  caughtBy: string,
+  steps: Partial<Steps>,
+  more: Partial<RingStoreTarget> = {},
+): BrokenRingStore {
+  return { target: zooRingTarget(name, steps, more), caughtBy };
+}
+
+/** A sound store around which something is wrong. */
+function wrapped(
+  name: string,
+  caughtBy: string,
+  change: (sound: RingStore, backend: ZooBackend, name: string) => object,
+  more: Partial<RingStoreTarget> = {},
+): BrokenRingStore {
+  const wrap: Wrap = (sound, backend, ringName) => ({
+    kind: sound.kind,
+    read: (options?: RingStoreCallOptions) => sound.read(options),
+    write: (document: string, options: WriteOptions) => sound.write(document, options),
+    watch: (changed: () => void) => sound.watch?.(changed),
+    ...change(sound, backend, ringName),
+  });
+  return { target: zooRingTarget(name, {}, more, wrap), caughtBy };
+}
+
+const hash = (document: string): string => createHash('sha256').update(document).digest('base64url');
+
+/** Answers with what `read` says once, for a while. */
+function cached(sound: RingStore, forMs: number): Partial<RingStore> {
+  let last: { readonly found: Awaited<ReturnType<RingStore['read']>>; readonly at: number } | undefined;
+  return {
+    async read(options) {
+      if (last === undefined || performance.now() - last.at > forMs) {
+        last = { found: await sound.read(options), at: performance.now() };
+      }
+      return last.found;
+    },
+  };
+}
+
+const sessions = new WeakMap<ZooBackend, number>();
+const closed = new WeakSet<ZooBackend>();
+const replicas = new WeakMap<ZooBackend, Map<string, Row | undefined>>();
+
+export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
+  // What a store is made of, and what it answers with.
+  wrapped('has no kind', 'RING-SHAPE', () => ({ kind: undefined })),
+  wrapped('throws at once when aborted', 'RING-ASYNCHRONOUS', (sound) => ({
+    read(options?: RingStoreCallOptions) {
+      refuse(options?.signal);
+      return sound.read(options);
+    },
+  })),
+  wrapped('answers at once', 'RING-ASYNCHRONOUS', (_, backend, name) => ({ read: () => backend.rows.get(name) })),
+  wrapped('throws at once for what is too large', 'RING-ASYNCHRONOUS', (sound) => ({
+    write(document: string, options: WriteOptions) {
+      SOUND.checkSize(document);
+      return sound.write(document, options);
+    },
+  })),
+  broken('counts with numbers', 'RING-RESULT', { done: (_, revision) => ({ revision: Number(revision) }) }),
+  broken('resolves to the bare revision', 'RING-RESULT', { done: (_, revision) => revision }),
+  wrapped('hands out its own copy', 'RING-OWN-RESULT', (sound) => {
+    let copy: Awaited<ReturnType<RingStore['read']>>;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const found = await sound.read(options);
+        if (copy === undefined || found === undefined) copy = found;
+        return copy;
+      },
+    };
+  }),
+  wrapped('keeps the error it got as a cause', 'RING-ERROR-TEXT', (sound) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        throw Object.assign(new RingConflictError(), { cause: error });
+      }),
+  })),
+  wrapped('tells which statement failed', 'RING-ERROR-TEXT', (sound) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        throw Object.assign(error as Error, { statement: `UPDATE ring SET document = '${document}'` });
+      }),
+  })),
+
+  // Absent, and what was written.
+  broken('null for absent', 'RING-ABSENT', { present: (row) => (row === undefined ? null : SOUND.present(row)) }),
+  broken('an empty document for absent', 'RING-ABSENT', {
+    present: (row) => SOUND.present(row) ?? { document: '', revision: '' },
+  }),
+  broken('an error for absent', 'RING-ABSENT', {
+    present(row) {
+      if (row === undefined) throw new RingStoreError('unavailable', 'not found');
+      return SOUND.present(row);
+    },
+  }),
+  broken('Latin-1', 'RING-ROUNDTRIP', { stored: (document) => Buffer.from(document, 'latin1').toString('latin1') }),
+  broken('UTF-8 of three bytes', 'RING-ROUNDTRIP', {
+    stored: (document) => document.replaceAll(/[\u{10000}-\u{10ffff}]/gu, '?'),
+  }),
+  broken('trims', 'RING-ROUNDTRIP', { stored: (document) => document.trim() || document }),
+  broken('one kind of line ends', 'RING-ROUNDTRIP', { stored: (document) => document.replaceAll('\r\n', '\n') }),
+  broken('strips a byte order mark', 'RING-ROUNDTRIP', { stored: (document) => document.replace(/^\ufeff/, '') }),
+  broken('composes characters', 'RING-ROUNDTRIP', { stored: (document) => document.normalize('NFC') }),
+  broken('a JSON column', 'RING-ROUNDTRIP', {
+    stored(document) {
+      try {
+        return JSON.stringify(JSON.parse(document));
+      } catch {
+        return document;
+      }
+    },
+  }),
+  broken('text ends at a NUL', 'RING-NUL', { stored: (document) => document.split('\0')[0] ?? '' }),
+  wrapped('keeps its documents to itself', 'RING-DURABLE', (_, backend, name) => {
+    // A session: what was written is lost when the last store is closed.
+    sessions.set(backend, (sessions.get(backend) ?? 0) + 1);
+    return {
+      async close() {
+        const left = (sessions.get(backend) ?? 1) - 1;
+        sessions.set(backend, left);
+        if (left === 0) backend.rows.delete(name);
+      },
+    };
+  }),
+  broken('one row for all', 'RING-NAMES-SEPARATE', { keyOf: () => 'ring' }, { remove: () => undefined }),
+  broken('names by their first characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 16) }),
+  broken('finds a name by LIKE', 'RING-NAMES-SEPARATE', {
+    find: (backend, key) => {
+      const like = new RegExp(`^${key.replaceAll('.', '\\.').replaceAll('_', '.')}$`);
+      return [...backend.rows].find(([name]) => like.test(name))?.[1];
+    },
+  }),
+  wrapped('one connection for all', 'RING-CLOSE-OTHERS', (sound, backend) => ({
+    async read(options?: RingStoreCallOptions) {
+      if (closed.has(backend)) throw new RingStoreError('unavailable', 'the client is closed');
+      return sound.read(options);
+    },
+    close: async () => void closed.add(backend),
+  })),
+
+  // How long a document may be.
+  broken('cuts at 64 KiB', 'RING-LARGEST', { stored: (document) => document.slice(0, 65_536) }),
+  broken('refuses over 100 000 bytes', 'RING-LARGEST', {
+    checkSize(document) {
+      if (Buffer.byteLength(document) > 100_000) throw new RingStoreError('too-large', 'over 100 000 bytes');
+    },
+  }),
+  broken('takes what is too large', 'RING-TOO-LARGE', { checkSize: () => undefined, present: (row) => row }),
+  broken('counts characters, not bytes', 'RING-TOO-LARGE', {
+    checkSize(document) {
+      if (document.length > MOST) throw new RingStoreError('too-large', 'over 262 144 characters');
+    },
+    present: (row) => row,
+  }),
+  broken('calls what is too large corrupt', 'RING-TOO-LARGE', {
+    checkSize(document) {
+      if (Buffer.byteLength(document) > MOST) throw new RingStoreError('corrupt', 'over 262 144 bytes');
+    },
+  }),
+  broken('reads what is too large', 'RING-TOO-LARGE-THERE', { present: (row) => row }),
+  broken('too large is absent', 'RING-TOO-LARGE-THERE', {
+    present: (row) => (row !== undefined && Buffer.byteLength(row.document) > MOST ? undefined : SOUND.present(row)),
+  }),
+  broken('empty is absent', 'RING-EMPTY-THERE', {
+    present: (row) => (row?.document === '' ? undefined : SOUND.present(row)),
+  }),
+  broken('empty is a document', 'RING-EMPTY-CORRUPT', { present: (row) => row }),
+
+  // Revisions.
+  wrapped('a revision for every read', 'RING-REVISION-STABLE', (sound) => ({
+    async read(options?: RingStoreCallOptions) {
+      const found = await sound.read(options);
+      return found === undefined ? undefined : { ...found, revision: `${found.revision}.${randomUUID()}` };
+    },
+  })),
+  broken('the length is the revision', 'RING-REVISION-OF-ONE', { revise: (document) => String(document.length) }),
+  broken('the second is the revision', 'RING-REVISION-OF-ONE', {
+    revise: () => String(Math.floor(Date.now() / 1_000)),
+  }),
+  broken('a hash that claims to be unique', 'RING-REVISION-UNIQUE', { revise: hash }),
+  broken('a counter that starts anew', 'RING-REVISION-REMOVED', {
+    revise: (_, before) => String(Number(before?.revision ?? 0) + 1),
+  }),
+  wrapped('remembers what it wrote', 'RING-REMOVED', (sound) => {
+    let written: { readonly document: string; readonly revision: string } | undefined;
+    return {
+      read: async (options?: RingStoreCallOptions) => (await sound.read(options)) ?? written,
+      async write(document: string, options: WriteOptions) {
+        const { revision } = await sound.write(document, options);
+        written = { document, revision };
+        return { revision };
+      },
+    };
+  }),
+
+  // What wins, and what loses.
+  broken('undefined matches anything', 'RING-FOUND-ONLY-ABSENT', {
+    matches: (row, expected) => expected === undefined || SOUND.matches(row, expected),
+  }),
+  broken('ignores what is expected', 'RING-STALE-LOSES', { matches: () => true }),
+  broken('only asks whether it is there', 'RING-STALE-LOSES', {
+    matches: (row, expected) => (row === undefined) === (expected === undefined),
+  }),
+  broken('an empty expectation is none', 'RING-FOREIGN-LOSES', {
+    matches: (row, expected) => SOUND.matches(row, expected === '' ? undefined : expected),
+  }),
+  broken('takes white space from what is expected', 'RING-FOREIGN-CONFLICT', {
+    matches: (row, expected) => SOUND.matches(row, expected?.trim()),
+  }),
+  broken('a plain error for a conflict', 'RING-CONFLICT-ERROR', {
+    conflict() {
+      throw new Error('conflict');
+    },
+  }),
+  broken('unavailable for a conflict', 'RING-CONFLICT-ERROR', {
+    conflict() {
+      throw new RingStoreError('unavailable', 'conflict');
+    },
+  }),
+  broken('false for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => false }),
+  broken('null for a conflict', 'RING-CONFLICT-ERROR', { conflict: () => null }),
+  broken('no row was changed', 'RING-REWRITE', {
+    swap: (backend, key, row, matches) =>
+      backend.rows.get(key)?.document !== row.document && SOUND.swap(backend, key, row, matches),
+  }),
+
+  // Many at once.
+  broken('looks, then writes', 'RING-CAS-ONE-WINNER', {
+    async swap(backend, key, row, matches) {
+      if (!matches()) return false;
+      await pause(1);
+      backend.rows.set(key, row);
+      return true;
+    },
+  }),
+  broken('looks, then founds', 'RING-FOUND-ONE-WINNER', {
+    async swap(backend, key, row, matches) {
+      if (backend.rows.has(key)) return SOUND.swap(backend, key, row, matches);
+      await pause(1);
+      backend.rows.set(key, row);
+      return true;
+    },
+  }),
+  broken('loses an addition now and then', 'RING-NO-LOST-UPDATE', {
+    swap(backend, key, row, matches) {
+      if (!matches()) return false;
+      // The fifth version is acknowledged and never written.
+      if (row.document !== '5') return SOUND.swap(backend, key, row, matches);
+      const { document = '' } = backend.rows.get(key) ?? {};
+      backend.rows.set(key, { document, revision: row.revision });
+      return true;
+    },
+  }),
+  broken('writes half, then the other half', 'RING-READ-WHOLE', {
+    async swap(backend, key, row, matches) {
+      if (!matches()) return false;
+      const half = row.document.slice(0, row.document.length >> 1);
+      backend.rows.set(key, { document: half, revision: row.revision });
+      await pause(2);
+      backend.rows.set(key, row);
+      return true;
+    },
+  }),
+  broken('writes the revision, then the document', 'RING-READ-WHOLE', {
+    async swap(backend, key, row, matches) {
+      if (!matches()) return false;
+      backend.rows.set(key, { document: backend.rows.get(key)?.document ?? row.document, revision: row.revision });
+      await pause(2);
+      backend.rows.set(key, row);
+      return true;
+    },
+  }),
+  broken('removes, then writes', 'RING-READ-CURRENT', {
+    async swap(backend, key, row, matches) {
+      if (!matches()) return false;
+      if (!backend.rows.has(key)) return SOUND.swap(backend, key, row, matches);
+      backend.rows.delete(key);
+      await pause(2);
+      backend.rows.set(key, row);
+      return true;
+    },
+  }),
+  wrapped('caches what it read', 'RING-READ-AFTER-WRITE', (sound) => cached(sound, 20)),
+  wrapped('caches what it read', 'RING-READ-CURRENT', (sound) => cached(sound, 100)),
+  wrapped('reads from a replica', 'RING-READ-AFTER-WRITE', (sound, backend, name) => ({
+    read: () => sound.read().then(() => replicaOf(backend, name)),
+    async write(document: string, options: WriteOptions) {
+      const before = backend.rows.get(name);
+      const written = await sound.write(document, options);
+      replicas.set(backend, (replicas.get(backend) ?? new Map()).set(name, before));
+      setTimeout(() => replicas.get(backend)?.delete(name), 30);
+      return written;
+    },
+  })),
+  wrapped('reads from two replicas by turns', 'RING-READ-MONOTONE', (sound) => {
+    const history: Awaited<ReturnType<RingStore['read']>>[] = [];
+    return {
+      async read(options?: RingStoreCallOptions) {
+        const found = await sound.read(options);
+        if (found?.document !== history.at(-1)?.document) history.push(found);
+        // The other one has not heard of the last version when it is asked for the first time.
+        return history.length % 2 === 0 && Math.random() < 0.5 ? history.at(-2) : found;
+      },
+    };
+  }),
+  broken('a loser’s document shows up for a while', 'RING-LOSER-NEVER-APPEARS', {
+    swap(backend, key, row, matches) {
+      if (SOUND.swap(backend, key, row, matches)) return true;
+      const right = backend.rows.get(key);
+      if (right === undefined || backend.rows.get(`${key} busy`) !== undefined) return false;
+      backend.rows.set(key, { document: row.document, revision: right.revision });
+      backend.rows.set(`${key} busy`, row);
+      setTimeout(() => {
+        const now = backend.rows.get(key);
+        if (now?.document === row.document) backend.rows.set(key, right);
+        backend.rows.delete(`${key} busy`);
+      }, 3);
+      return false;
+    },
+  }),
+  wrapped('ten reads at once are too many', 'RING-PARALLEL-READS', (sound) => {
+    let reading = 0;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        if (reading >= 10) throw new RingStoreError('unavailable', 'no connection is free');
+        reading++;
+        try {
+          return await sound.read(options);
+        } finally {
+          reading--;
+        }
+      },
+    };
+  }),
+
+  // Aborted, and out of reach.
+  broken('signal ignored', 'RING-ABORTED', {
+    refuse: () => undefined,
+    travel: (backend) => SOUND.travel(backend, undefined),
+  }),
+  broken('an AbortError when aborted', 'RING-ABORTED', { refuse: (signal) => signal?.throwIfAborted() }),
+  broken('writes, then asks whether it was aborted', 'RING-ABORTED', {
+    refuse: () => undefined,
+    travel: (backend) => SOUND.travel(backend, undefined),
+    done(signal, revision) {
+      refuse(signal);
+      return { revision };
+    },
+    present: SOUND.present,
+  }),
+  wrapped('absent when aborted on its way', 'RING-ABORT-READ', (sound) => ({
+    read: (options?: RingStoreCallOptions) =>
+      sound.read(options).catch((error: unknown) => {
+        if (options?.signal?.aborted === true) return undefined;
+        throw error;
+      }),
+  })),
+  wrapped('an AbortError on its way', 'RING-ABORT-READ', (sound) => ({
+    async read(options?: RingStoreCallOptions) {
+      try {
+        return await sound.read(options);
+      } catch (error) {
+        throw options?.signal?.aborted === true ? options.signal.reason : error;
+      }
+    },
+  })),
+  wrapped('half done when aborted', 'RING-ABORT-WRITE', (sound, backend, name) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        const row = backend.rows.get(name);
+        if (options.signal?.aborted === true && row !== undefined) {
+          backend.rows.set(name, { document: document.slice(0, 10), revision: row.revision });
+        }
+        throw error;
+      }),
+  })),
+  wrapped('says written when aborted', 'RING-ABORT-WRITE', (sound) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        if (options.signal?.aborted === true) return { revision: String(++ordinal) };
+        throw error;
+      }),
+  })),
+  broken('waits for ever', 'RING-ABORT-ENDS', {
+    async travel(backend) {
+      while (backend.isDown) await pause(50, undefined, { ref: false });
+      await pause(Math.random() * 3);
+    },
+  }),
+  wrapped('failure is absent', 'RING-UNREACHABLE', (sound, backend) => ({
+    read: (options?: RingStoreCallOptions) =>
+      sound.read(options).catch((error: unknown) => {
+        if (backend.isDown) return undefined;
+        throw error;
+      }),
+  })),
+  wrapped('an error of its own out of reach', 'RING-UNREACHABLE', (sound, backend) => ({
+    async read(options?: RingStoreCallOptions) {
+      if (backend.isDown) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      return sound.read(options);
+    },
+  })),
+  wrapped('writes later, out of reach', 'RING-UNREACHABLE', (sound, backend) => ({
+    async write(document: string, options: WriteOptions) {
+      return backend.isDown ? { revision: String(++ordinal) } : sound.write(document, options);
+    },
+  })),
+  wrapped('never comes back', 'RING-RECOVERS', (sound, backend) => {
+    let isBroken = false;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        isBroken ||= backend.isDown;
+        if (isBroken) throw new RingStoreError('unavailable', 'the connection was lost');
+        return sound.read(options);
+      },
+    };
+  }),
+
+  // Dates.
+  wrapped('tells no date', 'RING-SERVICE-DATE', (sound) => ({
+    read: ({ signal }: RingStoreCallOptions = {}) => sound.read(signal === undefined ? {} : { signal }),
+  })),
+  {
+    target: zooRingTarget('tells dates and denies it', {}, { supports: { serviceDate: false } }),
+    caughtBy: 'RING-SERVICE-DATE',
+  },
+  wrapped('seconds for milliseconds', 'RING-SERVICE-DATE-VALID', (sound) => ({
+    read: (options: RingStoreCallOptions = {}) =>
+      sound.read({
+        ...options,
+        onServiceDate: (date) => options.onServiceDate?.(new Date(date.getTime() / 1_000)),
+      }),
+  })),
+  wrapped('a date as text', 'RING-SERVICE-DATE-VALID', (sound) => ({
+    read: (options: RingStoreCallOptions = {}) =>
+      sound.read({ ...options, onServiceDate: (date) => options.onServiceDate?.(date.toUTCString() as never) }),
+  })),
+
+  // Push.
+  wrapped('watch says nothing', 'RING-WATCH-HEARS', () => ({ watch: () => () => undefined })),
+  wrapped('watch takes one watcher', 'RING-WATCH-HEARS', (sound) => {
+    let end: (() => void) | undefined;
+    return {
+      watch(changed: () => void) {
+        end?.();
+        end = sound.watch?.(changed);
+        return end;
+      },
+    };
+  }),
+  wrapped('says that it has push', 'RING-WATCH-HEARS', () => ({ watch: undefined })),
+  wrapped('watch returns nothing', 'RING-WATCH-HEARS', (sound) => ({
+    watch: (changed: () => void) => void sound.watch?.(changed),
+  })),
+  wrapped('never unsubscribes', 'RING-WATCH-ENDS', (sound) => ({
+    watch(changed: () => void) {
+      sound.watch?.(changed);
+      return () => undefined;
+    },
+  })),
+  wrapped('unsubscribes everybody', 'RING-WATCH-ENDS', (sound, backend, name) => ({
+    watch(changed: () => void) {
+      sound.watch?.(changed);
+      return () => backend.watchers.get(name)?.clear();
+    },
+  })),
+  wrapped('watches with anything', 'RING-WATCH-ARGUMENT', (sound) => ({
+    watch: (changed: unknown) => sound.watch?.(() => Reflect.apply(changed as () => void, undefined, [])),
+  })),
+  {
+    target: zooRingTarget('has watch and denies push', {}, { supports: { push: false } }),
+    caughtBy: 'RING-WATCH-DECLARED',
+  },
+
+  // The caller's mistakes.
+  broken('takes anything for a document', 'RING-WRITE-ARGUMENTS', {
+    check: () => undefined,
+    checkSize: () => undefined,
+    stored: String,
+  }),
+  broken('takes a missing expectation', 'RING-WRITE-ARGUMENTS', {
+    check: (document, options) => SOUND.check(document, { ...options, expected: options?.expected }),
+  }),
+  wrapped('takes anything for options', 'RING-READ-ARGUMENTS', (sound) => ({
+    read: (options: unknown) => sound.read(typeof options === 'object' ? (options ?? undefined) : undefined),
+  })),
+];
+
+/** What a replica that lags behind holds. */
+function replicaOf(backend: ZooBackend, name: string): Row | undefined {
+  const lagging = replicas.get(backend);
+  return lagging?.has(name) === true ? lagging.get(name) : backend.rows.get(name);
+}

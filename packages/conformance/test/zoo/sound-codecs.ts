@@ -1,0 +1,325 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  randomInt,
+  timingSafeEqual,
+} from 'node:crypto';
+import { aessiv } from '@noble/ciphers/aes.js';
+import { xchacha20poly1305 } from '@noble/ciphers/chacha.js';
+import { AesGcmRequestStateCodec, type RequestStateCodec } from '@sealring/core';
+import type { CodecTarget } from '../../src/index.ts';
+import { signOnly, soundCodec, zooTarget } from './broken-codecs.ts';
+
+/** A good codec, and what it may be warned of. */
+export interface SoundCodec {
+  readonly target: CodecTarget;
+  readonly warnings: readonly string[];
+}
+
+class InvalidRequestState extends Error {
+  override readonly name: string = 'InvalidRequestState';
+}
+
+function refuse(reason: string): never {
+  throw new InvalidRequestState(reason);
+}
+
+/** Encrypts and authenticates bytes under a key; `open` returns undefined for what was not made so. */
+interface Box {
+  seal(key: Buffer, payload: Uint8Array): Uint8Array;
+  open(key: Buffer, sealed: Buffer): Uint8Array | undefined;
+}
+
+interface Encoding {
+  encode(bytes: Buffer): string;
+  decode(text: string): Buffer;
+}
+
+const BASE64URL: Encoding = nodeEncoding('base64url');
+const HEX: Encoding = nodeEncoding('hex');
+
+function nodeEncoding(name: 'base64url' | 'hex'): Encoding {
+  return { encode: (bytes) => bytes.toString(name), decode: (text) => Buffer.from(text, name) };
+}
+
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567';
+/** RFC 4648, section 6, without padding. */
+const BASE32: Encoding = {
+  encode(bytes) {
+    const bits = Array.from(bytes, (byte) => byte.toString(2).padStart(8, '0')).join('');
+    return (bits.match(/.{1,5}/g) ?? []).map((five) => ALPHABET[Number.parseInt(five.padEnd(5, '0'), 2)]).join('');
+  },
+  decode(text) {
+    const bits = Array.from(text, (char) => Math.max(ALPHABET.indexOf(char), 0).toString(2).padStart(5, '0')).join('');
+    return Buffer.from((bits.match(/.{8}/g) ?? []).map((eight) => Number.parseInt(eight, 2)));
+  },
+};
+
+/** A codec of a box and an encoding; one text for each token. */
+function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix = ''): RequestStateCodec {
+  return {
+    seal: (payload) => prefix + encoding.encode(Buffer.from(box.seal(keys[0] as Buffer, payload))),
+    unseal(token) {
+      if (typeof token !== 'string' || !token.startsWith(prefix)) refuse('malformed');
+      const text = token.slice(prefix.length);
+      // A megabyte is more than any token of these tests has.
+      if (text.length > 1_000_000) refuse('too long');
+      const sealed = encoding.decode(text);
+      if (encoding.encode(sealed) !== text) refuse('malformed');
+      for (const key of keys) {
+        const payload = box.open(key, sealed);
+        if (payload !== undefined) return payload;
+      }
+      return refuse('seal');
+    },
+  };
+}
+
+/** A cipher of Node that authenticates: nonce, ciphertext, tag. */
+function aead(cipher: 'aes-256-gcm' | 'chacha20-poly1305'): Box {
+  const options = { authTagLength: 16 };
+  return {
+    seal(key, payload) {
+      const nonce = randomBytes(12);
+      const sealing = createCipheriv(cipher as 'aes-256-gcm', key, nonce, options);
+      return Buffer.concat([nonce, sealing.update(payload), sealing.final(), sealing.getAuthTag()]);
+    },
+    open(key, sealed) {
+      if (sealed.length < 28) return undefined;
+      const opening = createDecipheriv(cipher as 'aes-256-gcm', key, sealed.subarray(0, 12), options);
+      opening.setAuthTag(sealed.subarray(-16));
+      try {
+        return Buffer.concat([opening.update(sealed.subarray(12, -16)), opening.final()]);
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}
+
+/** Encrypts, then authenticates: vector, ciphertext, HMAC-SHA-256, under keys derived for each. */
+function encryptThenMac(cipher: 'aes-256-cbc' | 'aes-256-ctr'): Box {
+  const sub = (key: Buffer, use: string): Buffer => Buffer.from(hkdfSync('sha256', key, '', use, 32));
+  const tagOf = (key: Buffer, body: Uint8Array): Buffer => createHmac('sha256', sub(key, 'mac')).update(body).digest();
+  return {
+    seal(key, payload) {
+      const vector = randomBytes(16);
+      const sealing = createCipheriv(cipher, sub(key, 'enc'), vector);
+      const body = Buffer.concat([vector, sealing.update(payload), sealing.final()]);
+      return Buffer.concat([body, tagOf(key, body)]);
+    },
+    open(key, sealed) {
+      if (sealed.length < 48) return undefined;
+      const body = sealed.subarray(0, -32);
+      if (!timingSafeEqual(tagOf(key, body), sealed.subarray(-32))) return undefined;
+      const opening = createDecipheriv(cipher, sub(key, 'enc'), body.subarray(0, 16));
+      return Buffer.concat([opening.update(body.subarray(16)), opening.final()]);
+    },
+  };
+}
+
+/** Another library's cipher: nonces of 24 bytes. */
+const XCHACHA: Box = {
+  seal(key, payload) {
+    const nonce = randomBytes(24);
+    return Buffer.concat([nonce, xchacha20poly1305(key, nonce).encrypt(payload)]);
+  },
+  open(key, sealed) {
+    if (sealed.length < 40) return undefined;
+    try {
+      return xchacha20poly1305(key, sealed.subarray(0, 24)).decrypt(sealed.subarray(24));
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** Deterministic: two tokens of one payload are alike, and nothing else is told. */
+const SIV: Box = {
+  seal: (key, payload) => aessiv(key).encrypt(payload),
+  open(key, sealed) {
+    if (sealed.length < 16) return undefined;
+    try {
+      return aessiv(key).decrypt(sealed);
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+/** Hides the length of its payload: two bytes of length, the payload, zeros, up to a length that `roundUp` gives. */
+function padded(box: Box, roundUp: (length: number) => number): Box {
+  return {
+    seal(key, payload) {
+      const whole = Buffer.alloc(roundUp(payload.length + 4));
+      whole.writeUInt32BE(payload.length);
+      whole.set(payload, 4);
+      return box.seal(key, whole);
+    },
+    open(key, sealed) {
+      const whole = box.open(key, sealed);
+      if (whole === undefined) return undefined;
+      return Uint8Array.from(whole.subarray(4, 4 + Buffer.from(whole).readUInt32BE()));
+    },
+  };
+}
+
+/** In parts, as many home-made tokens are: version, key id, nonce, ciphertext, tag. All but the last are authenticated. */
+function inParts(keys: readonly Buffer[]): RequestStateCodec {
+  const idOf = (key: Buffer): string => createHash('sha256').update(key).digest('hex').slice(0, 8);
+  return {
+    seal(payload) {
+      const key = keys[0] as Buffer;
+      const nonce = randomBytes(12);
+      const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+      cipher.setAAD(Buffer.from(`v1:${idOf(key)}`));
+      const body = Buffer.concat([cipher.update(payload), cipher.final()]);
+      return ['v1', idOf(key), ...[nonce, body, cipher.getAuthTag()].map((part) => part.toString('base64url'))].join(
+        ':',
+      );
+    },
+    unseal(token) {
+      const parts = typeof token === 'string' ? token.split(':') : refuse('malformed');
+      const [version, id, ...encoded] = parts;
+      const key = keys.find((one) => idOf(one) === id);
+      if (version !== 'v1' || encoded.length !== 3) refuse('malformed');
+      if (key === undefined) refuse('unknown key');
+      const [nonce, body, tag] = encoded.map((part) => {
+        const bytes = Buffer.from(part, 'base64url');
+        return bytes.toString('base64url') === part ? bytes : refuse('malformed');
+      }) as [Buffer, Buffer, Buffer];
+      if (nonce.length !== 12 || tag.length !== 16) refuse('malformed');
+      const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+      decipher.setAAD(Buffer.from(`v1:${id}`)).setAuthTag(tag);
+      try {
+        return Buffer.concat([decipher.update(body), decipher.final()]);
+      } catch {
+        return refuse('seal');
+      }
+    },
+  };
+}
+
+/** Like Fernet: a version, the time in seconds, padded base64; strict about its spelling, which Fernet itself is not. */
+function withTime(keys: readonly Buffer[]): RequestStateCodec {
+  const inner = encryptThenMac('aes-256-cbc');
+  const spelled = (bytes: Buffer): string => bytes.toString('base64').replaceAll('+', '-').replaceAll('/', '_');
+  const bound = (key: Buffer, stamp: Uint8Array): Buffer => createHmac('sha256', key).update(stamp).digest();
+  return {
+    seal(payload) {
+      const stamp = Buffer.alloc(9, 0x80);
+      stamp.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 1000)), 1);
+      return spelled(Buffer.concat([stamp, inner.seal(bound(keys[0] as Buffer, stamp), payload)]));
+    },
+    unseal(token) {
+      const bytes =
+        typeof token === 'string' && token.length < 1_000_000 ? Buffer.from(token, 'base64url') : refuse('odd');
+      if (spelled(bytes) !== token || bytes.length < 57) refuse('malformed');
+      const stamp = bytes.subarray(0, 9);
+      for (const key of keys) {
+        const payload = inner.open(bound(key, stamp), bytes.subarray(9));
+        if (payload !== undefined) return payload;
+      }
+      return refuse('seal');
+    },
+  };
+}
+
+/** A header in JSON before it, of which one spelling is accepted. */
+function withHeader(keys: readonly Buffer[]): RequestStateCodec {
+  const header = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..`;
+  return codecOf(aead('aes-256-gcm'), BASE64URL, keys, header);
+}
+
+/** Its tokens are handles; the payloads stay here, so that only the same process opens them. */
+function handles(): RequestStateCodec {
+  const kept = new Map<string, Uint8Array>();
+  return {
+    seal(payload) {
+      const handle = randomBytes(32).toString('base64url');
+      kept.set(handle, Uint8Array.from(payload));
+      return handle;
+    },
+    unseal: (token) => Uint8Array.from(kept.get(token) ?? refuse('unknown')),
+  };
+}
+
+/** Refuses by a class of its own, at length. */
+function talkative(keys: readonly Buffer[]): RequestStateCodec {
+  const sound = soundCodec()(keys);
+  return {
+    seal: (payload) => sound.seal(payload),
+    unseal(token) {
+      try {
+        return sound.unseal(token);
+      } catch {
+        const reason = 'This state was not sealed here, or was changed on its way, or is too old. '.repeat(4);
+        throw Object.assign(new Error(reason), { name: 'StateRefused' });
+      }
+    },
+  };
+}
+
+const LIMIT = 512;
+function limited(keys: readonly Buffer[]): RequestStateCodec {
+  const sound = soundCodec()(keys);
+  return {
+    seal: (payload) => (payload.length > LIMIT ? refuse('too large') : sound.seal(payload)),
+    unseal: (token) => sound.unseal(token),
+  };
+}
+
+const gcm = aead('aes-256-gcm');
+const boxed =
+  (box: Box, encoding = BASE64URL) =>
+  (keys: readonly Buffer[]) =>
+    codecOf(box, encoding, keys);
+
+/** Good codecs that differ in everything the contract leaves open. */
+export const SOUND_CODECS: readonly SoundCodec[] = [
+  { target: zooTarget('AES-GCM with a prefix', soundCodec()), warnings: [] },
+  { target: zooTarget('the Python SDK’s wire', (keys) => new AesGcmRequestStateCodec(keys)), warnings: [] },
+  { target: zooTarget('ChaCha20-Poly1305', boxed(aead('chacha20-poly1305'))), warnings: [] },
+  { target: zooTarget('AES-CBC, then HMAC', boxed(encryptThenMac('aes-256-cbc'))), warnings: [] },
+  { target: zooTarget('AES-CTR, then HMAC', boxed(encryptThenMac('aes-256-ctr'))), warnings: [] },
+  { target: zooTarget('AES-GCM in hex', boxed(gcm, HEX)), warnings: [] },
+  { target: zooTarget('AES-GCM in base32', boxed(gcm, BASE32)), warnings: [] },
+  { target: zooTarget('XChaCha20-Poly1305 of another library', boxed(XCHACHA)), warnings: [] },
+  { target: zooTarget('AES-SIV, the same token each time', boxed(SIV)), warnings: ['CODEC-DISTINCT'] },
+  {
+    target: zooTarget('padded to 64 bytes', boxed(padded(gcm, (length) => Math.ceil(length / 64) * 64))),
+    warnings: [],
+  },
+  { target: zooTarget('padded at random', boxed(padded(gcm, (length) => length + randomInt(64)))), warnings: [] },
+  { target: zooTarget('in parts', inParts), warnings: ['CODEC-TOKEN-UNRESERVED'] },
+  { target: zooTarget('with its time, padded base64', withTime), warnings: ['CODEC-TOKEN-UNRESERVED'] },
+  { target: zooTarget('with a header in JSON', withHeader), warnings: [] },
+  {
+    target: zooTarget('signs only, and says so', (keys) => signOnly(keys), { supports: { confidentiality: false } }),
+    warnings: [],
+  },
+  {
+    target: zooTarget('takes 512 bytes', limited, { supports: { maxPayloadBytes: LIMIT } }),
+    warnings: [],
+  },
+  {
+    target: zooTarget('refuses at length, by a name of its own', talkative, { refusal: 'StateRefused' }),
+    warnings: ['CODEC-REFUSAL-REASON'],
+  },
+  { target: handleTarget(), warnings: [] },
+];
+
+function handleTarget(): CodecTarget {
+  const create = (): { codec: RequestStateCodec } => ({ codec: handles() });
+  return {
+    name: 'handles of what it keeps',
+    create,
+    createPeer: create,
+    createStranger: create,
+    supports: { crossInstance: false },
+  };
+}

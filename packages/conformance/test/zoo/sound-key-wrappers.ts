@@ -1,0 +1,99 @@
+import { publicEncrypt, randomBytes } from 'node:crypto';
+import { localKeyWrapper } from '@sealring/core';
+import type { KeyWrapperTarget } from '../../src/index.ts';
+import {
+  DETERMINISTIC,
+  KEY_WRAP,
+  type Make,
+  OAEP,
+  PUBLIC_KEY,
+  SOUND,
+  type Steps,
+  signing,
+  soundKeyWrapper,
+  zooTarget,
+} from './zoo-key-wrapper.ts';
+
+/** A key wrapper that is to pass whole. */
+export interface SoundKeyWrapper {
+  readonly target: KeyWrapperTarget;
+  /** What it may be warned of. */
+  readonly warnings: readonly string[];
+}
+
+const local = (): KeyWrapperTarget => {
+  const [a, b] = [randomBytes(32), randomBytes(32)];
+  return {
+    name: 'local',
+    create: () => ({ keyWrapper: localKeyWrapper({ masterKey: a }) }),
+    createOtherKey: () => ({ keyWrapper: localKeyWrapper({ masterKey: b }) }),
+    supports: { remote: false },
+  };
+};
+
+/** Nothing in it but what every key wrapper has. */
+function bare(steps: Partial<Steps> = {}): Make {
+  return (world) => {
+    const { provider, keyId, supports, wrap, unwrap } = soundKeyWrapper(steps)(world);
+    return { provider, keyId, supports, wrap, unwrap };
+  };
+}
+
+const signs = signing();
+const TARGETS: readonly KeyWrapperTarget[] = [
+  local(),
+  zooTarget('all that there is', soundKeyWrapper()),
+  zooTarget('nothing that is optional', bare(), { control: {} }),
+  zooTarget('deterministic', soundKeyWrapper(DETERMINISTIC)),
+  zooTarget('AES key wrap, whose context the ring binds', bare(KEY_WRAP)),
+  zooTarget('RSA with signatures', (world) => signs(soundKeyWrapper(PUBLIC_KEY)(world), world)),
+  zooTarget(
+    'RSA whose numbers begin with a zero',
+    soundKeyWrapper({
+      ...PUBLIC_KEY,
+      seal({ pair }, plaintext) {
+        for (;;) {
+          const bytes = publicEncrypt({ key: pair.publicKey, ...OAEP }, plaintext);
+          if (bytes[0] === 0) return bytes;
+        }
+      },
+    }),
+    { supports: { signatures: false } },
+  ),
+  zooTarget('RSA in a trusted store', soundKeyWrapper(PUBLIC_KEY), { supports: { signatures: false } }),
+  zooTarget(
+    'a service that hides its versions',
+    (world) => {
+      const nameVersion: Steps['nameVersion'] = (_, key) => `${key.name}/1`;
+      const open: Steps['open'] = (_, bytes, bound) => {
+        const version = world.key.versions.find((one) => {
+          try {
+            return SOUND.open(one, bytes, bound);
+          } catch {
+            return false;
+          }
+        });
+        return SOUND.open(version ?? world.key.current, bytes, bound);
+      };
+      return soundKeyWrapper({ nameVersion, open })(world);
+    },
+    { supports: { versions: false } },
+  ),
+  zooTarget(
+    'a black hole for an outage',
+    soundKeyWrapper({
+      async ask(world, operation, signal, fail) {
+        await SOUND.ask({ ...world, isReachable: true }, operation, signal, fail);
+        if (world.isReachable) return;
+        await new Promise<void>((_, reject) => {
+          const giveUp = (): void => reject(fail('unavailable', operation));
+          setTimeout(giveUp, 50);
+          signal?.addEventListener('abort', giveUp);
+        });
+      },
+    }),
+  ),
+];
+
+/** Key wrappers built in different ways. */
+export const SOUND_KEY_WRAPPERS: readonly SoundKeyWrapper[] = TARGETS.map((target) => ({ target, warnings: [] }));

@@ -1,0 +1,260 @@
+import {
+  constants,
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  generateKeyPairSync,
+  privateDecrypt,
+  publicEncrypt,
+  randomBytes,
+  sign,
+  verify,
+} from 'node:crypto';
+import { types } from 'node:util';
+import type { KeyWrapper, KeyWrapperErrorKind, WrapOptions, WrappedKey } from '@sealring/core';
+import type { KeyWrapperTarget } from '../../src/index.ts';
+import { ZooKey, type ZooKeyVersion } from './zoo-kms.ts';
+
+export const PROVIDER = 'zoo';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export type Operation = 'wrap' | 'unwrap' | 'generate' | 'sign';
+
+/** The zoo's own copy of the class: it is recognised by its name. */
+export class ZooKeyWrapperError extends Error {
+  override readonly name: string = 'KeyWrapperError';
+  readonly kind: KeyWrapperErrorKind;
+  readonly summary: object;
+
+  constructor(kind: KeyWrapperErrorKind, operation: Operation) {
+    super(`${PROVIDER} ${operation}: ${kind}`);
+    this.kind = kind;
+    this.summary = { provider: PROVIDER, operation };
+  }
+}
+
+/** What one instance has to do with. */
+export interface World {
+  readonly key: ZooKey;
+  readonly other: ZooKey;
+  readonly isReachable: boolean;
+  isClosed: boolean;
+}
+
+/** What a sound key wrapper of the zoo does, step by step; a broken one does one step otherwise. */
+export interface Steps {
+  readonly supports: KeyWrapper['supports'];
+  readonly checkOptions: (options: WrapOptions) => void;
+  readonly checkDataKey: (dataKey: Uint8Array, supports: KeyWrapper['supports']) => void;
+  /** Copies the data key before anything is waited for. */
+  readonly take: (dataKey: Uint8Array) => Uint8Array;
+  /** The allow-list. */
+  readonly mayAsk: (world: World, wrapped: WrappedKey) => boolean;
+  /** One call: resolves when the service has answered, rejects with why it does not serve. */
+  readonly ask: (world: World, operation: Operation, signal: AbortSignal | undefined, fail: Fail) => Promise<void>;
+  readonly versionToOpen: (world: World, wrapped: WrappedKey) => ZooKeyVersion | undefined;
+  readonly nameVersion: (version: ZooKeyVersion, key: ZooKey) => string;
+  /** What is authenticated with the data key. */
+  readonly bind: (context: WrapOptions['context'], keyId: string) => Buffer;
+  readonly seal: (version: ZooKeyVersion, plaintext: Uint8Array, bound: Buffer) => Buffer;
+  /** Throws for whatever it did not seal. */
+  readonly open: (version: ZooKeyVersion, bytes: Buffer, bound: Buffer) => Buffer;
+  readonly give: (plaintext: Buffer) => Uint8Array;
+  readonly fail: Fail;
+}
+
+/** Makes the error of a failure; is shown the bytes that the call is about, which it must not tell. */
+type Fail = (kind: KeyWrapperErrorKind, operation: Operation, secret?: Uint8Array) => Error;
+
+/** Ends with the service's answer, or at once when the signal aborts. */
+function answerOrAbort(signal: AbortSignal | undefined, fail: () => Error): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(fail());
+    signal?.addEventListener('abort', abort, { once: true });
+    setImmediate(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    });
+  });
+}
+
+export const SOUND: Steps = {
+  supports: { context: true, authenticated: true },
+  checkOptions(options) {
+    const context: unknown = options?.context;
+    const isContext = typeof context === 'object' && context !== null;
+    if (!isContext || !Object.values(context).every((value) => typeof value === 'string')) {
+      throw new TypeError('context must be an object of strings');
+    }
+  },
+  checkDataKey(dataKey, { context }) {
+    if (!types.isUint8Array(dataKey)) throw new TypeError('a data key is bytes');
+    if (dataKey.length !== 32 && (context || dataKey.length !== 64)) throw new RangeError('a data key has 32 bytes');
+    if (dataKey.every((byte) => byte === dataKey[0])) throw new RangeError('a data key is not one byte repeated');
+  },
+  take: (dataKey) => Uint8Array.from(dataKey),
+  mayAsk: ({ key }, { provider, keyId }) => provider === PROVIDER && keyId.startsWith(`${key.name}/`),
+  async ask(world, operation, signal, fail) {
+    const unavailable = (): Error => fail('unavailable', operation);
+    if (world.isClosed || signal?.aborted === true) throw unavailable();
+    await answerOrAbort(signal, unavailable);
+    if (world.isClosed || !world.isReachable) throw unavailable();
+    if (world.key.state !== 'enabled') throw fail(world.key.state, operation);
+  },
+  versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => id === keyId),
+  nameVersion: ({ id }) => id,
+  bind: (context, keyId) =>
+    Buffer.from(JSON.stringify([keyId, ...Object.entries(context).toSorted(([a], [b]) => (a < b ? -1 : 1))])),
+  seal: (version, plaintext, bound) => sealWith(randomBytes(NONCE_BYTES), version, plaintext, bound),
+  open(version, bytes, bound) {
+    const decipher = createDecipheriv('aes-256-gcm', version.secret, bytes.subarray(0, NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(bound).setAuthTag(bytes.subarray(-TAG_BYTES));
+    return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+  },
+  give: (plaintext) => Uint8Array.from(plaintext),
+  fail: (kind, operation) => new ZooKeyWrapperError(kind, operation),
+};
+
+export function sealWith(nonce: Buffer, version: ZooKeyVersion, plaintext: Uint8Array, bound: Buffer): Buffer {
+  const cipher = createCipheriv('aes-256-gcm', version.secret, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(bound);
+  return Buffer.concat([nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
+}
+
+/** The same data key under the same context always has the same wrap, as with AES-SIV. */
+export const DETERMINISTIC: Partial<Steps> = {
+  seal(version, plaintext, bound) {
+    const nonce = createHmac('sha256', version.secret).update(bound).update(plaintext).digest();
+    return sealWith(nonce.subarray(0, NONCE_BYTES), version, plaintext, bound);
+  },
+};
+
+const AES_KW_IV = Buffer.alloc(8, 0xa6);
+
+/** AES key wrap (RFC 3394): no context, no randomness. */
+export const KEY_WRAP: Partial<Steps> = {
+  supports: { context: false, authenticated: true },
+  seal({ secret }, plaintext) {
+    const cipher = createCipheriv('id-aes256-wrap', secret, AES_KW_IV);
+    return Buffer.concat([cipher.update(plaintext), cipher.final()]);
+  },
+  open({ secret }, bytes) {
+    // OpenSSL opens no bytes to no bytes.
+    if (bytes.length === 0) throw new Error('no bytes');
+    const decipher = createDecipheriv('id-aes256-wrap', secret, AES_KW_IV);
+    return Buffer.concat([decipher.update(bytes), decipher.final()]);
+  },
+};
+
+export const OAEP = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };
+
+/** RSA-OAEP: no context, and whoever has the public key can wrap. */
+export const PUBLIC_KEY: Partial<Steps> = {
+  supports: { context: false, authenticated: false },
+  seal: ({ pair }, plaintext) => publicEncrypt({ key: pair.publicKey, ...OAEP }, plaintext),
+  open: ({ pair }, bytes) => privateDecrypt({ key: pair.privateKey, ...OAEP }, bytes),
+};
+
+/** Every call and every fact of a key wrapper. */
+export type Whole = Required<Omit<KeyWrapper, 'sign' | 'verify'>>;
+
+/** Makes a key wrapper of these steps. */
+function zooKeyWrapper(steps: Steps, world: World): Whole {
+  const { key } = world;
+  const failure = (kind: KeyWrapperErrorKind, operation: Operation, secret: Uint8Array): Error =>
+    steps.fail(kind, operation, secret);
+
+  async function wrapAs(operation: Operation, dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey> {
+    const taken = steps.take(dataKey);
+    await steps.ask(world, operation, options.signal, (kind, what) => failure(kind, what, taken));
+    const keyId = steps.nameVersion(key.current, key);
+    const wrapped = Uint8Array.from(steps.seal(key.current, taken, steps.bind(options.context, keyId)));
+    return { provider: PROVIDER, keyId, wrapped };
+  }
+
+  return {
+    provider: PROVIDER,
+    keyId: key.name,
+    supports: steps.supports,
+    owns: (wrapped) => SOUND.mayAsk(world, wrapped),
+    async wrap(dataKey, options) {
+      steps.checkOptions(options);
+      steps.checkDataKey(dataKey, steps.supports);
+      return wrapAs('wrap', dataKey, options);
+    },
+    async unwrap(wrapped, options) {
+      steps.checkOptions(options);
+      if (typeof wrapped !== 'object' || wrapped === null) throw new TypeError('a wrapped key is an object');
+      if (!steps.mayAsk(world, wrapped)) throw steps.fail('corrupt', 'unwrap');
+      await steps.ask(world, 'unwrap', options.signal, steps.fail);
+      const version = steps.versionToOpen(world, wrapped);
+      if (version === undefined) throw steps.fail('corrupt', 'unwrap');
+      let plaintext: Buffer;
+      try {
+        plaintext = steps.open(version, Buffer.from(wrapped.wrapped), steps.bind(options.context, wrapped.keyId));
+      } catch {
+        throw steps.fail('corrupt', 'unwrap');
+      }
+      return steps.give(plaintext);
+    },
+    async generate(options) {
+      steps.checkOptions(options);
+      const dataKey = Uint8Array.from(randomBytes(32));
+      return { dataKey, wrapped: await wrapAs('generate', dataKey, options) };
+    },
+    async close() {
+      world.isClosed = true;
+    },
+  };
+}
+
+/** Signatures beside the wraps, with one key for every instance of a target. */
+export function signing(): (sound: Whole, world: World) => KeyWrapper {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  return (sound, world) => ({
+    ...sound,
+    async sign(entry, options) {
+      if (!types.isUint8Array(entry)) throw new TypeError('an entry is bytes');
+      const copy = Uint8Array.from(entry);
+      await SOUND.ask(world, 'sign', options?.signal, SOUND.fail);
+      return Uint8Array.from(sign(null, copy, privateKey));
+    },
+    verify: (entry, signature) => verify(null, entry, publicKey, signature),
+  });
+}
+
+/** Makes a key wrapper; whatever it keeps beside one instance is its own. */
+export type Make = (world: World) => KeyWrapper;
+
+/** A target of the zoo: two keys of one service, which does all that a target can have done to it. */
+export function zooTarget(name: string, make: Make, more: Partial<KeyWrapperTarget> = {}): KeyWrapperTarget {
+  const [a, b] = [new ZooKey('keys/a'), new ZooKey('keys/b')];
+  const start = (key: ZooKey, other: ZooKey, isReachable = true) => {
+    const keyWrapper = make({ key, other, isReachable, isClosed: false });
+    return { keyWrapper };
+  };
+  const set = (state: ZooKey['state']) => () => {
+    a.state = state;
+  };
+  return {
+    name,
+    create: () => start(a, b),
+    createOtherKey: () => start(b, a),
+    createUnreachable: () => start(a, b, false),
+    control: {
+      disable: set('disabled'),
+      enable: set('enabled'),
+      deny: set('denied'),
+      allow: set('enabled'),
+      rotate: () => a.rotate(),
+    },
+    ...more,
+  };
+}
+
+export function soundKeyWrapper(steps: Partial<Steps> = {}): (world: World) => Whole {
+  return (world) => zooKeyWrapper({ ...SOUND, ...steps }, world);
+}

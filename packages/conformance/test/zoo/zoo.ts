@@ -1,0 +1,125 @@
+import {
+  CODEC_REQUIREMENTS,
+  type ConformanceReport,
+  type ConformanceResult,
+  KEY_WRAPPER_REQUIREMENTS,
+  type Requirement,
+  RING_STORE_REQUIREMENTS,
+  runCodecConformance,
+  runKeyWrapperConformance,
+  runRingStoreConformance,
+} from '../../src/index.ts';
+import { BROKEN_CODECS } from './broken-codecs.ts';
+import { BROKEN_KEY_WRAPPERS } from './broken-key-wrappers.ts';
+import { BROKEN_RING_STORES } from './broken-ring-stores.ts';
+import { SOUND_CODECS } from './sound-codecs.ts';
+import { SOUND_KEY_WRAPPERS } from './sound-key-wrappers.ts';
+import { bucket, file, log, memory, sqlite } from './sound-ring-stores.ts';
+
+type Status = ConformanceResult['status'];
+
+/** One codec, key wrapper or ring store of the zoo. */
+export interface Animal {
+  readonly name: string;
+  /** The requirement that has to catch it; none for a sound one. */
+  readonly caughtBy?: string;
+  /** What a sound one may be warned of. */
+  readonly warnings: readonly string[];
+  run(seed: number): Promise<ConformanceReport>;
+}
+
+/** All of one kind, and what they are held to. */
+export interface House {
+  readonly kind: 'codec' | 'key-wrapper' | 'ring-store';
+  readonly requirements: readonly Requirement[];
+  readonly animals: readonly Animal[];
+}
+
+/** What became of one. */
+export interface Row {
+  readonly animal: Animal;
+  readonly statuses: ReadonlyMap<string, Status>;
+  /** Why it should not have come out so; nothing when it should. */
+  readonly wrong: readonly string[];
+}
+
+/** Contests of a ring store: fewer than by default, enough for every fault here. */
+const ROUNDS = 20;
+
+const SOUND_RING_STORES = [memory, file, sqlite, bucket, log];
+
+export const HOUSES: readonly House[] = [
+  {
+    kind: 'codec',
+    requirements: CODEC_REQUIREMENTS,
+    animals: [
+      ...SOUND_CODECS.map(({ target, warnings }) =>
+        animalOf(target.name, (seed) => runCodecConformance(target, { seed }), undefined, warnings),
+      ),
+      ...BROKEN_CODECS.map(({ target, caughtBy }) =>
+        animalOf(target.name, (seed) => runCodecConformance(target, { seed }), caughtBy),
+      ),
+    ],
+  },
+  {
+    kind: 'key-wrapper',
+    requirements: KEY_WRAPPER_REQUIREMENTS,
+    animals: [
+      ...SOUND_KEY_WRAPPERS.map(({ target, warnings }) =>
+        animalOf(target.name, (seed) => runKeyWrapperConformance(target, { seed }), undefined, warnings),
+      ),
+      ...BROKEN_KEY_WRAPPERS.map(({ target, caughtBy, hangs }) =>
+        // A call that never ends is waited for, again and again.
+        animalOf(
+          target.name,
+          (seed) => runKeyWrapperConformance(target, { seed, ...(hangs && { timeoutMs: 500 }) }),
+          caughtBy,
+        ),
+      ),
+    ],
+  },
+  {
+    kind: 'ring-store',
+    requirements: RING_STORE_REQUIREMENTS,
+    animals: [
+      ...SOUND_RING_STORES.map((make) => {
+        const store = make();
+        const { target } = store;
+        process.on('exit', () => store.end());
+        return animalOf(target.name, (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS }));
+      }),
+      ...BROKEN_RING_STORES.map(({ target, caughtBy }) =>
+        animalOf(
+          target.name,
+          (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 5_000 }),
+          caughtBy,
+        ),
+      ),
+    ],
+  },
+];
+
+function animalOf(
+  name: string,
+  run: (seed: number) => Promise<ConformanceReport>,
+  caughtBy?: string,
+  warnings: readonly string[] = [],
+): Animal {
+  return { name, run, warnings, ...(caughtBy !== undefined && { caughtBy }) };
+}
+
+/** Runs the whole suite on one, and says whether that came out as it should. */
+export async function tryAnimal(animal: Animal, seed: number): Promise<Row> {
+  const { results } = await animal.run(seed);
+  const statuses = new Map(results.map(({ id, status }) => [id, status]));
+  const complaints = results.filter(({ status }) => status === 'fail' || status === 'warn');
+  const { caughtBy } = animal;
+  if (caughtBy !== undefined) {
+    const isCaught = complaints.some(({ id }) => id === caughtBy);
+    return { animal, statuses, wrong: isCaught ? [] : [`${caughtBy} did not catch it (seed ${seed})`] };
+  }
+  const wrong = complaints
+    .filter(({ id, status }) => status === 'fail' || !animal.warnings.includes(id))
+    .map(({ id, status, detail }) => `${status} ${id}: ${detail ?? ''}`);
+  return { animal, statuses, wrong };
+}
