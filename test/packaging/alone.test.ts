@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { packTarball } from '../support/tarballs.ts';
 
 const packages = fileURLToPath(new URL('../../packages', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-alone-'));
@@ -34,16 +35,7 @@ const ADAPTERS: Readonly<Record<string, readonly string[]>> = {
 
 beforeAll(() => {
   for (const name of ['core', ...Object.keys(ADAPTERS)]) {
-    const printed = execFileSync(
-      'npm',
-      ['pack', '--json', '--silent', '--ignore-scripts', '--pack-destination', temporary],
-      {
-        cwd: join(packages, name),
-        encoding: 'utf8',
-      },
-    );
-    const [packed]: readonly { readonly filename: string }[] = JSON.parse(printed);
-    tarballs.set(name, join(temporary, packed?.filename ?? ''));
+    tarballs.set(name, packTarball(name, temporary));
   }
 }, 300_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));

@@ -1,11 +1,12 @@
 import { azureBlobRing } from '@sealring/azure-blob';
+import type { RingStoreInstance } from '@sealring/conformance';
 import { afterAll, beforeAll, describe } from 'vitest';
 import { type Azurite, azuriteClient, startAzurite } from '../support/azurite.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { describeFaults } from './fault-laws.ts';
 import { describeFleet } from './fleet-laws.ts';
-import { describeRingStore, type OpenedStore } from './ring-store-laws.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 let server: Azurite | undefined;
 await startOrSkip(async () => {
@@ -15,7 +16,7 @@ await startOrSkip(async () => {
 afterAll(() => server?.stop());
 const account = server?.account ?? { address: '', name: 'none', key: '' };
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): OpenedStore {
+function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
   const { timeoutSeconds = 5, port } = options;
   const at = port === undefined ? account : { ...account, address: `http://127.0.0.1:${port}` };
   const store = azureBlobRing({ container: azuriteClient(at), blob: `${name}/ring`, timeoutSeconds });
@@ -31,10 +32,9 @@ describe.skipIf(server === undefined)('Azure Blob Storage', () => {
 
   const theirs = (name: string) => azuriteClient(account).getBlockBlobClient(`${name}/ring`);
 
-  describeRingStore('azure-blob', {
-    hasPush: false,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 'azure-blob',
+    supports: { push: false, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name, network === undefined ? {} : { port: network.port }),
     remove: async (name) => void (await theirs(name).delete()),
     plant: async (name, document) => void (await theirs(name).upload(document, Buffer.byteLength(document))),

@@ -5,6 +5,7 @@ import {
   GetItemCommand,
   PutItemCommand,
 } from '@aws-sdk/client-dynamodb';
+import type { RingStoreInstance } from '@sealring/conformance';
 import { createKmsCodec, type KmsCodec, localKeyWrapper } from '@sealring/core';
 import { dynamodbRing, dynamodbSingleUse } from '@sealring/dynamodb';
 import type { SingleUseStore } from '@sealring/mcp';
@@ -12,7 +13,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, test } 
 import { startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { describeRingStore, type OpenedStore, until } from './ring-store-laws.ts';
+import { until } from '../support/until.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 const moto = await startOrSkip(startMoto);
 afterAll(() => moto?.stop());
@@ -30,7 +32,7 @@ function newClient(): DynamoDBClient {
   });
 }
 
-function open(name: string): OpenedStore {
+function open(name: string): RingStoreInstance {
   const client = newClient();
   const store = dynamodbRing({ table, name, client });
   return {
@@ -64,10 +66,9 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
   const remove = async (name: string): Promise<void> =>
     void (await admin.send(new DeleteItemCommand({ TableName: table, Key: keyOf(name) })));
 
-  describeRingStore('dynamodb', {
-    hasPush: false,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 'dynamodb',
+    supports: { push: false, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name),
     remove,
     plant: async (name, document) =>

@@ -1,15 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RingStoreInstance } from '@sealring/conformance';
 import type { RingStore, RingStoreErrorKind } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { TestServer } from '../support/redis.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { type OpenedStore, until } from './ring-store-laws.ts';
+import { until } from '../support/until.ts';
 
 /** A store on a server of our own, and how it behaves in trouble. */
 export interface FaultTarget {
   /** Undefined where the server cannot run, and then nothing here does. */
   server(): TestServer | undefined;
-  open(name: string, options: { timeoutSeconds: number; port?: number }): OpenedStore;
+  open(name: string, options: { timeoutSeconds: number; port?: number }): RingStoreInstance;
   /** Whether documents outlive the server's death. */
   readonly keepsItsData: boolean;
   /** Whether a store hears of what another one wrote. Default: it does. */

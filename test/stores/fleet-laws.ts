@@ -1,11 +1,12 @@
+import type { RingStoreInstance } from '@sealring/conformance';
 import { createKmsCodec, type KmsCodec, localKeyWrapper, type RingStore } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type OpenedStore, until } from './ring-store-laws.ts';
+import { until } from '../support/until.ts';
 
 /** How the suite gets at a backend. */
 export interface FleetTarget {
   /** Stores of one name share a document, each on connections of its own. */
-  create(name: string): Promise<OpenedStore>;
+  create(name: string): Promise<RingStoreInstance> | RingStoreInstance;
   /** Loses everything the backend holds. */
   flush(): Promise<void>;
   /** The document as the backend holds it, if it does. */

@@ -1,4 +1,5 @@
 import { Storage } from '@google-cloud/storage';
+import type { RingStoreInstance } from '@sealring/conformance';
 import { gcsRing } from '@sealring/gcs';
 import { PassThroughClient } from 'google-auth-library';
 import { afterAll, beforeAll, describe } from 'vitest';
@@ -8,7 +9,7 @@ import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { describeFaults } from './fault-laws.ts';
 import { describeFleet } from './fleet-laws.ts';
-import { describeRingStore, type OpenedStore } from './ring-store-laws.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 let server: TestServer | undefined;
 await startOrSkip(async () => {
@@ -19,7 +20,7 @@ afterAll(() => server?.stop());
 const address = server?.address ?? '';
 const objectOf = (name: string): string => `${name}/ring`;
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): OpenedStore {
+function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
   const { timeoutSeconds = 5, port = server?.port } = options;
   const client = new Storage({
     apiEndpoint: `http://127.0.0.1:${port}`,
@@ -38,10 +39,9 @@ describe.skipIf(server === undefined)('Google Cloud Storage', () => {
   });
   afterAll(() => network?.close());
 
-  describeRingStore('gcs', {
-    hasPush: false,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 'gcs',
+    supports: { push: false, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name, network === undefined ? {} : { port: network.port }),
     remove: (name) => deleteGcsObject(address, gcsBucket, objectOf(name)),
     plant: (name, document) => putGcsObject(address, gcsBucket, objectOf(name), document),

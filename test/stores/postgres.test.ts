@@ -7,7 +7,7 @@ import type { TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { describeFaults } from './fault-laws.ts';
 import { describeFleet } from './fleet-laws.ts';
-import { describeRingStore } from './ring-store-laws.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 let postgres: TestServer | undefined;
 await startOrSkip(async () => {
@@ -45,10 +45,9 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
     await client.end();
   });
 
-  describeRingStore('postgres', {
-    hasPush: true,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 'postgres',
+    supports: { push: true, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name, { timeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DELETE FROM sealring_ring WHERE name = $1', [name])),
     plant: async (name, document) =>

@@ -6,7 +6,7 @@ import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { describeFaults } from './fault-laws.ts';
 import { describeFleet } from './fleet-laws.ts';
-import { describeRingStore } from './ring-store-laws.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 let redis: TestServer | undefined;
 await startOrSkip(async () => {
@@ -34,10 +34,9 @@ async function admin(...command: string[]): Promise<unknown> {
 }
 
 describe.skipIf(redis === undefined)('Redis', () => {
-  describeRingStore('redis', {
-    hasPush: true,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 'redis',
+    supports: { push: true, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name, { timeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DEL', keyOf(name))),
     plant: async (name, document) => void (await admin('HSET', keyOf(name), 'document', document, 'revision', 'x')),

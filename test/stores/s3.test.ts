@@ -5,13 +5,15 @@ import {
   PutObjectCommand,
   S3Client,
 } from '@aws-sdk/client-s3';
+import type { RingStoreInstance } from '@sealring/conformance';
 import { createKmsCodec, type KmsCodec, localKeyWrapper } from '@sealring/core';
 import { s3Ring } from '@sealring/s3';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
-import { describeRingStore, type OpenedStore, until } from './ring-store-laws.ts';
+import { until } from '../support/until.ts';
+import { describeOurRingStore } from './our-ring-store.ts';
 
 const moto = await startOrSkip(startMoto);
 afterAll(() => moto?.stop());
@@ -29,7 +31,7 @@ function newClient(): S3Client {
   });
 }
 
-function open(name: string): OpenedStore {
+function open(name: string): RingStoreInstance {
   const client = newClient();
   const store = s3Ring({ bucket, key: `${name}/ring`, client });
   return {
@@ -56,10 +58,9 @@ describe.skipIf(moto === undefined)('S3', () => {
   const remove = async (name: string): Promise<void> =>
     void (await admin.send(new DeleteObjectCommand({ Bucket: bucket, Key: `${name}/ring` })));
 
-  describeRingStore('s3', {
-    hasPush: false,
-    isDated: true,
-    uniqueRevisions: true,
+  describeOurRingStore({
+    name: 's3',
+    supports: { push: false, serviceDate: true, uniqueRevisions: true },
     create: async (name) => open(name),
     remove,
     plant: async (name, document) =>

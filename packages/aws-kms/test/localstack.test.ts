@@ -14,8 +14,6 @@ import {
 import { type KeyWrapper, memoryRing, type WrappedKey } from '@sealring/core';
 import { afterAll, describe, expect, test } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
-import { keyWrapperLaws } from '../../../test/support/key-wrapper-laws.ts';
-// @boundaries-ignore what the tests of all packages share is no package
 import { startLocalstack } from '../../../test/support/localstack.ts';
 // @boundaries-ignore what the tests of all packages share is no package
 import { startOrSkip } from '../../../test/support/servers.ts';
@@ -78,14 +76,6 @@ function allRefused(kind: string, code: string): readonly object[] {
 
 // Only where this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
-  describe('the laws of a key wrapper', () => {
-    keyWrapperLaws(async () => {
-      const client = newClient();
-      const [own, other] = [await createKey(client), await createKey(client)];
-      return { own: awsKmsKeyWrapper({ keyId: own, client }), other: awsKmsKeyWrapper({ keyId: other, client }) };
-    });
-  });
-
   describe('key states', () => {
     test('F10: a disabled key is disabled for every operation; enabled again it opens what it wrapped before', async () => {
       const key = await setUp();

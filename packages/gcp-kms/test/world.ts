@@ -12,8 +12,6 @@ import { type GcpKmsClient, type GcpKmsKeyWrapperOptions, gcpKmsKeyWrapper } fro
 
 // @boundaries-ignore as above
 export * from '../../../test/support/gcp-kms/index.ts';
-// @boundaries-ignore as above
-export { keyWrapperLaws } from '../../../test/support/key-wrapper-laws.ts';
 
 export type Wrapper = ReturnType<typeof gcpKmsKeyWrapper>;
 

@@ -1,0 +1,133 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type ConformanceReport, execCodecTarget, runCodecConformance } from '@sealring/conformance';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pythonVenv } from '../support/python-venv.ts';
+
+const kit = new URL('../../packages/conformance/', import.meta.url);
+const example = fileURLToPath(new URL('examples/python/codec.py', kit));
+// The example imports what stands there.
+const env = { PYTHONPATH: fileURLToPath(new URL('templates/python', kit)) };
+const folder = mkdtempSync(join(tmpdir(), 'sealring-python-'));
+const STARTING_MS = 60_000;
+let python = '';
+
+beforeAll(async () => {
+  python = join(await pythonVenv('python-sdk', ['mcp==2.3.0']), 'python');
+}, 600_000);
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** The report on a program, from a seed. */
+async function reportOn(program: string, seed: number, only?: readonly string[]): Promise<ConformanceReport> {
+  const target = execCodecTarget([python, program], { name: 'mcp 2.3.0', env, timeoutMs: STARTING_MS });
+  try {
+    return await runCodecConformance(target, { seed, ...(only !== undefined && { only }) });
+  } finally {
+    await target.close();
+  }
+}
+
+/** The codec of the Python SDK with one method done otherwise. */
+function brokenCodec(name: string, lines: readonly string[]): string {
+  const file = join(folder, `${name}.py`);
+  const program = `
+import secrets
+from mcp.server.request_state import AESGCMRequestStateCodec, InvalidRequestState
+from sealring_codec import serve
+
+class Codec(AESGCMRequestStateCodec):
+${lines.map((line) => `    ${line}\n`).join('')}
+A, OTHER = secrets.token_bytes(32), secrets.token_bytes(32)
+serve(lambda role: Codec([OTHER if role == "stranger" else A]))
+`;
+  writeFileSync(file, program);
+  return file;
+}
+
+test('the README shows the example', () => {
+  const code = readFileSync(example, 'utf8').split('"""\n').at(-1) ?? '';
+  expect(code).toContain('serve(');
+  expect(readFileSync(new URL('README.md', kit), 'utf8')).toContain(`\`\`\`python${code}\`\`\``);
+});
+
+test.each([1, 2])(
+  'the codec of the Python SDK passes the conformance kit whole, through a pipe: seed %i',
+  async (seed) => {
+    const { results, passed } = await reportOn(example, seed);
+    expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+    expect(passed).toBe(true);
+    expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(30);
+  },
+);
+
+const BROKEN: readonly (readonly [name: string, caughtBy: string, finding: string, lines: readonly string[]])[] = [
+  [
+    'opens what was damaged to no bytes',
+    'CODEC-BIT-FLIP',
+    'was not refused: unseal returned 0 bytes',
+    [
+      'def unseal(self, token):',
+      '    try:',
+      '        return super().unseal(token)',
+      '    except InvalidRequestState as error:',
+      '        if str(error) == "seal":',
+      '            return b""',
+      '        raise',
+    ],
+  ],
+  [
+    'refuses by another exception',
+    'CODEC-REFUSAL-CLASS',
+    'was refused by the error "ValueError: bad token"',
+    [
+      'def unseal(self, token):',
+      '    try:',
+      '        return super().unseal(token)',
+      '    except InvalidRequestState:',
+      '        raise ValueError("bad token") from None',
+    ],
+  ],
+  [
+    'opens to text',
+    'CODEC-ROUNDTRIP-BYTES',
+    'threw the error "TypeError: unseal returned str, not bytes"',
+    ['def unseal(self, token):', '    return super().unseal(token).decode("latin-1")'],
+  ],
+  [
+    'is asynchronous',
+    'CODEC-ROUNDTRIP-BYTES',
+    'threw the error "TypeError: seal returned coroutine, not str"',
+    ['async def seal(self, payload):', '    return super().seal(payload)'],
+  ],
+  [
+    'ends the process',
+    'CODEC-HUGE',
+    'the program ended with exit code 1 instead of answering {"id":',
+    [
+      'def unseal(self, token):',
+      '    if len(token) > 100_000:',
+      '        raise SystemExit("too much")',
+      '    return super().unseal(token)',
+    ],
+  ],
+];
+
+test.each(BROKEN)('a Python codec that %s is caught by %s', async (name, caughtBy, finding, lines) => {
+  const file = brokenCodec(name.replaceAll(' ', '-'), lines);
+  const { results } = await reportOn(file, 1, [caughtBy, 'CODEC-TOKEN-TEXT']);
+  const result = results.find(({ id }) => id === caughtBy);
+  expect(result).toMatchObject({ status: 'fail', detail: expect.stringContaining(finding) });
+  expect(results.map(({ id }) => id).toSorted()).toEqual([caughtBy, 'CODEC-TOKEN-TEXT'].toSorted());
+});
+
+test('a Python codec may print: its words do not come among the answers', async () => {
+  const file = brokenCodec('prints', [
+    'def seal(self, payload):',
+    '    print("sealing")',
+    '    return super().seal(payload)',
+  ]);
+  const { results } = await reportOn(file, 1, ['CODEC-STRANGER']);
+  expect(results).toMatchObject([{ status: 'pass' }]);
+});

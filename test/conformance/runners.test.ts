@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { CODEC_REQUIREMENTS, describeCodec } from '@sealring/conformance';
+import { describe, expect, test } from 'vitest';
+import { target } from './runners/target.ts';
+
+const folder = fileURLToPath(new URL('runners/', import.meta.url));
+const mocha = join(dirname(createRequire(import.meta.url).resolve('mocha/package.json')), 'bin', 'mocha.js');
+
+/** Runs Node on a file of tests. */
+function run(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ code: number; output: string }> {
+  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...inherited } = process.env;
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { env: { ...inherited, ...env } }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr });
+    });
+  });
+}
+
+describeCodec(target, { describe, test });
+
+describe.each([
+  ['node:test', ['--test', '--test-reporter=tap', join(folder, 'node-test.ts')]],
+  ['mocha', [mocha, '--reporter', 'tap', join(folder, 'mocha.mjs')]],
+])('under %s', (_, args) => {
+  test('a sound codec passes, one test for each requirement', { timeout: 120_000 }, async () => {
+    const { code, output } = await run(args, {});
+    expect(code, output).toBe(0);
+    for (const { id } of CODEC_REQUIREMENTS) expect(output).toMatch(new RegExp(`\\bok \\d+ .*${id}: `));
+  });
+
+  test('a broken one fails at the requirement that it breaks', { timeout: 120_000 }, async () => {
+    const { code, output } = await run(args, { SEALRING_BROKEN: '1' });
+    expect(code).not.toBe(0);
+    const failed = output.match(/not ok \d+ .*/g) ?? [];
+    expect(failed.filter((line) => line.includes('CODEC-'))).toEqual([expect.stringContaining('CODEC-ROTATED-OPENS')]);
+  });
+});
