@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
-import { type Check, expectThat } from '../requirement.ts';
+import type { RequestStateCodec } from '@sealring/core';
+import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { damagedForms, GARBAGE } from './integrity.ts';
 import { text } from './payloads.ts';
 import { type CodecTrial, sameBytes, tokenText } from './trial.ts';
@@ -34,15 +35,15 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
   {
     id: 'CODEC-REFUSAL-CLASS',
     async run(trial) {
-      const codec = await trial.create();
-      for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
-        trial.expectRefused(codec, token, what === 'no text' ? what : `a token ${what}`);
-      }
-      const [token, other] = [trial.seal(codec, text('state')), trial.seal(codec, text('other state'))];
-      for (const [variant, what] of damagedForms(token, other)) trial.expectRefused(codec, variant, `a token ${what}`);
-      for (const garbage of GARBAGE) trial.expectRefused(codec, garbage, tokenText(garbage));
-      const stranger = await trial.createStranger();
-      trial.expectRefused(codec, trial.seal(stranger, text('state of a tool')), 'a stranger’s token');
+      const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+      const [token, other] = [trial.seal(codec, text('state of a tool')), trial.seal(codec, text('other state'))];
+      const bad: (readonly [string, string])[] = [
+        ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
+        ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
+        ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
+        [trial.seal(stranger, text('state of a tool')), 'a stranger’s token'],
+      ];
+      for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
     },
   },
   {
@@ -51,8 +52,8 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
       const codec = await trial.create();
       const canary = Buffer.from(trial.random.bytes(18)).toString('hex');
       const forms = encodings(text(canary));
-      for (const [token, what] of damaged(trial.seal(codec, text(canary)))) {
-        const shown = everythingOf(trial.refusal(codec, token, what));
+      for (const [refusal, what] of refusalsOf(trial, codec, damaged(trial.seal(codec, text(canary))))) {
+        const shown = everythingOf(refusal);
         const form = forms.find((one) => shown.includes(one));
         expectThat(form === undefined, `the refusal of a token ${what} shows the payload`);
       }
@@ -63,8 +64,9 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
     async run(trial) {
       const codec = await trial.create();
       for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
-        if (token.length < TELLING_LENGTH) continue;
-        const error = trial.refusal(codec, token, what);
+        const outcome = trial.outcome(codec, token);
+        if (token.length < TELLING_LENGTH || !('refusal' in outcome)) continue;
+        const error = outcome.refusal;
         const piece = token.slice(-TELLING_LENGTH);
         const shown = error instanceof Error ? `${error.message}${inspect(Object.values(error))}` : inspect(error);
         expectThat(
@@ -78,8 +80,8 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-REFUSAL-REASON',
     async run(trial) {
       const codec = await trial.create();
-      for (const [token, what] of damaged(trial.seal(codec, text('state of a tool')))) {
-        const error = trial.refusal(codec, token, what);
+      const bad = damaged(trial.seal(codec, text('state of a tool')));
+      for (const [error, what] of refusalsOf(trial, codec, bad)) {
         const message = error instanceof Error ? error.message : '';
         expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
         expectThat(message !== '', `the refusal of a token ${what} says nothing`);
@@ -92,7 +94,8 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
       const codec = await trial.create();
       const payload = text('state of a tool');
       const good = trial.seal(codec, payload);
-      for (const [token, what] of damaged(good)) {
+      const bad = damaged(good).filter(([token]) => 'refusal' in trial.outcome(codec, token));
+      for (const [token, what] of bad) {
         trial.refusal(codec, token, what);
         expectThat(
           sameBytes(trial.unseal(codec, good), payload),
@@ -105,6 +108,20 @@ export const REFUSAL_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
 ];
+
+/** What refused bad tokens, and what had been done to each. That one is not refused at all is for other requirements. */
+function refusalsOf(
+  trial: CodecTrial,
+  codec: RequestStateCodec,
+  bad: readonly (readonly [string, string])[],
+): readonly (readonly [unknown, string])[] {
+  const refusals = bad.flatMap(([token, what]) => {
+    const outcome = trial.outcome(codec, token);
+    return 'refusal' in outcome ? [[outcome.refusal, what] as const] : [];
+  });
+  if (refusals.length === 0) throw new NotApplicable('it refuses nothing');
+  return refusals;
+}
 
 /** A text as it may show up elsewhere. */
 export function encodings(bytes: Uint8Array): readonly string[] {

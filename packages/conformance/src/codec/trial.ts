@@ -63,21 +63,23 @@ export class CodecTrial {
 
   /** What refuses a token that must not open. @throws {Finding} when something is returned. */
   refusal(codec: RequestStateCodec, token: unknown, what: string): unknown {
+    const outcome = this.outcome(codec, token);
+    if ('refusal' in outcome) return outcome.refusal;
+    throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
+  }
+
+  /** What becomes of a token, where it is for another requirement to say that it must not open. */
+  outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {
       answer = (codec as { unseal(token: unknown): unknown }).unseal(token);
-    } catch (error) {
+    } catch (refusal) {
       // What went wrong on the way to the codec is no refusal of it.
-      if (error instanceof Finding) throw error;
-      return error;
+      if (refusal instanceof Finding) throw refusal;
+      return { refusal };
     }
     if (types.isPromise(answer)) answer.catch(() => undefined);
-    throw new Finding(`${what} was not refused: unseal returned ${kindOf(answer)}`);
-  }
-
-  /** @throws {Finding} unless `token` is refused by the error that refuses tokens. */
-  expectRefused(codec: RequestStateCodec, token: string, what: string): void {
-    this.expectRefusalClass(this.refusal(codec, token, what), what);
+    return { answer };
   }
 
   /** By name: a codec may carry its own copy of the class. @throws {Finding} */

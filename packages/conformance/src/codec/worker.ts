@@ -1,23 +1,31 @@
 /* Runs in a worker thread: makes the codec of a module and uses it, while others do the same. */
-import { parentPort, workerData } from 'node:worker_threads';
+import { once } from 'node:events';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { loadTarget } from '../target-module.ts';
 import { readCodecTarget } from './target.ts';
 import { CodecTrial, sameBytes } from './trial.ts';
 
-/** What a thread found. */
+/** What a thread found; before that it says `ready`, and waits for a word. */
 export interface WorkerAnswer {
   /** What went wrong, if anything did. */
   readonly finding?: string;
 }
 
 const ROUNDS = 300;
+/** As long as a thread may have a processor for itself, and longer: others are to come between. */
+const LEAST_MS = 300;
+const port = parentPort as MessagePort;
 const { module, seed } = workerData as { readonly module: string; readonly seed: number };
 
 async function work(): Promise<WorkerAnswer> {
   const trial = new CodecTrial(readCodecTarget('runCodecConformance', (await loadTarget(module)) as never), seed);
   const codec = await trial.create();
   const length = Math.min(32, trial.subject.supports.maxPayloadBytes);
-  for (let round = 0; round < ROUNDS; round++) {
+  const begin = once(port, 'message');
+  port.postMessage('ready', []);
+  await begin;
+  const began = performance.now();
+  for (let round = 0; round < ROUNDS || performance.now() - began < LEAST_MS; round++) {
     const payload = trial.random.bytes(length);
     const token = trial.seal(codec, payload);
     // Others have their turn between the two.
@@ -29,6 +37,6 @@ async function work(): Promise<WorkerAnswer> {
 }
 
 work().then(
-  (answer) => parentPort?.postMessage(answer, []),
-  (error: unknown) => parentPort?.postMessage({ finding: error instanceof Error ? error.message : 'it threw' }, []),
+  (answer) => port.postMessage(answer, []),
+  (error: unknown) => port.postMessage({ finding: error instanceof Error ? error.message : 'it threw' }, []),
 );

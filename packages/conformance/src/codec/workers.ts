@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
@@ -12,22 +13,43 @@ export const WORKER_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-WORKERS',
     async run({ subject: { module }, random }) {
       if (module === undefined) throw new NotApplicable('the target was not given as a module');
-      const answers = await Promise.all(Array.from({ length: THREADS }, () => workIn(module, random.below(2 ** 31))));
+      const threads = Array.from({ length: THREADS }, () => new Thread(module, random.below(2 ** 31)));
+      // At once, or they might come one after the other.
+      await Promise.all(threads.map((thread) => thread.ready));
+      const answers = await Promise.all(threads.map((thread) => thread.work()));
       const finding = answers.find((answer) => answer.finding !== undefined)?.finding;
       expectThat(finding === undefined, `in one of ${THREADS} worker threads: ${finding}`);
     },
   },
 ];
 
-async function workIn(module: string, seed: number): Promise<WorkerAnswer> {
-  const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
-  try {
-    return await new Promise<WorkerAnswer>((resolve) => {
-      worker.on('message', resolve);
-      worker.on('error', (error: Error) => resolve({ finding: `${error.name} ended the thread` }));
-      worker.on('exit', (code) => resolve({ finding: `the thread ended with code ${code}` }));
+class Thread {
+  readonly #worker: Worker;
+  readonly #answer: Promise<WorkerAnswer>;
+  /** Resolves when the codec is there, or will not be. */
+  readonly ready: Promise<unknown>;
+
+  constructor(module: string, seed: number) {
+    const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
+    // A thread that ends before tells so in its answer.
+    const ready = once(worker, 'message').catch(() => undefined);
+    this.#answer = new Promise<WorkerAnswer>((answer) => {
+      worker.on('message', (message: WorkerAnswer | 'ready') => {
+        if (message !== 'ready') answer(message);
+      });
+      worker.on('error', (error: Error) => answer({ finding: `${error.name} ended the thread` }));
+      worker.on('exit', (code) => answer({ finding: `the thread ended with code ${code}` }));
     });
-  } finally {
-    await worker.terminate();
+    this.ready = Promise.race([ready, this.#answer]);
+    this.#worker = worker;
+  }
+
+  async work(): Promise<WorkerAnswer> {
+    this.#worker.postMessage('begin', []);
+    try {
+      return await this.#answer;
+    } finally {
+      await this.#worker.terminate();
+    }
   }
 }

@@ -51,16 +51,28 @@ export function matrixPicture({ kind, requirements }: House, rows: readonly Row[
     const x = LABELS + i * CELL + CELL - 3;
     return `<text transform="translate(${x} ${HEAD - 6}) rotate(-60)" opacity="${level === 'MUST' ? 1 : 0.6}">${id}</text>`;
   });
-  const cells = rows.flatMap(({ animal, statuses }, row) => [
-    `<text x="${LABELS - 8}" y="${top(row) + CELL - 3}" text-anchor="end">${escaped(animal.name)}</text>`,
-    ...requirements.map(({ id }, column) => {
+  const names = rows.map(
+    ({ animal }, row) =>
+      `<text x="${LABELS - 8}" y="${top(row) + CELL - 3}" text-anchor="end">${escaped(animal.name)}</text>`,
+  );
+  const quiet: Record<string, string> = { pass: '', 'not-applicable': '' };
+  const cells = rows.flatMap(({ animal, statuses }, row) =>
+    requirements.flatMap(({ id }, column) => {
       const status = statuses.get(id) ?? 'not-applicable';
-      const ring = id === animal.caughtBy ? ' stroke="#222222" stroke-width="2"' : '';
       const [x, y, size] = [LABELS + column * CELL + 1, top(row) + 1, CELL - 2];
+      const isCatcher = id === animal.caughtBy;
+      if (status in quiet && !isCatcher) {
+        quiet[status] += `M${x} ${y}h${size}v${size}h-${size}z`;
+        return [];
+      }
+      const ring = isCatcher ? ' stroke="#222222" stroke-width="2"' : '';
       const title = `${escaped(animal.name)}: ${id} ${WORDS[status]}`;
       return `<rect x="${x}" y="${y}" width="${size}" height="${size}" fill="${COLOURS[status]}"${ring}><title>${title}</title></rect>`;
     }),
-  ]);
+  );
+  const background = (['pass', 'not-applicable'] as const).map(
+    (status) => `<path fill="${COLOURS[status]}" d="${quiet[status]}"/>`,
+  );
   const keys = (Object.keys(COLOURS) as Status[]).map((status, i) => {
     const [x, y] = [LABELS + i * 130, height - 24];
     return `<rect x="${x}" y="${y}" width="12" height="12" fill="${COLOURS[status]}"/><text x="${x + 17}" y="${y + 11}">${WORDS[status]}</text>`;
@@ -73,6 +85,8 @@ export function matrixPicture({ kind, requirements }: House, rows: readonly Row[
     `<text x="12" y="24" font-size="14" font-weight="bold">${title}</text>`,
     '<text x="12" y="42">Framed: the requirement that has to catch it.</text>',
     ...heads,
+    ...names,
+    ...background,
     ...cells,
     ...keys,
     '</svg>',
