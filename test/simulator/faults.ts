@@ -1,3 +1,4 @@
+import { EPOCH_MS } from './member.ts';
 import type { Oracle } from './oracle.ts';
 import { DAY, HOUR, MINUTE, SECOND, type World } from './world.ts';
 
@@ -25,6 +26,17 @@ function operate(world: World, act: (codec: NonNullable<World['members'][number]
   act(codec).catch(() => undefined);
 }
 
+function newestKey(world: World): { readonly id: string; readonly created: number } {
+  const body: { readonly keys: readonly { readonly id: string; readonly created: string }[] } = JSON.parse(
+    world.store.document?.split('\n')[0] ?? '{"keys":[]}',
+  );
+  const newest = body.keys.toSorted((a, b) => a.created.localeCompare(b.created)).at(-1);
+  return {
+    id: newest?.id ?? '',
+    created: newest === undefined ? world.timeline.nowMs : Date.parse(newest.created) - EPOCH_MS,
+  };
+}
+
 function kmsOutage(minutes: number): FaultClass {
   return (world) => nowAndThen(world, DAY, () => world.kmsFails('unavailable', minutes * MINUTE));
 }
@@ -46,6 +58,19 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
   'kms-outage-30': kmsOutage(30),
   'kms-outage-44': kmsOutage(44),
   'kms-outage-58': kmsOutage(58),
+  'kms-outage-at-rotation': (world) => {
+    const met = new Set<string>();
+    world.timeline.after(QUIET, () =>
+      world.timeline.every(MINUTE, () => {
+        const { id, created } = newestKey(world);
+        // Of all but the first key, the successor is due a rotation after it was made.
+        if (met.has(id) || world.timeline.nowMs < created + world.policy.rotateEverySeconds * SECOND - 10 * MINUTE)
+          return;
+        met.add(id);
+        world.kmsFails('unavailable', 25 * MINUTE);
+      }),
+    );
+  },
   'store-outage-30': (world) => nowAndThen(world, DAY, () => world.storeFails(30 * MINUTE)),
   'store-partition': (world) => {
     nowAndThen(world, 3 * HOUR, () => {

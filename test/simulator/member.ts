@@ -4,7 +4,8 @@ import type { Line, SimulatedKms, SimulatedStore } from './services.ts';
 import type { Timeline } from './timeline.ts';
 
 /** Any date: that of the simulated world's beginning, milliseconds since the epoch. */
-const EPOCH_MS = Date.parse('2026-11-21T03:00:00Z');
+/** The wall time at which a world begins, milliseconds. */
+export const EPOCH_MS: number = Date.parse('2026-11-21T03:00:00Z');
 
 /** A process of the fleet: its clock, its line, and its codec while it runs. */
 export class SimulatedMember implements Clock {

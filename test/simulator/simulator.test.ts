@@ -30,6 +30,14 @@ describe('a fleet under all faults at once', () => {
   }
 });
 
+test('a large fleet that waits for the end of an outage with a rotation due makes few keys for it (F7)', async () => {
+  const report = await simulate(world(1, 2.2, 1_000), ['kms-outage-at-rotation']);
+  expect(report.violations).toEqual([]);
+  // Three are published. Where each member tried again by itself there were four more, and 374 of 31 with ten thousand.
+  expect(report.ring.epoch).toBe(3);
+  expect(report.calls.generated).toBeLessThanOrEqual(4);
+});
+
 describe('the documented bounds hold (F10)', () => {
   test('a key disabled at a KMS that answers: last seal within 980 s, last open within 1 580 s', async () => {
     const { bounds } = await simulate(world(3, 8, 20), ['key-disabled']);

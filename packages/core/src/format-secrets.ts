@@ -11,6 +11,11 @@ export interface FormatSecrets {
   readonly seal: KeyObject;
   /** Of all keys that may open now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
+  /**
+   * To be told of a token that none of {@link open} opened: the ring is read, at most once per missRefresh, for a key
+   * that another member published meanwhile. Resolves, whatever comes of it, when such a read has ended.
+   */
+  noteUnknownKey(): Promise<void>;
 }
 
 /**
@@ -27,6 +32,9 @@ export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecr
     },
     get open(): readonly KeyObject[] {
       return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
+    },
+    noteUnknownKey(): Promise<void> {
+      return keeper.refreshForToken(view.now(), { foreground: true });
     },
   });
 }

@@ -253,23 +253,38 @@ export class RingKeeper {
       return;
     }
     if (this.#cancelRotation !== undefined) return;
-    const { policy, clock } = this.#o;
-    const backoff = Math.min(policy.proveEverySeconds * MS, ROTATION_BACKOFF_MS * 2 ** this.#rotationFailures);
-    const wait =
-      this.#rotationFailures === 0 ? rotationDelayMs(this.#uniform(), policy) : backoff * (0.5 + this.#uniform() / 2);
+    if (this.#rotationFailures === 0) {
+      this.#rotateAfter(rotationDelayMs(this.#uniform(), this.#o.policy), { isProbe: false });
+      return;
+    }
+    const cap = this.#o.policy.proveEverySeconds * MS;
+    const backoff = Math.min(cap, ROTATION_BACKOFF_MS * 2 ** this.#rotationFailures);
+    this.#rotateAfter(backoff * (0.5 + this.#uniform() / 2), { isProbe: true });
+  }
+
+  #rotateAfter(waitMs: number, options: { readonly isProbe: boolean }): void {
     this.#cancelRotation = schedule(
-      clock,
+      this.#o.clock,
       () => {
         this.#cancelRotation = undefined;
-        if (!this.view.isClosed) void this.#exclusive(() => this.#rotateIfDue());
+        if (!this.view.isClosed) void this.#exclusive(() => this.#rotateIfDue(options));
       },
-      wait,
+      waitMs,
     );
   }
 
-  async #rotateIfDue(): Promise<void> {
+  /**
+   * After a failure the whole fleet may wait for the end of the same outage. Who finds that it has ended (a proof tells)
+   * waits its turn as at first, or every member of a large fleet made a key of its own.
+   */
+  async #rotateIfDue({ isProbe }: { readonly isProbe: boolean }): Promise<void> {
     try {
       await this.#o.sync.read({ foreground: false });
+      if (isProbe && this.#isRotationDue()) {
+        await this.#o.sync.prove({ foreground: false });
+        this.#rotateAfter(rotationDelayMs(this.#uniform(), this.#o.policy), { isProbe: false });
+        return;
+      }
       if (this.#isRotationDue()) await this.#o.writer.publish('scheduled');
       this.#rotationFailures = 0;
     } catch (error) {
