@@ -1,11 +1,13 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
-import { RequestStateBoundary } from './boundary.ts';
+import { type Boundary, RequestStateBoundary } from './boundary.ts';
 import { HandlerGuard } from './guarded-handler.ts';
+import { McpdBoundary } from './mcpd-boundary.ts';
 import { hasMethods, knownOptions, show } from './option-checks.ts';
+import { policyOf, type SecurityPolicy } from './policy.ts';
 import { principalBinder } from './principal-binder.ts';
 import { errorName, type RejectEvent } from './refusal.ts';
 import { CARRIER_METHODS, type CarrierMethod, isCarrierMethod } from './request-identity.ts';
-import { policyOf, type RequestStateSecurity, type SecurityPolicy } from './security.ts';
+import type { RequestStateSecurity } from './security.ts';
 import { Tripwire } from './tripwire.ts';
 
 const OWNER = 'protectRequestState';
@@ -94,6 +96,8 @@ function resolveAudience(policy: SecurityPolicy, options: unknown): string | nul
   if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
     throw new TypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
   }
+  // Its tokens name none.
+  if (policy.wire === 'mcp.d') return null;
   const audience = policy.audience ?? defaultAudience;
   if (audience === undefined) {
     throw new TypeError(`${OWNER}: name the audience in the policy or in defaultAudience; null is none on purpose`);
@@ -114,6 +118,10 @@ function refuseLate(server: AttachableServer): void {
   }
 }
 
+function boundaryOf(policy: SecurityPolicy, audience: string | null): Boundary {
+  return policy.wire === 'mcp.d' ? new McpdBoundary(policy) : new RequestStateBoundary(policy, audience);
+}
+
 function interpose(server: AttachableServer, policy: SecurityPolicy, audience: string | null): void {
   const report = (message: string): void => quietly(() => server.onerror?.(new Error(`requestState: ${message}`)));
   const rejected = (event: RejectEvent, source?: string): void => {
@@ -127,7 +135,7 @@ function interpose(server: AttachableServer, policy: SecurityPolicy, audience: s
   const tripwire = new Tripwire(() => {
     rejected({ direction: 'outbound', method: 'unknown', reason: 'unsealed requestState' });
   });
-  const guard = new HandlerGuard(new RequestStateBoundary(policy, audience), policy.onInvalid, {
+  const guard = new HandlerGuard(boundaryOf(policy, audience), policy.onInvalid, {
     rejected,
     warn: report,
     sealed: (token) => tripwire.expect(token),

@@ -1,10 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
 import { checkPrincipal, mintClaims, type OpenedClaims, openClaims } from './claims.ts';
+import { codecReason, type PreparedCodec, swallow } from './codec-option.ts';
+import type { BoundaryPolicy } from './policy.ts';
 import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal.ts';
-import { errorName, Refusal, type RejectReason } from './refusal.ts';
+import { errorName, Refusal } from './refusal.ts';
 import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
-import { MAX_TOKEN_LENGTH, type SecurityPolicy } from './security.ts';
+
+import { MAX_TOKEN_LENGTH } from './token-length.ts';
 
 const ID_BYTES = 16;
 /** The last instant a Date can hold. Milliseconds. */
@@ -28,20 +31,31 @@ export interface Round {
   readonly principal: string | null;
 }
 
-/** Verifies what comes in and seals what goes out, for one policy and audience. Knows no transport and no SDK. */
-export class RequestStateBoundary {
-  readonly #policy: SecurityPolicy;
-  readonly #audience: string | null;
-
-  constructor(policy: SecurityPolicy, audience: string | null) {
-    this.#policy = policy;
-    this.#audience = audience;
-  }
-
+/** Verifies what comes in and seals what goes out. Knows no transport and no SDK. */
+export interface Boundary {
   /**
    * Returns the plaintext of an echoed token.
    * @throws {Refusal} when it is refused, or the signal's reason when the client has left meanwhile.
    */
+  open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round | undefined }>;
+  /**
+   * Returns the token for a state, or undefined for one that is not to be sent. `round` is what {@link open} returned in
+   * the same request, if it was called.
+   * @throws {Refusal} when it must not be sealed.
+   */
+  seal(request: BoundaryRequest, state: string, round: Round | undefined): string | undefined;
+}
+
+/** The boundary of the Python SDK, for one policy and audience. */
+export class RequestStateBoundary implements Boundary {
+  readonly #policy: BoundaryPolicy;
+  readonly #audience: string | null;
+
+  constructor(policy: BoundaryPolicy, audience: string | null) {
+    this.#policy = policy;
+    this.#audience = audience;
+  }
+
   async open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
     // Unread: a token is attacker-chosen, and no codec of ours opens one of this length.
@@ -64,13 +78,8 @@ export class RequestStateBoundary {
     return { state: claims.state, round: { identity, principal } };
   }
 
-  /**
-   * Returns the token for a state. `round` is what {@link open} returned in the same request, if it was called.
-   * @throws {Refusal} when it must not be sealed.
-   */
-  seal(request: BoundaryRequest, state: unknown, round: Round | undefined): string {
+  seal(request: BoundaryRequest, state: string, round: Round | undefined): string {
     const { codec, maxTokenLength, singleUse } = this.#policy;
-    if (typeof state !== 'string') throw new Refusal('non-string requestState');
     // No token is shorter than its state: not worth printing and encrypting.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
     const { identity, principal } = round ?? newRound(request);
@@ -100,16 +109,7 @@ export class RequestStateBoundary {
 
   async #unseal(request: BoundaryRequest, token: string): Promise<Uint8Array> {
     const { codec } = this.#policy;
-    let prepared = true;
-    if (typeof codec.prepare === 'function') {
-      try {
-        await codec.prepare(token, { signal: request.signal });
-      } catch (error) {
-        prepared = false;
-        if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
-      }
-      request.signal.throwIfAborted();
-    }
+    const prepared = await prepareFor(request, codec, token);
     let payload: unknown;
     try {
       payload = codec.unseal(token);
@@ -144,6 +144,27 @@ export class RequestStateBoundary {
   }
 }
 
+/**
+ * Does what may be awaited before a synchronous unseal.
+ * @returns whether it succeeded; the unseal decides what becomes of the token.
+ */
+export async function prepareFor(
+  request: BoundaryRequest,
+  codec: Pick<PreparedCodec, 'prepare'>,
+  token: string,
+): Promise<boolean> {
+  if (typeof codec.prepare !== 'function') return true;
+  let prepared = true;
+  try {
+    await codec.prepare(token, { signal: request.signal });
+  } catch (error) {
+    prepared = false;
+    if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
+  }
+  request.signal.throwIfAborted();
+  return prepared;
+}
+
 function newRound(request: BoundaryRequest): Round {
   const identity = identityOrNone(request);
   if (identity === undefined) throw new Refusal('request binding');
@@ -158,7 +179,8 @@ function identityOrNone(request: BoundaryRequest): RequestIdentity | undefined {
   }
 }
 
-function boundPrincipal(request: BoundaryRequest): string | null {
+/** @throws {Refusal} when it cannot be told. */
+export function boundPrincipal(request: BoundaryRequest): string | null {
   let principal: unknown;
   try {
     principal = request.bindPrincipal();
@@ -171,18 +193,6 @@ function boundPrincipal(request: BoundaryRequest): string | null {
     throw new Refusal('principal binding error');
   }
   return principal;
-}
-
-/** An async function where a synchronous one belongs: its rejection must not end the process. */
-function swallow(value: unknown): void {
-  if (value instanceof Promise) value.catch(() => {});
-}
-
-// By name, not by class: a codec may come with its own copy of the class.
-function codecReason(error: unknown): RejectReason | undefined {
-  if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
-  const { reason } = error;
-  return reason === 'malformed' || reason === 'unknown key' || reason === 'seal' ? reason : undefined;
 }
 
 function decodeId(value: unknown): Uint8Array | undefined {

@@ -1,5 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server';
-import type { BoundaryRequest, RequestStateBoundary, Round } from './boundary.ts';
+import type { Boundary, BoundaryRequest, Round } from './boundary.ts';
+import type { OnInvalid } from './policy.ts';
 import {
   errorName,
   internalError,
@@ -9,7 +10,6 @@ import {
   type RejectReason,
 } from './refusal.ts';
 import type { CarrierMethod } from './request-identity.ts';
-import type { OnInvalid } from './security.ts';
 
 /** One request on its way to a handler. */
 export interface GuardedCall {
@@ -40,13 +40,13 @@ export interface GuardSinks {
 
 /** Runs handlers so that they see plaintext and the SDK sees tokens. State lives in the closure of one call. */
 export class HandlerGuard {
-  readonly #boundary: RequestStateBoundary;
+  readonly #boundary: Boundary;
   readonly #onInvalid: OnInvalid;
   readonly #sinks: GuardSinks;
   // Keyed by the request's own AbortSignal, never by its JSON-RPC id, which a client chooses and may repeat.
   readonly #replays = new WeakMap<AbortSignal, string>();
 
-  constructor(boundary: RequestStateBoundary, onInvalid: OnInvalid, sinks: GuardSinks) {
+  constructor(boundary: Boundary, onInvalid: OnInvalid, sinks: GuardSinks) {
     this.#boundary = boundary;
     this.#onInvalid = onInvalid;
     this.#sinks = sinks;
@@ -72,12 +72,13 @@ export class HandlerGuard {
       this.#replays.set(signal, state);
       return { ...result, requestState: state };
     }
-    let token: string;
+    let token: string | undefined;
     try {
       token = this.#boundary.seal(request, state, round);
     } catch (error) {
       throw this.#refuseOutbound(call, error);
     }
+    if (token === undefined) return withoutState(result);
     this.#sinks.sealed(token);
     return { ...result, requestState: token };
   }
@@ -162,6 +163,11 @@ function asFirstRound(ctx: ServerContext): ServerContext {
   delete mcpReq.inputResponses;
   delete mcpReq.droppedInputResponseKeys;
   return { ...rest, mcpReq };
+}
+
+function withoutState(result: Record<string, unknown>): Record<string, unknown> {
+  const { requestState: _, ...rest } = result;
+  return rest;
 }
 
 // By shape, as the SDK does: its guard is a value, and this package imports only its types.

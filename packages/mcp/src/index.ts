@@ -1,10 +1,27 @@
 export { type ProtectRequestStateOptions, protectRequestState } from './attach.ts';
 export { compactJson } from './compact-json.ts';
 export { createProtectedMcpServer } from './create-protected-mcp-server.ts';
+export {
+  createMcpdRequestStateCodec,
+  type McpdBinding,
+  type McpdRequester,
+  type McpdRequestStateCodec,
+  type McpdRequestStateCodecOptions,
+} from './mcpd-request-state-codec.ts';
+export {
+  createMcpdRequestStateSecurity,
+  type McpdRequestStateSecurityOptions,
+} from './mcpd-security.ts';
+export type { McpdMode, McpdRevision } from './mcpd-wire.ts';
+export type { OnInvalid } from './policy.ts';
 export { authenticatedPrincipal } from './principal.ts';
 export type { RejectEvent, RejectReason } from './refusal.ts';
 export {
-  type OnInvalid,
+  createRequestStateCodec,
+  type RequestStateCodecOptions,
+  type RequestStateCodecTimesAndBinding,
+} from './request-state-codec.ts';
+export {
   type RequestStatePolicyOptions,
   RequestStateSecurity,
   type RequestStateSecurityOptions,

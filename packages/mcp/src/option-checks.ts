@@ -40,3 +40,19 @@ export function flag(owner: string, name: string, value: unknown, fallback: bool
   if (typeof value !== 'boolean') throw new TypeError(`${owner}: ${name} must be a boolean, got ${show(value)}`);
   return value;
 }
+
+/**
+ * Reads one of several texts; undefined counts as the first.
+ * @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`.
+ */
+export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly [T, ...T[]]): T {
+  if (value === undefined) return choices[0];
+  if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  const found = choices.find((choice) => choice === value);
+  if (found === undefined) {
+    throw new RangeError(
+      `${owner}: ${name} must be one of ${choices.join(', ')}, got ${JSON.stringify(value.slice(0, 120))}`,
+    );
+  }
+  return found;
+}

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 import type { ServerContext } from '@modelcontextprotocol/server';
+import type { SecurityPolicy } from './policy.ts';
 import { authenticatedPrincipal, subjectOf } from './principal.ts';
-import type { SecurityPolicy } from './security.ts';
 
 /** Clients remembered per policy as already told of; the oldest is forgotten, and told of again. */
 const CLIENTS_BOUND = 1000;

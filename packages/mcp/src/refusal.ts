@@ -3,7 +3,8 @@
  * of them. The inbound words, and the order in which they are tried, are those of the MCP Python SDK.
  *
  * - `non-string requestState`: the wire, or the handler, gave something that is no text.
- * - `malformed` · `unknown key` · `seal`: the codec's own words; `malformed` also for an envelope that is none.
+ * - `malformed` · `unknown key` · `seal`: the codec's own words; `malformed` also for an envelope that is none. On
+ *   mcp.d's wires, which give no reasons, `seal` stands for all of them.
  * - `codec error`: the codec threw anything else, or returned what no codec may return.
  * - `minted in the future` · `expired`: the times of the envelope.
  * - `request binding`: another method, target or arguments.

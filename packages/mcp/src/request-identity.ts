@@ -31,12 +31,18 @@ export interface RequestIdentity {
  * @throws {RangeError} for arguments nested deeper than 512.
  */
 export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
-  const target = own(params, method === 'resources/read' ? 'uri' : 'name') ?? '';
-  if (typeof target !== 'string') throw new TypeError('the target of the request is no string');
+  const target = requestTarget(method, params);
   const args = method === 'resources/read' ? undefined : own(params, 'arguments');
   const text = compactJson(isFalsyInPython(args) ? {} : args, { sortKeys: true });
   const digest = createHash('sha256').update(text, 'latin1').digest().subarray(0, 16).toString('base64url');
   return { method, target, digest };
+}
+
+/** Tool or prompt name, or URI. @throws {TypeError} for one that is no string. */
+export function requestTarget(method: CarrierMethod, params: unknown): string {
+  const target = own(params, method === 'resources/read' ? 'uri' : 'name') ?? '';
+  if (typeof target !== 'string') throw new TypeError('the target of the request is no string');
+  return target;
 }
 
 // Own members only: `{"__proto__":{"name":…}}` must not supply a name.

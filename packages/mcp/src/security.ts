@@ -1,23 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, type Clock, type RequestStateCodec } from '@sealring/core';
-import { boundedNumber, flag, hasMethods, knownOptions, show } from './option-checks.ts';
+import { readClock } from './clock-option.ts';
+import { checkLifetime, isCodec, type PreparedCodec } from './codec-option.ts';
+import { warnEphemeral } from './ephemeral-warning.ts';
+import { boundedNumber, flag, hasMethods, knownOptions, oneOf, show } from './option-checks.ts';
+import { type BoundaryPolicy, type OnInvalid, rememberPolicy } from './policy.ts';
 import { authenticatedPrincipal } from './principal.ts';
 import type { RejectEvent } from './refusal.ts';
 import type { SingleUseStore } from './single-use.ts';
+import { readMaxTokenLength } from './token-length.ts';
 
 const OWNER = 'RequestStateSecurity';
-/** Characters; what no codec of ours would open, so the boundary refuses it unread. */
-export const MAX_TOKEN_LENGTH = 262_144;
 const DEFAULT_TTL_SECONDS = 600;
-const DEFAULT_MAX_TOKEN_LENGTH = 65_536;
 // _FUTURE_SKEW of the MCP Python SDK.
 const DEFAULT_FUTURE_SKEW_SECONDS = 60;
-
-/** What happens when a token is refused; see {@link RequestStateSecurityOptions.onInvalid}. */
-export type OnInvalid = 'reject' | 're-elicit' | 're-elicit-any';
-
-const ON_INVALID: readonly OnInvalid[] = ['reject', 're-elicit', 're-elicit-any'];
 
 /** What {@link RequestStateSecurity} takes beside its keys or codec. Durations are seconds. */
 export interface RequestStatePolicyOptions {
@@ -74,36 +71,6 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
       }
   );
 
-/** A codec with what only some have: {@link RequestStateCodec} of a KMS ring. */
-interface PreparedCodec extends RequestStateCodec {
-  prepare?(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
-}
-
-/** The validated policy, as the boundary reads it. */
-export interface SecurityPolicy {
-  readonly codec: PreparedCodec;
-  readonly ttlSeconds: number;
-  readonly audience: string | undefined;
-  readonly bindPrincipal: ((ctx: ServerContext) => unknown) | null;
-  readonly singleUse: SingleUseStore | undefined;
-  readonly onInvalid: OnInvalid;
-  readonly maxTokenLength: number;
-  readonly requireSubject: boolean;
-  readonly futureSkewSeconds: number;
-  readonly nowSeconds: () => number;
-  readonly onReject: ((event: RejectEvent) => unknown) | undefined;
-}
-
-// Beside the object, not on it: console.log(security) shows neither a codec nor a callback.
-const policies = new WeakMap<object, SecurityPolicy>();
-
-/** @throws {TypeError} for anything that is no {@link RequestStateSecurity}. */
-export function policyOf(security: unknown): SecurityPolicy {
-  const policy = typeof security === 'object' && security !== null ? policies.get(security) : undefined;
-  if (policy === undefined) throw new TypeError(`security must be a ${OWNER}, got ${show(security)}`);
-  return policy;
-}
-
 /**
  * Policy for protecting `requestState`: codec, lifetime, principal, audience. Immutable; make one per process, outside
  * the factory of `createMcpHandler`, which runs once per HTTP request.
@@ -121,7 +88,7 @@ export class RequestStateSecurity {
    * @throws {RangeError} for a value out of range, or a `ttlSeconds` longer than the codec's `tokenLifetimeSeconds`.
    */
   constructor(options: RequestStateSecurityOptions) {
-    policies.set(this, Object.freeze(readPolicy(options)));
+    rememberPolicy(this, readPolicy(options));
     Object.freeze(this);
   }
 
@@ -135,20 +102,9 @@ export class RequestStateSecurity {
   static ephemeral(options: { readonly ttlSeconds?: number; readonly audience?: string } = {}): RequestStateSecurity {
     knownOptions(`${OWNER}.ephemeral`, options, ['ttlSeconds', 'audience']);
     const security = new RequestStateSecurity({ ...options, keys: [randomBytes(32)] });
-    warnOnce();
+    warnEphemeral();
     return security;
   }
-}
-
-let warned = false;
-
-function warnOnce(): void {
-  if (warned) return;
-  warned = true;
-  process.emitWarning('requestState is sealed under a key of this process only: it dies with the process', {
-    type: 'SealringWarning',
-    code: 'SEALRING_EPHEMERAL',
-  });
 }
 
 const KNOWN = [
@@ -166,7 +122,7 @@ const KNOWN = [
   'onReject',
 ];
 
-function readPolicy(options: unknown): SecurityPolicy {
+function readPolicy(options: unknown): BoundaryPolicy {
   const given = knownOptions(OWNER, options, KNOWN);
   const ttlSeconds = readTtl(given['ttlSeconds']);
   const codec = readCodec(given, ttlSeconds);
@@ -186,13 +142,14 @@ function readPolicy(options: unknown): SecurityPolicy {
     throw new TypeError(`${OWNER}: onReject must be a function, got ${show(onReject)}`);
   }
   return {
+    wire: 'claims',
     codec,
     ttlSeconds,
     audience,
     bindPrincipal,
     singleUse: readStore(given['singleUse']),
-    onInvalid: readOnInvalid(given['onInvalid']),
-    maxTokenLength: readMaxTokenLength(given['maxTokenLength']),
+    onInvalid: oneOf(OWNER, 'onInvalid', given['onInvalid'], ['reject', 're-elicit', 're-elicit-any']),
+    maxTokenLength: readMaxTokenLength(OWNER, given['maxTokenLength']),
     requireSubject,
     futureSkewSeconds: boundedNumber(
       OWNER,
@@ -201,7 +158,7 @@ function readPolicy(options: unknown): SecurityPolicy {
       0,
       3600,
     ),
-    nowSeconds: readClock(given['clock']),
+    nowSeconds: readClock(OWNER, given['clock']),
     onReject,
   };
 }
@@ -233,23 +190,13 @@ function readCodec(given: Record<string, unknown>, ttlSeconds: number): Prepared
     return new AesGcmRequestStateCodec(keys);
   }
   if (!isCodec(codec)) throw new TypeError(`${OWNER}: codec must have seal and unseal, got ${show(codec)}`);
-  const lifetime: unknown = Reflect.get(codec, 'tokenLifetimeSeconds');
-  // A key may be gone before such a token expires: it would be refused while it is still promised.
-  if (typeof lifetime === 'number' && !(lifetime >= ttlSeconds)) {
-    throw new RangeError(
-      `${OWNER}: ttlSeconds ${ttlSeconds} is longer than the codec's tokenLifetimeSeconds ${lifetime}`,
-    );
-  }
+  checkLifetime(OWNER, codec, ttlSeconds);
   return codec;
 }
 
 // Each key is checked by the codec's constructor, which copies it.
 function isKeyList(value: unknown): value is readonly (Uint8Array | string)[] {
   return Array.isArray(value);
-}
-
-function isCodec(value: unknown): value is PreparedCodec {
-  return hasMethods(value, ['seal', 'unseal']);
 }
 
 function readStore(value: unknown): SingleUseStore | undefined {
@@ -259,36 +206,4 @@ function readStore(value: unknown): SingleUseStore | undefined {
 
 function isStore(value: unknown): value is SingleUseStore {
   return hasMethods(value, ['claim']);
-}
-
-function readOnInvalid(value: unknown): OnInvalid {
-  if (value === undefined) return 'reject';
-  if (typeof value !== 'string') throw new TypeError(`${OWNER}: onInvalid must be a string, got ${show(value)}`);
-  const found = ON_INVALID.find((choice) => choice === value);
-  if (found === undefined) {
-    throw new RangeError(`${OWNER}: onInvalid must be one of ${ON_INVALID.join(', ')}, got ${JSON.stringify(value)}`);
-  }
-  return found;
-}
-
-function readMaxTokenLength(value: unknown): number {
-  const length = boundedNumber(
-    OWNER,
-    'maxTokenLength',
-    value === undefined ? DEFAULT_MAX_TOKEN_LENGTH : value,
-    256,
-    MAX_TOKEN_LENGTH,
-  );
-  if (!Number.isInteger(length)) throw new RangeError(`${OWNER}: maxTokenLength must be an integer, got ${length}`);
-  return length;
-}
-
-function readClock(value: unknown): () => number {
-  if (value === undefined) return () => Date.now() / 1000;
-  if (!isClock(value)) throw new TypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(value)}`);
-  return () => value.wallMs() / 1000;
-}
-
-function isClock(value: unknown): value is Clock {
-  return hasMethods(value, ['wallMs', 'monotonicNs']);
 }

@@ -11,7 +11,7 @@ import {
   RequestStateSecurity,
   type RequestStateSecurityOptions,
 } from '../src/index.ts';
-import { policyOf } from '../src/security.ts';
+import { policyOf } from '../src/policy.ts';
 import { clockAt, exchange, type Outcome } from './exchange.ts';
 import {
   type HttpServer,
@@ -340,7 +340,9 @@ describe('single use', () => {
   test('a client that left while the token was verified does not burn it', async () => {
     const shared = store();
     const leaving = new AbortController();
-    const boundary = new RequestStateBoundary(policyOf(new RequestStateSecurity({ codec, singleUse: shared })), null);
+    const policy = policyOf(new RequestStateSecurity({ codec, singleUse: shared }));
+    if (policy.wire !== 'claims') throw new Error('not the policy that was made');
+    const boundary = new RequestStateBoundary(policy, null);
     const request = {
       method: 'tools/call' as const,
       params: REQUEST,

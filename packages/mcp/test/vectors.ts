@@ -82,6 +82,55 @@ export interface CompactJsonVectors {
   readonly rejected: readonly { readonly name: string; readonly wire: string; readonly jsonParseAccepts: boolean }[];
 }
 
+interface TypescriptClock {
+  readonly name: string;
+  readonly key: string;
+  /** What the bind callback returns; null for no callback. */
+  readonly bind: string | null;
+  readonly nowMs: number;
+  readonly payload?: unknown;
+  readonly payloadAbsent?: boolean;
+}
+
+export interface TypescriptVectors {
+  readonly keys: readonly (VectorKey & { readonly text?: string })[];
+  readonly mints: readonly (TypescriptClock & { readonly ttlSeconds: number; readonly token: string })[];
+  readonly vectors: readonly (TypescriptClock & {
+    readonly class: string;
+    readonly token?: string;
+    readonly tokenPieces?: readonly (readonly [string, number])[];
+    readonly expect: 'accept' | 'reject';
+    readonly reason?: string | null;
+    readonly lenient?: boolean;
+    readonly reasonMayDiffer?: boolean;
+  })[];
+  readonly construction: readonly {
+    readonly name: string;
+    readonly options: {
+      readonly key: string | number | { readonly bytes: number } | { readonly text: string };
+      readonly ttlSeconds?: string;
+      readonly bind?: string;
+      readonly mint?: string;
+    };
+    readonly error: string;
+    readonly message: string;
+  }[];
+}
+
+export type McpdVectors = readonly {
+  readonly mode: 'signed' | 'encrypted';
+  readonly bindTo: 'none' | 'authSubject' | 'authSubjectAndTool';
+  readonly keyHex: string;
+  readonly subject: string;
+  readonly tool: string;
+  readonly state: string;
+  readonly wire: string;
+  readonly expired: boolean;
+  readonly echoedBy: readonly { readonly subject: string; readonly tool: string; readonly accepted: boolean }[];
+}[];
+
+export const typescriptVectors: TypescriptVectors = read('typescript-codec.json');
+export const mcpdVectors: McpdVectors = read('mcp.d.json');
 export const boundaryVectors: BoundaryVectors = read('python-boundary.json');
 export const compactJsonVectors: CompactJsonVectors = read('python-compact-json.json');
 

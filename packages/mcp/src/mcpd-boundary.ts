@@ -1,0 +1,46 @@
+import { type Boundary, type BoundaryRequest, boundPrincipal, prepareFor, type Round } from './boundary.ts';
+import type { McpdRequester } from './mcpd-request-state-codec.ts';
+import type { McpdPolicy } from './policy.ts';
+import { Refusal } from './refusal.ts';
+import { requestTarget } from './request-identity.ts';
+
+/**
+ * What mcp.d's dispatch does with `requestState`, on its wires: a token is bound to the subject, and to method and name
+ * where the binding says so. An empty state is not sent at all, where mcp.d would send it in plaintext.
+ */
+export class McpdBoundary implements Boundary {
+  readonly #policy: McpdPolicy;
+
+  constructor(policy: McpdPolicy) {
+    this.#policy = policy;
+  }
+
+  async open(
+    request: BoundaryRequest,
+    wire: unknown,
+  ): Promise<{ readonly state: string; readonly round: Round | undefined }> {
+    if (typeof wire !== 'string') throw new Refusal('non-string requestState');
+    const { states, ring } = this.#policy;
+    if (ring !== undefined) await prepareFor(request, ring, wire);
+    const state = states.decode(wire, requesterOf(request));
+    if (state === null) throw new Refusal('seal');
+    return { state, round: undefined };
+  }
+
+  seal(request: BoundaryRequest, state: string): string | undefined {
+    const { states, maxTokenLength } = this.#policy;
+    if (state === '') return undefined;
+    // No token is shorter than its state: not worth printing and encrypting.
+    if (state.length > maxTokenLength) throw new Refusal('state too large');
+    const token = states.encode(state, requesterOf(request));
+    if (token.length > maxTokenLength) throw new Refusal('state too large');
+    return token;
+  }
+}
+
+function requesterOf(request: BoundaryRequest): McpdRequester {
+  return {
+    subject: boundPrincipal(request) ?? '',
+    target: `${request.method}\0${requestTarget(request.method, request.params)}`,
+  };
+}
