@@ -1,0 +1,46 @@
+"""Reads a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
+
+What is named here is public; everything else may change.
+"""
+
+from .clock import Clock
+from .codec import KmsCodec, PurposeCodec
+from .errors import (
+    CodecClosedError,
+    InvalidRequestState,
+    KeyWrapperError,
+    RingStoreError,
+    SealUnavailableError,
+)
+from .health import CodecHealth, KeyHealth
+from .key_wrapper import KeyWrapper, WrappedKey
+from .ring.policy import RingPolicy
+from .ring.store import RingStore, StoredRing
+from .stores.file import FileRing
+from .stores.redis import RedisRing
+from .stores.s3 import S3Ring
+from .wrappers.aws_kms import AwsKmsKeyWrapper
+from .wrappers.local import LocalKeyWrapper
+
+__all__ = [
+    "AwsKmsKeyWrapper",
+    "Clock",
+    "CodecClosedError",
+    "CodecHealth",
+    "FileRing",
+    "InvalidRequestState",
+    "KeyHealth",
+    "KeyWrapper",
+    "KeyWrapperError",
+    "KmsCodec",
+    "LocalKeyWrapper",
+    "PurposeCodec",
+    "RedisRing",
+    "RingPolicy",
+    "RingStore",
+    "RingStoreError",
+    "S3Ring",
+    "SealUnavailableError",
+    "StoredRing",
+    "WrappedKey",
+]

@@ -1,0 +1,66 @@
+"""Time: two clocks, and ages by whichever says more."""
+
+import time
+from typing import NamedTuple, Protocol
+
+
+class Clock(Protocol):
+    """Where time comes from. Replaced in tests."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the Unix epoch; may step."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since any fixed point; never steps back, stands still in suspension."""
+        ...
+
+
+class SystemClock:
+    """The clocks of the machine."""
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
+
+
+class Moment(NamedTuple):
+    """One reading of both clocks."""
+
+    wall_ms: int
+    monotonic_ns: int
+
+    @property
+    def steady_ms(self) -> float:
+        return self.monotonic_ns / 1e6
+
+
+class Deadline(NamedTuple):
+    """A moment to come, in milliseconds of both clocks."""
+
+    wall_ms: float
+    steady_ms: float
+
+    def has_passed(self, now: Moment) -> bool:
+        """Whether either clock has reached it."""
+        return now.wall_ms >= self.wall_ms or now.steady_ms >= self.steady_ms
+
+    def ms_left(self, now: Moment) -> float:
+        """Milliseconds left by whichever clock says less; 0 when it has passed."""
+        return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
+
+
+def moment_of(clock: Clock) -> Moment:
+    return Moment(clock.wall_ms(), clock.monotonic_ns())
+
+
+def age_ms(then: Moment, now: Moment) -> float:
+    """Milliseconds since `then`, by whichever clock says more: a monotonic clock stands still in a
+    suspended machine."""
+    return max(now.steady_ms - then.steady_ms, now.wall_ms - then.wall_ms)
+
+
+def later(moment: Moment, ms: float) -> Deadline:
+    return Deadline(moment.wall_ms + ms, moment.steady_ms + ms)

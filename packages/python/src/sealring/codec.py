@@ -1,0 +1,324 @@
+"""The codec that servers hold."""
+
+import os
+import threading
+from collections.abc import Sequence
+from datetime import datetime
+from types import TracebackType
+
+from .clock import Clock, Moment, SystemClock
+from .errors import CodecClosedError, InvalidRequestState
+from .formats import native
+from .formats.sealer import RandomSource, SealingState
+from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, format_of
+from .health import CodecHealth, health_of
+from .held_key import HeldKey
+from .key_wrapper import KeyWrapper
+from .options import label, one_of, show, whole_number
+from .ring.background import Background
+from .ring.calls import Calls
+from .ring.keeper import RingKeeper
+from .ring.policy import RingPolicy
+from .ring.service_clock import ServiceClock
+from .ring.start import start_ring
+from .ring.store import RingStore
+from .ring.stored_ring import StoredRingDocument
+from .ring.sync import RingSync
+from .ring.view import RingView
+from .ring.wraps import KeyWraps
+
+_OWNER = "KmsCodec"
+_FORMATS = ("sealring", "python")
+_MAX_KEY_WRAPPERS = 8
+_MAX_TOKEN_LENGTH = 256 * 1024
+# The longest `max_token_length`: never unlimited.
+_MOST_TOKEN_LENGTH = 16 * 1024 * 1024
+
+
+class KmsCodec:
+    """Seals and opens MCP `requestState` under the data keys of a Sealring ring.
+
+    A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do no
+    I/O: a thread reads the ring and asks the KMS, beside them. The ring itself is only read: a
+    TypeScript member founds, rotates, revokes and heals it. Safe for threads; after a fork the
+    child needs a codec of its own.
+
+    Args:
+        key_wrapper: unwraps data keys; of several, 1 to 8, any one can open a key.
+        ring: where the ring document is.
+        ring_name: bound into every wrap and every derived key; 1 to 64 of `[A-Za-z0-9._-]`.
+        format: what new tokens look like.
+        accept: what may be opened; by default `format` alone.
+        policy: times of the ring; the same on every member.
+        accept_keys_created_after: keys created before count as revoked: a pin for starts after a
+            leak. With a time zone.
+        max_token_length: longest token opened or sealed, characters; 102 to 16 777 216.
+        clock: injected in tests.
+        random: injected in tests; returns so many unpredictable bytes.
+
+    Raises:
+        TypeError: for an option of a wrong type.
+        ValueError: for one out of range, naming it.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_wrapper: KeyWrapper | Sequence[KeyWrapper],
+        ring: RingStore,
+        ring_name: str = "default",
+        format: TokenFormat = "sealring",
+        accept: Sequence[TokenFormat] | None = None,
+        policy: RingPolicy | None = None,
+        accept_keys_created_after: datetime | None = None,
+        max_token_length: int = _MAX_TOKEN_LENGTH,
+        clock: Clock | None = None,
+        random: RandomSource = os.urandom,
+    ) -> None:
+        if policy is not None and not isinstance(policy, RingPolicy):
+            raise TypeError(f"{_OWNER}: policy must be a RingPolicy, got {show(policy)}")
+        self._policy = policy or RingPolicy()
+        self._format = one_of(_OWNER, "format", format, _FORMATS)
+        self._accept = _formats(accept, self._format)
+        self._max_token_length = whole_number(
+            _OWNER, "max_token_length", max_token_length, native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
+        )
+        self._state = threading.Lock()
+        self._pid: int | None = None
+        self._assemble(
+            _wrappers(key_wrapper),
+            _with_method("ring", ring, "read"),
+            label(_OWNER, "ring_name", ring_name),
+            _milliseconds(accept_keys_created_after),
+            clock or SystemClock(),
+        )
+        self._sealing = SealingState(random)
+        self._native = self._native_tokens(None)
+        self._formats: dict[str, Tokens] = {
+            "sealring": self._native,
+            "python": PythonTokens(self._source, random, self._max_token_length),
+        }
+
+    def __repr__(self) -> str:
+        return f"KmsCodec(format={self._format!r})"
+
+    @property
+    def token_lifetime_seconds(self) -> float:
+        """The longest token life this codec honours: the `ttl` of a boundary must not be longer."""
+        return self._policy.token_lifetime_seconds
+
+    def start(self) -> None:
+        """Reads the ring and unwraps its keys, in this thread, then goes on in one of its own.
+        Blocks for up to `start_timeout_seconds`; in asynchronous code, `await
+        asyncio.to_thread(...)`. A codec whose start failed is closed: make another.
+
+        Raises:
+            RingStoreError | KeyWrapperError: what kept it from starting.
+            CodecClosedError: when it was started or closed before.
+        """
+        with self._state:
+            if self._pid is not None:
+                raise CodecClosedError("the codec was started or closed before")
+            self._pid = os.getpid()
+        try:
+            start_ring(self._policy, self._view, self._stored, self._sync, self._calls)
+        except BaseException:
+            self.close()
+            raise
+        self._keeper.started()
+        self._background.start()
+
+    def close(self) -> None:
+        """Stops the thread and overwrites the data keys; later calls raise CodecClosedError. The
+        keys inside `cryptography`, and copies that Python made of bytes, go with the garbage
+        collector. Stores and key wrappers stay open."""
+        with self._state:
+            started_in, self._pid = self._pid, -1
+        if started_in not in (None, -1, os.getpid()):
+            # The thread, and whoever held a lock, are in the process that was forked.
+            return
+        self._view.close()
+        self._calls.close()
+        self._background.stop()
+        # A call that was under way may have unwrapped a key after the first clearing.
+        self._view.close()
+
+    def __enter__(self) -> "KmsCodec":
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def seal(self, payload: bytes) -> str:
+        """A token for `payload`, which is neither kept nor changed.
+
+        Raises:
+            SealUnavailableError: no key may seal now; `reason` says why.
+            ValueError: the token would be too long.
+            CodecClosedError: closed, or not started.
+        """
+        return self._seal(self._formats[self._format], payload)
+
+    def unseal(self, token: str) -> bytes:
+        """The bytes given to `seal`.
+
+        Raises:
+            InvalidRequestState: for every token that this ring's keys did not seal, unmodified.
+            CodecClosedError: closed, or not started.
+        """
+        now = self._now()
+        name = self._format_of(token)
+        if name is None or name not in self._accept:
+            raise InvalidRequestState("malformed")
+        return self._formats[name].open(token, now)
+
+    def for_purpose(self, purpose: str) -> "PurposeCodec":
+        """A codec over the same ring with token keys of its own, for data of yours: its tokens and
+        those of this codec never open each other. Always in the native format.
+
+        Raises:
+            TypeError | ValueError: unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+        """
+        return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
+
+    def health(self) -> CodecHealth:
+        """For readiness, never for liveness.
+
+        Raises:
+            CodecClosedError: closed, or not started.
+        """
+        self._now()
+        return health_of(self._keeper)
+
+    def refresh(self) -> None:
+        """Reads the ring now, and waits for it.
+
+        Raises:
+            RingStoreError | KeyWrapperError: what went wrong; it is tried again in the background.
+        """
+        self._now()
+        self._background.refresh()
+
+    def _assemble(
+        self,
+        wrappers: Sequence[KeyWrapper],
+        ring: RingStore,
+        ring_name: str,
+        accept_created_from_ms: float | None,
+        clock: Clock,
+    ) -> None:
+        policy = self._policy
+        service_clock = ServiceClock(policy, clock.wall_ms)
+        self._calls = Calls(clock, policy.kms_timeout_seconds)
+        wraps = KeyWraps(ring_name, wrappers, self._calls, lambda ms: service_clock.note("kms", ms))
+        self._view = RingView(policy, clock, wraps, service_clock, accept_created_from_ms)
+        self._stored = StoredRingDocument(
+            ring, ring_name, self._calls, lambda ms: service_clock.note("store", ms)
+        )
+        self._sync = RingSync(policy, wraps, self._stored, self._view)
+        self._keeper = RingKeeper(policy, self._view, self._sync)
+        self._background = Background(self._keeper)
+        self._source = _Source(self._keeper)
+
+    def _native_tokens(self, purpose: str | None) -> NativeTokens:
+        return NativeTokens(self._source, self._sealing, purpose, self._max_token_length)
+
+    def _seal(self, tokens: Tokens, payload: bytes) -> str:
+        now = self._now()
+        if not isinstance(payload, (bytes, bytearray, memoryview)):
+            raise TypeError(f"payload must be bytes, got {show(payload)}")
+        return tokens.seal(bytes(payload), now)
+
+    def _format_of(self, token: object) -> str | None:
+        """Length before anything else: a token is chosen by an attacker."""
+        if not isinstance(token, str) or len(token) > self._max_token_length:
+            return None
+        return format_of(token)
+
+    def _now(self) -> Moment:
+        if self._pid != os.getpid():
+            raise CodecClosedError(_NOT_HERE.get(self._pid, "the codec was started before a fork"))
+        return self._view.now()
+
+
+_NOT_HERE = {None: "the codec is not started", -1: "the codec is closed"}
+
+
+class PurposeCodec:
+    """See `KmsCodec.for_purpose`. Closed along with its codec."""
+
+    def __init__(self, codec: KmsCodec, tokens: NativeTokens) -> None:
+        self._codec = codec
+        self._tokens = tokens
+
+    def seal(self, payload: bytes) -> str:
+        """As `KmsCodec.seal`."""
+        return self._codec._seal(self._tokens, payload)
+
+    def unseal(self, token: str) -> bytes:
+        """As `KmsCodec.unseal`."""
+        now = self._codec._now()
+        if self._codec._format_of(token) != "sealring":
+            raise InvalidRequestState("malformed")
+        return self._tokens.open(token, now)
+
+
+class _Source:
+    """The ring as formats see it."""
+
+    def __init__(self, keeper: RingKeeper) -> None:
+        self._keeper = keeper
+
+    def sealing_key(self, now: Moment) -> HeldKey:
+        return self._keeper.view.sealing_key(now).held
+
+    def opening_key(self, key_id: str, now: Moment) -> HeldKey | None:
+        return self._keeper.view.opening_key(key_id, now)
+
+    def opening_keys(self, now: Moment) -> list[HeldKey]:
+        return self._keeper.view.opening_keys(now)
+
+    def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
+        if key_id is None or key_id not in self._keeper.view.snapshot.by_id:
+            self._keeper.note_unknown_key(now)
+
+
+def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...]:
+    wrappers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if not 1 <= len(wrappers) <= _MAX_KEY_WRAPPERS:
+        raise ValueError(f"{_OWNER}: key_wrapper must be 1 to {_MAX_KEY_WRAPPERS} key wrappers")
+    for wrapper in wrappers:
+        _with_method("key_wrapper", wrapper, "unwrap")
+    return wrappers
+
+
+def _with_method(name: str, value: RingStore, method: str) -> RingStore:
+    if not callable(getattr(value, method, None)):
+        raise TypeError(f"{_OWNER}: {name} must have a method {method}, got {show(value)}")
+    return value
+
+
+def _formats(accept: Sequence[str] | None, own: str) -> frozenset[str]:
+    if accept is None:
+        return frozenset([own])
+    if isinstance(accept, str) or not isinstance(accept, Sequence):
+        raise TypeError(f"{_OWNER}: accept must be a list of formats, got {show(accept)}")
+    if not accept:
+        raise ValueError(f"{_OWNER}: accept must not be empty")
+    return frozenset(one_of(_OWNER, "accept", name, _FORMATS) for name in accept)
+
+
+def _milliseconds(time: datetime | None) -> float | None:
+    if time is None:
+        return None
+    if not isinstance(time, datetime):
+        raise TypeError(f"{_OWNER}: accept_keys_created_after must be a datetime, got {show(time)}")
+    if time.tzinfo is None:
+        raise ValueError(f"{_OWNER}: accept_keys_created_after must have a time zone")
+    return time.timestamp() * 1_000

@@ -1,0 +1,24 @@
+"""Everything that is made of a data key. Nothing else uses one."""
+
+import hashlib
+import hmac
+
+DATA_KEY_BYTES = 32
+KEY_ID_BYTES = 9
+
+
+def key_id_of(data_key: bytes | bytearray) -> bytes:
+    """The id of a data key, 9 bytes: derived, never chosen."""
+    digest = hashlib.sha256(b"sealring/v1/key-id")
+    digest.update(data_key)
+    return digest.digest()[:KEY_ID_BYTES]
+
+
+def sub_key(data_key: bytes | bytearray, label: str, ring: str, tail: bytes = b"") -> bytes:
+    """A sub-key, 64 bytes: HMAC-SHA-512 over label, 0x00, length of the ring's name, name, tail.
+
+    The length before the name keeps every (label, ring, tail) apart, whatever the tail holds.
+    """
+    name = ring.encode("ascii")
+    message = f"sealring/v1/{label}\0".encode("ascii") + len(name).to_bytes(2, "big") + name + tail
+    return hmac.digest(data_key, message, "sha512")

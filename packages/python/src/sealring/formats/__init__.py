@@ -1,0 +1,1 @@
+"""What tokens look like: pure functions of bytes and keys."""

@@ -1,0 +1,102 @@
+"""The native token: "sr1." b64url(keyId[9] salt[18] commitment[18]) b64url(nonce[12] ciphertext
+tag[16]). The header is 45 bytes, a multiple of 3, so its 60 characters stand by themselves."""
+
+import hmac
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from .. import base64url
+from ..derivation import KEY_ID_BYTES
+from ..errors import InvalidRequestState
+
+PREFIX = "sr1."
+SALT_BYTES = 18
+NONCE_BYTES = 12
+TAG_BYTES = 16
+SHORTEST_TOKEN = 102
+_COMMITMENT_BYTES = 18
+_HEADER_BYTES = KEY_ID_BYTES + SALT_BYTES + _COMMITMENT_BYTES
+_BODY_START = len(PREFIX) + 60
+
+
+class TokenKey(NamedTuple):
+    """The key of one data key and one salt."""
+
+    header: bytes
+    """keyId, salt and commitment: 45 bytes."""
+    aead: AESGCM
+
+    @property
+    def commitment(self) -> bytes:
+        return self.header[-_COMMITMENT_BYTES:]
+
+
+class NativeToken(NamedTuple):
+    """The parts of a token, none of them authenticated."""
+
+    key_id: str
+    salt: bytes
+    commitment: bytes
+    nonce: bytes
+    sealed: bytes
+    """Ciphertext and tag."""
+
+
+def token_key(key_id: bytes, salt: bytes, block: bytes) -> TokenKey:
+    """The key of a salt, from its block of 64 bytes: sub_key under `token`, salt, purpose."""
+    commitment = block[32 : 32 + _COMMITMENT_BYTES]
+    return TokenKey(key_id + salt + commitment, AESGCM(block[:32]))
+
+
+def tail_of(salt: bytes, purpose: str | None) -> bytes:
+    """What, besides the ring, the block of a token key is derived from."""
+    return salt if purpose is None else salt + b"\0" + purpose.encode("ascii")
+
+
+def max_payload_bytes(max_token_length: int) -> int:
+    """Bytes a payload may have so that its token has at most so many characters."""
+    return (max_token_length - _BODY_START) * 3 // 4 - NONCE_BYTES - TAG_BYTES
+
+
+def seal(key: TokenKey, nonce: bytes, payload: bytes) -> tuple[str, bytes]:
+    """Returns token and tag. The nonce, 12 bytes, must never repeat under one token key."""
+    sealed = key.aead.encrypt(nonce, payload, PREFIX.encode("ascii") + key.header)
+    token = PREFIX + base64url.encode(key.header) + base64url.encode(nonce + sealed)
+    return token, sealed[-TAG_BYTES:]
+
+
+def parse(token: str) -> NativeToken:
+    """Takes a token apart.
+
+    Raises:
+        InvalidRequestState: `malformed`, for anything but its canonical text.
+    """
+    header = base64url.decode(token[len(PREFIX) : _BODY_START])
+    body = base64url.decode(token[_BODY_START:])
+    if header is None or len(header) != _HEADER_BYTES:
+        raise InvalidRequestState("malformed")
+    if body is None or len(body) < NONCE_BYTES + TAG_BYTES:
+        raise InvalidRequestState("malformed")
+    return NativeToken(
+        key_id=token[len(PREFIX) : len(PREFIX) + 12],
+        salt=header[KEY_ID_BYTES : KEY_ID_BYTES + SALT_BYTES],
+        commitment=header[-_COMMITMENT_BYTES:],
+        nonce=body[:NONCE_BYTES],
+        sealed=body[NONCE_BYTES:],
+    )
+
+
+def open_token(key: TokenKey, token: NativeToken) -> bytes:
+    """Compares the commitment before decrypting: one ciphertext must not open under two keys.
+
+    Raises:
+        InvalidRequestState: `seal`.
+    """
+    if not hmac.compare_digest(key.commitment, token.commitment):
+        raise InvalidRequestState("seal")
+    try:
+        return key.aead.decrypt(token.nonce, token.sealed, PREFIX.encode("ascii") + key.header)
+    except InvalidTag:
+        raise InvalidRequestState("seal") from None

@@ -1,0 +1,120 @@
+"""Tokens over the keys of a ring. Knows nothing of where the keys come from."""
+
+from typing import Literal, Protocol
+
+from ..clock import Moment
+from ..errors import InvalidRequestState, SealUnavailableError
+from ..held_key import HeldKey, KeyOverwrittenError
+from . import native, python_sdk
+from .sealer import RandomSource, SealingState
+
+TokenFormat = Literal["sealring", "python"]
+
+# Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3).
+_PYTHON_TOKENS_PER_KEY = 2**32
+# How often a key may be revoked between its choice and its use.
+_ATTEMPTS = 3
+
+
+class KeySource(Protocol):
+    """Where keys come from. Synchronous; knows nothing of formats."""
+
+    def sealing_key(self, now: Moment) -> HeldKey: ...
+    def opening_key(self, key_id: str, now: Moment) -> HeldKey | None: ...
+    def opening_keys(self, now: Moment) -> list[HeldKey]: ...
+    def note_unknown_key(self, key_id: str | None, now: Moment) -> None: ...
+
+
+class Tokens(Protocol):
+    """What tokens look like."""
+
+    def seal(self, payload: bytes, now: Moment) -> str: ...
+    def open(self, token: str, now: Moment) -> bytes: ...
+
+
+def format_of(token: str) -> TokenFormat | None:
+    """The format a token claims by its prefix and dots, without decoding it."""
+    if token.startswith(native.PREFIX):
+        return "sealring"
+    is_python = token.startswith(python_sdk.PREFIX) and "." not in token[len(python_sdk.PREFIX) :]
+    return "python" if is_python else None
+
+
+class NativeTokens:
+    """Native tokens; one object per purpose, whose token keys are separate."""
+
+    def __init__(
+        self, source: KeySource, state: SealingState, purpose: str | None, max_token_length: int
+    ) -> None:
+        self._source = source
+        self._state = state
+        self._purpose = purpose
+        self._most = native.max_payload_bytes(max_token_length)
+
+    def seal(self, payload: bytes, now: Moment) -> str:
+        _check_length(payload, self._most)
+        for _ in range(_ATTEMPTS):
+            held = self._source.sealing_key(now)
+            try:
+                return held.sealer(self._purpose).seal(self._state, payload, now)
+            except KeyOverwrittenError:
+                continue
+        raise SealUnavailableError("no active key")
+
+    def open(self, token: str, now: Moment) -> bytes:
+        parsed = native.parse(token)
+        held = self._source.opening_key(parsed.key_id, now)
+        try:
+            key = None if held is None else held.token_key(parsed.salt, self._purpose)
+        except KeyOverwrittenError:
+            key = None
+        if key is None:
+            self._source.note_unknown_key(parsed.key_id, now)
+            raise InvalidRequestState("unknown key")
+        return native.open_token(key, parsed)
+
+
+class PythonTokens:
+    """The tokens of the Python SDK, under the secret that each data key derives for them."""
+
+    def __init__(self, source: KeySource, random: RandomSource, max_token_length: int) -> None:
+        self._source = source
+        self._random = random
+        self._most = python_sdk.max_payload_bytes(max_token_length)
+
+    def seal(self, payload: bytes, now: Moment) -> str:
+        _check_length(payload, self._most)
+        for _ in range(_ATTEMPTS):
+            held = self._source.sealing_key(now)
+            try:
+                key = held.python_key()
+            except KeyOverwrittenError:
+                continue
+            if held.count_python_token() > _PYTHON_TOKENS_PER_KEY:
+                raise SealUnavailableError("token limit of the key reached")
+            return python_sdk.seal(key, self._random(python_sdk.NONCE_BYTES), payload)
+        raise SealUnavailableError("no active key")
+
+    def open(self, token: str, now: Moment) -> bytes:
+        parsed = python_sdk.parse(token)
+        # Four bytes of fingerprint may collide within a ring: every key that has it is tried.
+        refusal = InvalidRequestState("unknown key")
+        for held in self._source.opening_keys(now):
+            try:
+                key = held.python_key()
+                if key.kid == parsed.kid:
+                    return python_sdk.open_token(key, parsed)
+            except KeyOverwrittenError:
+                continue
+            except InvalidRequestState as error:
+                refusal = error
+        if refusal.reason == "unknown key":
+            self._source.note_unknown_key(None, now)
+        raise refusal
+
+
+def _check_length(payload: bytes, most: int) -> None:
+    if len(payload) > most:
+        raise ValueError(
+            f"a payload may have {most} bytes, got {len(payload)}: its token would be refused"
+        )

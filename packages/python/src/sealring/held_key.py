@@ -1,0 +1,137 @@
+"""One unwrapped data key, and everything derived from it that is worth remembering."""
+
+import hmac
+import threading
+
+from . import base64url
+from .derivation import key_id_of, sub_key
+from .formats import native, python_sdk
+from .formats.sealer import TokenSealer
+from .options import is_constant
+
+# Purposes are names in a program, not data.
+_MAX_SEALERS = 256
+
+
+class KeyOverwrittenError(Exception):
+    """The data key was revoked or dropped while it was about to be used."""
+
+
+class HeldKey:
+    """A data key, until it is overwritten. Safe for threads: no derivation sees half of a key.
+
+    What was derived lives in here, so that whoever drops the key drops it along. Overwritten is the
+    data key and its secrets; the keys inside `cryptography` and the copies that Python makes of
+    bytes cannot be, and go with the garbage collector.
+    """
+
+    def __init__(self, data_key: bytearray, ring: str) -> None:
+        """Takes over `data_key`, 32 bytes."""
+        if len(data_key) != 32 or is_constant(data_key):
+            raise ValueError("a data key has 32 bytes that are not all equal")
+        self._lock = threading.Lock()
+        self._data_key = data_key
+        self._ring = ring
+        self._key_id = key_id_of(data_key)
+        self._secrets: dict[str, bytearray] = {}
+        self._sealers: dict[str | None, TokenSealer] = {}
+        self._python_key: python_sdk.PythonKey | None = None
+        self._python_sealed = 0
+        self._is_overwritten = False
+        self.id = base64url.encode(self._key_id)
+        """12 characters, recomputed from the data key: never taken from a document."""
+
+    def __repr__(self) -> str:
+        return f"HeldKey({self.id})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a data key is not to be stored")
+
+    def equals(self, data_key: bytearray) -> bool:
+        """Whether this is that data key."""
+        with self._lock:
+            return hmac.compare_digest(self._live(), data_key)
+
+    def token_key(self, salt: bytes, purpose: str | None) -> native.TokenKey:
+        """The key of native tokens with this salt."""
+        with self._lock:
+            block = sub_key(self._live(), "token", self._ring, native.tail_of(salt, purpose))
+        return native.token_key(self._key_id, salt, block)
+
+    def sealer(self, purpose: str | None) -> TokenSealer:
+        """What seals native tokens for a purpose."""
+        with self._lock:
+            self._live()
+            sealer = self._sealers.get(purpose)
+            if sealer is None:
+                if len(self._sealers) >= _MAX_SEALERS:
+                    del self._sealers[next(iter(self._sealers))]
+                sealer = TokenSealer(lambda salt: self.token_key(salt, purpose))
+                self._sealers[purpose] = sealer
+            return sealer
+
+    def python_key(self) -> python_sdk.PythonKey:
+        """The key of `v1.` tokens, derived once."""
+        with self._lock:
+            self._live()
+            if self._python_key is None:
+                self._python_key = python_sdk.derive_key(self._secret("python"))
+            return self._python_key
+
+    def count_python_token(self) -> int:
+        """How many `v1.` tokens this process has sealed under it, this one included."""
+        with self._lock:
+            self._python_sealed += 1
+            return self._python_sealed
+
+    def ring_mac_key(self) -> bytes:
+        """32 bytes that sign and check ring documents. Not to be kept."""
+        with self._lock:
+            return bytes(self._secret("ring-mac"))
+
+    def limit_to_ring(self) -> None:
+        """Overwrites the data key and drops all that could seal or open a token; what is left can
+        only check ring documents. For a revoked key: who missed the revocation knows the ring by
+        this key alone."""
+        with self._lock:
+            if self._is_overwritten:
+                return
+            self._secret("ring-mac")
+            self._overwrite(keep="ring-mac")
+
+    def as_ring_signer(self) -> "HeldKey":
+        """A copy that can only check ring documents: what is remembered of a key that ended."""
+        with self._lock:
+            copy = HeldKey(bytearray(self._live()), self._ring)
+        copy.limit_to_ring()
+        return copy
+
+    def destroy(self) -> None:
+        """Overwrites what can be overwritten."""
+        with self._lock:
+            self._overwrite(keep=None)
+
+    def _overwrite(self, keep: str | None) -> None:
+        self._is_overwritten = True
+        _zero(self._data_key)
+        self._sealers.clear()
+        self._python_key = None
+        for name in [name for name in self._secrets if name != keep]:
+            _zero(self._secrets.pop(name))
+
+    def _secret(self, name: str) -> bytearray:
+        secret = self._secrets.get(name)
+        if secret is None:
+            secret = bytearray(sub_key(self._live(), name, self._ring)[:32])
+            self._secrets[name] = secret
+        return secret
+
+    def _live(self) -> bytearray:
+        # An overwritten data key is 32 zeros: what it seals, everybody could open.
+        if self._is_overwritten:
+            raise KeyOverwrittenError(self.id)
+        return self._data_key
+
+
+def _zero(data: bytearray) -> None:
+    data[:] = bytes(len(data))

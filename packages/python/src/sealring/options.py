@@ -1,0 +1,93 @@
+"""Checks of options. Messages name the option, and the value unless it may be a secret."""
+
+import re
+from collections.abc import Sequence
+
+_LABEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def show(value: object) -> str:
+    """A wrong value in a message: its type, and the value where it cannot be a secret."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"{len(value)} bytes"
+    return f"a {type(value).__name__}"
+
+
+def seconds(owner: str, name: str, value: object, least: float, most: float) -> float:
+    """A number of seconds.
+
+    Raises:
+        TypeError: for no number.
+        ValueError: for NaN, or a value outside of `least` to `most`.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{owner}: {name} must be a number, got {show(value)}")
+    if not least <= value <= most:
+        raise ValueError(f"{owner}: {name} must be from {least} to {most}, got {value}")
+    return value
+
+
+def whole_number(owner: str, name: str, value: object, least: int, most: int) -> int:
+    """A whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{owner}: {name} must be an int, got {show(value)}")
+    if not least <= value <= most:
+        raise ValueError(f"{owner}: {name} must be from {least} to {most}, got {value}")
+    return value
+
+
+def text(owner: str, name: str, value: object, most: int) -> str:
+    """1 to `most` characters."""
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}: {name} must be a str, got {show(value)}")
+    if not 1 <= len(value) <= most:
+        raise ValueError(f"{owner}: {name} must have 1 to {most} characters, got {len(value)}")
+    return value
+
+
+def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
+    """One of several texts."""
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}: {name} must be a str, got {show(value)}")
+    if value not in choices:
+        raise ValueError(f"{owner}: {name} must be one of {', '.join(choices)}, got {value[:80]!r}")
+    return value
+
+
+def label(owner: str, name: str, value: object) -> str:
+    """A ring name or purpose: it enters key derivation, so its alphabet is closed."""
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}: {name} must be a str, got {show(value)}")
+    if _LABEL.fullmatch(value) is None:
+        raise ValueError(
+            f"{owner}: {name} must be 1 to 64 of [A-Za-z0-9._-], got {ascii(value[:80])}"
+        )
+    return value
+
+
+def secret_bytes(owner: str, name: str, value: object, least: int) -> bytearray:
+    """A copy of a secret, given as bytes or as text (its UTF-8), of at least `least` bytes."""
+    if isinstance(value, str):
+        try:
+            copy = bytearray(value, "utf-8")
+        except UnicodeEncodeError:
+            copy = bytearray()
+        if not copy and value:
+            raise TypeError(f"{owner}: {name} is a str with a lone surrogate")
+    elif isinstance(value, (bytes, bytearray)):
+        copy = bytearray(value)
+    else:
+        # Never coerced: bytearray(32) would silently make a key of zeros.
+        raise TypeError(f"{owner}: {name} must be bytes or a str, got {show(value)}")
+    if len(copy) < least:
+        raise ValueError(
+            f"{owner}: {name} must be at least {least} bytes of secret randomness, got {len(copy)}"
+        )
+    return copy
+
+
+def is_constant(data: bytes | bytearray) -> bool:
+    """Whether all bytes are the same: what a buffer that was never filled looks like."""
+    return len(set(data)) <= 1

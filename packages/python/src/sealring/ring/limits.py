@@ -1,0 +1,88 @@
+"""How long this reader may go on without the KMS and the store."""
+
+from ..clock import Deadline, Moment, age_ms, later
+from ..errors import KeyWrapperErrorKind, SealUnavailableReason
+from .kill_switch import ARMED, KillSwitch
+from .policy import RingPolicy
+
+_MS = 1_000
+
+
+class Limits:
+    """Only an unwrap that returned the right bytes is proof of the right to use the key, and only a
+    good read of the ring tells about revocations. Written by one thread; whoever seals or opens
+    reads each field once."""
+
+    def __init__(self, policy: RingPolicy) -> None:
+        self._policy = policy
+        self._kill_switch: KillSwitch = ARMED
+        # (seal until, open until)
+        self._by_proof: tuple[Deadline, Deadline] | None = None
+        self._by_read: tuple[Deadline, Deadline] | None = None
+        self.last_proof: Moment | None = None
+        self.last_read: Moment | None = None
+        self.last_complete: Moment | None = None
+
+    def proved(self, now: Moment) -> None:
+        """The KMS unwrapped the right bytes; both stops end."""
+        self._by_proof = self._from(now, self._policy.seal_outage_seconds)
+        self._kill_switch = ARMED
+        self.last_proof = now
+
+    def was_read(self, now: Moment) -> None:
+        """The ring was read and is authentic."""
+        self._by_read = self._from(now, self._policy.store_outage_seconds)
+        self.last_read = now
+
+    def completed(self, now: Moment) -> None:
+        """A refresh went through whole: read, and every live key held."""
+        self.last_complete = now
+
+    def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
+        """The KMS answered with an error. Counted by the clock that never steps."""
+        self._kill_switch = self._kill_switch.after_refusal(kind, now.steady_ms)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether refusals are being counted: the KMS is to be asked again soon."""
+        return bool(self._kill_switch.refusals)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the KMS refused often enough to stop sealing."""
+        return self._kill_switch.tripped_at_ms is not None
+
+    def seal_block(self, now: Moment) -> SealUnavailableReason | None:
+        """Why sealing is not allowed; None when it is."""
+        if self.is_stopped:
+            return "key refused by the kms"
+        if self._by_proof is None or self._by_proof[0].has_passed(now):
+            return "key proof too old"
+        if self._by_read is None or self._by_read[0].has_passed(now):
+            return "ring read too old"
+        return None
+
+    def may_open(self, now: Moment) -> bool:
+        for limits in (self._by_proof, self._by_read):
+            if limits is None or limits[1].has_passed(now):
+                return False
+        tripped_at_ms = self._kill_switch.tripped_at_ms
+        if tripped_at_ms is None:
+            return True
+        after = self._policy.clock_skew_seconds + self._policy.refresh_every_seconds
+        return now.steady_ms - tripped_at_ms < after * _MS
+
+    def seal_until_ms(self) -> float | None:
+        """Until when sealing goes on if nothing succeeds any more, wall clock."""
+        if self._by_proof is None or self._by_read is None:
+            return None
+        return min(self._by_proof[0].wall_ms, self._by_read[0].wall_ms)
+
+    def is_current(self, now: Moment) -> bool:
+        """Not when others may already seal with keys that this reader has not heard of."""
+        longest = (self._policy.propagation - self._policy.clock_skew_seconds) * _MS
+        return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
+
+    def _from(self, now: Moment, outage_seconds: float) -> tuple[Deadline, Deadline]:
+        opening = outage_seconds + self._policy.opening_seconds
+        return later(now, outage_seconds * _MS), later(now, opening * _MS)

@@ -1,0 +1,162 @@
+"""A ring in Redis, as `redisRing` of @sealring/redis keeps it: one hash."""
+
+import hashlib
+import math
+import re
+from typing import Protocol
+
+from ..errors import RingStoreError, RingStoreErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import seconds, show, text
+from ..ring.document import MAX_DOCUMENT_BYTES
+from ..ring.store import StoredRing
+from .text import document_text
+
+_OWNER = "RedisRing"
+_MAX_REVISION_BYTES = 64
+
+# As in @sealring/redis. A replica may be behind, and what it does not have yet is not absent: only
+# a primary answers. Sizes are looked at first, so that an over-long value is never sent. Run as
+# `_RO`: a user who may not write may run it.
+_READ = """
+if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
+local kind = redis.call('TYPE', KEYS[1]).ok
+local time = redis.pcall('TIME')[1] or ''
+if kind == 'none' then return {'absent', time} end
+if kind ~= 'hash' then return {'foreign'} end
+if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large'} end
+if redis.call('HSTRLEN', KEYS[1], 'revision') > tonumber(ARGV[2]) then return {'foreign'} end
+local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
+if not held[1] or not held[2] then return {'foreign'} end
+return {'held', time, held[1], held[2]}
+"""  # noqa: E501
+_SHA1 = hashlib.sha1(_READ.encode("ascii"), usedforsecurity=False).hexdigest()
+
+_REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
+    "replica": (
+        "unavailable",
+        "the server is a replica: a failover is under way, or the address is wrong",
+    ),
+    "foreign": ("corrupt", "the key holds something that is no ring"),
+    "too-large": ("too-large", "over 256 KiB"),
+}
+# By class, since redis-py drops the code of the replies it knows; a code where it is left.
+_DENIED = frozenset(
+    "AuthenticationError AuthenticationWrongNumberOfArgsError NoPermissionError "
+    "NOAUTH WRONGPASS NOPERM DENIED".split()
+)
+
+
+class RedisClient(Protocol):
+    """The part of a `redis.Redis` that is used."""
+
+    def execute_command(self, *args: object) -> object: ...
+
+
+class RedisRing:
+    """Reads a ring from Redis 7.0 or later. Needs the rights of a reader in the README of
+    @sealring/redis: no write, and `info`, `type`, `hstrlen`, `hmget`, `evalsha_ro`, `eval_ro`.
+
+    Args:
+        client: a `redis.Redis` of one server, with a socket timeout; stays yours.
+        url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
+        key: where the ring is; 1 to 512 characters.
+        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+
+    Raises:
+        TypeError | ValueError: for an option that is wrong, naming it; the URL is not shown.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: RedisClient | None = None,
+        url: str | None = None,
+        key: str = "sealring:ring",
+        timeout_seconds: float = 5,
+    ) -> None:
+        if (client is None) == (url is None):
+            raise TypeError(f"{_OWNER}: give either client or url")
+        self._key = text(_OWNER, "key", key, 512)
+        timeout = seconds(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        if client is not None and not callable(getattr(client, "execute_command", None)):
+            raise TypeError(f"{_OWNER}: client must be a redis.Redis, got {show(client)}")
+        self._client = client or _own_client(url, timeout)
+
+    @property
+    def kind(self) -> str:
+        return "redis"
+
+    def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
+        """The document; None when a primary says that the key does not exist.
+
+        Raises:
+            RingStoreError: with nothing of the server's in it.
+        """
+        answer = self._run()
+        if isinstance(answer, RingStoreError):
+            raise answer
+        fields = [_bytes(field) for field in answer] if isinstance(answer, list) else []
+        status = fields[0].decode("ascii", "replace") if fields else ""
+        if len(fields) > 1 and on_service_date is not None:
+            _note_time(fields[1], on_service_date)
+        if status == "absent":
+            return None
+        if status != "held" or len(fields) != 4:
+            kind, detail = _REFUSALS.get(status, ("unavailable", "not an answer of the script"))
+            raise RingStoreError(kind, detail)
+        return StoredRing(document_text(fields[2], "the document"), fields[3].decode("latin-1"))
+
+    def _run(self) -> object:
+        arguments = (1, self._key, MAX_DOCUMENT_BYTES, _MAX_REVISION_BYTES)
+        try:
+            return self._client.execute_command("EVALSHA_RO", _SHA1, *arguments)
+        except Exception as error:
+            names = _names(error)
+        if names & {"NoScriptError", "NOSCRIPT"}:
+            try:
+                return self._client.execute_command("EVAL_RO", _READ, *arguments)
+            except Exception as error:
+                names = _names(error)
+        if names & _DENIED:
+            return RingStoreError("denied", "the server refused the user, or what it asked for")
+        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+
+
+def _names(error: Exception) -> set[str]:
+    """The classes of an error, and the code its reply begins with."""
+    message = str(error)
+    names = {base.__name__ for base in type(error).__mro__}
+    code = re.match(r"([A-Z]{2,32})(?: |$)", message)
+    if code is not None:
+        names.add(code[1])
+    # What a user may not do inside a script has no code of its own in Redis 7 (acl.c, script.c).
+    if re.match(r"(?:ERR )?(?:The user executing the script can't|ACL failure in script)", message):
+        names.add("NOPERM")
+    return names
+
+
+def _bytes(field: object) -> bytes:
+    return field.encode("utf-8") if isinstance(field, str) else bytes(field)  # type: ignore[call-overload]
+
+
+def _note_time(field: bytes, on_service_date: OnServiceDate) -> None:
+    try:
+        ms = float(field) * 1_000
+    except ValueError:
+        return
+    if math.isfinite(ms):
+        on_service_date(ms)
+
+
+def _own_client(url: object, timeout: float) -> RedisClient:
+    if not isinstance(url, str):
+        raise TypeError(f"{_OWNER}: url must be a str, got {show(url)}")
+    if not url.startswith(("redis://", "rediss://")):
+        raise ValueError(f"{_OWNER}: url must be a redis:// or rediss:// URL")
+    import redis  # noqa: PLC0415 - the extra `redis`.
+
+    client: RedisClient = redis.Redis.from_url(
+        url, socket_timeout=timeout, socket_connect_timeout=timeout
+    )
+    return client

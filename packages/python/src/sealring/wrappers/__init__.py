@@ -1,0 +1,1 @@
+"""Key wrappers: one file per provider."""

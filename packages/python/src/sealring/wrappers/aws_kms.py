@@ -1,0 +1,182 @@
+"""Unwraps data keys with a symmetric key of AWS KMS: Decrypt."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..derivation import DATA_KEY_BYTES
+from ..errors import KeyWrapperError
+from ..foreign import AwsFailure, aws_failure, member, note_aws_date
+from ..key_wrapper import OnServiceDate, WrappedKey
+from ..options import is_constant, seconds, show, text
+from .aws_errors import kms_error
+from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
+
+_OWNER = "AwsKmsKeyWrapper"
+_PROVIDER = "aws-kms"
+# Longest CiphertextBlob that Decrypt takes (AWS KMS API reference, Decrypt).
+_MAX_WRAPPED_BYTES = 6_144
+_MAX_ALSO_UNWRAP = 64
+
+
+class KmsClient(Protocol):
+    """The part of a boto3 `kms` client that is used."""
+
+    def decrypt(
+        self,
+        *,
+        KeyId: str,  # noqa: N803
+        CiphertextBlob: bytes,  # noqa: N803
+        EncryptionContext: dict[str, str],  # noqa: N803
+    ) -> Mapping[str, object]: ...
+
+
+class AwsKmsKeyWrapper:
+    """Opens what `awsKmsKeyWrapper` of @sealring/aws-kms wrapped, under the same encryption
+    context. Needs `kms:Decrypt` on the key and nothing else.
+
+    A wrapped key never chooses which KMS key is asked: one that names neither the key of `key_id`
+    nor one of `also_unwrap` is refused before any call. Where `key_id` is an alias, its key is
+    known from the answer only, which is held against the record.
+
+    Args:
+        key_id: a key ARN, a key id, an alias ARN or `alias/...`.
+        client: a boto3 `kms` client, made with one attempt; stays yours. By default one of its own,
+            with credentials, and the region unless `key_id` is an ARN, by boto3's default chain.
+        also_unwrap: full ARNs of retired KMS keys whose wrapped keys may still be opened; 0 to 64.
+        multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
+        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+
+    Raises:
+        TypeError | ValueError: for an option that is wrong, naming it.
+    """
+
+    def __init__(
+        self,
+        *,
+        key_id: str,
+        client: KmsClient | None = None,
+        also_unwrap: Sequence[str] = (),
+        multi_region: bool = False,
+        timeout_seconds: float = 5,
+    ) -> None:
+        self.key_id = text(_OWNER, "key_id", key_id, 2_048)
+        self._key_name = _key_name(self.key_id, multi_region)
+        self._multi_region = multi_region
+        self._also_unwrap = _retired(also_unwrap)
+        timeout = seconds(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        if client is not None and not callable(getattr(client, "decrypt", None)):
+            raise TypeError(f"{_OWNER}: client must be a boto3 kms client, got {show(client)}")
+        self._client = client or _own_client(self._key_name.region, timeout)
+
+    def __repr__(self) -> str:
+        return f"AwsKmsKeyWrapper({self.key_id})"
+
+    @property
+    def provider(self) -> str:
+        return _PROVIDER
+
+    def owns(self, wrapped: WrappedKey) -> bool:
+        return wrapped.provider == _PROVIDER and self._may_ask(wrapped.key_id)
+
+    def unwrap(
+        self,
+        wrapped: WrappedKey,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,
+    ) -> bytearray:
+        """The data key, 32 bytes.
+
+        Raises:
+            KeyWrapperError: with nothing of boto3's in it.
+        """
+        if wrapped.provider != _PROVIDER:
+            raise _corrupt("the wrapped key is of another provider")
+        if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:
+            raise _corrupt(f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
+        if not self._may_ask(wrapped.key_id):
+            raise _corrupt("the wrapped key names a key that is neither key_id nor in also_unwrap")
+        answer = self._decrypt(wrapped, context, on_service_date)
+        if isinstance(answer, AwsFailure):
+            raise kms_error(_PROVIDER, answer)
+        if isinstance(answer, str):
+            raise _corrupt(answer)
+        return answer
+
+    def _decrypt(
+        self,
+        wrapped: WrappedKey,
+        context: Mapping[str, str],
+        on_service_date: OnServiceDate | None,
+    ) -> bytearray | AwsFailure | str:
+        """The data key, or why there is none: in its own frame, so that no error's traceback leads
+        to an answer of KMS."""
+        # One of the configuration's own spellings, never text of the wrapped key.
+        asked = wrapped.key_id if wrapped.key_id in self._also_unwrap else self.key_id
+        try:
+            answer = self._client.decrypt(
+                KeyId=asked, CiphertextBlob=wrapped.wrapped, EncryptionContext=dict(context)
+            )
+        except Exception as error:
+            return aws_failure(error, on_service_date)
+        note_aws_date(answer, on_service_date)
+        plaintext = member(answer, "Plaintext")
+        if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
+            return f"the answer has no data key of {DATA_KEY_BYTES} bytes"
+        if is_constant(plaintext):
+            return "the data key is one byte repeated"
+        if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
+            return "KMS answered for another key than the wrapped key names"
+        return bytearray(plaintext)
+
+    def _may_ask(self, key_id: str) -> bool:
+        return key_id in self._also_unwrap or may_mean(self._key_name, key_id, self._multi_region)
+
+    def _is_answer_for(self, recorded: str, asked: str, answered: object) -> bool:
+        if asked != self.key_id:
+            return answered == asked
+        name = parse_key_arn(recorded)
+        if name is None or not may_mean(name, answered, self._multi_region):
+            return False
+        return may_mean(self._key_name, answered, any_region=False)
+
+
+def _key_name(key_id: str, multi_region: bool) -> KeyName:
+    name = parse_key_name(key_id)
+    if name is None:
+        raise ValueError(
+            f"{_OWNER}: key_id must be a key ARN, a key id, an alias ARN or alias/..., "
+            f"got {ascii(key_id[:120])}"
+        )
+    if not isinstance(multi_region, bool):
+        raise TypeError(f"{_OWNER}: multi_region must be a bool, got {show(multi_region)}")
+    if multi_region and name.id is not None and not name.is_multi_region:
+        raise ValueError(f"{_OWNER}: multi_region needs a multi-Region key (mrk-...) as key_id")
+    return name
+
+
+def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
+    if isinstance(also_unwrap, str) or not isinstance(also_unwrap, Sequence):
+        raise TypeError(f"{_OWNER}: also_unwrap must be a list, got {show(also_unwrap)}")
+    if len(also_unwrap) > _MAX_ALSO_UNWRAP:
+        raise ValueError(f"{_OWNER}: also_unwrap must be 0 to {_MAX_ALSO_UNWRAP} key ARNs")
+    for index, arn in enumerate(also_unwrap):
+        # An alias could be pointed elsewhere later, and a bare id leaves the account open.
+        if parse_key_arn(arn) is None:
+            raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
+    return frozenset(also_unwrap)
+
+
+def _own_client(region: str | None, timeout: float) -> KmsClient:
+    import boto3  # noqa: PLC0415 - the extra `aws`.
+    from botocore.config import Config  # noqa: PLC0415
+
+    config = Config(
+        connect_timeout=timeout, read_timeout=timeout, retries={"total_max_attempts": 1}
+    )
+    client: KmsClient = boto3.client("kms", region_name=region, config=config)
+    return client
+
+
+def _corrupt(hint: str) -> KeyWrapperError:
+    return KeyWrapperError("corrupt", _PROVIDER, hint=hint)

@@ -1,0 +1,119 @@
+"""A Python reader that a test drives: one JSON object a line on standard input, one answer a line."""
+
+import base64
+import json
+import sys
+import time
+
+import boto3
+from botocore.config import Config
+
+from sealring import (
+    AwsKmsKeyWrapper,
+    FileRing,
+    KmsCodec,
+    LocalKeyWrapper,
+    RedisRing,
+    RingPolicy,
+    S3Ring,
+)
+
+
+class SteppedClock:
+    """The clocks of the machine, and as many seconds as the test says."""
+
+    def __init__(self):
+        self.ahead = 0
+
+    def wall_ms(self):
+        return time.time_ns() // 1_000_000 + self.ahead * 1_000
+
+    def monotonic_ns(self):
+        return time.monotonic_ns() + self.ahead * 1_000_000_000
+
+
+clock = SteppedClock()
+
+
+def client(service, endpoint, keys=("test", "test")):
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1],
+        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+    )
+
+
+def key_wrapper(options):
+    if "masterKey" in options:
+        return LocalKeyWrapper(master_key=base64.b64decode(options["masterKey"]))
+    keys = options.get("credentials", ("test", "test"))
+    return AwsKmsKeyWrapper(
+        key_id=options["keyId"], client=client("kms", options["endpoint"], keys)
+    )
+
+
+def ring(options):
+    if "path" in options:
+        return FileRing(options["path"])
+    if "url" in options:
+        return RedisRing(url=options["url"], key=options["key"])
+    keys = options.get("credentials", ("test", "test"))
+    return S3Ring(
+        bucket=options["bucket"],
+        key=options["key"],
+        client=client("s3", options["endpoint"], keys),
+    )
+
+
+def codec_of(options):
+    return KmsCodec(
+        key_wrapper=key_wrapper(options["keyWrapper"]),
+        ring=ring(options["ring"]),
+        ring_name=options["ringName"],
+        format=options.get("format", "sealring"),
+        accept=["sealring", "python"],
+        policy=RingPolicy(**options.get("policy", {})),
+        clock=clock,
+    )
+
+
+def obey(codec, request):
+    op = request["op"]
+    of = codec if request.get("purpose") is None else codec.for_purpose(request["purpose"])
+    if op == "seal":
+        return of.seal(base64.b64decode(request["payload"]))
+    if op == "unseal":
+        return base64.b64encode(of.unseal(request["token"])).decode()
+    if op == "step":
+        clock.ahead += request["seconds"]
+        return None
+    if op == "health":
+        health = codec.health()
+        keys = {key.id: key.state for key in health.keys}
+        error = health.last_error
+        return {
+            "status": health.status,
+            "sealingKey": health.sealing_key,
+            "keys": keys,
+            "lastError": None if error is None else error.kind,
+        }
+    if op not in ("start", "refresh", "close"):
+        raise ValueError(op)
+    return getattr(codec, op)()
+
+
+def main():
+    codec = codec_of(json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        try:
+            answer = {"value": obey(codec, json.loads(line))}
+        except Exception as error:
+            kind = getattr(error, "kind", getattr(error, "reason", str(error)))
+            answer = {"error": type(error).__name__, "kind": kind}
+        print(json.dumps(answer), flush=True)
+
+
+main()

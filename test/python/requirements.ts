@@ -1,0 +1,11 @@
+/** What the tests of `packages/python` run with, every one pinned. `setuptools` builds the wheel, without a network. */
+export const REQUIREMENTS: readonly string[] = [
+  'mcp==2.3.0',
+  'cryptography==50.0.2',
+  'boto3==1.44.5',
+  'redis==8.1.0',
+  'setuptools==84.2.1',
+  'pytest==9.2.0',
+  'mypy==2.4.1',
+  'ruff==0.17.6',
+];
