@@ -6,12 +6,15 @@ import { type CodecTarget, runCodecConformance } from '@sealring/conformance';
 import {
   AesGcmRequestStateCodec,
   createKmsCodec,
+  InvalidRequestState,
   type KmsCodec,
   localKeyWrapper,
   memoryRing,
+  type RequestStateCodec,
   type RingStore,
 } from '@sealring/core';
 import { createGcpKmsCodec } from '@sealring/gcp-kms';
+import { createMcpdRequestStateCodec } from '@sealring/mcp';
 import { createVaultTransitCodec } from '@sealring/vault-transit';
 import { afterEach, expect, inject, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';
@@ -43,7 +46,35 @@ async function ringTarget(
   };
 }
 
+/** mcp.d's wire carries text: payloads go over it in base64, behind a letter, since it has no empty state. */
+function mcpdTarget(mode: 'signed' | 'encrypted'): Promise<CodecTarget> {
+  const [a, b] = [randomBytes(32), randomBytes(32)];
+  const who = { subject: 'alice' };
+  const open = (key: Uint8Array): { codec: RequestStateCodec } => {
+    const wire = createMcpdRequestStateCodec({ key, mode });
+    return {
+      codec: {
+        seal: (payload) => wire.encode(`p${Buffer.from(payload).toString('base64')}`, who),
+        unseal(token) {
+          const state = wire.decode(token, who);
+          if (state === null) throw new InvalidRequestState('seal');
+          return Buffer.from(state.slice(1), 'base64');
+        },
+      },
+    };
+  };
+  return Promise.resolve({
+    name: `mcp.d, ${mode}`,
+    create: () => open(a),
+    createPeer: () => open(a),
+    createStranger: () => open(b),
+    supports: { confidentiality: mode === 'encrypted' },
+  });
+}
+
 const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
+  'mcp.d, signed': () => mcpdTarget('signed'),
+  'mcp.d, encrypted': () => mcpdTarget('encrypted'),
   'the codec of the Python SDK': async () => {
     const [a, b] = [randomBytes(32), randomBytes(32)];
     const codec = (...keys: Uint8Array[]) => ({ codec: new AesGcmRequestStateCodec(keys) });

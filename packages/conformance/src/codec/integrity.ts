@@ -21,8 +21,23 @@ const LOOK_ALIKES: Readonly<Record<string, string>> = {
 };
 
 /** Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. */
-const PAYLOADS: readonly Uint8Array[] = ['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text);
+const PAYLOADS: readonly Uint8Array[] = [
+  ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
+  // Not UTF-8: a tag over text would not see a change in it.
+  new Uint8Array(30).fill(0x80),
+];
 
+/** What somebody strips who is too obliging. */
+const AROUND: readonly (readonly [string, string])[] = [
+  ['"', '"'],
+  ["'", "'"],
+  ['<', '>'],
+  ['(', ')'],
+  ['Bearer ', ''],
+  ['requestState=', ''],
+];
+const LONG_BYTES = 60_000;
+const LONG_CHANGES = 64;
 /** The beginning of a token, where a version or an algorithm stands. */
 const HEADER_LENGTH = 8;
 /** Names by which a token may ask not to be checked, or to be checked by something weaker. */
@@ -128,6 +143,22 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
       }
     }
   }),
+  {
+    id: 'CODEC-LONG-PAYLOAD',
+    async run(trial) {
+      const codec = await trial.create();
+      const token = trial.seal(codec, trial.bytes(LONG_BYTES));
+      for (let i = 0; i < LONG_CHANGES; i++) {
+        const at = Math.floor(((i + trial.random.below(1_000) / 1_000) * token.length) / LONG_CHANGES);
+        const other = trial.random.pick(CHARACTERS.filter((char) => char !== token[at]));
+        trial.refusal(
+          codec,
+          replaced(token, at, other),
+          `the token of ${LONG_BYTES} bytes with character ${at} changed`,
+        );
+      }
+    },
+  },
   refuses('CODEC-TRUNCATION', function* (token) {
     for (let length = 0; length < token.length; length++) {
       yield [token.slice(0, length), `cut to ${length} characters`];
@@ -146,6 +177,10 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
       yield [`${token}${more}`, `with ${tokenText(more)} after it`];
       yield [`${more}${token}`, `with ${tokenText(more)} before it`];
     }
+    for (const more of ['#x', '?x', '&x=1', ';', ',', '|', '/', ':', '$', '!']) {
+      yield [`${token}${more}`, `with ${tokenText(more)} after it`];
+    }
+    for (const [before, after] of AROUND) yield [before + token + after, `between ${before} and ${after}`];
   }),
   refuses('CODEC-SPLICE', function* (token, other) {
     for (let at = 1; at < Math.min(token.length, other.length); at++) {
@@ -274,7 +309,7 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-GARBAGE',
     async run(trial) {
       const codec = await trial.create();
-      const prefix = trial.seal(codec, text('state')).slice(0, 4);
+      const prefix = trial.seal(codec, trial.text('state')).slice(0, 4);
       const shaped = GARBAGE.map((one) => `${prefix}${one}`);
       const random = Array.from({ length: 200 }, () => {
         const bytes = trial.random.bytes(trial.random.below(200));
@@ -289,7 +324,7 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-HUGE',
     async run(trial) {
       const codec = await trial.create();
-      const prefix = trial.seal(codec, text('state')).slice(0, 8);
+      const prefix = trial.seal(codec, trial.text('state')).slice(0, 8);
       // Rising, so that one whose time grows with the square of the length is found before it takes for ever.
       for (const length of [30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
         for (const huge of [
@@ -309,14 +344,14 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     id: 'CODEC-NOT-TEXT',
     async run(trial) {
       const codec = await trial.create();
-      for (const [what, value] of notText(trial.seal(codec, text('state')))) trial.refusal(codec, value, what);
+      for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) trial.refusal(codec, value, what);
     },
   },
   {
     id: 'CODEC-NOT-TEXT-CLASS',
     async run(trial) {
       const codec = await trial.create();
-      for (const [what, value] of notText(trial.seal(codec, text('state')))) {
+      for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) {
         trial.expectRefusalClass(trial.refusal(codec, value, what), what);
       }
     },

@@ -58,13 +58,15 @@ function globals(): Map<string, unknown> {
   for (const name of Reflect.ownKeys(globalThis)) {
     // Node's own fetch, which makes itself ready when it likes.
     if (String(name).startsWith('Symbol(undici.')) continue;
-    const value = ownValue(globalThis, name);
+    const isBuiltIn = typeof name === 'string' && /^[A-Z]/.test(name);
+    const value: unknown = isBuiltIn ? Reflect.get(globalThis, name) : ownValue(globalThis, name);
     seen.set(String(name), value);
     if (typeof name !== 'string' || !/^(?:[A-Z]|console$|crypto$|performance$)/.test(name)) continue;
     addMembers(seen, name, value);
     addMembers(seen, `${name}.prototype`, typeof value === 'function' ? ownValue(value, 'prototype') : undefined);
   }
   for (const [name, value] of Object.entries(process.env)) seen.set(`process.env.${name}`, value);
+  seen.set('process.exitCode', process.exitCode);
   for (const event of process.eventNames()) seen.set(`process.on ${String(event)}`, process.listenerCount(event));
   return seen;
 }

@@ -20,6 +20,7 @@ export function edgePayloads(random: Random): readonly Uint8Array[] {
     text('{"a":1}'),
     text(' {"a": 1} '),
     text('null'),
+    text('a\r\nb\rc\nd\0e\tf '),
     text('é'),
     text('é'),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),

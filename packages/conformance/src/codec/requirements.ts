@@ -21,6 +21,7 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
   must('CODEC-ANY-ORDER', 'Tokens open in any order, however many were sealed since, and again.', CONTRACT),
   must('CODEC-SIZE-LIMIT', 'A payload that is too long is refused by seal, never cut.', CONTRACT),
   must('CODEC-BIT-FLIP', 'A token with any one bit changed is refused.', SPEC),
+  must('CODEC-LONG-PAYLOAD', 'A long token is authenticated in all its length.', SPEC),
   must('CODEC-TRUNCATION', 'A token that was cut, at either end, is refused.', SPEC),
   must('CODEC-EXTENSION', 'A token with something added, at either end, is refused.', SPEC),
   must('CODEC-SPLICE', 'A token put together from two tokens is refused.', SPEC),
@@ -60,6 +61,7 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
   should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT),
   must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT),
   must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT),
+  must('CODEC-PATTERN', 'Repetitions in payloads do not show in tokens.', 'NIST SP 800-38A, sections 5.3 and 6.1'),
   must(
     'CODEC-NO-COMPRESSION',
     'Payloads of one length have tokens of one length.',

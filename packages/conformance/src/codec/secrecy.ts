@@ -1,7 +1,7 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { encodings } from '../secrets.ts';
 import { text } from './payloads.ts';
-import { encodings } from './refusals.ts';
 import type { CodecTrial } from './trial.ts';
 
 const MANY_SEALS = 10_000;
@@ -10,6 +10,10 @@ const LENGTH = 48;
 const TELLING_LENGTH = 8;
 /** Payloads of one length, sealed so often, have tokens of some length in common, unless the length follows the content. */
 const SEALS_OF_A_LENGTH = 20;
+/** A block of AES, bytes. */
+const WINDOW = 16;
+/** A quarter of what a payload of 1 024 bytes would give away. */
+const MOST_REPEATS = 256;
 /** A time stamp or a counter, in characters; what follows from the payload alone is longer, be it a digest. */
 const LONGEST_STAMP = 30;
 
@@ -52,7 +56,7 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
     async run(trial) {
       confidential(trial);
       const codec = await trial.create();
-      const payload = text('state');
+      const payload = trial.text('state');
       // One token for all is no repetition, nor is one for every second.
       const seen = new Set<string>();
       let last = '';
@@ -69,7 +73,7 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
     async run(trial) {
       confidential(trial);
       const codec = await trial.create();
-      const payload = text('state');
+      const payload = trial.text('state');
       expectThat(
         trial.seal(codec, payload) !== trial.seal(codec, payload),
         'two seals of one payload are alike: whoever sees both knows that',
@@ -117,11 +121,32 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
   {
+    id: 'CODEC-PATTERN',
+    async run(trial) {
+      confidential(trial);
+      const [short, long] = [1_024, 1_040];
+      if (!trial.fits(new Uint8Array(long))) throw new NotApplicable('its payloads are too short to show a pattern');
+      const codec = await trial.create();
+      const repeats = (...payloads: Uint8Array[]): number => repetitions(payloads.map((one) => trial.seal(codec, one)));
+      // What repeats whatever the payload: a header, padding outside.
+      const always = repeats(trial.random.bytes(short), trial.random.bytes(long));
+      const zeros = repeats(new Uint8Array(short), new Uint8Array(long)) - always;
+      expectThat(
+        zeros <= MOST_REPEATS,
+        `the tokens of ${short} and ${long} zeros repeat themselves in ${zeros} places`,
+      );
+      const head = trial.random.bytes(short - WINDOW);
+      const [one, two] = [WINDOW, 2 * WINDOW].map((length) => Buffer.concat([head, trial.random.bytes(length)]));
+      const shared = repeats(one ?? head, two ?? head) - always;
+      expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
+    },
+  },
+  {
     id: 'CODEC-NO-COMPRESSION',
     async run(trial) {
       confidential(trial);
       const codec = await trial.create();
-      for (const length of [64, 1_000].filter((one) => one <= trial.subject.supports.maxPayloadBytes)) {
+      for (const length of [64, 1_000, 16_000].filter((one) => one <= trial.subject.supports.maxPayloadBytes)) {
         const lengths = (payload: () => Uint8Array): [number, number] => {
           const all = Array.from({ length: SEALS_OF_A_LENGTH }, () => trial.seal(codec, payload()).length);
           return [Math.min(...all), Math.max(...all)];
@@ -140,6 +165,24 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
 
 function confidential(trial: CodecTrial): void {
   if (!trial.subject.supports.confidentiality) throw new NotApplicable('supports.confidentiality is false');
+}
+
+/** How many pieces of tokens, in bytes, stood in them before. */
+function repetitions(tokens: readonly string[]): number {
+  const forms = tokens.map((token) => decodings(token));
+  const counts = (forms[0] ?? []).map((_, form) => {
+    const seen = new Set<string>();
+    let again = 0;
+    for (const bytes of forms.map((one) => Buffer.from(one[form] ?? []))) {
+      for (let at = 0; at + WINDOW <= bytes.length; at++) {
+        const piece = bytes.toString('latin1', at, at + WINDOW);
+        if (seen.has(piece)) again += 1;
+        seen.add(piece);
+      }
+    }
+    return again;
+  });
+  return Math.max(0, ...counts);
 }
 
 /** In how many places two tokens agree where a third does not, counted from the start or from the end. */

@@ -88,6 +88,16 @@ export class CodecTrial {
     expectThat(types.isNativeError(error) && name === this.subject.refusal, `${what} was refused by ${name}`);
   }
 
+  /** A text as a payload, cut to what the target takes. */
+  text(content: string): Uint8Array {
+    return new TextEncoder().encode(content).slice(0, this.subject.supports.maxPayloadBytes);
+  }
+
+  /** Random bytes, as many of them as the target takes. */
+  bytes(length: number): Uint8Array {
+    return this.random.bytes(Math.min(length, this.subject.supports.maxPayloadBytes));
+  }
+
   /** Payloads of the suite that the target takes. */
   fits(payload: Uint8Array): boolean {
     return payload.length <= this.subject.supports.maxPayloadBytes;

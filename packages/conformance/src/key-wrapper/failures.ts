@@ -1,7 +1,7 @@
 import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
-import { contentsOf, printed, shows } from './secrets.ts';
+import { contentsOf, printed, shows } from '../secrets.ts';
 import {
   CONTEXT,
   copyOf,

@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
+import { contentsOf, shows } from '../secrets.ts';
 import { type KeyWrapperTrial, kindOf } from './trial.ts';
 
 /** What a ring document takes as a provider, and as the id of a KMS key. */
@@ -39,6 +40,15 @@ export const RECORD_CHECKS: readonly Check<KeyWrapperTrial>[] = [
         length <= LARGEST_RECORD,
         `a stored wrapped key has ${length} characters, more than ${LARGEST_RECORD}`,
       );
+    },
+  },
+  {
+    id: 'WRAP-CONFIDENTIAL',
+    async run(trial) {
+      const keyWrapper = await trial.create();
+      const dataKey = trial.dataKey(keyWrapper);
+      const made = await trial.wrap(keyWrapper, dataKey);
+      expectThat(!shows(contentsOf(made), dataKey), 'a wrapped key holds the data key, or a piece of it, in the clear');
     },
   },
   {

@@ -23,6 +23,7 @@ export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = [
   must('WRAP-GENERATE', 'generate makes a fresh data key each time, and its wrap opens.', `${CONTRACT}, generate`),
   must('WRAP-RECORD', 'A wrapped key names its provider and a KMS key, in a form that a ring can store.', RING),
   should('WRAP-RECORD-SIZE', 'A ring of 64 keys has room for its wraps.', RING),
+  must('WRAP-CONFIDENTIAL', 'A wrapped key shows nothing of the data key.', CONTRACT),
   must('WRAP-STORED', 'A wrapped key opens after it was stored as text and read again.', RING),
   must('WRAP-PEER', 'Another instance with the same KMS key opens a wrapped key.', CONTRACT),
   must(

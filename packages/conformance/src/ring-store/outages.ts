@@ -32,6 +32,8 @@ export const OUTAGE_CHECKS: readonly Check<RingStoreTrial>[] = [
       const store = await trial.open(name);
       const revision = await trial.write(store, 'one', undefined);
       const [unused, absent] = [await trial.open(name), await trial.open()];
+      // What was read before is no answer while nobody can be asked.
+      await trial.expectStored(store, 'one', revision, 'a read before the outage');
       await trial.breakConnection();
       await expectUnavailable(trial, DEADLINE_MS, [
         ['a read', (signal) => store.read({ signal })],

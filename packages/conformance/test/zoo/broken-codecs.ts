@@ -296,6 +296,143 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
+  ...(['aes-256-ecb', 'aes-256-cbc'] as const).map((cipher) => ({
+    target: zooTarget(`${cipher} without a vector of its own, and signed`, (keys) => {
+      const signing = signOnly(keys);
+      const vector = cipher === 'aes-256-ecb' ? null : Buffer.alloc(16);
+      const [encrypting] = keys as [Buffer];
+      return {
+        seal(payload) {
+          const sealing = createCipheriv(cipher, keys[0] as Buffer, vector);
+          return signing.seal(Buffer.concat([sealing.update(payload), sealing.final()]));
+        },
+        unseal(token) {
+          const body = signing.unseal(token);
+          const key = keys.find((one) => signOnly([one]).seal(body) === token) ?? encrypting;
+          const opening = createDecipheriv(cipher, key, vector);
+          return Buffer.concat([opening.update(body), opening.final()]);
+        },
+      };
+    }),
+    caughtBy: 'CODEC-PATTERN',
+  })),
+  wrapped('results are views of a pool', 'CODEC-OWN-RESULT', (sound) => {
+    const pool = Buffer.alloc(1 << 20);
+    return both(sound, {
+      unseal(token) {
+        const payload = sound.unseal(token);
+        pool.set(payload);
+        return pool.subarray(0, payload.length);
+      },
+    });
+  }),
+  {
+    target: zooTarget(
+      'authenticates the first 4 KiB',
+      (keys) => {
+        const signing = signOnly(keys);
+        const head = (bytes: Uint8Array): Uint8Array => bytes.subarray(0, 4_096);
+        return {
+          seal: (payload) => {
+            const rest = Buffer.from(payload.subarray(4_096)).toString('base64url');
+            return `${signing.seal(head(payload))}.${rest}`;
+          },
+          unseal(token) {
+            const [first = '', rest = ''] = typeof token === 'string' ? token.split('.', 2) : refuse();
+            if (token !== `${first}.${SOUND.decode(rest).toString('base64url')}`) refuse('malformed');
+            return Buffer.concat([signing.unseal(first), SOUND.decode(rest)]);
+          },
+        };
+      },
+      { supports: { confidentiality: false } },
+    ),
+    caughtBy: 'CODEC-LONG-PAYLOAD',
+  },
+  {
+    target: zooTarget(
+      'authenticates text',
+      (keys) => {
+        const signing = signOnly(keys);
+        const asText = (bytes: Uint8Array): Buffer => Buffer.from(Buffer.from(bytes).toString('utf8'));
+        const tagOf = (payload: Uint8Array): string => signing.seal(asText(payload)).slice(0, 43);
+        return {
+          seal: (payload) => `${tagOf(payload)}.${Buffer.from(payload).toString('base64url')}`,
+          unseal(token) {
+            const [tag = '', body = '', ...more] = typeof token === 'string' ? token.split('.') : refuse();
+            const payload = SOUND.decode(body);
+            const signed = keys.some((key) => signOnly([key]).seal(asText(payload)).slice(0, 43) === tag);
+            return signed && more.length === 0 ? payload : refuse();
+          },
+        };
+      },
+      { supports: { confidentiality: false } },
+    ),
+    caughtBy: 'CODEC-BIT-FLIP',
+  },
+  wrapped('a fragment is no part of it', 'CODEC-EXTENSION', (sound) =>
+    both(sound, { unseal: (token) => sound.unseal(typeof token === 'string' ? (token.split('#')[0] ?? '') : token) }),
+  ),
+  wrapped('breaks at 128 bytes', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+    both(sound, { seal: (payload) => sound.seal(payload.length === 128 ? payload.subarray(1) : payload) }),
+  ),
+  wrapped('normalises the ends of lines', 'CODEC-ROUNDTRIP-BYTES', (sound) =>
+    both(sound, {
+      seal: (payload) =>
+        sound.seal(Buffer.from(Buffer.from(payload).toString('latin1').replaceAll('\r\n', '\n'), 'latin1')),
+    }),
+  ),
+  wrapped('shows the payload as numbers', 'CODEC-REFUSAL-SECRET', (sound) => {
+    let last: Uint8Array = new Uint8Array(0);
+    return both(sound, {
+      seal(payload) {
+        last = Uint8Array.from(payload);
+        return sound.seal(payload);
+      },
+      unseal(token) {
+        try {
+          return sound.unseal(token);
+        } catch {
+          throw Object.defineProperty(new InvalidRequestState('seal'), 'partial', { value: last, enumerable: false });
+        }
+      },
+    });
+  }),
+  wrapped('locks out after a thousand refusals', 'CODEC-AFTER-REFUSAL', (sound) => {
+    let refused = 0;
+    return both(sound, {
+      unseal(token) {
+        if (refused > 1_000) refuse('locked');
+        try {
+          return sound.unseal(token);
+        } catch (error) {
+          refused += 1;
+          throw error;
+        }
+      },
+    });
+  }),
+  {
+    target: (() => {
+      const make = soundCodec();
+      const target = zooTarget('a peer that opens short tokens only', make);
+      const createPeer: CodecTarget['createPeer'] = async () => {
+        const { codec } = await target.createPeer();
+        return {
+          codec: both(codec, { unseal: (token) => (token.length > 2_000 ? refuse('too long') : codec.unseal(token)) }),
+        };
+      };
+      return { ...target, createPeer };
+    })(),
+    caughtBy: 'CODEC-PEER',
+  },
+  wrapped('sets the exit code', 'CODEC-NO-GLOBALS', (sound) =>
+    both(sound, {
+      seal(payload) {
+        process.exitCode = 0;
+        return sound.seal(payload);
+      },
+    }),
+  ),
   wrapped('asynchronous', 'CODEC-SYNCHRONOUS', (sound) => ({
     seal: async (payload: Uint8Array) => sound.seal(payload),
     unseal: async (token: string) => sound.unseal(token),

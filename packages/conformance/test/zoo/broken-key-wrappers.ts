@@ -282,6 +282,19 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     nameVersion: ({ id }) => `${id}?${'x'.repeat(2_048)}`,
     versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => keyId.startsWith(`${id}?`)),
   }),
+  broken(
+    'puts the data key beside its wrap',
+    'WRAP-CONFIDENTIAL',
+    {
+      seal: (version, plaintext, bound) => Buffer.concat([SOUND.seal(version, plaintext, bound), plaintext]),
+      open(version, bytes, bound) {
+        const plaintext = SOUND.open(version, bytes.subarray(0, -32), bound);
+        if (!plaintext.equals(bytes.subarray(-32))) throw new Error('changed');
+        return plaintext;
+      },
+    },
+    ALONE,
+  ),
   broken('makes wrapped keys that fill a ring', 'WRAP-RECORD-SIZE', {
     seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
     open: (version, bytes, bound) => SOUND.open(version, bytes, bound).subarray(0, -4_096),

@@ -561,6 +561,19 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       await pause(Math.random() * 3);
     },
   }),
+  wrapped('answers from memory when it is out of reach', 'RING-UNREACHABLE', (sound) => {
+    let last: Awaited<ReturnType<RingStore['read']>>;
+    return {
+      async read(options?: RingStoreCallOptions) {
+        try {
+          last = await sound.read(options);
+        } catch (error) {
+          if (last === undefined || options?.signal?.aborted === true) throw error;
+        }
+        return last;
+      },
+    };
+  }),
   wrapped('failure is absent', 'RING-UNREACHABLE', (sound, backend) => ({
     read: (options?: RingStoreCallOptions) =>
       sound.read(options).catch((error: unknown) => {

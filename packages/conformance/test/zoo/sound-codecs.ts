@@ -235,6 +235,24 @@ function withHeader(keys: readonly Buffer[]): RequestStateCodec {
   return codecOf(aead('aes-256-gcm'), BASE64URL, keys, header);
 }
 
+/** A token within JSON, within base64: what comes last is a brace. */
+function inJson(keys: readonly Buffer[]): RequestStateCodec {
+  const sound = soundCodec()(keys);
+  const spelled = (inner: string): string => Buffer.from(JSON.stringify({ v: 1, token: inner })).toString('base64url');
+  return {
+    seal: (payload) => spelled(sound.seal(payload)),
+    unseal(token) {
+      let inner: unknown;
+      try {
+        inner = JSON.parse(Buffer.from(token, 'base64url').toString()).token;
+      } catch {
+        return refuse('no JSON');
+      }
+      return typeof inner === 'string' && spelled(inner) === token ? sound.unseal(inner) : refuse('malformed');
+    },
+  };
+}
+
 /** Its tokens are handles; the payloads stay here, so that only the same process opens them. */
 function handles(): RequestStateCodec {
   const kept = new Map<string, Uint8Array>();
@@ -265,10 +283,10 @@ function talkative(keys: readonly Buffer[]): RequestStateCodec {
 }
 
 const LIMIT = 512;
-function limited(keys: readonly Buffer[]): RequestStateCodec {
+function limited(keys: readonly Buffer[], most = LIMIT): RequestStateCodec {
   const sound = soundCodec()(keys);
   return {
-    seal: (payload) => (payload.length > LIMIT ? refuse('too large') : sound.seal(payload)),
+    seal: (payload) => (payload.length > most ? refuse('too large') : sound.seal(payload)),
     unseal: (token) => sound.unseal(token),
   };
 }
@@ -303,9 +321,14 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
     warnings: [],
   },
   {
-    target: zooTarget('takes 512 bytes', limited, { supports: { maxPayloadBytes: LIMIT } }),
+    target: zooTarget('takes 512 bytes', (keys) => limited(keys), { supports: { maxPayloadBytes: LIMIT } }),
     warnings: [],
   },
+  ...[1, 16].map((most) => ({
+    target: zooTarget(`takes ${most} bytes`, (keys) => limited(keys, most), { supports: { maxPayloadBytes: most } }),
+    warnings: [],
+  })),
+  { target: zooTarget('a token in JSON', inJson), warnings: [] },
   {
     target: zooTarget('refuses at length, by a name of its own', talkative, { refusal: 'StateRefused' }),
     warnings: ['CODEC-REFUSAL-REASON'],

@@ -1,5 +1,4 @@
 import { inspect, types } from 'node:util';
-import { encodings } from '../codec/refusals.ts';
 
 /** Bytes of a key in a row that cannot be chance. */
 const TELLING_BYTES = 8;
@@ -52,7 +51,21 @@ export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
     Buffer.from(key).toString('utf8'),
     jsonOf(key.subarray(0, TELLING_BYTES)),
   ];
-  return texts.some((text) => forms.some((form) => text.includes(form)));
+  // Long lists are printed in columns, over several lines.
+  const joined = texts.flatMap((text) => [text, text.replaceAll(/\s+/g, ' ')]);
+  return joined.some((text) => forms.some((form) => text.includes(form)));
+}
+
+/** A text as it may show up elsewhere. */
+export function encodings(bytes: Uint8Array): readonly string[] {
+  const buffer = Buffer.from(bytes);
+  // The three ways in which base64 cuts bytes up, without the characters that neighbours have a share in.
+  const shifted = [0, 1, 2].flatMap((shift) => {
+    const padded = Buffer.concat([Buffer.alloc(shift), buffer]);
+    const inner = (encoded: string): string => encoded.slice(shift === 0 ? 0 : shift + 1, -4);
+    return [inner(padded.toString('base64')), inner(padded.toString('base64url'))];
+  });
+  return [buffer.toString('latin1'), buffer.toString('hex'), buffer.toString('hex').toUpperCase(), ...shifted];
 }
 
 function windows(key: Uint8Array, length: number): readonly Buffer[] {
