@@ -1,0 +1,253 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { awsKmsKeyWrapper } from '@sealring/aws-kms';
+import { createKmsCodec, type KmsCodec } from '@sealring/core';
+import { redisRing } from '@sealring/redis';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { fleetPolicy } from '../fleet/fleet-policy.ts';
+import { pythonWithPackage } from '../python/python-package.ts';
+import { startRedis, type TestServer } from '../support/redis.ts';
+import { type Language, PythonClient, type ServerProcess, startServer } from './processes.ts';
+import { RoundRobin } from './round-robin.ts';
+import type { ServerSettings, Told } from './settings.ts';
+
+const ringName = 'refunds';
+const redisKey = 'sealring:{refunds}';
+const FLOWS_OF_EACH_CLIENT = 1_000;
+const AT_A_TIME = 4;
+const ROTATED_WITHIN_MS = 60_000;
+const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+let python = '';
+let redis: TestServer;
+let kms: KMSClient;
+let settings: Omit<ServerSettings, 'name'>;
+/** Keeps the ring and rotates it; serves nobody. */
+let operator: KmsCodec;
+const closing: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  python = await pythonWithPackage();
+  redis = await startRedis();
+  closing.push(() => redis.stop());
+  const endpoint = inject('moto');
+  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+  kms = new KMSClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials });
+  const { KeyMetadata } = await kms.send(new CreateKeyCommand({}));
+  const keyId = KeyMetadata?.Arn ?? '';
+  settings = {
+    audience: 'refund-desk',
+    issuer: 'https://idp.example',
+    ttlSeconds: fleetPolicy.tokenLifetimeSeconds,
+    ringName,
+    redis: redis.address,
+    redisKey,
+    kms: { endpoint, keyId },
+    policy: fleetPolicy,
+    pythonPolicy: Object.fromEntries(Object.entries(fleetPolicy).map(([name, value]) => [snakeCase(name), value])),
+  };
+  const ring = redisRing({ url: redis.address, key: redisKey });
+  operator = await createKmsCodec({
+    keyWrapper: awsKmsKeyWrapper({ keyId, client: kms }),
+    ring,
+    ringName,
+    policy: fleetPolicy,
+    create: 'now',
+  });
+  closing.push(
+    () => kms.destroy(),
+    () => ring.close?.(),
+    () => operator.close(),
+  );
+}, 600_000);
+afterAll(async () => {
+  for (const close of closing.toReversed()) await close();
+});
+
+async function serve(language: Language, name: string, audience = settings.audience): Promise<ServerProcess> {
+  const server = await startServer(python, language, { ...settings, name, audience });
+  closing.push(() => server.kill());
+  return server;
+}
+
+/** What became of all flows. */
+interface Outcome {
+  flows: number;
+  readonly failures: string[];
+  /** How often `sealed by > opened by` occurred, by language. */
+  readonly pairs: Map<string, number>;
+}
+
+function count(outcome: Outcome, order: string, answer: { readonly text?: string; readonly error?: string }): void {
+  outcome.flows += 1;
+  if (answer.text === undefined || !answer.text.startsWith('{')) {
+    outcome.failures.push(`${order}: ${answer.error ?? answer.text}`);
+    return;
+  }
+  const told: Told = JSON.parse(answer.text);
+  if (told.order !== order) outcome.failures.push(`${order}: the state of ${told.order}`);
+  const languageOf = (name: string): string => name.split(' ')[0] ?? '';
+  const pair = `${languageOf(told.sealedBy)} > ${languageOf(told.openedBy)}`;
+  outcome.pairs.set(pair, (outcome.pairs.get(pair) ?? 0) + 1);
+}
+
+async function flowsOfTypeScript(url: string, user: string, stopped: AbortSignal, outcome: Outcome): Promise<void> {
+  let started = 0;
+  const flows = async (): Promise<void> => {
+    const client = new Client(
+      { name: 'test', version: '1.0.0' },
+      { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } },
+    );
+    client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
+    await client.connect(
+      new StreamableHTTPClientTransport(new URL(url), { authProvider: { token: async () => user } }),
+    );
+    while (!stopped.aborted || started < FLOWS_OF_EACH_CLIENT) {
+      const order = `typescript ${++started}`;
+      try {
+        const { content } = await client.callTool({ name: 'refund', arguments: { order } });
+        const [first] = content;
+        count(outcome, order, first?.type === 'text' ? { text: first.text } : { error: 'no text' });
+      } catch (error) {
+        count(outcome, order, { error: String(error) });
+      }
+      await pause(20);
+    }
+    await client.close();
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, flows));
+}
+
+/** Waits until every server that is in service has sealed with a key that was not there before. */
+async function rotated(front: RoundRobin, before: ReadonlySet<string>, names: () => readonly string[]): Promise<void> {
+  const sealsAnew = (name: string): boolean => {
+    const key = front.keysOf.get(name)?.at(-1);
+    return key !== undefined && !before.has(key);
+  };
+  const deadline = Date.now() + ROTATED_WITHIN_MS;
+  while (!names().every(sealsAnew)) {
+    if (Date.now() > deadline) throw new Error(`still sealing with an old key: ${JSON.stringify([...front.keysOf])}`);
+    await pause(100);
+  }
+}
+
+test('two TypeScript and two Python servers behind one address: no flow fails through two rotations and a rolling restart', {
+  timeout: 400_000,
+}, async () => {
+  const front = await RoundRobin.start();
+  closing.push(() => front.stop());
+  const serving: ServerProcess[] = await Promise.all([
+    serve('typescript', 'typescript 1'),
+    serve('python', 'python 1'),
+    serve('typescript', 'typescript 2'),
+    serve('python', 'python 2'),
+  ]);
+  for (const server of serving) front.add(server);
+
+  const outcome: Outcome = { flows: 0, failures: [], pairs: new Map() };
+  const stop = new AbortController();
+  const pythonClient = new PythonClient(python, front.url, 'ada', AT_A_TIME, FLOWS_OF_EACH_CLIENT);
+  closing.push(() => pythonClient.kill());
+  const typescriptClient = flowsOfTypeScript(front.url, 'ada', stop.signal, outcome);
+
+  const names = (): readonly string[] => serving.map(({ name }) => name);
+  const keys = (): ReadonlySet<string> => new Set([...front.keysOf.values()].flat());
+  const rotate = async (): Promise<void> => {
+    const before = keys();
+    await operator.rotate();
+    await rotated(front, before, names);
+  };
+
+  await rotated(front, new Set(), names);
+  await rotate();
+  for (const old of serving.slice()) {
+    const [language, number] = [old.language, Number(old.name.split(' ')[1])];
+    const successor = await serve(language, `${language} ${number + 2}`);
+    front.add(successor);
+    serving.splice(serving.indexOf(old), 1, successor);
+    await front.remove(old.name);
+    await old.stop();
+  }
+  await rotate();
+
+  stop.abort();
+  await Promise.all([typescriptClient, pythonClient.stop()]);
+  for (const line of pythonClient.answers) {
+    const { order, ...answer } = JSON.parse(line);
+    count(outcome, order, answer);
+  }
+
+  expect(outcome.failures).toEqual([]);
+  expect(outcome.flows).toBeGreaterThanOrEqual(2 * FLOWS_OF_EACH_CLIENT);
+  expect(pythonClient.answers.length).toBeGreaterThanOrEqual(FLOWS_OF_EACH_CLIENT);
+  expect(keys().size).toBe(3);
+  const languages = ['typescript', 'python'];
+  const pairs = languages.flatMap((sealer) => languages.map((opener) => `${sealer} > ${opener}`));
+  expect([...outcome.pairs.keys()].toSorted()).toEqual(pairs.toSorted());
+  console.info(`${outcome.flows} flows, ${outcome.failures.length} failed; ${JSON.stringify([...outcome.pairs])}`);
+  for (const server of serving) await server.stop();
+});
+
+interface Answer {
+  readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text: string }[] };
+  readonly error?: unknown;
+}
+
+/** One `tools/call` of the 2026-07-28 revision, by hand: what no client would send. */
+async function call(server: ServerProcess, user: string, order: string, requestState?: string): Promise<Answer> {
+  const params = {
+    name: 'refund',
+    arguments: { order },
+    ...(requestState === undefined
+      ? {}
+      : { requestState, inputResponses: { sure: { action: 'accept', content: {} } } }),
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
+      'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
+    },
+  };
+  const response = await fetch(`http://127.0.0.1:${server.port}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'refund',
+      authorization: `Bearer ${user}`,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  });
+  return JSON.parse(await response.text());
+}
+
+test('whoever sealed and whoever opens: the user’s own state is taken, and every other is refused in the same words', async () => {
+  const servers = await Promise.all([serve('typescript', 'typescript hostile'), serve('python', 'python hostile')]);
+  const refused = {
+    error: {
+      code: -32602,
+      message: 'Invalid or expired requestState',
+      data: { reason: 'invalid_request_state' },
+    },
+  };
+  const stranger = await serve('python', 'python stranger', 'another-audience');
+  for (const sealer of servers) {
+    const first = await call(sealer, 'ada', 'A1');
+    const token = first.result?.requestState ?? '';
+    expect(token).toMatch(/^sr1\./);
+    const middle = Math.floor(token.length / 2);
+    const tampered = `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`;
+    for (const opener of servers) {
+      const { result } = await call(opener, 'ada', 'A1', token);
+      const told: Told = { order: 'A1', sealedBy: sealer.name, openedBy: opener.name };
+      expect(JSON.parse(result?.content?.[0]?.text ?? '')).toEqual(told);
+      expect(await call(opener, 'bob', 'A1', token), 'another user').toMatchObject(refused);
+      expect(await call(opener, 'ada', 'A2', token), 'another order').toMatchObject(refused);
+      expect(await call(opener, 'ada', 'A1', tampered), 'another token').toMatchObject(refused);
+      expect(await call(opener, 'ada', 'A1', 'A1'), 'no token').toMatchObject(refused);
+    }
+    expect(await call(stranger, 'ada', 'A1', token), 'another audience').toMatchObject(refused);
+  }
+});
