@@ -13,6 +13,7 @@ export {
   type McpdRequestStateSecurityOptions,
 } from './mcpd-security.ts';
 export type { McpdMode, McpdRevision } from './mcpd-wire.ts';
+export { type MemorySingleUseOptions, memorySingleUse, SingleUseStoreFullError } from './memory-single-use.ts';
 export type { OnInvalid } from './policy.ts';
 export { authenticatedPrincipal } from './principal.ts';
 export type { RejectEvent, RejectReason } from './refusal.ts';

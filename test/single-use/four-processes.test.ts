@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { migrate } from '@sealring/postgres';
+import { Pool } from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { startMoto } from '../support/moto.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { startRedis } from '../support/redis.ts';
+import type { ServerSettings } from './server.ts';
+
+const PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
+const PROCESSES = 4;
+const REDEMPTIONS = 1_000;
+const REFUSED = {
+  code: -32602,
+  message: 'Invalid or expired requestState',
+  data: { reason: 'invalid_request_state' },
+};
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+/** An engine that a test can take away. */
+interface Engine {
+  readonly address: string;
+  kill(): Promise<unknown>;
+  start?(): Promise<unknown>;
+}
+
+const engines: Readonly<Record<ServerSettings['store'], () => Promise<Engine>>> = {
+  redis: async () => {
+    const redis = await startRedis();
+    closing.push(() => redis.stop());
+    return { address: redis.address, kill: () => redis.kill(), start: () => redis.start() };
+  },
+  postgres: async () => {
+    const postgres = await startPostgres();
+    closing.push(() => postgres.stop());
+    const pool = new Pool({ connectionString: postgres.address });
+    await migrate(pool);
+    await pool.end();
+    return { address: postgres.address, kill: () => postgres.kill(), start: () => postgres.start() };
+  },
+  dynamodb: async () => {
+    const moto = await startMoto();
+    closing.push(() => moto.stop());
+    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+    const client = new DynamoDBClient({ endpoint: moto.address, region: 'us-east-1', credentials });
+    const command = new CreateTableCommand({
+      TableName: 'sealring',
+      AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+      KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+      BillingMode: 'PAY_PER_REQUEST',
+    });
+    await client.send(command);
+    client.destroy();
+    return { address: moto.address, kill: () => moto.stop() };
+  },
+};
+
+/** A server process; where it answers. */
+async function serve(settings: ServerSettings): Promise<string> {
+  const child: ChildProcess = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  closing.push(() => child.kill('SIGKILL'));
+  if (child.stdout === null) throw new Error('no output');
+  const [port] = await once(createInterface({ input: child.stdout }), 'line');
+  return `http://127.0.0.1:${String(port)}`;
+}
+
+interface Answer {
+  readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text: string }[] };
+  readonly error?: unknown;
+}
+
+async function call(url: string | undefined, requestState?: string): Promise<Answer> {
+  const params = {
+    name: 'refund',
+    arguments: {},
+    ...(requestState === undefined ? {} : { requestState }),
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  };
+  const response = await fetch(`${url}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'refund',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+  });
+  return JSON.parse(await response.text());
+}
+
+async function mint(url: string | undefined): Promise<string> {
+  const { result } = await call(url);
+  expect(result?.requestState).toMatch(/^v1\./);
+  return result?.requestState ?? '';
+}
+
+/** Redeems one token everywhere at once. Every answer is the tool's or the one refusal; how many were the tool's. */
+async function redeemEverywhere(urls: readonly string[], token: string): Promise<number> {
+  const calls = Array.from({ length: REDEMPTIONS }, (_, index) => call(urls[index % PROCESSES], token));
+  const answers = await Promise.all(calls);
+  const refused = answers.filter(({ error }) => error !== undefined);
+  for (const { error } of refused) expect(error).toEqual(REFUSED);
+  const served = answers.filter(({ result }) => result?.content?.[0]?.text === 'refunded');
+  expect(refused.length + served.length).toBe(REDEMPTIONS);
+  return served.length;
+}
+
+async function redeemedOn(urls: readonly string[]): Promise<number> {
+  const counts = await Promise.all(urls.map(async (url) => Number(await (await fetch(`${url}/redeemed`)).text())));
+  return counts.reduce((sum, count) => sum + count, 0);
+}
+
+test.each(['redis', 'postgres', 'dynamodb'] as const)(
+  `${REDEMPTIONS} redemptions of one token at once, over ${PROCESSES} processes on %s: one succeeds; with the store down, none`,
+  async (store) => {
+    const engine = await engines[store]();
+    const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
+    const urls = await Promise.all(Array.from({ length: PROCESSES }, () => serve(settings)));
+
+    for (let round = 1; round <= 3; round++) {
+      const token = await mint(urls[round]);
+      expect(await redeemEverywhere(urls, token)).toBe(1);
+      expect(await redeemedOn(urls)).toBe(round);
+    }
+
+    const token = await mint(urls[0]);
+    await engine.kill();
+    expect(await redeemEverywhere(urls, token)).toBe(0);
+    expect(await redeemedOn(urls)).toBe(3);
+
+    if (engine.start === undefined) return;
+    await engine.start();
+    expect(await redeemEverywhere(urls, await mint(urls[0]))).toBe(1);
+    expect(await redeemedOn(urls)).toBe(4);
+  },
+);
