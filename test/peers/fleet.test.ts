@@ -1,75 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { awsKmsKeyWrapper } from '@sealring/aws-kms';
-import { createKmsCodec, type KmsCodec } from '@sealring/core';
-import { redisRing } from '@sealring/redis';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { fleetPolicy } from '../fleet/fleet-policy.ts';
-import { pythonWithPackage } from '../python/python-package.ts';
-import { startRedis, type TestServer } from '../support/redis.ts';
-import { type Language, PythonClient, type ServerProcess, startServer } from './processes.ts';
+import { expect, test } from 'vitest';
+import { peerFleet } from './peer-fleet.ts';
+import { PythonClient, type ServerProcess } from './processes.ts';
+import { call } from './raw-call.ts';
 import { RoundRobin } from './round-robin.ts';
-import type { ServerSettings, Told } from './settings.ts';
+import type { Told } from './settings.ts';
 
-const ringName = 'refunds';
-const redisKey = 'sealring:{refunds}';
 const FLOWS_OF_EACH_CLIENT = 1_000;
 const AT_A_TIME = 4;
 const ROTATED_WITHIN_MS = 60_000;
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-let python = '';
-let redis: TestServer;
-let kms: KMSClient;
-let settings: Omit<ServerSettings, 'name'>;
-/** Keeps the ring and rotates it; serves nobody. */
-let operator: KmsCodec;
-const closing: (() => unknown)[] = [];
-
-beforeAll(async () => {
-  python = await pythonWithPackage();
-  redis = await startRedis();
-  closing.push(() => redis.stop());
-  const endpoint = inject('moto');
-  const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-  kms = new KMSClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials });
-  const { KeyMetadata } = await kms.send(new CreateKeyCommand({}));
-  const keyId = KeyMetadata?.Arn ?? '';
-  settings = {
-    audience: 'refund-desk',
-    issuer: 'https://idp.example',
-    ttlSeconds: fleetPolicy.tokenLifetimeSeconds,
-    ringName,
-    redis: redis.address,
-    redisKey,
-    kms: { endpoint, keyId },
-    policy: fleetPolicy,
-    pythonPolicy: Object.fromEntries(Object.entries(fleetPolicy).map(([name, value]) => [snakeCase(name), value])),
-  };
-  const ring = redisRing({ url: redis.address, key: redisKey });
-  operator = await createKmsCodec({
-    keyWrapper: awsKmsKeyWrapper({ keyId, client: kms }),
-    ring,
-    ringName,
-    policy: fleetPolicy,
-    create: 'now',
-  });
-  closing.push(
-    () => kms.destroy(),
-    () => ring.close?.(),
-    () => operator.close(),
-  );
-}, 600_000);
-afterAll(async () => {
-  for (const close of closing.toReversed()) await close();
-});
-
-async function serve(language: Language, name: string, audience = settings.audience): Promise<ServerProcess> {
-  const server = await startServer(python, language, { ...settings, name, audience });
-  closing.push(() => server.kill());
-  return server;
-}
+const fleet = peerFleet();
 
 /** What became of all flows. */
 interface Outcome {
@@ -135,8 +77,9 @@ async function rotated(front: RoundRobin, before: ReadonlySet<string>, names: ()
 test('two TypeScript and two Python servers behind one address: no flow fails through two rotations and a rolling restart', {
   timeout: 400_000,
 }, async () => {
+  const { python, operator, serve, atEnd } = fleet();
   const front = await RoundRobin.start();
-  closing.push(() => front.stop());
+  atEnd(() => front.stop());
   const serving: ServerProcess[] = await Promise.all([
     serve('typescript', 'typescript 1'),
     serve('python', 'python 1'),
@@ -148,7 +91,7 @@ test('two TypeScript and two Python servers behind one address: no flow fails th
   const outcome: Outcome = { flows: 0, failures: [], pairs: new Map() };
   const stop = new AbortController();
   const pythonClient = new PythonClient(python, front.url, 'ada', AT_A_TIME, FLOWS_OF_EACH_CLIENT);
-  closing.push(() => pythonClient.kill());
+  atEnd(() => pythonClient.kill());
   const typescriptClient = flowsOfTypeScript(front.url, 'ada', stop.signal, outcome);
 
   const names = (): readonly string[] => serving.map(({ name }) => name);
@@ -189,41 +132,10 @@ test('two TypeScript and two Python servers behind one address: no flow fails th
   for (const server of serving) await server.stop();
 });
 
-interface Answer {
-  readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text: string }[] };
-  readonly error?: unknown;
-}
-
-/** One `tools/call` of the 2026-07-28 revision, by hand: what no client would send. */
-async function call(server: ServerProcess, user: string, order: string, requestState?: string): Promise<Answer> {
-  const params = {
-    name: 'refund',
-    arguments: { order },
-    ...(requestState === undefined
-      ? {}
-      : { requestState, inputResponses: { sure: { action: 'accept', content: {} } } }),
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
-      'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
-    },
-  };
-  const response = await fetch(`http://127.0.0.1:${server.port}/mcp`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': 'refund',
-      authorization: `Bearer ${user}`,
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-  });
-  return JSON.parse(await response.text());
-}
+const ORDER = { name: 'refund', argumentsText: '{"order":"A1"}' };
 
 test('whoever sealed and whoever opens: the user’s own state is taken, and every other is refused in the same words', async () => {
+  const { serve } = fleet();
   const servers = await Promise.all([serve('typescript', 'typescript hostile'), serve('python', 'python hostile')]);
   const refused = {
     error: {
@@ -234,20 +146,23 @@ test('whoever sealed and whoever opens: the user’s own state is taken, and eve
   };
   const stranger = await serve('python', 'python stranger', 'another-audience');
   for (const sealer of servers) {
-    const first = await call(sealer, 'ada', 'A1');
+    const first = await call(sealer.port, 'ada', ORDER);
     const token = first.result?.requestState ?? '';
     expect(token).toMatch(/^sr1\./);
     const middle = Math.floor(token.length / 2);
     const tampered = `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`;
     for (const opener of servers) {
-      const { result } = await call(opener, 'ada', 'A1', token);
+      const { result } = await call(opener.port, 'ada', ORDER, token);
       const told: Told = { order: 'A1', sealedBy: sealer.name, openedBy: opener.name };
       expect(JSON.parse(result?.content?.[0]?.text ?? '')).toEqual(told);
-      expect(await call(opener, 'bob', 'A1', token), 'another user').toMatchObject(refused);
-      expect(await call(opener, 'ada', 'A2', token), 'another order').toMatchObject(refused);
-      expect(await call(opener, 'ada', 'A1', tampered), 'another token').toMatchObject(refused);
-      expect(await call(opener, 'ada', 'A1', 'A1'), 'no token').toMatchObject(refused);
+      expect(await call(opener.port, 'bob', ORDER, token), 'another user').toMatchObject(refused);
+      expect(
+        await call(opener.port, 'ada', { ...ORDER, argumentsText: '{"order":"A2"}' }, token),
+        'another order',
+      ).toMatchObject(refused);
+      expect(await call(opener.port, 'ada', ORDER, tampered), 'another token').toMatchObject(refused);
+      expect(await call(opener.port, 'ada', ORDER, 'A1'), 'no token').toMatchObject(refused);
     }
-    expect(await call(stranger, 'ada', 'A1', token), 'another audience').toMatchObject(refused);
+    expect(await call(stranger.port, 'ada', ORDER, token), 'another audience').toMatchObject(refused);
   }
 });

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 import sys
+from typing import Any
 
 import boto3
 import uvicorn
@@ -67,6 +68,12 @@ def server_with(codec):
             state = json.dumps({"order": order, "sealedBy": name})
             return InputRequiredResult(input_requests={"sure": QUESTION}, request_state=state)
         return json.dumps({**json.loads(ctx.request_state), "openedBy": name})
+
+    @server.tool(structured_output=False)
+    async def keep(ctx: Context, x: Any = None) -> str | InputRequiredResult:
+        if ctx.request_state is None:
+            return InputRequiredResult(input_requests={"sure": QUESTION}, request_state="kept")
+        return ctx.request_state
 
     return server
 

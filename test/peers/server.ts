@@ -49,6 +49,10 @@ const mcp = createMcpHandler(() => {
     });
     return inputRequired({ inputRequests: { sure }, requestState: JSON.stringify({ order, sealedBy: name }) });
   });
+  server.registerTool('keep', {}, (ctx): CallToolResult | InputRequiredResult => {
+    const state = ctx.mcpReq.requestState<string>();
+    return state === undefined ? inputRequired({ requestState: 'kept' }) : { content: [{ type: 'text', text: state }] };
+  });
   return server;
 });
 

@@ -62,7 +62,7 @@ function sealedIn(token: string): unknown {
   return claims['s'];
 }
 
-describe('1: too late is loud', () => {
+describe('1: too late is loud (attack: late protection)', () => {
   const { security } = watched();
 
   test.each([
@@ -203,7 +203,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect(events.map((event) => event.reason)).toEqual(['request binding']);
   });
 
-  test('a member __proto__ of arguments, which the SDK’s schema drops, reaches neither the binding nor the handler', async () => {
+  test('a member __proto__ of arguments, which the SDK’s schema drops, reaches neither the binding nor the handler (attack: __proto__ in arguments)', async () => {
     const { security } = watched();
     const seen: unknown[] = [];
     await using http = await serveHttp(() => {
@@ -225,7 +225,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect((await http.call('tools/call', other)).error).toEqual(REFUSED);
   });
 
-  test('a fallback that was there before protecting is guarded; what is no function is kept as it is', async () => {
+  test('a fallback that was there before protecting is guarded; what is no function is kept as it is (attack: fallback handler)', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = new Server(INFO);
@@ -358,7 +358,7 @@ describe('3: the tripwire', () => {
   });
 });
 
-describe('4: two requests in flight with one id do not mix', () => {
+describe('4: two requests in flight with one id do not mix (attack: duplicate ids)', () => {
   test.each(['modern', 'legacy'])('on a %s connection', async (era) => {
     const { security } = watched();
     const first = gate();
@@ -414,7 +414,7 @@ describe('5: a 2025-era client', () => {
     await client.close();
   });
 
-  test('that sends a requestState is refused like any other, also one that a handler just returned', async () => {
+  test('that sends a requestState is refused like any other, also one that a handler just returned (attack: forged state from a 2025-era client)', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     const connection = await serveConnection(() => refundServer(security, seen));
@@ -463,7 +463,7 @@ describe('5: a 2025-era client', () => {
   });
 });
 
-describe('6: a client that left triggers nothing', () => {
+describe('6: a client that left triggers nothing (attack: cancelled request)', () => {
   test.each(['codec.prepare', 'the single-use store'])('while %s is awaited', async (where) => {
     const [reached, released] = [gate(), gate()];
     const wait = async () => {
@@ -548,7 +548,7 @@ describe('7: the SDK’s CommonJS build', () => {
   });
 });
 
-describe('8: a verify of the user’s own', () => {
+describe('8: a verify of the user’s own (attack: verify hook present)', () => {
   test('is refused by createProtectedMcpServer', () => {
     const { security } = watched();
     const requestState = createRequestStateCodec({ key: KEY });
