@@ -6,10 +6,10 @@ import {
   type InputRequiredResult,
   inputRequired,
   McpServer,
+  type McpServerFactory,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
-import { type HttpServer, serveHttp } from './served.ts';
 
 const INFO = { name: 'sealring-conformance', version: '1.0.0' };
 // Announced although no resource is there: the everything-server of the suite answers all lists.
@@ -90,12 +90,12 @@ function register(server: McpServer): McpServer {
 /** What stands between the handlers and the wire; `none` is there to show that the run tells them apart. */
 export type Protection = 'reject' | 're-elicit' | 're-elicit-any' | 'none';
 
-/** Serves the scenarios' tools and prompts on a free port. */
-export async function serveScenarios(protection: Protection): Promise<HttpServer> {
-  if (protection === 'none') return await serveHttp(() => register(new McpServer(INFO, OPTIONS)));
+/** The server of the scenarios' tools and prompts. */
+export function scenarioFactory(protection: Protection): McpServerFactory {
+  if (protection === 'none') return () => register(new McpServer(INFO, OPTIONS));
   const security = new RequestStateSecurity({
     keys: [Buffer.from('a key for conformance runs, 32 bytes')],
     onInvalid: protection,
   });
-  return await serveHttp(() => register(createProtectedMcpServer(McpServer, INFO, OPTIONS, security)));
+  return () => register(createProtectedMcpServer(McpServer, INFO, OPTIONS, security));
 }

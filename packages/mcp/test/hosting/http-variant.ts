@@ -1,0 +1,48 @@
+import type { AuthInfo, McpServerFactory, OAuthTokenVerifier } from '@modelcontextprotocol/server';
+import { CLIENT_ID, ISSUER } from './desk.ts';
+
+/**
+ * The ways to serve one factory, each at a path of its own.
+ *
+ * - `/mcp`: `createMcpHandler` alone: 2026-07-28, and every request of a 2025-era client by itself.
+ * - `/sessions`: `isLegacyRequest` in front of it: sessions for 2025-era clients.
+ * - `/transport`: a Streamable HTTP transport for every request, and nothing in front of it.
+ * - `/session-transport`: one for every session, and nothing in front of it.
+ */
+export type Mount = '/mcp' | '/sessions' | '/transport' | '/session-transport';
+export const MOUNTS: readonly Mount[] = ['/mcp', '/sessions', '/transport', '/session-transport'];
+
+/**
+ * What reads the body: the framework, which hands on what it parsed; nothing before the SDK; or a parser that was put in
+ * front and whose result is not handed on, which is a mistake.
+ */
+export type BodyParser = 'before' | 'none' | 'not handed on';
+
+interface HttpOptions {
+  /** Requires an access token, in the way of the variant. Default: nobody signs in. */
+  readonly verifier?: OAuthTokenVerifier;
+  /** Default: `before`, as the variant's own documentation does it. */
+  readonly bodyParser?: BodyParser;
+}
+
+export interface HttpHost extends AsyncDisposable {
+  /** `http://127.0.0.1:PORT`. */
+  readonly origin: string;
+}
+
+/** One way to put a server on a socket of the loopback interface, on a free port. */
+export type HttpVariant = (factory: McpServerFactory, options?: HttpOptions) => Promise<HttpHost>;
+
+/** Takes the access token for the name of its user. Fills in what a token verifier must fill in. */
+export const verifier: OAuthTokenVerifier = {
+  async verifyAccessToken(token): Promise<AuthInfo> {
+    const expiresAt = Math.floor(Date.now() / 1000) + 600;
+    return { token, clientId: CLIENT_ID, scopes: [], expiresAt, extra: { iss: ISSUER, sub: token } };
+  },
+};
+
+/** The path of a mount, or undefined. */
+export function mountOf(url: string): Mount | undefined {
+  const { pathname } = new URL(url, 'http://127.0.0.1');
+  return MOUNTS.find((mount) => mount === pathname);
+}
