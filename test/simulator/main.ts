@@ -1,63 +1,79 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError } from 'commander';
 import { FAULT_CLASSES } from './faults.ts';
 import { picture } from './picture.ts';
-import { faultClass, type RunReport, simulate } from './simulate.ts';
+import { type RunReport, simulate } from './simulate.ts';
 import { HOUR, type WorldOptions } from './world.ts';
 
-const HELP = `Runs the real keeper, schedule and codec of a whole fleet on a virtual clock.
+const LARGE_FLEET = 200;
 
-  npm run simulate -- [options]
+const values = read();
+process.exitCode = await run();
 
-  --members N      processes in the fleet, default 20
-  --days N         days of virtual time, default 7
-  --seed N         everything random follows from it, default 1
-  --faults A,B     classes of faults, or "all"; default quiet
-  --loss P         share of lost calls, 0 to 1, default 0.02
-  --skew S         largest difference between two clocks, seconds; also the ring's clockSkew; default 600
-  --quantum MS     events let loose together, milliseconds; default 20 up to 200 members, else 1000
-  --out DIR        where report.json and report.svg go, default .cache/simulation
-  --trace          tell everything that happens
+/** What was asked for. Ends the process with 2 where that is wrong, with 0 after `--help`. */
+function read(): Values {
+  const number =
+    (min: number, max: number, kind: 'number' | 'whole number' = 'number') =>
+    (text: string) => {
+      const value = Number(text);
+      const isRight =
+        text.trim() !== '' && value >= min && value <= max && (kind === 'number' || Number.isInteger(value));
+      if (isRight) return value;
+      throw new InvalidArgumentError(`It must be a ${kind} from ${min} to ${max}.`);
+    };
+  const classes = (text: string): readonly string[] => {
+    const names = text === 'all' ? Object.keys(FAULT_CLASSES) : text.split(',');
+    for (const name of names) {
+      if (!Object.hasOwn(FAULT_CLASSES, name))
+        throw new InvalidArgumentError(`There is no class ${JSON.stringify(name)}.`);
+    }
+    return names;
+  };
+  const command = new Command()
+    .name('npm run simulate --')
+    .description('Runs the real keeper, schedule and codec of a whole fleet on a virtual clock.')
+    .option('--members <n>', 'processes in the fleet, 1 to 100 000', number(1, 100_000, 'whole number'), 20)
+    .option('--days <n>', 'days of virtual time, 1 to 366', number(1, 366), 7)
+    .option('--seed <n>', 'everything random follows from it', number(0, 2 ** 31, 'whole number'), 1)
+    .option('--faults <classes>', 'classes of faults with commas between them, or "all"', classes, ['quiet'])
+    .option('--loss <share>', 'share of lost calls, 0 to 0.5', number(0, 0.5), 0.02)
+    .option(
+      '--skew <seconds>',
+      "largest difference between two clocks, 0 to 3 600; also the ring's clockSkew",
+      number(0, 3_600),
+      600,
+    )
+    .option(
+      '--quantum <ms>',
+      `events let loose together; 20 up to ${LARGE_FLEET} members, else 1 000`,
+      number(1, 10_000),
+    )
+    .option('--out <folder>', 'where report.json and report.svg go', '.cache/simulation')
+    .option('--trace', 'tell everything that happens', false)
+    .addHelpText(
+      'after',
+      `\nClasses of faults: ${Object.keys(FAULT_CLASSES).join(', ')}\n\nExample:\n  npm run simulate -- --faults store-flush,crash --seed 7`,
+    )
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
+  return command.parse().opts<Values>();
+}
 
-  classes of faults: ${Object.keys(FAULT_CLASSES).join(', ')}
-
-  npm run simulate -- --faults store-flush,crash --seed 7
-`;
-
-const { values } = parseArgs({
-  options: {
-    members: { type: 'string', default: '20' },
-    days: { type: 'string', default: '7' },
-    seed: { type: 'string', default: '1' },
-    faults: { type: 'string', default: 'quiet' },
-    loss: { type: 'string', default: '0.02' },
-    skew: { type: 'string', default: '600' },
-    quantum: { type: 'string' },
-    out: { type: 'string', default: '.cache/simulation' },
-    trace: { type: 'boolean', default: false },
-    help: { type: 'boolean', short: 'h', default: false },
-  },
-});
-
-if (values.help) {
-  process.stdout.write(HELP);
-} else {
-  process.exitCode = await run();
+interface Values {
+  readonly members: number;
+  readonly days: number;
+  readonly seed: number;
+  readonly faults: readonly string[];
+  readonly loss: number;
+  readonly skew: number;
+  readonly quantum?: number;
+  readonly out: string;
+  readonly trace: boolean;
 }
 
 async function run(): Promise<number> {
-  const members = number('members', values.members, 1, 100_000);
-  const options: WorldOptions = {
-    members,
-    days: number('days', values.days, 1, 366),
-    seed: number('seed', values.seed, 0, 2 ** 31),
-    loss: number('loss', values.loss, 0, 0.5),
-    clockSkewSeconds: number('skew', values.skew, 0, 3_600),
-    quantumMs: number('quantum', values.quantum ?? (members <= 200 ? '20' : '1000'), 1, 10_000),
-  };
-  const faults = values.faults === 'all' ? Object.keys(FAULT_CLASSES) : values.faults.split(',');
-  for (const name of faults) faultClass(name);
+  const { members, days, seed, loss, skew, faults, quantum = members <= LARGE_FLEET ? 20 : 1_000 } = values;
+  const options: WorldOptions = { members, days, seed, loss, clockSkewSeconds: skew, quantumMs: quantum };
   const started = Date.now();
   let told = started;
   let isWanted = true;
@@ -112,12 +128,4 @@ function formula(expected: number | undefined): string {
 
 function hours(ms: number): string {
   return `${(ms / HOUR).toFixed(3)} h`;
-}
-
-function number(name: string, text: string, min: number, max: number): number {
-  const value = Number(text);
-  if (text.trim() === '' || !(value >= min && value <= max)) {
-    throw new RangeError(`--${name} must be a number from ${min} to ${max}, got ${JSON.stringify(text)}`);
-  }
-  return value;
 }

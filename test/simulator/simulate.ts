@@ -106,7 +106,7 @@ export async function simulate(
   return report;
 }
 
-export function faultClass(name: string): FaultClass {
+function faultClass(name: string): FaultClass {
   const found = FAULT_CLASSES[name];
   if (found === undefined) {
     throw new RangeError(

@@ -1,0 +1,38 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const MAIN = join(import.meta.dirname, 'main.ts');
+
+function run(args: readonly string[]): Promise<{ code: unknown; output: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [MAIN, ...args], { timeout: 60_000 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : error.code, output: `${stdout}${stderr}` });
+    });
+  });
+}
+
+test.each([
+  [['--seed', '1.5'], "'--seed <n>' argument '1.5'", 'whole number from 0 to 2147483648'],
+  [['--members', '0'], "'--members <n>' argument '0'", 'from 1 to 100000'],
+  [['--loss', '0.6'], "'--loss <share>' argument '0.6'", 'from 0 to 0.5'],
+  [['--faults', 'quiet,nope'], "'--faults <classes>' argument 'quiet,nope'", 'no class "nope"'],
+  [['--hours', '5'], "unknown option '--hours'", ''],
+])('%j is refused in one line that names option and value', async (args, named, bounds) => {
+  const { code, output } = await run(args);
+  expect(code).toBe(2);
+  expect(output).toContain(named);
+  expect(output).toContain(bounds);
+  expect(output.trim().split('\n').length).toBeLessThanOrEqual(2);
+});
+
+test('a small run ends well, and leaves its report and its picture', async () => {
+  const out = await mkdtemp(join(tmpdir(), 'sealring-simulation-'));
+  const { code, output } = await run(['--members', '3', '--days', '1', '--out', out]);
+  expect(code).toBe(0);
+  expect(output).toMatch(/^3 members, 1 days, seed 1; faults: quiet$/m);
+  expect((await readdir(out)).toSorted()).toEqual(['report.json', 'report.svg']);
+  await rm(out, { recursive: true });
+});
