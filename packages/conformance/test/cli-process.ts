@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export const MAIN: string = join(import.meta.dirname, '../dist/cli/main.js');
@@ -13,13 +14,15 @@ export interface RunOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   readonly nodeArgs?: readonly string[];
+  /** Called when the process was started. */
+  readonly onStart?: (child: ChildProcess) => Promise<void>;
   /** Called with all that was printed to standard error, whenever there is more. */
   readonly onStderr?: (text: string, child: ChildProcess) => void;
 }
 
 /** Runs the built command as a process, in the folder of the fixtures. */
 export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
-  const { cwd = join(import.meta.dirname, 'fixtures'), env = {}, nodeArgs = [], onStderr } = options;
+  const { cwd = join(import.meta.dirname, 'fixtures'), env = {}, nodeArgs = [], onStderr, onStart } = options;
   const child = spawn(process.execPath, [...nodeArgs, MAIN, ...args], { cwd, env: { ...cleanEnvironment(), ...env } });
   const printed = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -29,8 +32,9 @@ export function runCli(args: readonly string[], options: RunOptions = {}): Promi
     printed.stderr += text;
     onStderr?.(printed.stderr, child);
   });
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     child.on('close', (code) => resolve({ code, ...printed }));
+    onStart?.(child).catch(reject);
   });
 }
 
@@ -38,4 +42,14 @@ export function runCli(args: readonly string[], options: RunOptions = {}): Promi
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const { NO_COLOR: _, FORCE_COLOR: _f, NODE_OPTIONS: _o, ...rest } = process.env;
   return rest;
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // What was killed and not yet waited for is gone too.
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return false;
+  }
 }

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -16,7 +17,7 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Progress } from '../src/cli/progress.ts';
 import { CODEC_REQUIREMENTS, type ConformanceReport } from '../src/index.ts';
-import { MAIN, runCli } from './cli-process.ts';
+import { isRunning, MAIN, runCli } from './cli-process.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
@@ -162,7 +163,11 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
   const secret = 'hunter2';
   const cases: readonly (readonly [name: string, content: string, error: RegExp])[] = [
     ['no-target.mjs', 'export const codec = {};', /exports no target: export it as default or as target/],
-    ['number.mjs', 'export default 1;', /must be an object, or a function that makes one, got a number/],
+    [
+      'number.mjs',
+      'export default 1;',
+      /must be an object, a function that makes one, or a promise of one, got a number/,
+    ],
     ['nothing.mjs', 'export default () => undefined;', /got undefined/],
     ['syntax.mjs', 'export default {', /cannot load .*syntax\.mjs: SyntaxError: /],
     ['import.mjs', "import 'not-there';", /cannot load .*ERR_MODULE|Cannot find package 'not-there'/],
@@ -172,6 +177,8 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
       `export default async () => {\nthrow new Error('${secret}');\n};`,
       /could not be made: Error in line 2/,
     ],
+    ['promise.mjs', `export default Promise.reject(new Error('${secret}'));`, /could not be made: Error in line 1/],
+    ['promised-nothing.mjs', 'export const target = Promise.resolve();', /got undefined/],
     ['null.mjs', 'throw null;', /something was thrown that is no Error/],
     ['close.mjs', 'export default {};\nexport const close = 1;', /close must be a function/],
     ['exits.mjs', 'process.exit(0);', /could not be loaded: the target’s process ended with code 0/],
@@ -191,6 +198,15 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
     });
     expect(stderr).toMatch(error);
     expect(stderr).not.toContain(secret);
+  });
+
+  test('a program that is not there, or cannot be run', async () => {
+    writeFileSync(join(folder, 'no-program'), '');
+    for (const exec of ['no-such-program x', join(folder, 'no-program')]) {
+      const { code, stdout, stderr } = await runCli(['codec', '--exec', exec]);
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toMatch(/^error: --exec ".*no-.*program.*" cannot be started: [^\n]+ exit code 12[67] [^\n]+\n$/);
+    }
   });
 
   test('TypeScript on a Node that does not strip types', async () => {
@@ -227,6 +243,32 @@ describe('the command line outlives its target', () => {
     ]);
   });
 
+  test('and never the other way round: a target that hangs ends with a command line that was killed', async () => {
+    const note = join(folder, 'pid');
+    const hang = `writeFileSync(${JSON.stringify(note)}, String(process.pid)); while (true);`;
+    const module = inFolder(
+      'hangs-on.mjs',
+      `import { writeFileSync } from 'node:fs';
+      const create = () => ({ codec: { seal: () => 'x', unseal() { ${hang} } } });
+      export default { name: 'x', create, createPeer: create, createStranger: create };`,
+    );
+    const { code } = await runCli(['codec', module, ...ONE], {
+      onStart: async (child) => {
+        await expect.poll(() => existsSync(note) && readFileSync(note, 'utf8'), { timeout: 60_000 }).toMatch(/^\d+$/);
+        child.kill('SIGKILL');
+      },
+    });
+    expect(code).toBe(null);
+    const pid = Number(readFileSync(note, 'utf8'));
+    await expect.poll(() => isRunning(pid), { timeout: 20_000 }).toBe(false);
+  });
+
+  test('that is a promise: it is waited for', async () => {
+    const { code, stdout } = await runCli(['codec', 'promised.mjs', '--quiet', '--only', 'CODEC-PEER,CODEC-WORKERS']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('made passes');
+  });
+
   test('whose close fails: a note, and the run counts', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
@@ -244,7 +286,7 @@ describe('the command line outlives its target', () => {
   test('that steers terminals by its name and its errors', async () => {
     const { code, stdout } = await runCli(['codec', 'markup.ts', '--only', 'CODEC-PEER']);
     expect(code).toBe(1);
-    expect(stdout).toContain('<script>alert("1")</script>');
+    expect(stdout).toContain(String.raw`<script>alert("1")</script> & \u0000\u001b[2J\ud800 ]]>\u202e`);
     expect(stdout).not.toMatch(/(?!\n)\p{Cc}/u);
   });
 });
@@ -262,20 +304,10 @@ describe('every suite', () => {
     expect(reportOf(stdout)).toMatchObject({ target: exec, results: [{ id: 'CODEC-PEER', status: 'pass' }] });
   });
 
-  test('--exec: a program that is not there is a finding, with the command that repeats it', async () => {
-    const { code, stdout } = await runCli([
-      'codec',
-      '--exec',
-      'no-such-program x',
-      '--only',
-      'CODEC-PEER',
-      '--seed',
-      '1',
-    ]);
+  test('--exec: a program that ends is a finding, with the command that repeats it', async () => {
+    const { code, stdout } = await runCli(['codec', '--exec', 'exit 3', '--only', 'CODEC-PEER', '--seed', '1']);
     expect(code).toBe(1);
-    expect(stdout).toContain(
-      "Repeat: npx sealring-conformance codec --exec 'no-such-program x' --only CODEC-PEER --seed 1\n",
-    );
+    expect(stdout).toContain("Repeat: npx sealring-conformance codec --exec 'exit 3' --only CODEC-PEER --seed 1\n");
   });
 
   test('key-wrapper: 0 for a sound one, 1 for a broken one', async () => {

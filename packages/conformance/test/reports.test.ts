@@ -22,7 +22,12 @@ import { prepareFile, writeWhole } from '../src/reports/write.ts';
 import type { Requirement } from '../src/requirement.ts';
 
 const NASTY =
-  '</code></title><script>alert("1")</script><img src=x onerror=alert(1)> & \' ]]> \u0000\u001b\uD800\uFFFE';
+  '</code></title><script>alert("1")</script><img src=x onerror=alert(1)> & \' ]]> \u0000\u001b\uD800\uFFFE\u202ea\u2066b\u200e\u200b\u2028\u009b\u{1FFFE}';
+
+/** The end of it, as reports show it. */
+const SHOWN = String.raw`\u0000\u001b\ud800\ufffe\u202ea\u2066b\u200e\u200b\u2028\u009b\ud83f\udffe`;
+
+const UNSEEN = /(?![\t\n])\p{Cc}|\p{Bidi_Control}|\p{Cs}|\p{Noncharacter_Code_Point}|[\u200b\u2028]/u;
 
 const WANTED: readonly Requirement[] = [
   { id: 'X-HOLDS', level: 'MUST', text: 'It holds.', source: 'RFC 1' },
@@ -87,6 +92,14 @@ describe('the HTML report', () => {
     expect(names.filter((name) => name.startsWith('on') || ['src', 'href', 'style'].includes(name))).toEqual([]);
     expect(textOf(elements.find(({ tagName }) => tagName === 'h1'))).toContain('<script>alert("1")</script>');
     expect(textOf(elements.find(({ tagName }) => tagName === 'title'))).toContain('</code></title><script>');
+  });
+
+  test('shows what nobody sees, and what turns text round', async () => {
+    const page = await htmlReport(recordOf());
+    expect(page).not.toMatch(UNSEEN);
+    const { elements } = read(page);
+    expect(textOf(elements.find(({ tagName }) => tagName === 'h1'))).toContain(SHOWN);
+    expect(textOf(elements.find((one) => attribute(one, 'id') === 'X-FAILS'))).toContain(SHOWN);
   });
 
   test('says what was tried and the verdict on top, then the worst first', async () => {
@@ -204,14 +217,14 @@ describe('the JUnit report', () => {
     expect(failure?.text).toContain('--only X-FAILS --seed 7');
   });
 
-  test('replaces what XML 1.0 forbids, in attributes and in text', () => {
+  test('writes out what XML 1.0 forbids, or nobody sees, in attributes and in text', () => {
     const document = junitReport(recordOf());
-    expect(document).not.toMatch(/(?![\t\n])\p{Cc}|\p{Cs}|[\ufffe\uffff]/u);
+    expect(document).not.toMatch(UNSEEN);
     expect(document).not.toMatch(/&#(?:0|x0|27|x1b);/i);
     const failure = suites().children[0]?.children.find(({ attributes }) => attributes['name'] === 'X-FAILS')
       ?.children[0];
     for (const text of [failure?.text, failure?.attributes['message']]) {
-      expect(text).toContain(`onerror=alert(1)> & ' ]]> ${'\uFFFD'.repeat(4)}`);
+      expect(text).toContain(`onerror=alert(1)> & ' ]]> ${SHOWN}`);
     }
   });
 
@@ -221,9 +234,12 @@ describe('the JUnit report', () => {
   });
 });
 
-test('the JSON report is the report as it is', () => {
-  const record = recordOf({ target: 'Ünïcode 🔑\n' });
-  expect(JSON.parse(jsonReport(record))).toEqual(record.report);
+test('the JSON report is the report as it is, and shows every character', () => {
+  for (const target of ['Ünïcode 🔑\n', NASTY]) {
+    const record = recordOf({ target });
+    expect(JSON.parse(jsonReport(record))).toEqual(record.report);
+    expect(jsonReport(record)).not.toMatch(UNSEEN);
+  }
 });
 
 test('a command that repeats a requirement is read back by a shell as it was given', () => {

@@ -56,6 +56,19 @@ describe('a sound ring store passes whole, from any seed', () => {
     expect(results.filter(({ status }) => status !== 'pass').map(({ id }) => id)).toEqual(['RING-WATCH-DECLARED']);
   });
 
+  test('one whose revisions start anew with a ring passes, with a warning', async () => {
+    const revise = (_: string, before: { readonly revision: string } | undefined): string =>
+      String(Number(before?.revision ?? 0) + 1);
+    const { passed, results } = await runRingStoreConformance(zooRingTarget('a counter', { revise }), {
+      seed: 1,
+      rounds: 3,
+    });
+    expect(results.filter(({ status }) => status === 'fail' || status === 'warn').map(({ id }) => id)).toEqual([
+      'RING-REVISION-REMOVED',
+    ]);
+    expect(passed).toBe(true);
+  });
+
   test('one that checks no argument passes, with warnings', async () => {
     const stores = new Map<string, RingStore>();
     const create = (name: string): { store: RingStore } => {

@@ -3,7 +3,9 @@
  * thing at a time, and ends when nobody is left to ask.
  */
 import { types } from 'node:util';
+import { Worker } from 'node:worker_threads';
 import type { SuiteName } from '../report.ts';
+import { scriptBeside } from '../target-module.ts';
 import { type LoadedTarget, loadTarget } from './load-target.ts';
 import type { Answer, Numbered, Request, TrialOptions } from './messages.ts';
 import { tryRequirement } from './suites.ts';
@@ -55,6 +57,12 @@ let last = 0;
 function send(request: number, body: Answer, sent: () => void = () => undefined): void {
   process.send?.({ request, body } satisfies Numbered<Answer>, sent);
 }
+
+// `disconnect` is not told while the target hangs.
+new Worker(scriptBeside(import.meta.url, 'parent-watch'), {
+  workerData: { parent: process.ppid, ownGroup: process.platform !== 'win32' },
+  execArgv: [],
+}).unref();
 
 process.on('message', ({ request, body }: Numbered<Request>) => {
   last = request;

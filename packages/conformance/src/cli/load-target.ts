@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { execCodecTarget } from '../exec/target.ts';
+import { Finding } from '../requirement.ts';
 import { exportedTarget } from '../target-module.ts';
 import type { TargetSource, TrialOptions } from './messages.ts';
 import { UsageError } from './usage-error.ts';
@@ -17,12 +18,24 @@ export interface LoadedTarget {
 /** A program that takes longer over one answer hangs, whatever a requirement may take: milliseconds. */
 const LONGEST_ANSWER_MS = 10_000;
 
+/** Of a shell: 127 says that a command is not there, 126 that it cannot be run (POSIX, Shell Command Language, 2.8.2). */
+const NOT_STARTED = /^the program (?:could not be started|ended with exit code 12[67] instead of answering)/;
+
 /** @throws {UsageError} when there is no target to be had. */
 export async function loadTarget(source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
   if ('module' in source) return loadModule(source.module);
   const { exec, claims } = source;
   const target = execCodecTarget(exec, { timeoutMs: Math.min(timeoutMs, LONGEST_ANSWER_MS), ...claims });
-  return { target, close: () => target.close() };
+  const opened = { target, close: () => target.close() };
+  try {
+    await target.create();
+  } catch (error) {
+    // Whatever else goes wrong is for the requirements to find.
+    if (!(error instanceof Finding) || !NOT_STARTED.test(error.message)) return opened;
+    await target.close();
+    throw new UsageError(`--exec "${exec}" cannot be started: ${error.message}`);
+  }
+  return opened;
 }
 
 async function loadModule(path: string): Promise<LoadedTarget> {
@@ -31,9 +44,11 @@ async function loadModule(path: string): Promise<LoadedTarget> {
   const [named, { close }] = [exportedTarget(exported), exported];
   if (named === undefined) throw new UsageError(`${path} exports no target: export it as default or as target`);
   if (close !== undefined && typeof close !== 'function') throw new UsageError(`${path}: close must be a function`);
-  const target = typeof named === 'function' ? await makeTarget(path, module, named as () => unknown) : named;
+  const target = await makeTarget(path, module, named);
   if (typeof target !== 'object' || target === null) {
-    throw new UsageError(`${path}: the target must be an object, or a function that makes one, got ${kindOf(target)}`);
+    throw new UsageError(
+      `${path}: the target must be an object, a function that makes one, or a promise of one, got ${kindOf(target)}`,
+    );
   }
   return { target, module, close: async () => void (await (close as (() => unknown) | undefined)?.()) };
 }
@@ -46,9 +61,10 @@ async function importModule(path: string, module: string): Promise<Readonly<Reco
   }
 }
 
-async function makeTarget(path: string, module: string, make: () => unknown): Promise<unknown> {
+/** What a module exports, or makes, or has promised. */
+async function makeTarget(path: string, module: string, named: unknown): Promise<unknown> {
   try {
-    return await make();
+    return await (typeof named === 'function' ? named() : named);
   } catch (error) {
     throw new UsageError(`the target of ${path} could not be made: ${nameAndPlace(error, module)}`);
   }

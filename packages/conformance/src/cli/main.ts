@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { CommanderError } from 'commander';
+import { visibleLine } from '../reports/visible.ts';
 import { EXIT_CODE } from './exit-code.ts';
-import { plain } from './paint.ts';
 import { createProgram } from './program.ts';
 import { UsageError } from './usage-error.ts';
 
@@ -14,7 +14,7 @@ try {
   await createProgram().parseAsync();
 } catch (error) {
   if (error instanceof UsageError) {
-    process.stderr.write(`error: ${plain(error.message)}\n`);
+    process.stderr.write(`error: ${visibleLine(error.message)}\n`);
     process.exitCode = EXIT_CODE.usage;
   } else if (error instanceof CommanderError) {
     // It has printed what is wrong, or the help that was asked for.

@@ -11,8 +11,3 @@ export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean
   const isColoured = isWanted && isShown && WriteStream.prototype.hasColors();
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }
-
-/** Text that came from a target, on one line, without what steers a terminal (C0, C1 and bidirectional controls). */
-export function plain(text: string): string {
-  return text.replaceAll(/[\p{Cc}\u2028-\u202e\u2066-\u2069]/gu, '\uFFFD');
-}

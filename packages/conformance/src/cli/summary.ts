@@ -1,6 +1,7 @@
 import { type Row, type RowStatus, type RunRecord, repeatOf, rowsOf } from '../reports/record.ts';
+import { visibleLine } from '../reports/visible.ts';
 import { countsOf, STATUS_WORDS, verdictOf } from '../reports/words.ts';
-import { type Paint, plain } from './paint.ts';
+import type { Paint } from './paint.ts';
 
 const COLOURS: Readonly<Record<RowStatus, Parameters<Paint>[0]>> = {
   pass: 'green',
@@ -15,7 +16,7 @@ export function summaryOf(record: RunRecord, paint: Paint, isQuiet: boolean): st
   const rows = rowsOf(record);
   const findings = rows.filter(({ status }) => status === 'fail' || status === 'warn');
   const isBad = rows.some(({ status }) => status === 'fail') || !record.report.passed;
-  const verdict = `${verdictOf(plain(record.report.target), rows)} ${countsOf(rows)} (seed ${record.report.seed})`;
+  const verdict = `${verdictOf(visibleLine(record.report.target), rows)} ${countsOf(rows)} (seed ${record.report.seed})`;
   return [
     ...(isQuiet ? [] : [...tableOf(rows, paint), '']),
     ...findings.flatMap((row) => [...findingOf(record, row, paint), '']),
@@ -38,7 +39,7 @@ function findingOf(record: RunRecord, { id, status, level, text, source, detail 
     `${paint(COLOURS[status], `${id} ${STATUS_WORDS[status]}`)} (${level})`,
     `  ${text}`,
     `  Source: ${source}`,
-    `  Found:  ${plain(detail ?? '')}`,
-    `  Repeat: ${plain(repeatOf(record, id))}`,
+    `  Found:  ${visibleLine(detail ?? '')}`,
+    `  Repeat: ${visibleLine(repeatOf(record, id))}`,
   ];
 }

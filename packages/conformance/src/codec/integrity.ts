@@ -1,5 +1,6 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { mended, sumsOf, swapsOf } from './forgeries.ts';
 import { text } from './payloads.ts';
 import { type CodecTrial, tokenText } from './trial.ts';
 
@@ -20,12 +21,17 @@ const LOOK_ALIKES: Readonly<Record<string, string>> = {
   _: '＿',
 };
 
-/** Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. */
-const PAYLOADS: readonly Uint8Array[] = [
-  ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
-  // Not UTF-8: a tag over text would not see a change in it.
-  new Uint8Array(30).fill(0x80),
-];
+/**
+ * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Made anew each time: a
+ * target may change them.
+ */
+function payloads(): readonly Uint8Array[] {
+  return [
+    ...['s', 'st', 'sta', 'state of a tool', '{"order":"A1","cents":4990}'].map(text),
+    // Not UTF-8: a tag over text would not see a change in it.
+    new Uint8Array(30).fill(0x80),
+  ];
+}
 
 /** What somebody strips who is too obliging. */
 const AROUND: readonly (readonly [string, string])[] = [
@@ -57,6 +63,10 @@ const ALGORITHMS: readonly string[] = [
 /** Enough to meet a tag of one byte, and now and then one of two. Through a pipe the time decides. */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;
+/** Tokens to be added up, three at a time; of random length some are of the same. */
+const SUMMED = 40;
+const SUMMED_BYTES = 24;
+const MENDED_BYTES = 16;
 const HUGE = 10_000_000;
 /** Ten megabytes are copied and decoded in a tenth of a second; a slow machine and a pipe have room. */
 const HUGE_MS = 10_000;
@@ -91,7 +101,12 @@ function rewritten(header: string): readonly string[] {
 /** Tokens of one codec to be damaged. */
 async function tokensOf(trial: CodecTrial): Promise<{ codec: RequestStateCodec; tokens: readonly string[] }> {
   const codec = await trial.create();
-  return { codec, tokens: PAYLOADS.filter((one) => trial.fits(one)).map((payload) => trial.seal(codec, payload)) };
+  return {
+    codec,
+    tokens: payloads()
+      .filter((one) => trial.fits(one))
+      .map((payload) => trial.seal(codec, payload)),
+  };
 }
 
 type Variants = (token: string, other: string) => Iterable<readonly [string, string]>;
@@ -126,6 +141,36 @@ function refuses(id: string, variantsOf: Variants): Check<CodecTrial> {
       if (tried === 0) throw new NotApplicable('its tokens have no such variant');
     },
   };
+}
+
+/** Sums of tokens of one length, after what `check` does. */
+function alsoSums(check: Check<CodecTrial>): Check<CodecTrial> {
+  return {
+    id: check.id,
+    async run(trial) {
+      await check.run(trial);
+      const codec = await trial.create();
+      const tokens = Array.from({ length: SUMMED }, () => trial.seal(codec, trial.bytes(SUMMED_BYTES)));
+      for (const [i, one] of tokens.entries()) {
+        const [two = '', three = ''] = tokens.filter((other, j) => j > i && other.length === one.length);
+        if (three === '') continue;
+        for (const [sum, what] of sumsOf(one, two, three)) {
+          if (!tokens.includes(sum)) trial.refusal(codec, sum, `${tokenText(one)} ${what}`);
+        }
+      }
+    },
+  };
+}
+
+/** Who knows a payload changes it, and mends its checksum. */
+function mend(trial: CodecTrial, codec: RequestStateCodec): void {
+  const until = performance.now() + FORGING_MS;
+  const [payload, wanted] = [trial.bytes(MENDED_BYTES), trial.bytes(MENDED_BYTES)];
+  const token = trial.seal(codec, payload);
+  for (const [forged, what] of mended(token, payload, wanted)) {
+    if (performance.now() > until) return;
+    if (forged !== token) trial.refusal(codec, forged, `${tokenText(token)} ${what}`);
+  }
 }
 
 /** No text but the token itself opens. */
@@ -182,25 +227,28 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
     }
     for (const [before, after] of AROUND) yield [before + token + after, `between ${before} and ${after}`];
   }),
-  refuses('CODEC-SPLICE', function* (token, other) {
-    for (let at = 1; at < Math.min(token.length, other.length); at++) {
-      yield [token.slice(0, at) + other.slice(at), `up to character ${at}, then another token`];
-      yield [
-        token.slice(0, at) + other.slice(other.length - (token.length - at)),
-        `with the end of another from ${at} on`,
-      ];
-    }
-    for (const { parts: mine, separator } of divisions(token)) {
-      const theirs = other.split(separator);
-      if (mine.length !== theirs.length) continue;
-      for (let part = 0; part < mine.length; part++) {
-        const mixed = mine.with(part, theirs[part] ?? '');
-        yield [mixed.join(separator), `with part ${part} of another token`];
-        yield [mine.toSpliced(part, 1).join(separator), `without part ${part}`];
-        yield [mine.with(part, '').join(separator), `with part ${part} emptied`];
+  alsoSums(
+    refuses('CODEC-SPLICE', function* (token, other) {
+      for (let at = 1; at < Math.min(token.length, other.length); at++) {
+        yield [token.slice(0, at) + other.slice(at), `up to character ${at}, then another token`];
+        yield [
+          token.slice(0, at) + other.slice(other.length - (token.length - at)),
+          `with the end of another from ${at} on`,
+        ];
       }
-    }
-  }),
+      for (const { parts: mine, separator } of divisions(token)) {
+        const theirs = other.split(separator);
+        if (mine.length !== theirs.length) continue;
+        for (let part = 0; part < mine.length; part++) {
+          const mixed = mine.with(part, theirs[part] ?? '');
+          yield [mixed.join(separator), `with part ${part} of another token`];
+          yield [mine.toSpliced(part, 1).join(separator), `without part ${part}`];
+          yield [mine.with(part, '').join(separator), `with part ${part} emptied`];
+        }
+      }
+      yield* swapsOf(token);
+    }),
+  ),
   refuses('CODEC-DOWNGRADE', function* (token) {
     for (let at = 0; at < Math.min(HEADER_LENGTH, token.length); at++) {
       for (const digit of '0123456789') yield [replaced(token, at, digit), `with ${digit} as character ${at}`];
@@ -245,6 +293,7 @@ export const INTEGRITY_CHECKS: readonly Check<CodecTrial>[] = [
         if (tokens.includes(forged)) continue;
         trial.refusal(codec, forged, `${tokenText(forged)}, made from ${tokenText(token)},`);
       }
+      mend(trial, codec);
     },
   },
   refuses('CODEC-CANONICAL-LAST-CHAR', function* (token) {

@@ -4,6 +4,9 @@ import { type CodecTrial, sameBytes } from './trial.ts';
 /** From nothing to long: what is longer may take another way. */
 const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
 
+const TURNS = 6;
+const TURN_BYTES = 32;
+
 /** Who opens whose tokens. */
 export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
   {
@@ -14,6 +17,18 @@ export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
         const payload = trial.bytes(length);
         trial.refusal(codec, trial.seal(stranger, payload), 'a stranger’s token');
         trial.refusal(stranger, trial.seal(codec, payload), 'its token, at a stranger,');
+      }
+      // By turns, and after the owner has opened it: what one of them remembers, or has in hand, is not the other's.
+      for (let turn = 0; turn < TURNS; turn++) {
+        const [owner, other] = turn % 2 === 0 ? [codec, stranger] : [stranger, codec];
+        const [payload, others] = [trial.bytes(TURN_BYTES), trial.bytes(TURN_BYTES)];
+        const [token, otherToken] = [trial.seal(owner, payload), trial.seal(other, others)];
+        for (let again = 0; again < 2; again++) {
+          expectThat(sameBytes(trial.unseal(owner, token), payload), 'beside a stranger, a token opens to other bytes');
+          trial.refusal(other, token, 'a stranger’s token, which the stranger has just opened,');
+          const back = trial.unseal(other, otherToken);
+          expectThat(sameBytes(back, others), 'after a stranger’s token, its own opens to other bytes');
+        }
       }
     },
   },

@@ -4,11 +4,18 @@ import { createHook } from 'node:async_hooks';
 export interface LeftBehind {
   /** Timers, immediates, sockets and other handles, by their names. */
   readonly resources: readonly string[];
-  /** Globals, members of built-ins, environment variables and listeners that are others than before, by their names. */
+  /**
+   * Globals, members of built-ins, environment variables, listeners and settings of the process that are others than
+   * before, by their names.
+   */
   readonly globals: readonly string[];
 }
 
-/** Runs `use` and looks at the process before and after. */
+/** What may have been set once and for all before anybody looked, and to what it is set to see that. */
+const ENVIRONMENT: Readonly<Record<string, string>> = { TZ: 'Etc/GMT+7', LANG: 'tlh', LC_ALL: 'tlh' };
+const EXIT_CODE = 3;
+
+/** Runs `use` twice and looks at the process before and after. */
 export function observe(use: () => void): LeftBehind {
   loadGlobals();
   const before = { resources: process.getActiveResourcesInfo(), globals: globals() };
@@ -16,8 +23,28 @@ export function observe(use: () => void): LeftBehind {
   return {
     // A timer without a reference keeps no process alive, and is left behind all the same.
     resources: [...timers, ...leftOver(before.resources, process.getActiveResourcesInfo(), timers)],
-    globals: changes(before.globals, globals()),
+    globals: [...new Set([...changes(before.globals, globals()), ...overwritten(use)])],
   };
+}
+
+/** What `use` sets, though it is set: to what it had set before, so that a look before and after shows nothing. */
+function overwritten(use: () => void): readonly string[] {
+  const { exitCode } = process;
+  const before = Object.keys(ENVIRONMENT).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, ENVIRONMENT);
+  process.exitCode = EXIT_CODE;
+  try {
+    use();
+    const variables = Object.entries(ENVIRONMENT).filter(([name, value]) => process.env[name] !== value);
+    const names = variables.map(([name]) => `process.env.${name}`);
+    return process.exitCode === EXIT_CODE ? names : [...names, 'process.exitCode'];
+  } finally {
+    process.exitCode = exitCode;
+    for (const [name, value] of before) {
+      if (value === undefined) Reflect.deleteProperty(process.env, name);
+      else process.env[name] = value;
+    }
+  }
 }
 
 /** The timers and immediates that `use` started and did not take back. */
@@ -66,9 +93,22 @@ function globals(): Map<string, unknown> {
     addMembers(seen, `${name}.prototype`, typeof value === 'function' ? ownValue(value, 'prototype') : undefined);
   }
   for (const [name, value] of Object.entries(process.env)) seen.set(`process.env.${name}`, value);
-  seen.set('process.exitCode', process.exitCode);
+  for (const name of Object.keys(process).filter((one) => !one.startsWith('_'))) {
+    seen.set(`process.${name}`, ownValue(process, name));
+  }
+  const { exitCode, title } = process;
+  const settings = { exitCode, title, umask: process.umask(), cwd: folder() };
+  for (const [name, value] of Object.entries(settings)) seen.set(`process.${name}`, value);
   for (const event of process.eventNames()) seen.set(`process.on ${String(event)}`, process.listenerCount(event));
   return seen;
+}
+
+function folder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return 'removed';
+  }
 }
 
 function addMembers(seen: Map<string, unknown>, name: string, holder: unknown): void {

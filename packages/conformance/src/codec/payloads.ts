@@ -1,9 +1,7 @@
 import type { Random } from '../random.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 
-const ALL_VALUES: Uint8Array = Uint8Array.from({ length: 256 }, (_, i) => i);
-
-/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. */
+/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Made anew each time. */
 export function edgePayloads(random: Random): readonly Uint8Array[] {
   return [
     new Uint8Array(0),
@@ -24,7 +22,7 @@ export function edgePayloads(random: Random): readonly Uint8Array[] {
     text('é'),
     text('é'),
     ...[15, 16, 17, 31, 32, 33].map((length) => random.bytes(length)),
-    ALL_VALUES,
+    Uint8Array.from({ length: 256 }, (_, i) => i),
     new Uint8Array(1_000),
     random.bytes(4_097),
     random.bytes(LONGEST_PAYLOAD),

@@ -41,7 +41,7 @@ async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
   const codec = await trial.create();
   let printed = 0;
   const left = observe(() => {
-    printed = watchOutput(() => useOnce(codec)).length;
+    printed += watchOutput(() => useOnce(codec)).length;
   });
   return { ...left, printed };
 }

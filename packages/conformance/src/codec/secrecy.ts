@@ -1,56 +1,19 @@
-import type { RequestStateCodec } from '@sealring/core';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { encodings } from '../secrets.ts';
+import { decodings } from './decodings.ts';
 import { text } from './payloads.ts';
 import type { CodecTrial } from './trial.ts';
 
 const MANY_SEALS = 10_000;
-const LENGTH = 48;
-/** Fewer bytes than this turn up in one another by chance. */
-const TELLING_LENGTH = 8;
 /** Payloads of one length, sealed so often, have tokens of some length in common, unless the length follows the content. */
 const SEALS_OF_A_LENGTH = 20;
 /** A block of AES, bytes. */
 const WINDOW = 16;
 /** A quarter of what a payload of 1 024 bytes would give away. */
 const MOST_REPEATS = 256;
-/** A time stamp or a counter, in characters; what follows from the payload alone is longer, be it a digest. */
-const LONGEST_STAMP = 30;
 
 /** What a token gives away; only where the target claims that it hides its payload. */
 export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
-  {
-    id: 'CODEC-KEYSTREAM',
-    async run(trial) {
-      confidential(trial);
-      // One instance, and fresh peers at the same ordinal: a counter that starts anew shows there.
-      const alone = await trial.create();
-      const codecs: RequestStateCodec[] = [alone, alone];
-      for (let i = 0; i < 4; i++) {
-        codecs.push(await (i % 2 === 0 ? trial.create() : trial.createPeerOrSelf()));
-      }
-      const length = Math.min(LENGTH, trial.subject.supports.maxPayloadBytes);
-      if (length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
-      for (let ordinal = 0; ordinal < 3; ordinal++) {
-        const sealed = codecs.map((codec) => {
-          const payload = trial.random.bytes(length);
-          return { payload, forms: decodings(trial.seal(codec, payload)) };
-        });
-        for (const [i, one] of sealed.entries()) {
-          for (const other of sealed.slice(i + 1)) {
-            const difference = xor(one.payload, other.payload);
-            for (const [form, bytes] of one.forms.entries()) {
-              const found = xor(bytes, other.forms[form] ?? new Uint8Array(0));
-              expectThat(
-                !contains(found, difference),
-                `two tokens, number ${ordinal + 1} of their codecs, share a key stream`,
-              );
-            }
-          }
-        }
-      }
-    },
-  },
   {
     id: 'CODEC-REPEATS',
     async run(trial) {
@@ -99,28 +62,6 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
   {
-    id: 'CODEC-KEYLESS',
-    async run(trial) {
-      confidential(trial);
-      const length = 64;
-      if (!trial.fits(new Uint8Array(length))) throw new NotApplicable('its payloads are too short to be recognised');
-      const [codec, stranger] = [await trial.create(), await trial.createStranger()];
-      for (let i = 0; i < 3; i++) {
-        const payload = trial.random.bytes(length);
-        const here = trial.seal(codec, payload);
-        const there = trial.seal(stranger, payload);
-        const other = trial.seal(codec, trial.random.bytes(length));
-        // What agrees by chance: much in hex, little in base64.
-        const chance = agreement(here, trial.seal(stranger, trial.random.bytes(length)), other);
-        const common = agreement(here, there, other);
-        expectThat(
-          common <= LONGEST_STAMP + 2 * chance,
-          `${common} characters of a token follow from the payload without any key`,
-        );
-      }
-    },
-  },
-  {
     id: 'CODEC-PATTERN',
     async run(trial) {
       confidential(trial);
@@ -163,7 +104,7 @@ export const SECRECY_CHECKS: readonly Check<CodecTrial>[] = [
   },
 ];
 
-function confidential(trial: CodecTrial): void {
+export function confidential(trial: CodecTrial): void {
   if (!trial.subject.supports.confidentiality) throw new NotApplicable('supports.confidentiality is false');
 }
 
@@ -183,32 +124,4 @@ function repetitions(tokens: readonly string[]): number {
     return again;
   });
   return Math.max(0, ...counts);
-}
-
-/** In how many places two tokens agree where a third does not, counted from the start or from the end. */
-function agreement(one: string, same: string, other: string): number {
-  const [a, b, c] = [one, same, other].map((token) => Array.from(token)) as [string[], string[], string[]];
-  return Math.max(agreementOf(a, b, c), agreementOf(a.toReversed(), b.toReversed(), c.toReversed()));
-}
-
-function agreementOf(one: readonly string[], same: readonly string[], other: readonly string[]): number {
-  return one.filter((char, i) => char === same[i] && char !== other[i]).length;
-}
-
-/** Bytes that a token may stand for: whole, and each part of it, by the usual encodings. */
-function decodings(token: string): readonly Uint8Array[] {
-  const parts = [token, ...token.split(/[.~]/), token.replace(/^[^.]*\./, '')];
-  return parts.flatMap((part) => [
-    Buffer.from(part, 'base64url'),
-    Buffer.from(part, 'hex'),
-    Buffer.from(part, 'latin1'),
-  ]);
-}
-
-function xor(a: Uint8Array, b: Uint8Array): Uint8Array {
-  return a.subarray(0, b.length).map((byte, i) => byte ^ (b[i] ?? 0));
-}
-
-function contains(bytes: Uint8Array, piece: Uint8Array): boolean {
-  return Buffer.from(bytes).includes(Buffer.from(piece));
 }

@@ -6,6 +6,8 @@ import type { ConformanceReport } from '../report.ts';
 import { runSuite, type Suite } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS } from './isolation.ts';
+import { KEY_STREAM_CHECKS } from './key-stream.ts';
+import { KEYLESS_CHECKS } from './keyless.ts';
 import { PURITY_CHECKS } from './purity.ts';
 import { REFUSAL_CHECKS } from './refusals.ts';
 import { CODEC_REQUIREMENTS } from './requirements.ts';
@@ -27,6 +29,8 @@ export const CODEC_SUITE: Suite<CodecTrial> = {
     ...REFUSAL_CHECKS,
     ...ISOLATION_CHECKS,
     ...SECRECY_CHECKS,
+    ...KEY_STREAM_CHECKS,
+    ...KEYLESS_CHECKS,
     ...PURITY_CHECKS,
     ...WORKER_CHECKS,
     ...TIMING_CHECKS,

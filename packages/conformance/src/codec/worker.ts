@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { loadTarget } from '../target-module.ts';
+import { type FirstTokens, firstTokens } from './first-tokens.ts';
 import { readCodecTarget } from './target.ts';
 import { CodecTrial, sameBytes } from './trial.ts';
 
@@ -9,6 +10,7 @@ import { CodecTrial, sameBytes } from './trial.ts';
 export interface WorkerAnswer {
   /** What went wrong, if anything did. */
   readonly finding?: string;
+  readonly tokens?: FirstTokens;
 }
 
 const ROUNDS = 300;
@@ -21,6 +23,7 @@ async function work(): Promise<WorkerAnswer> {
   const trial = new CodecTrial(readCodecTarget('runCodecConformance', (await loadTarget(module)) as never), seed);
   const codec = await trial.create();
   const length = Math.min(32, trial.subject.supports.maxPayloadBytes);
+  const tokens = firstTokens(trial, codec);
   const begin = once(port, 'message');
   port.postMessage('ready', []);
   await begin;
@@ -33,7 +36,7 @@ async function work(): Promise<WorkerAnswer> {
     if (!sameBytes(trial.unseal(codec, token), payload)) return { finding: 'a token opened to another payload' };
   }
   await trial.close();
-  return {};
+  return { tokens };
 }
 
 work().then(

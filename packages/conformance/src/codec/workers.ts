@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
+import { readFirstTokens } from './first-tokens.ts';
+import { LEAST_BYTES, sharedStream } from './shared-stream.ts';
 import type { CodecTrial } from './trial.ts';
 import type { WorkerAnswer } from './worker.ts';
 
@@ -11,7 +13,7 @@ const THREADS = 3;
 export const WORKER_CHECKS: readonly Check<CodecTrial>[] = [
   {
     id: 'CODEC-WORKERS',
-    async run({ subject: { module }, random }) {
+    async run({ subject: { module, supports }, random }) {
       if (module === undefined) throw new NotApplicable('the target was not given as a module');
       const threads = Array.from({ length: THREADS }, () => new Thread(module, random.below(2 ** 31)));
       // At once, or they might come one after the other.
@@ -19,6 +21,9 @@ export const WORKER_CHECKS: readonly Check<CodecTrial>[] = [
       const answers = await Promise.all(threads.map((thread) => thread.work()));
       const finding = answers.find((answer) => answer.finding !== undefined)?.finding;
       expectThat(finding === undefined, `in one of ${THREADS} worker threads: ${finding}`);
+      if (!supports.confidentiality || supports.maxPayloadBytes < LEAST_BYTES) return;
+      const sealed = answers.flatMap(({ tokens = [] }) => readFirstTokens(tokens));
+      expectThat(!sharedStream(sealed), `the first tokens of ${THREADS} worker threads share a key stream`);
     },
   },
 ];

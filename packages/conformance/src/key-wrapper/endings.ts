@@ -58,6 +58,8 @@ export const ENDING_CHECKS: readonly Check<KeyWrapperTrial>[] = [
       const keyWrapper = await trial.create();
       const dataKey = trial.dataKey(keyWrapper);
       const made = await trial.wrap(keyWrapper, dataKey);
+      // What it opened before is no answer either.
+      await trial.expectOpens(keyWrapper, made, dataKey);
       for (const [name, start] of operations(keyWrapper, dataKey, made)) {
         const what = `${name} with a signal that has aborted`;
         const error = await promptly(
@@ -89,6 +91,7 @@ export const ENDING_CHECKS: readonly Check<KeyWrapperTrial>[] = [
       if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
       const dataKey = trial.dataKey(keyWrapper);
       const made = await trial.wrap(keyWrapper, dataKey);
+      await trial.expectOpens(keyWrapper, made, dataKey);
       await trial.closeKeyWrapper(keyWrapper);
       for (const [name, start] of operations(keyWrapper, dataKey, made)) {
         const what = `${name} after close`;

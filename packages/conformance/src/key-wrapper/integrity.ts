@@ -85,7 +85,7 @@ export const INTEGRITY_CHECKS: readonly Check<KeyWrapperTrial>[] = [
   },
 ];
 
-/** Wraps once, and holds each altered form to be corrupt. */
+/** Wraps and opens once, and holds each altered form to be corrupt. */
 function alterations(
   id: string,
   alter: (made: WrappedKey, trial: KeyWrapperTrial) => readonly (readonly [Uint8Array, string])[],
@@ -94,7 +94,10 @@ function alterations(
     id,
     async run(trial) {
       const keyWrapper = await trial.create();
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const dataKey = trial.dataKey(keyWrapper);
+      const made = await trial.wrap(keyWrapper, dataKey);
+      // What it opened before makes nothing like it good.
+      await trial.expectOpens(keyWrapper, made, dataKey);
       for (const [wrapped, what] of alter(made, trial)) {
         await trial.expectCorrupt(keyWrapper, { ...made, wrapped }, `a wrapped key ${what}`);
       }

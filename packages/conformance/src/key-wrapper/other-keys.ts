@@ -19,8 +19,11 @@ export const OTHER_KEY_CHECKS: readonly Check<KeyWrapperTrial>[] = [
     id: 'WRAP-OTHER-KEY-NAMED',
     async run(trial) {
       const [keyWrapper, other] = [await trial.create(), await trial.createOtherKey()];
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const dataKey = trial.dataKey(keyWrapper);
+      const made = await trial.wrap(keyWrapper, dataKey);
       const theirs = await trial.wrap(other, trial.dataKey(other));
+      // What it opened before does not open under another name.
+      await trial.expectOpens(keyWrapper, made, dataKey);
       await trial.expectCorrupt(keyWrapper, theirs, 'another KMS key’s wrapped key');
       const relabelled = { ...made, keyId: theirs.keyId };
       await trial.expectCorrupt(keyWrapper, relabelled, 'our wrapped key under another KMS key’s name');
@@ -30,7 +33,9 @@ export const OTHER_KEY_CHECKS: readonly Check<KeyWrapperTrial>[] = [
     id: 'WRAP-FOREIGN-PROVIDER',
     async run(trial) {
       const keyWrapper = await trial.create();
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const dataKey = trial.dataKey(keyWrapper);
+      const made = await trial.wrap(keyWrapper, dataKey);
+      await trial.expectOpens(keyWrapper, made, dataKey);
       for (const provider of [ELSEWHERE, keyWrapper.provider.toUpperCase()]) {
         await trial.expectCorrupt(keyWrapper, { ...made, provider }, `our wrapped key under the provider ${provider}`);
       }

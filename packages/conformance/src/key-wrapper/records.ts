@@ -2,13 +2,15 @@ import { types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
-import { type KeyWrapperTrial, kindOf } from './trial.ts';
+import { shareKeyStream } from './key-stream.ts';
+import { CONTEXT, type KeyWrapperTrial, kindOf } from './trial.ts';
 
 /** What a ring document takes as a provider, and as the id of a KMS key. */
 const PROVIDER = /^[a-z0-9-]{1,64}$/;
 const LONGEST_KEY_ID = 2_048;
 /** 256 KiB for 64 keys, less what else is in an entry. */
 const LARGEST_RECORD = 3_500;
+const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** What is known of a key wrapper and of its wrapped keys, and what becomes of them in a ring. */
 export const RECORD_CHECKS: readonly Check<KeyWrapperTrial>[] = [
@@ -45,10 +47,29 @@ export const RECORD_CHECKS: readonly Check<KeyWrapperTrial>[] = [
   {
     id: 'WRAP-CONFIDENTIAL',
     async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      expectThat(!shows(contentsOf(made), dataKey), 'a wrapped key holds the data key, or a piece of it, in the clear');
+      const wraps: (readonly [WrappedKey, Uint8Array])[] = [];
+      // Two processes: what each of them counts from one.
+      for (const keyWrapper of [await trial.create(), await trial.create()]) {
+        for (let i = 0; i < 2; i++) {
+          const dataKey = trial.dataKey(keyWrapper);
+          wraps.push([await trial.wrap(keyWrapper, dataKey), dataKey]);
+        }
+        if (keyWrapper.generate === undefined) continue;
+        const { wrapped, dataKey } = await trial.generate(keyWrapper);
+        wraps.push([wrapped, Uint8Array.from(dataKey)]);
+      }
+      for (const [i, [made, dataKey]] of wraps.entries()) {
+        expectThat(
+          !shows(contentsOf(made), dataKey),
+          'a wrapped key holds the data key, or a piece of it, in the clear',
+        );
+        for (const [other, otherKey] of wraps.slice(0, i)) {
+          expectThat(
+            !shareKeyStream(made.wrapped, dataKey, other.wrapped, otherKey),
+            'two wrapped keys hide their data keys with one key stream: the XOR of the two is that of the data keys',
+          );
+        }
+      }
     },
   },
   {
@@ -82,8 +103,16 @@ export const RECORD_CHECKS: readonly Check<KeyWrapperTrial>[] = [
       };
       const made = await trial.wrap(keyWrapper, dataKey, options);
       await trial.expectOpens(keyWrapper, made, dataKey, undefined, options);
-      const wrong = told.find((date) => !types.isDate(date) || Number.isNaN(date.getTime()));
-      expectThat(told.length === 0 || wrong === undefined, `onServiceDate was told ${kindOf(wrong)}, not a date`);
+      if (keyWrapper.generate !== undefined) {
+        await trial.answer(() => keyWrapper.generate?.({ context: CONTEXT, ...options }), 'generate');
+      }
+      for (const date of told) {
+        expectThat(types.isDate(date), `onServiceDate was told ${kindOf(date)}, not a date`);
+        expectThat(!Number.isNaN(date.getTime()), 'onServiceDate was told an invalid date');
+        // No clock is a day wrong: this is for seconds taken as milliseconds.
+        const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
+        expectThat(isOfToday, `onServiceDate was told ${date.toISOString()}`);
+      }
     },
   },
 ];

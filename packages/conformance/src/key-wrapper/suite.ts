@@ -40,9 +40,8 @@ const IDS = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runKeyWrapperConformance';
 
 /**
- * Holds a key wrapper to the contract of `KeyWrapper`, with some two hundred calls of which most never leave the
- * process. Resolves to a report whatever the key wrapper does. Nothing about a KMS key is changed, unless the target has
- * a `control`.
+ * Holds a key wrapper to the contract of `KeyWrapper`, with some two hundred calls that reach its service. Resolves to a
+ * report whatever the key wrapper does. Nothing about a KMS key is changed, unless the target has a `control`.
  *
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
  *

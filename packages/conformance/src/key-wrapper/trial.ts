@@ -72,6 +72,22 @@ export class KeyWrapperTrial {
     return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { context: CONTEXT, ...options }), what), what);
   }
 
+  /** A data key that the key wrapper makes, and its wrap. @throws {Finding} when it is refused, or is none. */
+  async generate(
+    keyWrapper: KeyWrapper,
+    options: Partial<WrapOptions> = {},
+  ): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }> {
+    const answer = await this.answer(() => keyWrapper.generate?.({ context: CONTEXT, ...options }), 'generate');
+    expectThat(typeof answer === 'object' && answer !== null, `generate gave ${kindOf(answer)}`);
+    const { dataKey, wrapped } = answer as { readonly dataKey: unknown; readonly wrapped: unknown };
+    const lengths = keyWrapper.supports.context ? [32] : [32, 64];
+    expectThat(
+      types.isUint8Array(dataKey) && lengths.includes(dataKey.length),
+      `generate gave ${kindOf(dataKey)} as a data key, not ${lengths.join(' or ')} bytes`,
+    );
+    return { dataKey, wrapped: wrappedKeyOf(wrapped, 'generate') };
+  }
+
   /** Opens what must open. @throws {Finding} when it does not. */
   async unwrap(
     keyWrapper: KeyWrapper,

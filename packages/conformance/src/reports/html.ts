@@ -2,6 +2,7 @@ import { html, raw } from 'hono/html';
 import { STYLE } from './html-style.ts';
 import { type Row, type RowStatus, type RunRecord, repeatOf, rowsOf } from './record.ts';
 import { strip } from './strip.ts';
+import { visible } from './visible.ts';
 import { countsOf, STATUS_ORDER, STATUS_WORDS, verdictOf } from './words.ts';
 
 const HEADINGS: Readonly<Record<RowStatus, string>> = {
@@ -15,10 +16,10 @@ const HEADINGS: Readonly<Record<RowStatus, string>> = {
 /** Nothing is loaded and nothing runs, whatever a target put into its name. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
 
-/** What an HTML document must not hold (HTML Living Standard, 13.2.3.5), wherever it came from. */
-const NOT_HTML = /(?![\t\n])\p{Cc}|\p{Cs}|\p{Noncharacter_Code_Point}/gu;
-
-/** The report of a run for people: one page that needs nothing else. Every text is escaped by the template. */
+/**
+ * The report of a run for people: one page that needs nothing else. Every text is escaped by the template; characters
+ * that an HTML document must not hold (HTML Living Standard, 13.2.3.5), or that are not seen, are written out.
+ */
 export async function htmlReport(record: RunRecord): Promise<string> {
   const { target, suite, startedAt, kitVersion, seed } = record.report;
   const rows = rowsOf(record);
@@ -53,7 +54,7 @@ ${STATUS_ORDER.map((status) => section(record, status, rows))}
 </body>
 </html>
 `;
-  return page.toString().replaceAll(NOT_HTML, '\uFFFD');
+  return visible(page.toString());
 }
 
 function section(record: RunRecord, status: RowStatus, rows: readonly Row[]): unknown {

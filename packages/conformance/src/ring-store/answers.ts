@@ -1,7 +1,14 @@
-import { inspect } from 'node:util';
+import { setTimeout as pause } from 'node:timers/promises';
+import { types } from 'node:util';
+import type { RingStore } from '@sealring/core';
 import { type Check, expectThat } from '../requirement.ts';
+import { contentsOf, shows } from '../secrets.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { isObject, kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+
+/** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
+const LONGEST_OUTAGE_MS = 8_000;
+const SLACK_MS = 1_000;
 
 /** What a store is made of, and what its calls answer with. */
 export const ANSWER_CHECKS: readonly Check<RingStoreTrial>[] = [
@@ -69,17 +76,65 @@ export const ANSWER_CHECKS: readonly Check<RingStoreTrial>[] = [
       };
       for (const [what, call] of Object.entries(calls)) {
         const outcome = await trial.outcome(call, what);
-        if (outcome.status === 'resolved') continue;
-        const { error } = outcome;
-        expectThat(!everythingOf(error).includes(canary), `the error of ${what}, ${nameOf(error)}, shows the document`);
-        const cause: unknown = isObject(error) ? error['cause'] : undefined;
-        expectThat(cause === undefined, `the error of ${what}, ${nameOf(error)}, has a cause: ${kindOf(cause)}`);
+        if (outcome.status === 'rejected') expectDiscreet(outcome.error, canary, what);
       }
+      if (trial.subject.breakConnection === undefined) return;
+      const failures = await failuresOutOfReach(trial, store, `${canary} three`, revision);
+      for (const [what, error] of failures) expectDiscreet(error, canary, what);
     },
   },
 ];
 
-function everythingOf(error: unknown): string {
-  const shown = inspect(error, { showHidden: true, depth: 6, maxStringLength: 1_000_000 });
-  return error instanceof Error ? `${shown}\n${error.message}\n${error.stack ?? ''}` : shown;
+/** Errors that may be attached: they are held to the same. */
+const OURS = ['RingStoreError', 'RingConflictError'];
+
+/** What a driver has to know, in the forms in which it says so. */
+const CREDENTIALS: readonly RegExp[] = [
+  /:\/\/[^\s/@]*:[^\s/@]+@/,
+  /\b(?:password|passwd|pwd|accountkey|sharedaccesssignature|sig|x-amz-signature|api[-_]?key)=[^\s;&]/i,
+  /\bauthorization["']?\s*[:=]/i,
+];
+
+/** The errors of a store that has been used, and of one that has not, while nobody answers. */
+async function failuresOutOfReach(
+  trial: RingStoreTrial,
+  store: RingStore,
+  document: string,
+  expected: string,
+): Promise<readonly (readonly [string, unknown])[]> {
+  const unused = await trial.open();
+  await trial.breakConnection();
+  const deadlineMs = Math.min(LONGEST_OUTAGE_MS, trial.patienceMs);
+  const calls: readonly (readonly [string, (signal: AbortSignal) => unknown])[] = [
+    ['a read', (signal) => store.read({ signal })],
+    ['a write', (signal) => store.write(document, { expected, signal })],
+    ['a first read', (signal) => unused.read({ signal })],
+    ['a foundation', (signal) => unused.write(document, { expected: undefined, signal })],
+  ];
+  const ended = await Promise.all(
+    calls.map(async ([what, call]) => {
+      const outcome = await Promise.race([
+        trial.outcome(() => call(AbortSignal.timeout(deadlineMs)), what),
+        // Whether it ends is for other requirements to say.
+        pause(deadlineMs + SLACK_MS, undefined, { ref: false }),
+      ]);
+      return outcome?.status === 'rejected' ? [[`${what} out of reach of the backend`, outcome.error] as const] : [];
+    }),
+  );
+  return ended.flat();
+}
+
+function expectDiscreet(error: unknown, canary: string, what: string): void {
+  const name = nameOf(error);
+  const contents = contentsOf(error);
+  expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
+  const isTelling = contents.texts.some((text) => CREDENTIALS.some((form) => form.test(text)));
+  expectThat(!isTelling, `the error of ${what}, ${name}, shows what looks like a password or a signature`);
+  if (!isObject(error)) return;
+  const { cause } = error;
+  expectThat(cause === undefined, `the error of ${what}, ${name}, has a cause: ${kindOf(cause)}`);
+  const attached = Reflect.ownKeys(error)
+    .flatMap((member) => Reflect.get(error, member))
+    .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
+  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${nameOf(attached)}`);
 }

@@ -17,6 +17,8 @@ const DOCUMENTS: readonly string[] = [
 ];
 
 const RANDOM_DOCUMENTS = 5;
+/** Characters of a ring's name. */
+const LONGEST_NAME = 64;
 
 /** Absent, or what was written, whole. */
 export const DOCUMENT_CHECKS: readonly Check<RingStoreTrial>[] = [
@@ -82,6 +84,9 @@ export const DOCUMENT_CHECKS: readonly Check<RingStoreTrial>[] = [
       const name = trial.freshName();
       // A dash for an underscore: to SQL's LIKE that is the same.
       const alike = [name, `${name}1`, `${name}.a`, `${name}-a`, `${name}_a`, name.slice(1), `x${name}`];
+      // The longest, which differ in their last character, or in their first one.
+      const [head, tail] = [name.padEnd(LONGEST_NAME - 1, 'x'), name.padStart(LONGEST_NAME - 1, 'x')];
+      alike.push(`${head}1`, `${head}2`, `1${tail}`, `2${tail}`);
       const revisions = new Map<string, string>();
       for (const [i, one] of alike.entries()) {
         const store = await trial.open(one);

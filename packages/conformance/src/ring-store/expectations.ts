@@ -12,8 +12,11 @@ export const EXPECTATION_CHECKS: readonly Check<RingStoreTrial>[] = [
       for (const document of ['one', 'two']) {
         revision = await trial.write(store, document, revision);
         for (const one of [store, other]) {
-          await expectLost(trial, one, undefined, 'a write with expected: undefined, where a document is,');
-          await trial.expectStored(one, document, revision, 'a read after that');
+          for (const written of ['never', document]) {
+            const what = `a write of ${textOf(written)} with expected: undefined, where ${textOf(document)} is,`;
+            await expectLost(trial, one, undefined, what, written);
+            await trial.expectStored(one, document, revision, 'a read after that');
+          }
         }
       }
     },
@@ -21,15 +24,26 @@ export const EXPECTATION_CHECKS: readonly Check<RingStoreTrial>[] = [
   {
     id: 'RING-STALE-LOSES',
     async run(trial) {
-      const [store, other] = await trial.openPair();
+      const name = trial.freshName();
+      const [store, other] = await trial.openPair(name);
       const revisions: string[] = [];
       for (const document of ['one', 'two', 'three']) {
         revisions.push(await trial.write(other, document, revisions.at(-1)));
         for (const stale of revisions.slice(0, -1)) {
-          await expectLost(trial, store, stale, 'a write with the revision of an earlier version');
-          await trial.expectStored(store, document, revisions.at(-1) ?? '', 'a read after that');
-          await trial.expectStored(other, document, revisions.at(-1) ?? '', 'a read elsewhere after that');
+          // Also of what is there: it was somebody else who wrote it.
+          for (const written of ['never', document]) {
+            const what = `a write of ${textOf(written)} with the revision of an earlier version, where ${textOf(document)} is,`;
+            await expectLost(trial, store, stale, what, written);
+            await trial.expectStored(store, document, revisions.at(-1) ?? '', 'a read after that');
+            await trial.expectStored(other, document, revisions.at(-1) ?? '', 'a read elsewhere after that');
+          }
         }
+      }
+      if (trial.subject.remove === undefined) return;
+      await trial.remove(name);
+      for (const stale of revisions) {
+        await expectLost(trial, store, stale, 'a write with a revision from before the removal, on the absent ring,');
+        await trial.expectAbsent(other, 'a read after that');
       }
     },
   },
@@ -65,7 +79,9 @@ export const EXPECTATION_CHECKS: readonly Check<RingStoreTrial>[] = [
     async run(trial) {
       const store = await trial.open();
       const revision = await trial.write(store, 'one', undefined);
-      for (const expected of ['', 'absent', 'AAAA', `${revision} `, `=${revision}`, '*', '%', 'é', '0'.repeat(1_000)]) {
+      const foreign = ['', 'absent', 'AAAA', `=${revision}`, '*', '%', 'é', '0'.repeat(1_000)];
+      const alike = [`${revision} `, ` ${revision}`, `${revision}\n`, revision.toUpperCase(), revision.toLowerCase()];
+      for (const expected of [...foreign, ...alike.filter((one) => one !== revision)]) {
         await trial.expectConflict(store, expected, `a write with the expectation ${textOf(expected)}`);
         await trial.expectStored(store, 'one', revision, 'a read after that');
       }
@@ -91,7 +107,8 @@ async function expectLost(
   store: RingStore,
   expected: string | undefined,
   what: string,
+  document = 'never',
 ): Promise<void> {
-  const outcome = await trial.outcome(() => store.write('never', { expected }), what);
+  const outcome = await trial.outcome(() => store.write(document, { expected }), what);
   if (outcome.status === 'resolved') throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
 }

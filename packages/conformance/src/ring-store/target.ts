@@ -22,7 +22,7 @@ export interface RingStoreSupport {
 }
 
 /**
- * The store under test, and ways round it to its backend. The kit makes names of 1 to 80 characters `a–z`, `0–9`, `.`, `_`
+ * The store under test, and ways round it to its backend. The kit makes names of 1 to 64 characters `a–z`, `0–9`, `.`, `_`
  * and `-`, which no earlier run used.
  */
 export interface RingStoreTarget {

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { RequestStateCodec } from '@sealring/core';
 import type { CodecTarget } from '../../src/index.ts';
 
@@ -21,7 +21,7 @@ const refuse = (reason = 'seal'): never => {
 
 /** What a sound codec of the zoo does, step by step; a broken one does one step otherwise. */
 interface Steps {
-  readonly nonce: (ordinal: number) => Buffer;
+  readonly nonce: (ordinal: number, payload: Uint8Array, key: Buffer) => Buffer;
   readonly encode: (bytes: Buffer) => string;
   readonly decode: (text: string) => Buffer;
   readonly parse: (token: string, decode: (text: string) => Buffer) => Buffer;
@@ -66,8 +66,9 @@ class ZooCodec implements RequestStateCodec {
   }
 
   seal(payload: Uint8Array): string {
-    const nonce = this.#steps.nonce(this.#ordinal++);
-    const cipher = createCipheriv('aes-256-gcm', this.#keys[0] as Buffer, nonce, { authTagLength: 16 });
+    const key = this.#keys[0] as Buffer;
+    const nonce = this.#steps.nonce(this.#ordinal++, payload, key);
+    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
     cipher.setAAD(Buffer.from(PREFIX));
     const body = Buffer.concat([cipher.update(this.#steps.before(payload)), cipher.final()]);
     return PREFIX + this.#steps.encode(Buffer.concat([nonce, body, cipher.getAuthTag()]));
@@ -129,6 +130,10 @@ const both = (sound: RequestStateCodec, change: Partial<RequestStateCodec>): Req
   ...change,
 });
 
+const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest();
+/** Counted in this process, for every key. */
+let nonces = 0;
+
 const lenient = (text: string): Buffer => Buffer.from(text, 'base64url');
 
 export const BROKEN_CODECS: readonly BrokenCodec[] = [
@@ -186,6 +191,25 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
     },
   }),
   broken('nonce of eight bits', 'CODEC-REPEATS', { nonce: () => Buffer.concat([Buffer.alloc(11), randomBytes(1)]) }),
+  broken('nonce from the payload', 'CODEC-KEYLESS', { nonce: (_, payload) => sha256(payload).subarray(0, 12) }),
+  broken('nonce from the first bytes and a counter', 'CODEC-KEYLESS', {
+    nonce(_, payload) {
+      const nonce = Buffer.alloc(12);
+      nonce.set(payload.subarray(0, 8));
+      nonce.writeUInt32BE(nonces++, 8);
+      return nonce;
+    },
+  }),
+  broken('nonce from a short digest of the payload', 'CODEC-KEYLESS', {
+    nonce: (_, payload) => Buffer.concat([sha256(payload).subarray(0, 4), Buffer.alloc(8)]),
+  }),
+  broken('nonce from a short digest and random bytes', 'CODEC-KEYLESS', {
+    nonce: (_, payload) => Buffer.concat([sha256(payload).subarray(0, 2), randomBytes(4), Buffer.alloc(6)]),
+  }),
+  broken('nonce from a short keyed digest', 'CODEC-KEYSTREAM', {
+    nonce: (_, payload, key) =>
+      Buffer.concat([createHmac('sha256', key).update(payload).digest().subarray(0, 2), Buffer.alloc(10)]),
+  }),
   broken('JSON instead of bytes', 'CODEC-ROUNDTRIP-BYTES', {
     before: (payload) => Buffer.from(JSON.stringify(Buffer.from(payload).toString())),
     after: (payload) => Buffer.from(String(JSON.parse(payload.toString()))),
@@ -433,6 +457,14 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  wrapped('sets the time zone', 'CODEC-NO-GLOBALS', (sound) =>
+    both(sound, {
+      unseal(token) {
+        process.env['TZ'] = 'UTC';
+        return sound.unseal(token);
+      },
+    }),
+  ),
   wrapped('asynchronous', 'CODEC-SYNCHRONOUS', (sound) => ({
     seal: async (payload: Uint8Array) => sound.seal(payload),
     unseal: async (token: string) => sound.unseal(token),
@@ -580,6 +612,124 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     });
   }),
+  wrapped('a checksum of the payload beside it', 'CODEC-KEYLESS', (sound) => {
+    const sumOf = (payload: Uint8Array): string => crc32(payload).toString(16).padStart(8, '0');
+    return both(sound, {
+      seal: (payload) => `${sumOf(payload)}.${sound.seal(payload)}`,
+      unseal(token) {
+        const payload = sound.unseal(token.slice(9));
+        return token.startsWith(`${sumOf(payload)}.`) ? payload : refuse();
+      },
+    });
+  }),
+  // The checksum is hidden with the payload, and takes the place of a tag.
+  ...(
+    [
+      ['CRC-32', checksum],
+      ['SHA-256', sha256],
+    ] as const
+  ).map(([name, digestOf]) => ({
+    target: zooTarget(`${name} of the payload for a tag`, (keys) =>
+      inCounterMode(keys, {
+        before: (_, payload) => Buffer.concat([payload, digestOf(payload)]),
+        after(_, whole) {
+          const length = digestOf(whole).length;
+          const payload = whole.subarray(0, -length);
+          return whole.length >= length && digestOf(payload).equals(whole.subarray(-length)) ? payload : refuse();
+        },
+      }),
+    ),
+    caughtBy: 'CODEC-FORGE',
+  })),
+  {
+    target: zooTarget('a short SHA-1 before the payload for a tag', (keys) => {
+      const digestOf = (payload: Uint8Array): Buffer => createHash('sha1').update(payload).digest().subarray(0, 12);
+      return inCounterMode(keys, {
+        before: (_, payload) => Buffer.concat([digestOf(payload), payload]),
+        after: (_, whole) =>
+          digestOf(whole.subarray(12)).equals(whole.subarray(0, 12)) ? whole.subarray(12) : refuse(),
+      });
+    }),
+    caughtBy: 'CODEC-FORGE',
+  },
+  {
+    target: zooTarget(
+      'a keyed checksum for a tag',
+      (keys) =>
+        tagged(keys, (key, body) =>
+          Buffer.concat(
+            [0, 1, 2, 3].map((i) => checksum(Buffer.concat([sha256(Buffer.concat([key, Buffer.of(i)])), body]))),
+          ),
+        ),
+      { supports: { confidentiality: false } },
+    ),
+    caughtBy: 'CODEC-SPLICE',
+  },
+  {
+    target: zooTarget(
+      'the MAC of a checksum for a tag',
+      (keys) => tagged(keys, (key, body) => createHmac('sha256', key).update(checksum(body)).digest()),
+      { supports: { confidentiality: false } },
+    ),
+    caughtBy: 'CODEC-FORGE',
+  },
+  {
+    target: zooTarget(
+      'the MAC of a sum for a tag',
+      (keys) =>
+        tagged(keys, (key, body) => {
+          const sum = body.reduce((total, byte) => total + byte, 0);
+          return createHmac('sha256', key).update(`${body.length} ${sum}`).digest();
+        }),
+      { supports: { confidentiality: false } },
+    ),
+    caughtBy: 'CODEC-SPLICE',
+  },
+  {
+    target: zooTarget('a tag of XOR', (keys) => {
+      const hiding = (key: Buffer): RequestStateCodec =>
+        inCounterMode([key], { before: (_, one) => one, after: (_, one) => one });
+      const tagOf = (key: Buffer, body: Buffer): Buffer => {
+        const tag = Buffer.from(sha256(Buffer.concat([key, Buffer.from(String(body.length))])).subarray(0, 16));
+        for (const [i, byte] of body.entries()) tag[i % 16] = (tag[i % 16] ?? 0) ^ byte;
+        return tag;
+      };
+      return {
+        seal(payload) {
+          const [key] = keys as [Buffer];
+          const body = Buffer.from(hiding(key).seal(payload), 'base64url');
+          return Buffer.concat([body, tagOf(key, body)]).toString('base64url');
+        },
+        unseal(token) {
+          const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+          if (bytes.length < 32) refuse('malformed');
+          const [body, tag] = [bytes.subarray(0, -16), bytes.subarray(-16)];
+          const key = keys.find((one) => tagOf(one, body).equals(tag)) ?? refuse();
+          return hiding(key).unseal(body.toString('base64url'));
+        },
+      };
+    }),
+    caughtBy: 'CODEC-SPLICE',
+  },
+  {
+    target: (() => {
+      // Every codec of the process remembers in the same place what one of them has opened.
+      const opened = new Map<string, Uint8Array>();
+      return zooTarget('a cache that strangers share', (keys) => {
+        const sound = soundCodec()(keys);
+        return both(sound, {
+          unseal(token) {
+            const known = opened.get(token);
+            if (known !== undefined) return Uint8Array.from(known);
+            const payload = sound.unseal(token);
+            opened.set(token, Uint8Array.from(payload));
+            return payload;
+          },
+        });
+      });
+    })(),
+    caughtBy: 'CODEC-STRANGER',
+  },
   wrapped('prints', 'CODEC-QUIET', (sound) =>
     both(sound, {
       unseal(token) {
@@ -629,6 +779,64 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   },
   { target: zooTarget('signs only, and claims to hide', (keys) => signOnly(keys)), caughtBy: 'CODEC-CONFIDENTIAL' },
 ];
+
+function checksum(bytes: Uint8Array): Buffer {
+  const sum = Buffer.alloc(4);
+  sum.writeUInt32BE(crc32(bytes));
+  return sum;
+}
+
+/** Readable, with a tag before it that proves as much as it can. */
+function tagged(keys: readonly Buffer[], tagOf: (key: Buffer, body: Buffer) => Buffer): RequestStateCodec {
+  return {
+    seal(payload) {
+      const body = Buffer.from(payload);
+      return Buffer.concat([tagOf(keys[0] as Buffer, body), body]).toString('base64url');
+    },
+    unseal(token) {
+      const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+      const found = keys.some((key) => {
+        const { length } = tagOf(key, Buffer.alloc(0));
+        return bytes.length >= length && tagOf(key, bytes.subarray(length)).equals(bytes.subarray(0, length));
+      });
+      return found ? Buffer.from(bytes.subarray(tagOf(keys[0] as Buffer, bytes).length)) : refuse();
+    },
+  };
+}
+
+/** AES-CTR with a vector of its own; what authenticates it is done before and after. */
+function inCounterMode(
+  keys: readonly Buffer[],
+  steps: {
+    readonly before: (key: Buffer, payload: Uint8Array) => Uint8Array;
+    readonly after: (key: Buffer, whole: Buffer) => Uint8Array;
+  },
+): RequestStateCodec {
+  return {
+    seal(payload) {
+      const [key] = keys as [Buffer];
+      const vector = randomBytes(16);
+      const sealing = createCipheriv('aes-256-ctr', key, vector);
+      return Buffer.concat([vector, sealing.update(steps.before(key, payload)), sealing.final()]).toString('base64url');
+    },
+    unseal(token) {
+      const bytes = typeof token === 'string' ? SOUND.decode(token) : refuse();
+      if (bytes.length < 16) refuse('malformed');
+      let failure: unknown;
+      for (const key of keys) {
+        const opening = createDecipheriv('aes-256-ctr', key, bytes.subarray(0, 16));
+        try {
+          return Uint8Array.from(
+            steps.after(key, Buffer.concat([opening.update(bytes.subarray(16)), opening.final()])),
+          );
+        } catch (error) {
+          failure = error;
+        }
+      }
+      throw failure;
+    },
+  };
+}
 
 /** Readable and signed: sound where confidentiality is not claimed. */
 export function signOnly(keys: readonly Buffer[], tagBytes = 32): RequestStateCodec {

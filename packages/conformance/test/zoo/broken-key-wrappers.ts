@@ -1,12 +1,15 @@
-import { createDecipheriv, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
+import { createDecipheriv, createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { inspect } from 'node:util';
 import type { KeyWrapper, KeyWrapperErrorKind, WrapOptions, WrappedKey } from '@sealring/core';
 import type { KeyWrapperTarget } from '../../src/index.ts';
 import {
+  asText,
+  GOOD_MEMORY,
   KEY_WRAP,
   type Make,
   PROVIDER,
   PUBLIC_KEY,
+  remembering,
   SOUND,
   type Steps,
   sealWith,
@@ -92,6 +95,61 @@ const byName = ([a]: readonly [string, string], [b]: readonly [string, string]):
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const never = (): Promise<never> => new Promise(() => undefined);
 
+/** Binds a context as text that somebody put together. */
+function binding(
+  name: string,
+  caughtBy: string,
+  textOf: (entries: readonly (readonly [string, string])[]) => string,
+  rest: Rest = ALONE,
+): BrokenKeyWrapper {
+  return broken(
+    name,
+    caughtBy,
+    { bind: (context, keyId) => Buffer.from(`${keyId} ${textOf(Object.entries(context).toSorted(byName))}`) },
+    rest,
+  );
+}
+
+/** Gives other bytes for some data keys. It makes none itself: what chance makes is caught now and then. */
+function giving(name: string, give: (plaintext: Buffer) => Buffer): BrokenKeyWrapper {
+  const make = soundKeyWrapper({ give: (plaintext) => Uint8Array.from(give(plaintext)) });
+  return made(name, 'WRAP-ROUNDTRIP', (world) => {
+    const { generate: _, ...rest } = make(world);
+    return rest;
+  });
+}
+
+/** Generates data keys of its own making. */
+function generating(name: string, dataKeyOf: (ordinal: number) => Uint8Array): BrokenKeyWrapper {
+  return around(name, 'WRAP-GENERATE', (sound) => {
+    let ordinal = 0;
+    return {
+      async generate(options: WrapOptions) {
+        SOUND.checkOptions(options);
+        const dataKey = dataKeyOf(ordinal++);
+        return { dataKey, wrapped: await sound.wrap(dataKey, options) };
+      },
+    };
+  });
+}
+
+/** Encrypts with nonces that come again. */
+function repeating(name: string, nonceOf: (bound: Buffer) => Buffer, change = (steps: Steps): Partial<Steps> => steps) {
+  const seal: Steps['seal'] = (version, plaintext, bound) => sealWith(nonceOf(bound), version, plaintext, bound);
+  return broken(name, 'WRAP-CONFIDENTIAL', change({ ...SOUND, seal }));
+}
+
+/** Tells a date that is none of the service's. */
+function telling(name: string, tell: () => unknown): BrokenKeyWrapper {
+  return around(name, 'WRAP-OPTIONS', (sound) => ({
+    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+      const plaintext = await sound.unwrap(wrapped, options);
+      options.onServiceDate?.(tell() as Date);
+      return plaintext;
+    },
+  }));
+}
+
 /** Fails with an error that shows more than it should. */
 function failing(
   name: string,
@@ -175,15 +233,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     }),
     and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED'),
   ),
-  broken('strips zeros at the end', 'WRAP-ROUNDTRIP', {
-    give(plaintext) {
-      const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
-      return Uint8Array.from(plaintext.subarray(0, end));
-    },
+  giving('strips zeros at the end', (plaintext) => {
+    const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
+    return plaintext.subarray(0, end);
   }),
-  broken('trims white space', 'WRAP-ROUNDTRIP', {
-    give: (plaintext) => Uint8Array.from(Buffer.from(plaintext.toString('latin1').trim(), 'latin1')),
-  }),
+  giving('trims white space', (plaintext) => Buffer.from(plaintext.toString('latin1').trim(), 'latin1')),
   broken(
     'takes 32 bytes only, where the ring hands over 64',
     'WRAP-LENGTH-64',
@@ -266,18 +320,50 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  around('generates a data key of 16 bytes', 'WRAP-GENERATE', (sound) => ({
-    async generate(options: WrapOptions) {
-      const { dataKey, wrapped } = await sound.generate(options);
-      return { dataKey: dataKey.slice(0, 16), wrapped };
-    },
-  })),
+  around(
+    'generates a data key of 16 bytes',
+    'WRAP-GENERATE',
+    (sound) => ({
+      async generate(options: WrapOptions) {
+        const { dataKey, wrapped } = await sound.generate(options);
+        return { dataKey: dataKey.slice(0, 16), wrapped };
+      },
+    }),
+    and('WRAP-CONFIDENTIAL'),
+  ),
   around('generates a data key and wraps another', 'WRAP-GENERATE', (sound) => ({
     async generate(options: WrapOptions) {
       const { wrapped } = await sound.generate(options);
       return { dataKey: Uint8Array.from(randomBytes(32)), wrapped };
     },
   })),
+  generating('generates data keys of one random byte', () =>
+    Uint8Array.of(...new Uint8Array(31).map((_, i) => i), ...randomBytes(1)),
+  ),
+  generating('generates data keys of two bytes, again and again', () => {
+    const [byte = 0] = randomBytes(1);
+    return new Uint8Array(32).map((_, i) => (i % 2 === 0 ? byte : byte ^ 1));
+  }),
+  generating('generates data keys whose second half is never filled', () =>
+    Uint8Array.of(...randomBytes(16), ...new Uint8Array(16).map((_, i) => i)),
+  ),
+  generating('generates data keys of hexadecimal text', () => Uint8Array.from(Buffer.from(hexOf(randomBytes(16))))),
+  made('generates every third data key again', 'WRAP-GENERATE', (world) => {
+    const keys = [randomBytes(32), randomBytes(32), randomBytes(32)];
+    let ordinal = 0;
+    const sound = soundKeyWrapper()(world);
+    return {
+      ...sound,
+      async generate(options) {
+        SOUND.checkOptions(options);
+        const dataKey = Uint8Array.from(keys[ordinal++ % 3] ?? []);
+        return { dataKey, wrapped: await sound.wrap(dataKey, options) };
+      },
+    };
+  }),
+  generating('generates the same data keys in every process', (ordinal) =>
+    Uint8Array.from(createHash('sha256').update(`zoo ${ordinal}`).digest()),
+  ),
   broken('names its KMS key at a length that no ring takes', 'WRAP-RECORD', {
     nameVersion: ({ id }) => `${id}?${'x'.repeat(2_048)}`,
     versionToOpen: ({ key }, { keyId }) => key.versions.find(({ id }) => keyId.startsWith(`${id}?`)),
@@ -295,6 +381,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     ALONE,
   ),
+  repeating('encrypts with one nonce', () => Buffer.alloc(12, 7)),
+  repeating('takes the nonce from the context', (bound) => createHash('sha256').update(bound).digest().subarray(0, 12)),
+  made('counts nonces from one in every process', 'WRAP-CONFIDENTIAL', (world) => {
+    let ordinal = 0;
+    const seal: Steps['seal'] = (version, plaintext, bound) => {
+      const nonce = Buffer.alloc(12);
+      nonce.writeUInt32BE(++ordinal, 8);
+      return sealWith(nonce, version, plaintext, bound);
+    };
+    return soundKeyWrapper({ seal })(world);
+  }),
+  repeating('encrypts with one nonce, as text', () => Buffer.alloc(12, 7), asText),
   broken('makes wrapped keys that fill a ring', 'WRAP-RECORD-SIZE', {
     seal: (version, plaintext, bound) => SOUND.seal(version, Buffer.concat([plaintext, Buffer.alloc(4_096)]), bound),
     open: (version, bytes, bound) => SOUND.open(version, bytes, bound).subarray(0, -4_096),
@@ -331,11 +429,15 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       if (unknown !== undefined) throw new TypeError(`unknown option ${unknown}`);
     },
   }),
-  around('tells the service’s date as text', 'WRAP-OPTIONS', (sound) => ({
-    async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-      const plaintext = await sound.unwrap(wrapped, options);
-      options.onServiceDate?.(new Date().toUTCString() as never);
-      return plaintext;
+  telling('tells the service’s date as text', () => new Date().toUTCString()),
+  telling('tells seconds for milliseconds', () => new Date(Date.now() / 1_000)),
+  telling('tells a date that it could not read', () => new Date('Sat, 21 Nov')),
+  telling('tells nothing for a date', () => undefined),
+  around('tells a date of 1970 where it generates', 'WRAP-OPTIONS', (sound) => ({
+    async generate(options: WrapOptions) {
+      const answer = await sound.generate(options);
+      options.onServiceDate?.(new Date(0));
+      return answer;
     },
   })),
   around('has room for one call at a time', 'WRAP-CONCURRENT', (sound) => {
@@ -350,9 +452,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  broken('binds the ring’s name only', 'WRAP-CONTEXT-BINDS', {
-    bind: (context, keyId) => Buffer.from(`${keyId} ${context['sealring:ring']} ${context['ab']} ${context['abc']}`),
-  }),
+  broken(
+    'binds the ring’s name only',
+    'WRAP-CONTEXT-BINDS',
+    {
+      bind: (context, keyId) => Buffer.from(`${keyId} ${context['sealring:ring']} ${context['ab']} ${context['abc']}`),
+    },
+    and('WRAP-CONTEXT-BOUNDARIES'),
+  ),
   broken(
     'binds no context, and says that it does',
     'WRAP-CONTEXT-BINDS',
@@ -362,6 +469,75 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   broken('binds names and values without a boundary', 'WRAP-CONTEXT-BOUNDARIES', {
     bind: (context, keyId) => Buffer.from([keyId, ...Object.entries(context).toSorted(byName).flat()].join('')),
   }),
+  binding('joins a context with = and ,', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    entries.map((entry) => entry.join('=')).join(','),
+  ),
+  binding('joins a context with = and &', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    entries.map((entry) => entry.join('=')).join('&'),
+  ),
+  binding('joins a context with : and ;', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    entries.map((entry) => entry.join(':')).join(';'),
+  ),
+  binding('joins a context with : and newlines', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    entries.map((entry) => entry.join(': ')).join('\n'),
+  ),
+  binding('joins a context with NULs', 'WRAP-CONTEXT-BOUNDARIES', (entries) => entries.flat().join('\0')),
+  binding('writes JSON without escaping', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    entries.map(([name, value]) => `"${name}":"${value}"`).join(','),
+  ),
+  binding('quotes values without escaping', 'WRAP-CONTEXT-BOUNDARIES', (entries) => entries.flat().join('"')),
+  binding('composes characters', 'WRAP-CONTEXT-BOUNDARIES', (entries) => JSON.stringify(entries).normalize('NFC')),
+  binding('trims values', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    JSON.stringify(entries.map(([name, value]) => [name, value.trim()])),
+  ),
+  binding('cuts characters to a byte', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    Buffer.from(JSON.stringify(entries), 'latin1').toString('latin1'),
+  ),
+  binding('puts ? for what is not Latin', 'WRAP-CONTEXT-BOUNDARIES', (entries) =>
+    JSON.stringify(entries).replaceAll(/[^\0-\u00ff]/g, '?'),
+  ),
+  binding('binds the first 200 characters of a value', 'WRAP-CONTEXT-BINDS', (entries) =>
+    JSON.stringify(entries.map(([name, value]) => [name, value.slice(0, 200)])),
+  ),
+  binding(
+    'binds values without their names',
+    'WRAP-CONTEXT-BINDS',
+    (entries) => JSON.stringify(entries.map(([, value]) => value)),
+    and('WRAP-CONTEXT-BOUNDARIES'),
+  ),
+  binding('binds the sets of names and of values', 'WRAP-CONTEXT-BINDS', (entries) =>
+    JSON.stringify([entries.map(([name]) => name), entries.map(([, value]) => value).toSorted()]),
+  ),
+  made(
+    'remembers what it opened, whatever the context',
+    'WRAP-CONTEXT-BINDS',
+    remembering({ nameOf: (wrapped, options) => GOOD_MEMORY.nameOf(wrapped, options).slice(0, 3) }),
+    and('WRAP-CONTEXT-BOUNDARIES'),
+  ),
+  made(
+    'remembers what it opened by the context’s text',
+    'WRAP-CONTEXT-BOUNDARIES',
+    remembering({
+      nameOf: (wrapped, { context }) => [
+        ...GOOD_MEMORY.nameOf(wrapped, { context }).slice(0, 3),
+        Object.entries(context).join(),
+      ],
+    }),
+  ),
+  made(
+    'remembers what it opened by the beginning of the bytes',
+    'WRAP-BIT-FLIP',
+    remembering({
+      nameOf: ({ provider, keyId, wrapped }, { context }) => [provider, keyId, hexOf(wrapped.subarray(0, 12)), context],
+    }),
+    and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL'),
+  ),
+  made(
+    'remembers what it opened, whoever wrapped it',
+    'WRAP-FOREIGN-PROVIDER',
+    remembering({ nameOf: ({ wrapped }, { context }) => [hexOf(wrapped), context] }),
+    and('WRAP-OTHER-KEY-NAMED'),
+  ),
   broken('binds the order of the context’s members', 'WRAP-CONTEXT-ORDER', {
     bind: (context, keyId) => Buffer.from(JSON.stringify([keyId, context])),
   }),
@@ -410,19 +586,32 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  around('answers a bad one with the last good one', 'WRAP-AFTER-REFUSAL', (sound) => {
-    let last: Uint8Array | undefined;
-    return {
-      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-        try {
-          last = await sound.unwrap(wrapped, options);
-        } catch (error) {
-          if (!(error instanceof ZooKeyWrapperError) || error.kind !== 'corrupt' || last === undefined) throw error;
-        }
-        return Uint8Array.from(last);
-      },
-    };
-  }),
+  around(
+    'answers a bad one with the last good one',
+    'WRAP-AFTER-REFUSAL',
+    (sound) => {
+      let last: Uint8Array | undefined;
+      return {
+        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+          try {
+            last = await sound.unwrap(wrapped, options);
+          } catch (error) {
+            if (!(error instanceof ZooKeyWrapperError) || error.kind !== 'corrupt' || last === undefined) throw error;
+          }
+          return Uint8Array.from(last);
+        },
+      };
+    },
+    and(
+      'WRAP-BIT-FLIP',
+      'WRAP-TRUNCATION',
+      'WRAP-EXTENSION',
+      'WRAP-CONTEXT-BINDS',
+      'WRAP-CONTEXT-BOUNDARIES',
+      'WRAP-FOREIGN-PROVIDER',
+      'WRAP-OTHER-KEY-NAMED',
+    ),
+  ),
   made(
     'lets the ciphertext choose the KMS key',
     'WRAP-OTHER-KEY',
@@ -489,6 +678,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       await SOUND.ask(world, operation, undefined, fail);
     },
   }),
+  made(
+    'remembers what it opened, aborted or not',
+    'WRAP-ABORTED',
+    remembering({ ask: (world) => GOOD_MEMORY.ask(world, undefined) }),
+  ),
   broken('says AbortError', 'WRAP-ABORT', {
     async ask(world, operation, signal, fail) {
       if (signal?.aborted === true) throw fail('unavailable', operation);
@@ -611,25 +805,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       return sound.verify(entry, signature);
     },
   })),
-  around(
+  made(
     'remembers what it opened',
     'WRAP-DISABLED',
-    (sound) => {
-      const kept = new Map<string, Uint8Array>();
-      const nameOf = (wrapped: WrappedKey, { context }: WrapOptions): string =>
-        JSON.stringify([wrapped.provider, wrapped.keyId, hexOf(wrapped.wrapped), context]);
-      return {
-        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-          if (wrapped?.wrapped === undefined) return sound.unwrap(wrapped, options);
-          const known = kept.get(nameOf(wrapped, options));
-          if (known !== undefined && options.signal === undefined) return Uint8Array.from(known);
-          const plaintext = await sound.unwrap(wrapped, options);
-          kept.set(nameOf(wrapped, options), Uint8Array.from(plaintext));
-          return plaintext;
-        },
-      };
-    },
-    and('WRAP-DENIED'),
+    remembering({ ask: async () => undefined }),
+    and('WRAP-DENIED', 'WRAP-ABORTED', 'WRAP-CLOSED'),
   ),
   misnaming('takes a disabled key for an outage', 'WRAP-DISABLED', ['disabled', 'unavailable']),
   unforgiving('never gets over a disabled key', 'WRAP-ENABLED', 'disabled'),
@@ -650,6 +830,11 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
     return soundKeyWrapper({ bind, open })(world);
   }),
+  made(
+    'remembers what it opened, closed or not',
+    'WRAP-CLOSED',
+    remembering({ ask: (world, signal) => GOOD_MEMORY.ask({ ...world, isClosed: false }, signal) }),
+  ),
   broken('closes and goes on', 'WRAP-CLOSED', {
     async ask(world, operation, signal, fail) {
       await SOUND.ask({ ...world, isClosed: false }, operation, signal, fail);

@@ -196,6 +196,31 @@ function wrapped(
   return { target: zooRingTarget(name, {}, more, wrap), caughtBy };
 }
 
+/** Fails with an error that shows more than it should, while nobody answers. */
+function outOfReach(
+  name: string,
+  change: (error: RingStoreError, document: string) => RingStoreError,
+): BrokenRingStore {
+  return wrapped(name, 'RING-ERROR-TEXT', (sound, backend) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch((error: unknown) => {
+        throw backend.isDown ? change(error as RingStoreError, document) : error;
+      }),
+  }));
+}
+
+/** Who loses to a document that is the same has not lost: to some of those who write. */
+function idempotent(name: string, caughtBy: string, isFor: (expected: string | undefined) => boolean): BrokenRingStore {
+  return wrapped(name, caughtBy, (sound) => ({
+    write: (document: string, options: WriteOptions) =>
+      sound.write(document, options).catch(async (error: unknown) => {
+        const found = error instanceof RingConflictError && isFor(options.expected) ? await sound.read() : undefined;
+        if (found?.document !== document) throw error;
+        return { revision: found.revision };
+      }),
+  }));
+}
+
 const hash = (document: string): string => createHash('sha256').update(document).digest('base64url');
 
 /** Answers with what `read` says once, for a while. */
@@ -255,6 +280,25 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
         throw Object.assign(error as Error, { statement: `UPDATE ring SET document = '${document}'` });
       }),
   })),
+  outOfReach(
+    'tells where it cannot log in',
+    () => new RingStoreError('unavailable', `zoo://app:${randomUUID()}@10.0.0.7/ring`),
+  ),
+  outOfReach(
+    'tells its connection string',
+    () => new RingStoreError('unavailable', `Host=db;Password=${randomUUID()}`),
+  ),
+  outOfReach('keeps the driver’s error', (error) => Object.assign(error, { original: new Error('ECONNREFUSED') })),
+  outOfReach('keeps the errors of every address', (error) =>
+    Object.assign(error, { errors: [new Error('ECONNREFUSED ::1'), new Error('ECONNREFUSED 127.0.0.1')] }),
+  ),
+  outOfReach('keeps the request that was not answered', (error, document) =>
+    Object.assign(error, { request: { body: Buffer.from(document).toString('base64') } }),
+  ),
+  outOfReach(
+    'says what it could not write',
+    (_, document) => new RingStoreError('unavailable', `not sent: ${document}`),
+  ),
 
   // Absent, and what was written.
   broken('null for absent', 'RING-ABSENT', { present: (row) => (row === undefined ? null : SOUND.present(row)) }),
@@ -298,6 +342,8 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   }),
   broken('one row for all', 'RING-NAMES-SEPARATE', { keyOf: () => 'ring' }, { remove: () => undefined }),
   broken('names by their first characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 16) }),
+  broken('cuts names at 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(0, 63) }),
+  broken('cuts names to their last 63 characters', 'RING-NAMES-SEPARATE', { keyOf: (name) => name.slice(-63) }),
   broken('finds a name by LIKE', 'RING-NAMES-SEPARATE', {
     find: (backend, key) => {
       const like = new RegExp(`^${key.replaceAll('.', '\\.').replaceAll('_', '.')}$`);
@@ -371,6 +417,11 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('undefined matches anything', 'RING-FOUND-ONLY-ABSENT', {
     matches: (row, expected) => expected === undefined || SOUND.matches(row, expected),
   }),
+  idempotent('founds what is there already', 'RING-FOUND-ONLY-ABSENT', (expected) => expected === undefined),
+  idempotent('takes what is there for its own write', 'RING-STALE-LOSES', (expected) => expected !== undefined),
+  broken('founds where what it expects is gone', 'RING-STALE-LOSES', {
+    matches: (row, expected) => row === undefined || SOUND.matches(row, expected),
+  }),
   broken('ignores what is expected', 'RING-STALE-LOSES', { matches: () => true }),
   broken('only asks whether it is there', 'RING-STALE-LOSES', {
     matches: (row, expected) => (row === undefined) === (expected === undefined),
@@ -380,6 +431,13 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   }),
   broken('takes white space from what is expected', 'RING-FOREIGN-CONFLICT', {
     matches: (row, expected) => SOUND.matches(row, expected?.trim()),
+  }),
+  broken('compares what is expected without case', 'RING-FOREIGN-CONFLICT', {
+    revise: () => randomUUID(),
+    matches: (row, expected) => row?.revision.toLowerCase() === expected?.toLowerCase(),
+  }),
+  broken('takes white space from the beginning of what is expected', 'RING-FOREIGN-CONFLICT', {
+    matches: (row, expected) => SOUND.matches(row, expected?.trimStart()),
   }),
   broken('a plain error for a conflict', 'RING-CONFLICT-ERROR', {
     conflict() {

@@ -229,6 +229,30 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
   };
 }
 
+/** With the time and its ordinal in clear, which two of them may have in common. */
+function numbered(keys: readonly Buffer[]): RequestStateCodec {
+  let ordinal = 0;
+  const inner = aead('aes-256-gcm');
+  const bound = (key: Buffer, head: string): Buffer => createHmac('sha256', key).update(head).digest();
+  return {
+    seal(payload) {
+      const head = `${Date.now().toString(36)}.${(ordinal++).toString(36).padStart(6, '0')}`;
+      return `${head}.${Buffer.from(inner.seal(bound(keys[0] as Buffer, head), payload)).toString('base64url')}`;
+    },
+    unseal(token) {
+      const [time = '', number = '', text = '', ...more] =
+        typeof token === 'string' && token.length < 1_000_000 ? token.split('.') : refuse('odd');
+      const sealed = Buffer.from(text, 'base64url');
+      if (sealed.toString('base64url') !== text || more.length > 0) refuse('malformed');
+      for (const key of keys) {
+        const payload = inner.open(bound(key, `${time}.${number}`), sealed);
+        if (payload !== undefined) return payload;
+      }
+      return refuse('seal');
+    },
+  };
+}
+
 /** A header in JSON before it, of which one spelling is accepted. */
 function withHeader(keys: readonly Buffer[]): RequestStateCodec {
   const header = `${Buffer.from('{"alg":"dir","enc":"A256GCM"}').toString('base64url')}..`;
@@ -315,6 +339,14 @@ export const SOUND_CODECS: readonly SoundCodec[] = [
   { target: zooTarget('padded at random', boxed(padded(gcm, (length) => length + randomInt(64)))), warnings: [] },
   { target: zooTarget('in parts', inParts), warnings: ['CODEC-TOKEN-UNRESERVED'] },
   { target: zooTarget('with its time, padded base64', withTime), warnings: ['CODEC-TOKEN-UNRESERVED'] },
+  { target: zooTarget('with its time and its ordinal', numbered), warnings: [] },
+  {
+    target: zooTarget(
+      'AES-GCM with a nonce from a keyed digest of the payload',
+      soundCodec({ nonce: (_, payload, key) => createHmac('sha256', key).update(payload).digest().subarray(0, 12) }),
+    ),
+    warnings: ['CODEC-DISTINCT'],
+  },
   { target: zooTarget('with a header in JSON', withHeader), warnings: [] },
   {
     target: zooTarget('signs only, and says so', (keys) => signOnly(keys), { supports: { confidentiality: false } }),

@@ -2,11 +2,13 @@ import { publicEncrypt, randomBytes } from 'node:crypto';
 import { localKeyWrapper } from '@sealring/core';
 import type { KeyWrapperTarget } from '../../src/index.ts';
 import {
+  asText,
   DETERMINISTIC,
   KEY_WRAP,
   type Make,
   OAEP,
   PUBLIC_KEY,
+  remembering,
   SOUND,
   type Steps,
   signing,
@@ -45,6 +47,18 @@ const TARGETS: readonly KeyWrapperTarget[] = [
   zooTarget('all that there is', soundKeyWrapper()),
   zooTarget('nothing that is optional', bare(), { control: {} }),
   zooTarget('deterministic', soundKeyWrapper(DETERMINISTIC)),
+  zooTarget('deterministic, as text', soundKeyWrapper(asText({ ...SOUND, ...DETERMINISTIC }))),
+  zooTarget('remembers what it opened, and asks first', remembering()),
+  zooTarget(
+    'a service that takes short contexts of plain letters',
+    soundKeyWrapper({
+      checkOptions(options) {
+        SOUND.checkOptions(options);
+        const texts = Object.entries(options.context).flat();
+        if (!texts.every((text) => /^[\w:.-]{0,64}$/.test(text))) throw new RangeError('not for a context');
+      },
+    }),
+  ),
   zooTarget('AES key wrap, whose context the ring binds', bare(KEY_WRAP)),
   zooTarget('RSA with signatures', (world) => signs(soundKeyWrapper(PUBLIC_KEY)(world), world)),
   zooTarget(

@@ -132,6 +132,18 @@ export const DETERMINISTIC: Partial<Steps> = {
   },
 };
 
+/** Wraps that are text, with a version at their head. Base64 in its one canonical form. */
+export function asText({ seal, open }: Pick<Steps, 'seal' | 'open'>): Pick<Steps, 'seal' | 'open'> {
+  return {
+    seal: (...given) => Buffer.from(`zoo:v1:${seal(...given).toString('base64')}`),
+    open(version, bytes, bound) {
+      const sealed = Buffer.from(bytes.toString('latin1').slice('zoo:v1:'.length), 'base64');
+      if (`zoo:v1:${sealed.toString('base64')}` !== bytes.toString('latin1')) throw new Error('not canonical');
+      return open(version, sealed, bound);
+    },
+  };
+}
+
 const AES_KW_IV = Buffer.alloc(8, 0xa6);
 
 /** AES key wrap (RFC 3394): no context, no randomness. */
@@ -228,6 +240,45 @@ export function signing(): (sound: Whole, world: World) => KeyWrapper {
 
 /** Makes a key wrapper; whatever it keeps beside one instance is its own. */
 export type Make = (world: World) => KeyWrapper;
+
+/** What a cache looks at, and whether it asks first. */
+export interface Memory {
+  readonly nameOf: (wrapped: WrappedKey, options: WrapOptions) => readonly unknown[];
+  readonly ask: (world: World, signal: AbortSignal | undefined) => Promise<void>;
+}
+
+/** A whole name, and a service that is asked each time. */
+export const GOOD_MEMORY: Memory = {
+  nameOf: ({ provider, keyId, wrapped }, { context }) => [
+    provider,
+    keyId,
+    Buffer.from(wrapped).toString('hex'),
+    ...Object.entries(context),
+  ],
+  ask: (world, signal) => SOUND.ask(world, 'unwrap', signal, SOUND.fail),
+};
+
+/** Unwraps again out of its memory what it opened once. */
+export function remembering(memory: Partial<Memory> = {}): Make {
+  const { nameOf, ask } = { ...GOOD_MEMORY, ...memory };
+  const make = soundKeyWrapper();
+  return (world) => {
+    const sound = make(world);
+    const opened = new Map<string, Uint8Array>();
+    return {
+      ...sound,
+      async unwrap(wrapped, options) {
+        if (wrapped?.wrapped === undefined) return sound.unwrap(wrapped, options);
+        const name = JSON.stringify(nameOf(wrapped, options));
+        let known = opened.get(name);
+        if (known === undefined) known = await sound.unwrap(wrapped, options);
+        else await ask(world, options.signal);
+        opened.set(name, Uint8Array.from(known));
+        return Uint8Array.from(known);
+      },
+    };
+  };
+}
 
 /** A target of the zoo: two keys of one service, which does all that a target can have done to it. */
 export function zooTarget(name: string, make: Make, more: Partial<KeyWrapperTarget> = {}): KeyWrapperTarget {

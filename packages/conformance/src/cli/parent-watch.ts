@@ -1,0 +1,33 @@
+/*
+ * Runs in a thread of the process that holds the target, which may hang and give nobody else a turn: when the command
+ * line is gone, however it ended, the process ends, with all that it started.
+ */
+import { workerData } from 'node:worker_threads';
+
+/** How often it looks, milliseconds. */
+const LOOK_MS = 500;
+const { parent, ownGroup } = workerData as { readonly parent: number; readonly ownGroup: boolean };
+
+setInterval(() => {
+  if (isThere()) return;
+  if (ownGroup) kill(-process.pid);
+  kill(process.pid);
+}, LOOK_MS);
+
+/** On Windows a process keeps the number of a parent that is gone. */
+function isThere(): boolean {
+  if (process.platform !== 'win32') return process.ppid === parent;
+  try {
+    return process.kill(parent, 0);
+  } catch {
+    return false;
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // There is no such group.
+  }
+}

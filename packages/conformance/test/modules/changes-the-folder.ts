@@ -1,0 +1,5 @@
+import { around } from './around.ts';
+
+export const target = around('changes the folder', () => {
+  process.chdir('/');
+});

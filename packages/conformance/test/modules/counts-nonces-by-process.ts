@@ -1,0 +1,4 @@
+import { counted } from './counted.ts';
+
+// Threads of one process have the same number.
+export const target = counted('counts nonces, by process', process.pid);

@@ -1,0 +1,5 @@
+import { around } from './around.ts';
+
+export const target = around('patches the process', () => {
+  process.emitWarning = () => undefined;
+});

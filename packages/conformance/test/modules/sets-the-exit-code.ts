@@ -1,0 +1,5 @@
+import { around } from './around.ts';
+
+export const target = around('sets the exit code', () => {
+  process.exitCode = 0;
+});
