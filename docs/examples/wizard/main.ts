@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { localKeyWrapper, memoryRing } from '@sealring/core';
+import { repeat, type Sent, signInAs } from './client.ts';
+import { WizardServer } from './server.ts';
+
+/** What Ada answers, page by page; `back` where she changes her mind. */
+const ANSWERS = ['Lisbon', 2, 'back', 3, true, true];
+
+function say(who: string, what: string): void {
+  process.stdout.write(`${who.padEnd(10)} ${what}\n`);
+}
+
+function must(condition: boolean, otherwise: string): asserts condition {
+  if (!condition) throw new Error(otherwise);
+}
+
+/** Sends what somebody made up or copied: it must be refused, for the reason that only the server knows. */
+async function refused(server: WizardServer, what: string, request: Sent, reason: string): Promise<void> {
+  const answer = await repeat(server.url, request);
+  const known = server.refusals.pop();
+  must(answer.startsWith('-326') && known === reason, `${what}: answered ${answer}, known as ${known}, not ${reason}`);
+  say(`→ ${server.name}`, `${what}: ${answer} (${server.name} knows: ${known})`);
+}
+
+const servers: WizardServer[] = [];
+try {
+  // What the servers share; the bookings stand for a database.
+  const shared = {
+    keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
+    ring: memoryRing(),
+    bookings: new Set<string>(),
+  };
+  for (const name of ['A', 'B', 'C']) servers.push(await WizardServer.start(name, shared));
+  const [a, b, c] = servers;
+  must(a !== undefined && b !== undefined && c !== undefined, 'three servers');
+
+  const ada = await signInAs('ada', servers, ANSWERS, say);
+  const told = await ada.callTool('book', {});
+  must(told.startsWith('booked: 3 nights in Lisbon with breakfast'), `the wizard went wrong: ${told}`);
+  await ada.close();
+  const [first = 0] = ada.tokenLengths;
+  must(first > 0 && first < (ada.tokenLengths.at(-1) ?? 0), 'the state grows with the pages');
+
+  // Pages are bookmarks: an older token leads back to its page, and on from there.
+  const nights = ada.sent[2];
+  const last = ada.sent.at(-1);
+  must(nights !== undefined && last !== undefined, 'enough rounds');
+  const branch = await repeat(b.url, nights.answering(5));
+  must(branch.startsWith('Breakfast?'), `the older page went wrong: ${branch}`);
+  say('→ B', `the second page again, with 5 nights: ${branch}`);
+  const again = await repeat(c.url, last);
+  must(again.startsWith('already booked') && shared.bookings.size === 1, `booked twice: ${again}`);
+  say('→ C', `the last page again: ${again}`);
+
+  const skipped = JSON.stringify({ booking: 'mine', answers: ['Lisbon', 300, true] });
+  await refused(a, 'a state of her own making', last.withState(skipped), 'malformed');
+  await refused(b, 'in the name of mallory', last.by('mallory'), 'principal');
+  say('', 'everything went as it must');
+} catch (error) {
+  say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+} finally {
+  for (const server of servers) await server.close();
+}

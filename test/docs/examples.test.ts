@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+
+const root = join(import.meta.dirname, '../..');
+
+/** What the README of an example tells to type. */
+function commandOf(example: string): string {
+  const readme = readFileSync(join(root, 'docs/examples', example, 'README.md'), 'utf8');
+  return /^```sh\n(.*)\n```$/m.exec(readme)?.[1] ?? '';
+}
+
+function type(command: string): Promise<{ readonly code: unknown; readonly lines: readonly string[] }> {
+  const [program, ...args] = command.split(' ');
+  expect(program).toBe('node');
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: root, timeout: 60_000, killSignal: 'SIGKILL' }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : (error.code ?? error.signal);
+      resolve({ code, lines: `${stdout}${stderr}`.trimEnd().split('\n') });
+    });
+  });
+}
+
+/** In this order: what is done, and what is refused for which reason. */
+const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
+  refund: [
+    /^ada → A +a question, and sr1\./,
+    /^ada → B +€49\.90 refunded for order 1017 by B$/,
+    /the same request once more: -32602 Invalid or expired requestState \(A knows: already used\)/,
+    /one character changed: -32602 Invalid or expired requestState \(B knows: seal\)/,
+    /in the name of mallory: -32602 Invalid or expired requestState \(A knows: principal\)/,
+    /another amount: -32602 Invalid or expired requestState \(B knows: request binding\)/,
+    /an app without a user asks: -32603 Internal error \(A knows: principal binding error\)/,
+  ],
+  wizard: [
+    /^A → ada +Where to\?/,
+    /^B → ada +How many nights in Lisbon\?/,
+    /^C → ada +Breakfast\?/,
+    /^ada +goes back$/,
+    /^A → ada +How many nights in Lisbon\?/,
+    /^A → ada +booked: 3 nights in Lisbon with breakfast$/,
+    /the second page again, with 5 nights: Breakfast\?/,
+    /the last page again: already booked/,
+    /a state of her own making: -32602 Invalid or expired requestState \(A knows: malformed\)/,
+    /in the name of mallory: -32602 Invalid or expired requestState \(B knows: principal\)/,
+  ],
+  proxy: [
+    /^ada → P1 +a question, and sr1\./,
+    /^ada → P2 +North ships a teapot for €7, insured$/,
+    /^bob → P2 +a question, and sr1\./,
+    /^bob → P1 +South ships a piano for €7, insured$/,
+    /ada's token in the name of mallory: -32602 Invalid or expired requestState \(P2 knows: principal\)/,
+    /North's own token: -32602 Invalid or expired requestState \(P1 knows: malformed\)/,
+    /the proxy's token: -32602 Invalid or expired requestState \(North knows: malformed\)/,
+    /a state of her own making: -32602 Invalid or expired requestState \(P1 knows: malformed\)/,
+  ],
+};
+
+test.each(Object.entries(TOLD))('the example %s ends well, and refuses replay and forgery', async (example, told) => {
+  const { code, lines } = await type(commandOf(example));
+  let left = [...lines];
+  for (const line of told) {
+    const at = left.findIndex((text) => line.test(text));
+    expect(at, `${line} in\n${lines.join('\n')}`).toBeGreaterThanOrEqual(0);
+    left = left.slice(at + 1);
+  }
+  expect(lines.at(-1)?.trim()).toBe('everything went as it must');
+  expect(code).toBe(0);
+});
