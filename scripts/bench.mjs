@@ -3,7 +3,7 @@ import { main, prepare, run } from './prepare.mjs';
 
 await main(async () => {
   await prepare();
-  const args = [join('test', 'bench', 'token-path.ts'), ...process.argv.slice(2)];
+  const args = [join('test', 'bench', 'main.ts'), ...process.argv.slice(2)];
   const { code } = await run('node', args, { stdio: 'inherit' });
   return code;
 });
