@@ -63,18 +63,16 @@ function printNumber(value: number, options: CanonicalJsonOptions): string {
 
 /** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
 export function printFloat(value: number): string {
-  if (Object.is(value, -0)) return '-0.0';
+  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
+  const size = Math.abs(value);
+  if (size >= 1e-4 && size < 1e16) {
+    // Both languages print the shortest digits that come back to the same float.
+    const text = String(value);
+    return text.includes('.') ? text : `${text}.0`;
+  }
   const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
   const exponent = Number(exponentText);
-  if (value !== 0 && (exponent < -4 || exponent >= 16)) {
-    const digits = String(Math.abs(exponent)).padStart(2, '0');
-    return `${mantissa}e${exponent < 0 ? '-' : '+'}${digits}`;
-  }
-  const sign = mantissa.startsWith('-') ? '-' : '';
-  const digits = mantissa.replace('-', '').replace('.', '');
-  if (exponent < 0) return `${sign}0.${'0'.repeat(-exponent - 1)}${digits}`;
-  const whole = digits.slice(0, exponent + 1).padEnd(exponent + 1, '0');
-  return `${sign}${whole}.${digits.slice(exponent + 1) || '0'}`;
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
 }
 
 // UTF-16 order puts surrogates (astral characters) before U+E000..U+FFFF; code point order does not.

@@ -4,6 +4,7 @@ import { Refusal } from './refusal.ts';
 import type { RequestIdentity } from './request-identity.ts';
 
 const VERSION = 1;
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** What goes into an envelope. */
 export interface ClaimsInput {
@@ -92,7 +93,7 @@ export function openClaims(payload: Uint8Array, expected: ClaimsExpected): Opene
 function parse(payload: Uint8Array): ReadonlyMap<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload));
+    value = JSON.parse(utf8.decode(payload));
   } catch {
     throw new Refusal('malformed');
   }

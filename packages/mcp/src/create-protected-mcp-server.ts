@@ -42,6 +42,7 @@ export function createProtectedMcpServer<T extends McpServer>(
   const server = protectRequestState(new McpServerClass(info, { ...options, capabilities: others }), security, {
     defaultAudience: info.name,
   });
+  if (tools === undefined && resources === undefined && prompts === undefined) return server;
   server.server.registerCapabilities({
     ...(tools === undefined ? {} : { tools }),
     ...(resources === undefined ? {} : { resources }),

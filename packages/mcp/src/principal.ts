@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { compactJson } from './compact-json.ts';
 
@@ -60,8 +60,8 @@ export function principalMatches(claim: string, principal: string): boolean {
 }
 
 function principalTag(principal: string, salt: Uint8Array): Buffer {
-  const hash = createHash('sha256').update(LABEL).update(salt).update(surrogatePass(principal));
-  return hash.digest().subarray(0, TAG_BYTES);
+  const text = Buffer.concat([LABEL, salt, surrogatePass(principal)]);
+  return hash('sha256', text, 'buffer').subarray(0, TAG_BYTES);
 }
 
 /** UTF-8, with a lone surrogate as the three bytes of its code unit: Python's `encode('utf-8', 'surrogatepass')`. */

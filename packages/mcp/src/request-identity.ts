@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { compactJson } from './compact-json.ts';
 
 /** The methods whose results may carry `requestState` (MCP 2026-07-28, multi-round-trip requests). */
@@ -34,7 +34,8 @@ export function requestIdentity(method: CarrierMethod, params: unknown): Request
   const target = requestTarget(method, params);
   const args = method === 'resources/read' ? undefined : own(params, 'arguments');
   const text = compactJson(isFalsyInPython(args) ? {} : args, { sortKeys: true });
-  const digest = createHash('sha256').update(text, 'latin1').digest().subarray(0, 16).toString('base64url');
+  // ASCII: as UTF-8 the same bytes.
+  const digest = hash('sha256', text, 'buffer').subarray(0, 16).toString('base64url');
   return { method, target, digest };
 }
 

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { internalError } from './refusal.ts';
 
-/** Hashes remembered per server: far more results than can be on their way to the transport at once. */
-const MINTED_BOUND = 16_384;
+/** Tokens on their way to the transport, per server: more than can be at once. Characters bound the memory. */
+const MAX_TOKENS = 16_384;
+const MAX_CHARACTERS = 16 * 1024 * 1024;
 
 /** The part of a transport that is watched. */
 interface SendingTransport {
@@ -15,8 +15,8 @@ interface SendingTransport {
  * middleware changed afterwards.
  */
 export class Tripwire {
-  // Hashes, not tokens: bounded in bytes too.
   readonly #minted = new Set<string>();
+  #characters = 0;
   readonly #watched = new WeakSet<object>();
   readonly #tripped: () => void;
 
@@ -24,13 +24,13 @@ export class Tripwire {
     this.#tripped = tripped;
   }
 
-  /** Remembers a token that was just sealed. The oldest is forgotten: its result would not leave any more. */
+  /** Remembers a token that was just sealed, until it leaves. The oldest is forgotten: its result would not leave any more. */
   expect(token: string): void {
-    this.#minted.add(hashOf(token));
-    if (this.#minted.size <= MINTED_BOUND) return;
+    this.#minted.add(token);
+    this.#characters += token.length;
     for (const oldest of this.#minted) {
-      this.#minted.delete(oldest);
-      return;
+      if (this.#minted.size <= MAX_TOKENS && this.#characters <= MAX_CHARACTERS) return;
+      this.#forget(oldest);
     }
   }
 
@@ -47,9 +47,16 @@ export class Tripwire {
     if (member(result, 'resultType') !== 'input_required') return true;
     const state = member(result, 'requestState');
     if (state === undefined) return true;
-    if (typeof state === 'string' && this.#minted.has(hashOf(state))) return true;
+    if (typeof state === 'string' && this.#forget(state)) return true;
     this.#tripped();
     return false;
+  }
+
+  /** Whether it was there. */
+  #forget(token: string): boolean {
+    if (!this.#minted.delete(token)) return false;
+    this.#characters -= token.length;
+    return true;
   }
 }
 
@@ -64,8 +71,4 @@ function refusalOf(message: unknown): unknown {
 
 function member(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
-}
-
-function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('base64url');
 }

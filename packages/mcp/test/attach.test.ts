@@ -355,6 +355,15 @@ describe('3: the tripwire', () => {
     expect(tripped).toBe(1);
     expect(left).toHaveLength(3);
     expect(left[2]).toMatchObject({ error: NOT_SEALED });
+    // A token leaves once; long ones are fewer.
+    await transport.send(asking('token-1'));
+    expect(tripped).toBe(2);
+    const long = Array.from({ length: 65 }, (_, n) => `${n}`.padEnd(262_144, '.'));
+    for (const token of long) tripwire.expect(token);
+    await transport.send(asking(long[64] ?? ''));
+    expect(tripped).toBe(2);
+    await transport.send(asking(long[0] ?? ''));
+    expect(tripped).toBe(3);
   });
 });
 
