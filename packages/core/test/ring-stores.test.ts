@@ -443,8 +443,9 @@ describe.skipIf(process.platform !== 'linux')('file lock: who is dead', () => {
   });
 
   test('F32: a process that ended and that nobody has waited for', async () => {
-    // The shell starts a child and becomes a program that never waits for children.
-    const parent = spawn('sh', ['-c', 'sh -c "exit 0" & echo $!; exec sleep 30'], {
+    // The shell starts a child and becomes a program that never waits for children; only then does the child end.
+    const child = 'until grep -q sleep /proc/$PPID/comm; do sleep 0.01; done';
+    const parent = spawn('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 30`], {
       stdio: ['ignore', 'pipe', 'ignore'],
     });
     try {
