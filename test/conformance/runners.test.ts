@@ -26,7 +26,8 @@ describeCodec(target, { describe, test });
 
 describe.each([
   ['node:test', ['--test', '--test-reporter=tap', join(folder, 'node-test.ts')]],
-  ['mocha', [mocha, '--reporter', 'tap', join(folder, 'mocha.mjs')]],
+  // Each requirement says itself how long it may take.
+  ['mocha', [mocha, '--timeout', '20', '--reporter', 'tap', join(folder, 'mocha.mjs')]],
 ])('under %s', (_, args) => {
   test('a sound codec passes, one test for each requirement', { timeout: 120_000 }, async () => {
     const { code, output } = await run(args, {});
