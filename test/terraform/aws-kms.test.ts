@@ -1,0 +1,218 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { outputTable, variablesOf, variableTable, withTable } from './module-tables.ts';
+import { allowed, faultsOf, type Policy, type Statement, usesKey } from './policy-laws.ts';
+import { openWorkspaceOrSkip } from './terraform.ts';
+
+const MODULE = fileURLToPath(new URL('../../terraform/aws-kms/', import.meta.url));
+const read = (name: string): string => readFileSync(`${MODULE}${name}`, 'utf8');
+const readme = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../packages/${name}/README.md`, import.meta.url)), 'utf8');
+
+// On a machine whose cores are taken, one call of Terraform takes minutes.
+const TERRAFORM_MS = 900_000;
+const workspace = await openWorkspaceOrSkip();
+afterAll(() => workspace?.remove());
+
+/** What `terraform test -json` says of one run. */
+interface Run {
+  readonly file: string;
+  readonly name: string;
+  readonly status: string;
+}
+type Outputs = Readonly<Record<string, { readonly value: unknown } | undefined>>;
+interface Message {
+  readonly type: string;
+  readonly '@testrun'?: string;
+  readonly test_run?: { path: string; run: string; progress: string; status: string };
+  readonly test_state?: { outputs: Outputs };
+  readonly diagnostic?: { summary: string; detail: string };
+}
+
+const FILES = ['facts', 'policies', 'refuses'];
+const ring = 'payments';
+const roleArn = (name: string): string => `arn:aws:iam::111122223333:role/${name}`;
+const ROOT = 'arn:aws:iam::111122223333:root';
+/** Who has which role in tests/policies.tftest.hcl. */
+const HOLDERS = {
+  member: roleArn('servers/member'),
+  reader: roleArn('reader'),
+  rotator: roleArn('rotator'),
+  break_glass: roleArn('rescuer'),
+};
+type Role = keyof typeof HOLDERS;
+const ROLES = Object.keys(HOLDERS) as Role[];
+
+describe('the module terraform/aws-kms', () => {
+  test('has four files, a README, tests and examples', () => {
+    const names = ['README.md', 'examples', 'main.tf', 'outputs.tf', 'tests', 'variables.tf', 'versions.tf'];
+    expect(readdirSync(MODULE).toSorted()).toEqual(names);
+  });
+
+  test('validates every variable that is not a yes or no, and has a run for each that must be refused', () => {
+    const variables = variablesOf(read('variables.tf'));
+    const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
+    expect(open.map(({ name }) => name)).toEqual([]);
+    const refused = read('tests/refuses.tftest.hcl').matchAll(/expect_failures = \[var\.(\w+)\]/g);
+    const validated = variables.filter((each) => each.validated).map(({ name }) => name);
+    expect(new Set([...refused].map(([, name]) => name))).toEqual(new Set(validated));
+  });
+
+  test('lists its variables and outputs in its README', () => {
+    const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
+    const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
+    if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${MODULE}README.md`, written);
+    expect(read('README.md')).toBe(written);
+  });
+});
+
+describe('the laws of policies', () => {
+  const right: Statement = {
+    Sid: 'Right',
+    Effect: 'Allow',
+    Principal: { AWS: [HOLDERS.member] },
+    Action: ['kms:Decrypt'],
+    Resource: 'key',
+    Condition: { StringEquals: { 'kms:EncryptionContext:sealring:ring': ring } },
+  };
+  const { Condition: _, ...unbound } = right;
+  const item: Statement = { ...unbound, Action: ['dynamodb:GetItem'], Resource: 'table' };
+  const faults = (statement: Statement): string[] =>
+    faultsOf({ Version: '2012-10-17', Statement: [statement] }, { principals: [HOLDERS.member], ring });
+
+  test('let pass what is right, and a wide refusal', () => {
+    expect(faults(right)).toEqual([]);
+    expect(faults({ ...unbound, Effect: 'Deny', Principal: '*', Action: 's3:*', Resource: '*' })).toEqual([]);
+  });
+
+  test.each<[string, Statement]>([
+    ['every action', { ...right, Action: '*' }],
+    ['a part of the actions', { ...right, Action: ['kms:Decrypt', 'kms:Get*'] }],
+    ['every resource', { ...right, Resource: '*' }],
+    ['no context', unbound],
+    ['another ring', { ...right, Condition: { StringEquals: { 'kms:EncryptionContext:sealring:ring': 'other' } } }],
+    ['a grant without a context', { ...unbound, Action: 'kms:CreateGrant' }],
+    ['everybody', { ...right, Principal: '*' }],
+    ['the account', { ...right, Principal: { AWS: [HOLDERS.member, ROOT] } }],
+    ['every item', item],
+    ['a foreign item', { ...item, Condition: { 'ForAllValues:StringEquals': { 'dynamodb:LeadingKeys': ['ring#x'] } } }],
+  ])('find %s', (_name, statement) => {
+    expect(faults(statement)).toHaveLength(1);
+  });
+});
+
+describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () => {
+  const runs: Run[] = [];
+  const states = new Map<string, Outputs>();
+  const complaints: string[] = [];
+  let formatted: string | undefined;
+  let valid = '';
+
+  beforeAll(async () => {
+    if (workspace === undefined) return;
+    const { code, stdout, stderr } = await workspace.run('.', 'fmt', '-check', '-recursive', '-diff', '-no-color');
+    formatted = `${stdout}${stderr}${code === 0 ? '' : `exit ${code}`}`;
+    await workspace.init('aws-kms');
+    valid = (await workspace.run('aws-kms', 'validate', '-json')).stdout;
+    // With every run that it tells all of come 14 MB.
+    await testFiles('-verbose', '-filter=tests/policies.tftest.hcl');
+    await testFiles('-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl');
+  }, TERRAFORM_MS);
+
+  async function testFiles(...options: string[]): Promise<void> {
+    const { stdout = '' } = (await workspace?.run('aws-kms', 'test', '-json', ...options)) ?? {};
+    for (const line of stdout.split('\n').filter((each) => each !== '')) take(JSON.parse(line) as Message);
+  }
+
+  function take({ test_run: run, test_state: state, diagnostic, ...message }: Message): void {
+    if (run?.progress === 'complete') runs.push({ file: run.path, name: run.run, status: run.status });
+    if (state !== undefined) states.set(message['@testrun'] ?? '', state.outputs);
+    if (diagnostic !== undefined) complaints.push(`${diagnostic.summary}: ${diagnostic.detail}`);
+  }
+
+  function policyIn(run: string, output: string, name?: string): Policy {
+    const value = states.get(run)?.[output]?.value;
+    const text = name === undefined ? value : (value as Record<string, string>)[name];
+    return JSON.parse(String(text)) as Policy;
+  }
+
+  test('is formatted', () => {
+    expect(formatted).toBe('');
+  });
+
+  test('is valid', () => {
+    expect(JSON.parse(valid)).toMatchObject({ valid: true, diagnostics: [] });
+  });
+
+  test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
+    expect(complaints).toEqual([]);
+    expect(runs.filter(({ status }) => status !== 'pass')).toEqual([]);
+    const named = FILES.flatMap((file) =>
+      [...read(`tests/${file}.tftest.hcl`).matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => name),
+    );
+    expect(runs.map(({ name }) => name).toSorted()).toEqual(named.toSorted());
+  });
+
+  test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('run %s: every policy keeps the laws', (run) => {
+    const keyPolicy = policyIn(run, 'key_policy');
+    const principals = [ROOT, ...Object.values(HOLDERS)];
+    expect(faultsOf(keyPolicy, { principals, ring, isKeyPolicy: true })).toEqual([]);
+    for (const role of ROLES) {
+      expect(faultsOf(policyIn(run, 'policies', role), { principals: undefined, ring }), role).toEqual([]);
+    }
+    for (const service of ['kms', run === 'dynamodb' ? 'dynamodb' : 's3']) {
+      const policy = policyIn(run, 'vpc_endpoint_policies', service);
+      expect(faultsOf(policy, { principals: Object.values(HOLDERS), ring }), service).toEqual([]);
+    }
+  });
+
+  test.each(ROLES)('the key lets a %s do what its policy says, and nobody else', (role) => {
+    const ofRole = policyIn('s3', 'key_policy').Statement.filter(
+      ({ Principal }) => Principal !== '*' && Principal?.AWS.includes(HOLDERS[role]),
+    );
+    expect(ofRole.map(({ Principal }) => Principal)).toEqual([{ AWS: [HOLDERS[role]] }]);
+    const keyActions = allowed(policyIn('s3', 'policies', role)).filter((action) => action.startsWith('kms:'));
+    expect(allowed({ Version: '', Statement: ofRole })).toEqual(keyActions);
+  });
+
+  test('the key lets its administrators, and its rescuers, not use it', () => {
+    const users = policyIn('s3', 'key_policy').Statement.filter(usesKey);
+    const { member, reader, rotator } = HOLDERS;
+    expect(users.map(({ Principal }) => Principal)).toEqual([member, reader, rotator].map((arn) => ({ AWS: [arn] })));
+    const denied = policyIn('s3', 'policies', 'break_glass').Statement.find(({ Effect }) => Effect === 'Deny');
+    expect(denied?.Action).toEqual(expect.arrayContaining(['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey']));
+  });
+
+  test.each(['member', 'reader', 'rotator'] as const)('a %s has the rights that the packages list', (role) => {
+    const listed = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme('aws-kms'))?.[1]?.match(/kms:\w+/g) ?? [];
+    // A rotator founds no ring: it need not see that there is none.
+    const rightsIn = (store: string): readonly Statement[] => {
+      const documents = [...readme(store).matchAll(/^```json\n(.*?)^```$/gms)].map(({ 1: text = '' }) => text);
+      const [member, reader] = documents.map((text) => (JSON.parse(text) as Policy).Statement);
+      const own = (role === 'reader' ? reader : member) ?? [];
+      if (role === 'rotator') return own.slice(0, 1);
+      return role === 'reader' && store === 'dynamodb' ? [...own, ...(member?.slice(1) ?? [])] : own;
+    };
+    const essence = (statements: readonly Statement[]): unknown[] =>
+      statements.map(({ Action, Condition = {} }) => ({ actions: [Action].flat().toSorted(), Condition }));
+    for (const store of ['s3', 'dynamodb']) {
+      const [key, ...rest] = policyIn(store, 'policies', role).Statement;
+      expect(new Set([key?.Action].flat()), store).toEqual(new Set(listed));
+      expect(essence(rest), store).toEqual(essence(rightsIn(store)));
+    }
+  });
+
+  test('the bucket refuses a plain connection, and a ring that is written without a condition', () => {
+    expect(policyIn('s3', 'bucket_policy').Statement).toMatchObject([
+      { Effect: 'Deny', Principal: '*', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
+      {
+        Effect: 'Deny',
+        Principal: '*',
+        Action: 's3:PutObject',
+        Resource: 'arn:aws:s3:::payments-sealring/payments.ring',
+        Condition: { Null: { 's3:if-match': 'true', 's3:if-none-match': 'true' } },
+      },
+    ]);
+  });
+});
