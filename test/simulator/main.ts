@@ -44,11 +44,7 @@ function read(): Values {
       number(0, 3_600),
       600,
     )
-    .option(
-      '--quantum <ms>',
-      `events let loose together; 20 up to ${LARGE_FLEET} members, else 1 000`,
-      number(1, 10_000),
-    )
+    .option('--quantum <ms>', `events let loose together; 20 up to ${LARGE_FLEET} members, else 100`, number(1, 10_000))
     .option('--out <folder>', 'where report.json and report.svg go', '.cache/simulation')
     .option('--trace', 'tell everything that happens', false)
     .addHelpText(
@@ -72,7 +68,7 @@ interface Values {
 }
 
 async function run(): Promise<number> {
-  const { members, days, seed, loss, skew, faults, quantum = members <= LARGE_FLEET ? 20 : 1_000 } = values;
+  const { members, days, seed, loss, skew, faults, quantum = members <= LARGE_FLEET ? 20 : 100 } = values;
   const options: WorldOptions = { members, days, seed, loss, clockSkewSeconds: skew, quantumMs: quantum };
   const started = Date.now();
   let told = started;
