@@ -1,5 +1,6 @@
 import { cpus } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
+import { numberFrom } from '../support/number-option.ts';
 import { pythonVenv } from '../support/python-venv.ts';
 import { CONTENDERS } from './contenders/index.ts';
 import { type Cost, FLOORS, measureTokenPath, OURS } from './token-path.ts';
@@ -32,11 +33,7 @@ interface Options {
   readonly json: boolean;
 }
 
-const wholeNumber = (min: number, max: number) => (text: string) => {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= min && value <= max) return value;
-  throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
-};
+const wholeNumber = (min: number, max: number) => numberFrom(min, max, 'whole number');
 const listOf =
   <T>(read: (text: string) => T) =>
   (text: string): readonly T[] =>

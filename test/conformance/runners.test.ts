@@ -1,25 +1,18 @@
-import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CODEC_REQUIREMENTS, describeCodec } from '@sealring/conformance';
 import { describe, expect, test } from 'vitest';
+import { type Ended, runProgram } from '../support/run-program.ts';
 import { target } from './runners/target.ts';
 
 const folder = fileURLToPath(new URL('runners/', import.meta.url));
 const mocha = join(dirname(createRequire(import.meta.url).resolve('mocha/package.json')), 'bin', 'mocha.js');
 
 /** Runs Node on a file of tests. */
-function run(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-): Promise<{ code: number; output: string }> {
+function run(args: readonly string[], env: Readonly<Record<string, string>>): Promise<Ended> {
   const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...inherited } = process.env;
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { env: { ...inherited, ...env } }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr });
-    });
-  });
+  return runProgram(process.execPath, args, { env: { ...inherited, ...env }, timeoutMs: 120_000 });
 }
 
 describeCodec(target, { describe, test });

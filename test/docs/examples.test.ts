@@ -1,7 +1,7 @@
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { runProgram } from '../support/run-program.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -11,15 +11,11 @@ function commandOf(example: string): string {
   return /^```sh\n(.*)\n```$/m.exec(readme)?.[1] ?? '';
 }
 
-function type(command: string): Promise<{ readonly code: unknown; readonly lines: readonly string[] }> {
+async function type(command: string): Promise<{ readonly code: unknown; readonly lines: readonly string[] }> {
   const [program, ...args] = command.split(' ');
   expect(program).toBe('node');
-  return new Promise((resolve) => {
-    execFile(process.execPath, args, { cwd: root, timeout: 60_000, killSignal: 'SIGKILL' }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : (error.code ?? error.signal);
-      resolve({ code, lines: `${stdout}${stderr}`.trimEnd().split('\n') });
-    });
-  });
+  const { code, output } = await runProgram(process.execPath, args, { cwd: root });
+  return { code, lines: output.trimEnd().split('\n') };
 }
 
 /** In this order: what is done, and what is refused for which reason. */

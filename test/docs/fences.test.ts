@@ -1,8 +1,8 @@
-import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Ended, runProgram } from '../support/run-program.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const RUN_MS = 20_000;
@@ -45,20 +45,6 @@ function fencesOf(document: string): Fence[] {
   });
 }
 
-interface Ended {
-  readonly code: number | string;
-  readonly output: string;
-}
-
-function run(command: string, args: readonly string[], cwd: string): Promise<Ended> {
-  return new Promise((resolve) => {
-    execFile(command, args, { cwd, timeout: RUN_MS, killSignal: 'SIGKILL' }, (error, stdout, stderr) => {
-      const code = error === null ? 0 : (error.code ?? `ended by ${error.signal} after ${RUN_MS / 1_000} s`);
-      resolve({ code, output: `${stdout}${stderr}` });
-    });
-  });
-}
-
 // Inside the workspace, so that its packages resolve; ignored by git.
 let folder = '';
 let compiled: Ended;
@@ -78,7 +64,7 @@ describe('code in the documentation', () => {
     };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
     const tsc = join(root, 'node_modules', '.bin', 'tsc');
-    compiled = await run(tsc, ['-p', '.', '--pretty', 'false'], folder);
+    compiled = await runProgram(tsc, ['-p', '.', '--pretty', 'false'], { cwd: folder, timeoutMs: RUN_MS });
   }, 60_000);
 
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -96,7 +82,7 @@ describe('code in the documentation', () => {
   });
 
   test.each(fences.filter(({ runs }) => runs))('$place runs', { timeout: 2 * RUN_MS }, async ({ file }) => {
-    const { code, output } = await run(process.execPath, [file], folder);
+    const { code, output } = await runProgram(process.execPath, [file], { cwd: folder, timeoutMs: RUN_MS });
     expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });
   });
 });

@@ -1,9 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import { callTool } from '../support/call-tool.ts';
 import { peerFleet } from './peer-fleet.ts';
 import type { ServerProcess } from './processes.ts';
-import { call } from './raw-call.ts';
 
 const GUIDE = fileURLToPath(new URL('../../docs/guides/python-parity.md', import.meta.url));
 const [BEGIN, END] = ['<!-- arguments: begin -->', '<!-- arguments: end -->'];
@@ -42,11 +42,11 @@ const fleet = peerFleet();
 type Crossing = 'opens' | 'refused';
 
 async function crossing(sealer: ServerProcess, opener: ServerProcess, argumentsText: string): Promise<Crossing> {
-  const tool = { name: 'keep', argumentsText };
-  const { result } = await call(sealer.port, 'ada', tool);
+  const tool = { name: 'keep', user: 'ada', argumentsText };
+  const { result } = await callTool(sealer.url, tool);
   const token = result?.requestState;
   if (token === undefined) throw new Error(`${sealer.name} sealed nothing for ${argumentsText}`);
-  const { result: opened, error } = await call(opener.port, 'ada', tool, token);
+  const { result: opened, error } = await callTool(opener.url, { ...tool, requestState: token });
   if (opened?.content?.[0]?.text === 'kept') return 'opens';
   expect(error).toMatchObject({ code: -32602, data: { reason: 'invalid_request_state' } });
   return 'refused';

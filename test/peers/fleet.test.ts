@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { expect, test } from 'vitest';
+import { callTool } from '../support/call-tool.ts';
 import { peerFleet } from './peer-fleet.ts';
 import { PythonClient, type ServerProcess } from './processes.ts';
-import { call } from './raw-call.ts';
 import { RoundRobin } from './round-robin.ts';
 import type { Told } from './settings.ts';
 
@@ -132,7 +132,7 @@ test('two TypeScript and two Python servers behind one address: no flow fails th
   for (const server of serving) await server.stop();
 });
 
-const ORDER = { name: 'refund', argumentsText: '{"order":"A1"}' };
+const ORDER = { name: 'refund', user: 'ada', argumentsText: '{"order":"A1"}' };
 
 test('whoever sealed and whoever opens: the user’s own state is taken, and every other is refused in the same words', async () => {
   const { serve } = fleet();
@@ -146,23 +146,25 @@ test('whoever sealed and whoever opens: the user’s own state is taken, and eve
   };
   const stranger = await serve('python', 'python stranger', 'another-audience');
   for (const sealer of servers) {
-    const first = await call(sealer.port, 'ada', ORDER);
+    const first = await callTool(sealer.url, ORDER);
     const token = first.result?.requestState ?? '';
     expect(token).toMatch(/^sr1\./);
     const middle = Math.floor(token.length / 2);
     const tampered = `${token.slice(0, middle)}${token[middle] === 'A' ? 'B' : 'A'}${token.slice(middle + 1)}`;
     for (const opener of servers) {
-      const { result } = await call(opener.port, 'ada', ORDER, token);
+      const { result } = await callTool(opener.url, { ...ORDER, requestState: token });
       const told: Told = { order: 'A1', sealedBy: sealer.name, openedBy: opener.name };
       expect(JSON.parse(result?.content?.[0]?.text ?? '')).toEqual(told);
-      expect(await call(opener.port, 'bob', ORDER, token), 'another user').toMatchObject(refused);
+      expect(await callTool(opener.url, { ...ORDER, user: 'bob', requestState: token }), 'another user').toMatchObject(
+        refused,
+      );
       expect(
-        await call(opener.port, 'ada', { ...ORDER, argumentsText: '{"order":"A2"}' }, token),
+        await callTool(opener.url, { ...ORDER, argumentsText: '{"order":"A2"}', requestState: token }),
         'another order',
       ).toMatchObject(refused);
-      expect(await call(opener.port, 'ada', ORDER, tampered), 'another token').toMatchObject(refused);
-      expect(await call(opener.port, 'ada', ORDER, 'A1'), 'no token').toMatchObject(refused);
+      expect(await callTool(opener.url, { ...ORDER, requestState: tampered }), 'another token').toMatchObject(refused);
+      expect(await callTool(opener.url, { ...ORDER, requestState: 'A1' }), 'no token').toMatchObject(refused);
     }
-    expect(await call(stranger.port, 'ada', ORDER, token), 'another audience').toMatchObject(refused);
+    expect(await callTool(stranger.url, { ...ORDER, requestState: token }), 'another audience').toMatchObject(refused);
   }
 });

@@ -5,13 +5,13 @@ import { redisRing } from '@sealring/redis';
 import { afterAll, beforeAll, inject } from 'vitest';
 import { fleetPolicy } from '../fleet/fleet-policy.ts';
 import { pythonWithPackage } from '../python/python-package.ts';
+import { pythonPolicyOf } from '../python/python-policy.ts';
 import { startRedis } from '../support/redis.ts';
 import { type Language, type ServerProcess, startServer } from './processes.ts';
 import type { ServerSettings } from './settings.ts';
 
 const ringName = 'refunds';
 const redisKey = 'sealring:{refunds}';
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** A ring in Redis whose keys a KMS wraps, for servers of both languages. */
 export interface PeerFleet {
@@ -64,7 +64,7 @@ async function start(atEnd: (close: () => unknown) => void): Promise<PeerFleet> 
     redisKey,
     kms: { endpoint, keyId },
     policy: fleetPolicy,
-    pythonPolicy: Object.fromEntries(Object.entries(fleetPolicy).map(([name, value]) => [snakeCase(name), value])),
+    pythonPolicy: pythonPolicyOf(fleetPolicy),
   };
   return {
     python,

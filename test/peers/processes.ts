@@ -13,6 +13,7 @@ const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta
 /** A server process that listens. */
 export interface ServerProcess extends Target {
   readonly language: Language;
+  readonly url: string;
   /** Ends it as a deployment does: what it has begun is answered. Throws when it ended badly. */
   stop(): Promise<void>;
   /** Ends it at once. */
@@ -37,6 +38,7 @@ export async function startServer(
     name: settings.name,
     language,
     port,
+    url: `http://127.0.0.1:${port}/mcp`,
     async stop() {
       child.kill('SIGTERM');
       const [code, signal] = await ended;

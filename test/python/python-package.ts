@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cacheDirectory, pythonVenv } from '../support/python-venv.ts';
+import { type Ended, runProgram } from '../support/run-program.ts';
 import { REQUIREMENTS } from './requirements.ts';
 
 /** The sources of the Python package. */
@@ -19,12 +19,6 @@ export interface PythonPackage {
   readonly tools: string;
 }
 
-/** How a program ended, and what it printed. */
-export interface Ended {
-  readonly code: number | string;
-  readonly output: string;
-}
-
 /** Runs a program to its end. Nothing is written beside the sources. */
 export function run(
   command: string,
@@ -32,17 +26,7 @@ export function run(
   options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
 ): Promise<Ended> {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_COLOR: '1', ...options.env };
-  return new Promise((resolve) => {
-    execFile(
-      command,
-      args,
-      { ...options, env, timeout: 300_000, killSignal: 'SIGKILL', maxBuffer: 2 ** 24 },
-      (error, stdout, stderr) => {
-        const code = error === null ? 0 : (error.code ?? `ended by ${error.signal}`);
-        resolve({ code, output: `${stdout}${stderr}` });
-      },
-    );
-  });
+  return runProgram(command, args, { ...options, env, timeoutMs: 300_000 });
 }
 
 /** The interpreter that has this version of the sources installed: `.cache/sealring-python-<hash>`, kept between runs. */

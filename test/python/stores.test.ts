@@ -11,6 +11,7 @@ import { startRedis, type TestServer } from '../support/redis.ts';
 import type { RunningServer } from '../support/servers.ts';
 import { until } from '../support/until.ts';
 import { pythonWithPackage } from './python-package.ts';
+import { pythonPolicyOf } from './python-policy.ts';
 import { PythonReader, type ReaderOptions } from './python-reader.ts';
 
 const ringName = 'payments';
@@ -27,8 +28,7 @@ const policy = {
   rotateEverySeconds: 600,
   tokenLifetimeSeconds: 60,
 };
-const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-const pythonPolicy = Object.fromEntries(Object.entries(policy).map(([name, value]) => [snakeCase(name), value]));
+const pythonPolicy = pythonPolicyOf(policy);
 
 let python = '';
 let moto: RunningServer;

@@ -1,18 +1,12 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { runProgram } from '../support/run-program.ts';
 
 const MAIN = join(import.meta.dirname, 'main.ts');
 
-function run(args: readonly string[]): Promise<{ code: unknown; output: string }> {
-  return new Promise((resolve) => {
-    execFile(process.execPath, [MAIN, ...args], { timeout: 60_000 }, (error, stdout, stderr) => {
-      resolve({ code: error === null ? 0 : error.code, output: `${stdout}${stderr}` });
-    });
-  });
-}
+const run = (args: readonly string[]) => runProgram(process.execPath, [MAIN, ...args]);
 
 test.each([
   [['--seed', '1.5'], "'--seed <n>' argument '1.5'", 'whole number from 0 to 2147483648'],

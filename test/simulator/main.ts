@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
+import { numberFrom } from '../support/number-option.ts';
 import { FAULT_CLASSES } from './faults.ts';
 import { picture } from './picture.ts';
 import { type RunReport, simulate } from './simulate.ts';
@@ -13,15 +14,6 @@ process.exitCode = await run();
 
 /** What was asked for. Ends the process with 2 where that is wrong, with 0 after `--help`. */
 function read(): Values {
-  const number =
-    (min: number, max: number, kind: 'number' | 'whole number' = 'number') =>
-    (text: string) => {
-      const value = Number(text);
-      const isRight =
-        text.trim() !== '' && value >= min && value <= max && (kind === 'number' || Number.isInteger(value));
-      if (isRight) return value;
-      throw new InvalidArgumentError(`It must be a ${kind} from ${min} to ${max}.`);
-    };
   const classes = (text: string): readonly string[] => {
     const names = text === 'all' ? Object.keys(FAULT_CLASSES) : text.split(',');
     for (const name of names) {
@@ -33,18 +25,22 @@ function read(): Values {
   const command = new Command()
     .name('npm run simulate --')
     .description('Runs the real keeper, schedule and codec of a whole fleet on a virtual clock.')
-    .option('--members <n>', 'processes in the fleet, 1 to 100 000', number(1, 100_000, 'whole number'), 20)
-    .option('--days <n>', 'days of virtual time, 1 to 366', number(1, 366), 7)
-    .option('--seed <n>', 'everything random follows from it', number(0, 2 ** 31, 'whole number'), 1)
+    .option('--members <n>', 'processes in the fleet, 1 to 100 000', numberFrom(1, 100_000, 'whole number'), 20)
+    .option('--days <n>', 'days of virtual time, 1 to 366', numberFrom(1, 366), 7)
+    .option('--seed <n>', 'everything random follows from it', numberFrom(0, 2 ** 31, 'whole number'), 1)
     .option('--faults <classes>', 'classes of faults with commas between them, or "all"', classes, ['quiet'])
-    .option('--loss <share>', 'share of lost calls, 0 to 0.5', number(0, 0.5), 0.02)
+    .option('--loss <share>', 'share of lost calls, 0 to 0.5', numberFrom(0, 0.5), 0.02)
     .option(
       '--skew <seconds>',
       "largest difference between two clocks, 0 to 3 600; also the ring's clockSkew",
-      number(0, 3_600),
+      numberFrom(0, 3_600),
       600,
     )
-    .option('--quantum <ms>', `events let loose together; 20 up to ${LARGE_FLEET} members, else 100`, number(1, 10_000))
+    .option(
+      '--quantum <ms>',
+      `events let loose together; 20 up to ${LARGE_FLEET} members, else 100`,
+      numberFrom(1, 10_000),
+    )
     .option('--out <folder>', 'where report.json and report.svg go', '.cache/simulation')
     .option('--trace', 'tell everything that happens', false)
     .addHelpText(

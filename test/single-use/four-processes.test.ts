@@ -7,6 +7,7 @@ import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { migrate } from '@sealring/postgres';
 import { Pool } from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import { callTool, type ToolAnswer } from '../support/call-tool.ts';
 import { startMoto } from '../support/moto.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
@@ -75,35 +76,8 @@ async function serve(settings: ServerSettings): Promise<string> {
   return `http://127.0.0.1:${String(port)}`;
 }
 
-interface Answer {
-  readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text: string }[] };
-  readonly error?: unknown;
-}
-
-async function call(url: string | undefined, requestState?: string): Promise<Answer> {
-  const params = {
-    name: 'refund',
-    arguments: {},
-    ...(requestState === undefined ? {} : { requestState }),
-    _meta: {
-      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-      'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
-      'io.modelcontextprotocol/clientCapabilities': {},
-    },
-  };
-  const response = await fetch(`${url}/mcp`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': 'refund',
-    },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
-  });
-  return JSON.parse(await response.text());
-}
+const call = (url: string | undefined, requestState?: string): Promise<ToolAnswer> =>
+  callTool(`${url}/mcp`, { name: 'refund', requestState });
 
 async function mint(url: string | undefined): Promise<string> {
   const { result } = await call(url);

@@ -17,6 +17,7 @@ import {
   execCodecTarget,
   runCodecConformance,
 } from '../src/index.ts';
+import { isRunning } from './cli-process.ts';
 
 const program = fileURLToPath(new URL('exec/program.ts', import.meta.url));
 const index = new URL('../src/index.ts', import.meta.url).href;
@@ -56,16 +57,6 @@ function thrownBy(run: () => unknown): unknown {
     return error;
   }
   return undefined;
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    // What was killed and not yet waited for is gone too.
-    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-  } catch {
-    return false;
-  }
 }
 
 describe('a sound codec in a process of its own', () => {

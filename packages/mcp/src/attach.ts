@@ -224,29 +224,16 @@ function interposeFallback(server: AttachableServer, run: Run): void {
     ours.add(guard);
     return guard;
   };
-  fallbacks.set(server, { guarded, installed: guarded(server.fallbackRequestHandler) });
-  Object.defineProperty(server, 'fallbackRequestHandler', FALLBACK_ACCESSORS);
+  let installed = guarded(server.fallbackRequestHandler);
+  Object.defineProperty(server, 'fallbackRequestHandler', {
+    configurable: true,
+    enumerable: true,
+    get: () => installed,
+    set: (handler: unknown) => {
+      installed = guarded(handler);
+    },
+  });
 }
-
-interface Fallback {
-  guarded(handler: unknown): unknown;
-  installed: unknown;
-}
-
-const fallbacks = new WeakMap<object, Fallback>();
-// The same two functions on every server: with functions of its own each would have a shape of its own, and every access
-// to it anywhere would be slow.
-const FALLBACK_ACCESSORS: PropertyDescriptor = {
-  configurable: true,
-  enumerable: true,
-  get(this: object) {
-    return fallbacks.get(this)?.installed;
-  },
-  set(this: object, handler: unknown) {
-    const fallback = fallbacks.get(this);
-    if (fallback !== undefined) fallback.installed = fallback.guarded(handler);
-  },
-};
 
 function isHandler(value: unknown): value is Handler {
   return typeof value === 'function';

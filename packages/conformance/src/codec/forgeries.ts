@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { xor } from '../bytes.ts';
 
 /** A token that nobody sealed, and how it was made. */
 type Forgery = readonly [token: string, what: string];
@@ -96,8 +97,4 @@ function bigEndian(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
   return bytes;
-}
-
-function xor(a: Uint8Array, b: Uint8Array): Buffer {
-  return Buffer.from(a.map((byte, i) => byte ^ (b[i] ?? 0)));
 }

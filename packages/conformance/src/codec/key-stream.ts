@@ -1,4 +1,5 @@
 import type { RequestStateCodec } from '@sealring/core';
+import { xor } from '../bytes.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { decodings } from './decodings.ts';
 import { firstSeals } from './first-seals.ts';
@@ -48,7 +49,7 @@ async function betweenInstances(trial: CodecTrial): Promise<void> {
         for (const [form, bytes] of one.forms.entries()) {
           const found = xor(bytes, other.forms[form] ?? new Uint8Array(0));
           expectThat(
-            !Buffer.from(found).includes(Buffer.from(difference)),
+            !found.includes(difference),
             `two tokens, number ${ordinal + 1} of their codecs, share a key stream`,
           );
         }
@@ -80,8 +81,4 @@ async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> 
   const isShared = sharedStream([...first.sealed, ...second.sealed]);
   expectThat(!isShared, 'the first tokens of two processes share a key stream');
   return second.opened ? undefined : 'two processes that load the module have other keys: nothing to compare there';
-}
-
-function xor(a: Uint8Array, b: Uint8Array): Uint8Array {
-  return a.subarray(0, b.length).map((byte, i) => byte ^ (b[i] ?? 0));
 }

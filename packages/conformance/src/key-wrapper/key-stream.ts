@@ -1,3 +1,5 @@
+import { xor } from '../bytes.ts';
+
 /** Bytes in a row that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
 /** Of the difference of two random data keys, hardly a byte is zero: this is no header that two wraps share. */
@@ -29,9 +31,4 @@ function readingsOf(wrapped: Uint8Array): readonly Buffer[] {
   if (!/^[\t\n\r\u0020-\u007e]+$/.test(text)) return [bytes];
   const pieces = text.split(/[^A-Za-z0-9+/_=-]+/);
   return [bytes, ...pieces.flatMap((piece) => [Buffer.from(piece, 'base64'), Buffer.from(piece, 'hex')])];
-}
-
-function xor(one: Uint8Array, other: Uint8Array): Buffer {
-  const length = Math.min(one.length, other.length);
-  return Buffer.from(one.subarray(0, length).map((byte, i) => byte ^ (other[i] ?? 0)));
 }

@@ -1,17 +1,27 @@
-/** A JSON-RPC answer. */
-export interface Answer {
+/** A JSON-RPC answer to a `tools/call`. */
+export interface ToolAnswer {
   readonly result?: { readonly requestState?: string; readonly content?: readonly { readonly text: string }[] };
-  readonly error?: unknown;
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
 /** A tool, and its arguments in JSON, which go into the request as they are. */
 export interface ToolCall {
   readonly name: string;
-  readonly argumentsText: string;
+  readonly argumentsText?: string;
+  /** The bearer token. Default: none. */
+  readonly user?: string;
+  /** What a client echoes, with the answer `accept` to the question `sure`. */
+  readonly requestState?: string | undefined;
 }
 
+let lastId = 0;
+
 /** One `tools/call` of the 2026-07-28 revision, by hand: what no client would send. */
-export async function call(port: number, user: string, tool: ToolCall, requestState?: string): Promise<Answer> {
+export async function callTool(
+  url: string,
+  { name, argumentsText = '{}', user, requestState }: ToolCall,
+): Promise<ToolAnswer> {
+  lastId += 1;
   const answers = { sure: { action: 'accept', content: {} } };
   const echo = requestState === undefined ? {} : { requestState, inputResponses: answers };
   const meta = {
@@ -19,21 +29,18 @@ export async function call(port: number, user: string, tool: ToolCall, requestSt
     'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1.0.0' },
     'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } },
   };
-  const params = JSON.stringify({ name: tool.name, ...echo, _meta: meta }).replace(
-    '{',
-    `{"arguments":${tool.argumentsText},`,
-  );
-  const response = await fetch(`http://127.0.0.1:${port}/mcp`, {
+  const params = JSON.stringify({ name, ...echo, _meta: meta }).replace('{', `{"arguments":${argumentsText},`);
+  const response = await fetch(url, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': 'tools/call',
-      'mcp-name': tool.name,
-      authorization: `Bearer ${user}`,
+      'mcp-name': name,
+      ...(user === undefined ? {} : { authorization: `Bearer ${user}` }),
     },
-    body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`,
+    body: `{"jsonrpc":"2.0","id":${lastId},"method":"tools/call","params":${params}}`,
   });
   return JSON.parse(await response.text());
 }
