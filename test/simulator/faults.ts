@@ -26,15 +26,32 @@ function operate(world: World, act: (codec: NonNullable<World['members'][number]
   act(codec).catch(() => undefined);
 }
 
-function newestKey(world: World): { readonly id: string; readonly created: number } {
-  const body: { readonly keys: readonly { readonly id: string; readonly created: string }[] } = JSON.parse(
+/** The newest key, and when it becomes active. */
+function newestKey(world: World): { readonly id: string; readonly activates: number } {
+  const body: { readonly keys: readonly { readonly id: string; readonly activates: string }[] } = JSON.parse(
     world.store.document?.split('\n')[0] ?? '{"keys":[]}',
   );
-  const newest = body.keys.toSorted((a, b) => a.created.localeCompare(b.created)).at(-1);
+  const newest = body.keys.toSorted((a, b) => a.activates.localeCompare(b.activates)).at(-1);
   return {
     id: newest?.id ?? '',
-    created: newest === undefined ? world.timeline.nowMs : Date.parse(newest.created) - EPOCH_MS,
+    activates: newest === undefined ? world.timeline.nowMs : Date.parse(newest.activates) - EPOCH_MS,
   };
+}
+
+/** An outage for every rotation, from `startsMs` after the moment when it is due. */
+function outageAtRotation(world: World, startsMs: number, lastsMs: number): void {
+  const { rotateEverySeconds, sealOutageSeconds, refreshEverySeconds, clockSkewSeconds } = world.policy;
+  const propagationSeconds = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
+  const met = new Set<string>();
+  world.timeline.after(QUIET, () =>
+    world.timeline.every(MINUTE, () => {
+      const { id, activates } = newestKey(world);
+      const due = activates + (rotateEverySeconds - propagationSeconds) * SECOND;
+      if (met.has(id) || world.timeline.nowMs < due + startsMs) return;
+      met.add(id);
+      world.kmsFails('unavailable', lastsMs);
+    }),
+  );
 }
 
 function kmsOutage(minutes: number): FaultClass {
@@ -58,19 +75,9 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
   'kms-outage-30': kmsOutage(30),
   'kms-outage-44': kmsOutage(44),
   'kms-outage-58': kmsOutage(58),
-  'kms-outage-at-rotation': (world) => {
-    const met = new Set<string>();
-    world.timeline.after(QUIET, () =>
-      world.timeline.every(MINUTE, () => {
-        const { id, created } = newestKey(world);
-        // Of all but the first key, the successor is due a rotation after it was made.
-        if (met.has(id) || world.timeline.nowMs < created + world.policy.rotateEverySeconds * SECOND - 10 * MINUTE)
-          return;
-        met.add(id);
-        world.kmsFails('unavailable', 25 * MINUTE);
-      }),
-    );
-  },
+  'kms-outage-at-rotation': (world) => outageAtRotation(world, -10 * MINUTE, 25 * MINUTE),
+  // When it ends, every moment a member comes to the end of its wait.
+  'kms-outage-until-rotation': (world) => outageAtRotation(world, -10 * MINUTE, 15 * MINUTE),
   'store-outage-30': (world) => nowAndThen(world, DAY, () => world.storeFails(30 * MINUTE)),
   'store-partition': (world) => {
     nowAndThen(world, 3 * HOUR, () => {

@@ -30,11 +30,16 @@ describe('a fleet under all faults at once', () => {
   }
 });
 
-test('a large fleet that waits for the end of an outage with a rotation due makes few keys for it (F7)', async () => {
-  const report = await simulate(world(1, 2.2, 1_000), ['kms-outage-at-rotation']);
+// Where each member tried again by itself, thirty days of ten thousand members made 374 keys for 31 rotations, and 164
+// where it also came to the end of its only wait as the outage ended.
+test.each([
+  ['ends long after', 'kms-outage-at-rotation'],
+  ['ends while members wait their turn for', 'kms-outage-until-rotation'],
+])('a large fleet whose KMS outage %s a rotation makes few keys for it (F7)', async (_, faults) => {
+  // What is under way for half a second at a time stands for a larger fleet.
+  const report = await simulate({ ...world(1, 1.1, 1_000), quantumMs: 500 }, [faults]);
   expect(report.violations).toEqual([]);
-  // Three are published. Where each member tried again by itself there were four more, and 374 of 31 with ten thousand.
-  expect(report.ring.epoch).toBe(3);
+  expect(report.ring.epoch).toBe(2);
   expect(report.calls.generated).toBeLessThanOrEqual(4);
 });
 

@@ -254,15 +254,20 @@ export class RingKeeper {
     }
     if (this.#cancelRotation !== undefined) return;
     if (this.#rotationFailures === 0) {
-      this.#rotateAfter(rotationDelayMs(this.#uniform(), this.#o.policy), { isProbe: false });
+      this.#waitTurn({ isLast: false });
       return;
     }
     const cap = this.#o.policy.proveEverySeconds * MS;
     const backoff = Math.min(cap, ROTATION_BACKOFF_MS * 2 ** this.#rotationFailures);
-    this.#rotateAfter(backoff * (0.5 + this.#uniform() / 2), { isProbe: true });
+    this.#rotateAfter(backoff * (0.5 + this.#uniform() / 2), { isLast: false });
   }
 
-  #rotateAfter(waitMs: number, options: { readonly isProbe: boolean }): void {
+  /** Two turns take as long as the one wait of {@link rotationDelayMs}. */
+  #waitTurn(options: { readonly isLast: boolean }): void {
+    this.#rotateAfter(rotationDelayMs(this.#uniform(), this.#o.policy) / 2, options);
+  }
+
+  #rotateAfter(waitMs: number, options: { readonly isLast: boolean }): void {
     this.#cancelRotation = schedule(
       this.#o.clock,
       () => {
@@ -274,15 +279,16 @@ export class RingKeeper {
   }
 
   /**
-   * After a failure the whole fleet may wait for the end of the same outage. Who finds that it has ended (a proof tells)
-   * waits its turn as at first, or every member of a large fleet made a key of its own.
+   * Only who finds, at the end of a first turn, that the KMS answers (a proof tells) waits a second turn, and makes a key
+   * after it. When an outage ends, members of a large fleet come to the end of a turn every moment: with one turn each of
+   * them made a key until the first one was stored.
    */
-  async #rotateIfDue({ isProbe }: { readonly isProbe: boolean }): Promise<void> {
+  async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
     try {
       await this.#o.sync.read({ foreground: false });
-      if (isProbe && this.#isRotationDue()) {
+      if (!isLast && this.#isRotationDue()) {
         await this.#o.sync.prove({ foreground: false });
-        this.#rotateAfter(rotationDelayMs(this.#uniform(), this.#o.policy), { isProbe: false });
+        this.#waitTurn({ isLast: true });
         return;
       }
       if (this.#isRotationDue()) await this.#o.writer.publish('scheduled');

@@ -1,0 +1,293 @@
+variable "ring_name" {
+  description = "The ring's name: `ringName` of createAzureKeyVaultCodec."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._-]{1,64}$", var.ring_name))
+    error_message = "ring_name must be 1 to 64 letters, digits, dots, underscores or hyphens."
+  }
+}
+
+variable "resource_group_name" {
+  description = "The resource group, which must be there: one for the ring alone, because whoever has rights in it has them on vault and store."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._()-]{0,89}[A-Za-z0-9_()-]$", var.resource_group_name))
+    error_message = "resource_group_name must be 1 to 90 letters, digits, or any of . _ ( ) -, and not end with a dot."
+  }
+}
+
+variable "location" {
+  description = "The region of vault, store and alerts: `westeurope`, for one."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9]{3,40}$", var.location))
+    error_message = "location must be the short name of a region: lower-case letters and digits."
+  }
+}
+
+variable "vault_name" {
+  description = "The key vault to make for the ring's keys. Such names are global, and taken until a deleted vault is purged."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]$", var.vault_name)) && !strcontains(var.vault_name, "--")
+    error_message = "vault_name must be 3 to 24 letters, digits or hyphens, begin with a letter, not end with a hyphen, and not have two hyphens together."
+  }
+}
+
+variable "storage_account_name" {
+  description = "The storage account to make for the ring. Such names are global."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9]{3,24}$", var.storage_account_name))
+    error_message = "storage_account_name must be 3 to 24 lower-case letters or digits."
+  }
+}
+
+variable "container_name" {
+  description = "The container to make in the storage account."
+  type        = string
+  default     = "sealring"
+
+  validation {
+    condition     = can(regex("^[a-z0-9](-?[a-z0-9]){2,62}$", var.container_name)) && length(var.container_name) <= 63
+    error_message = "container_name must be 3 to 63 lower-case letters, digits or single hyphens, and neither begin nor end with a hyphen."
+  }
+}
+
+variable "blob_name" {
+  description = "The blob that holds the ring: `blob` of azureBlobRing. Null is `<ring_name>.ring`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.blob_name == null || can(regex("^[A-Za-z0-9._-]*[A-Za-z0-9_-](/[A-Za-z0-9._-]*[A-Za-z0-9_-])*$", var.blob_name))
+    error_message = "blob_name must be letters, digits, dots, underscores or hyphens, in parts that are separated by one slash and do not end with a dot: it goes into conditions, where other characters have a meaning."
+  }
+  validation {
+    condition     = var.blob_name == null || length(coalesce(var.blob_name, "x")) <= 1024
+    error_message = "blob_name must have at most 1024 characters."
+  }
+}
+
+variable "wrapping_key_name" {
+  description = "The RSA key to make, which wraps data keys."
+  type        = string
+  default     = "ring-wrapping"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9-]{1,127}$", var.wrapping_key_name))
+    error_message = "wrapping_key_name must be 1 to 127 letters, digits or hyphens."
+  }
+}
+
+variable "signing_key_name" {
+  description = "The EC key on P-256 to make, which signs the ring's entries."
+  type        = string
+  default     = "ring-signing"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9-]{1,127}$", var.signing_key_name))
+    error_message = "signing_key_name must be 1 to 127 letters, digits or hyphens."
+  }
+  validation {
+    condition     = lower(var.signing_key_name) != lower(var.wrapping_key_name)
+    error_message = "signing_key_name must not be wrapping_key_name: the two are keys of different kinds."
+  }
+}
+
+variable "key_size" {
+  description = "Bits of the RSA key. 4096 halves the vault's quota."
+  type        = number
+  default     = 3072
+
+  validation {
+    condition     = contains([3072, 4096], var.key_size)
+    error_message = "key_size must be 3072 or 4096."
+  }
+}
+
+variable "rotation_period_in_days" {
+  description = "Days between automatic rotations of the wrapping key. Old versions stay enabled and go on unwrapping."
+  type        = number
+  default     = 365
+
+  validation {
+    condition     = var.rotation_period_in_days >= 30 && var.rotation_period_in_days <= 3650 && floor(var.rotation_period_in_days) == var.rotation_period_in_days
+    error_message = "rotation_period_in_days must be a whole number from 30 to 3650."
+  }
+}
+
+variable "soft_delete_retention_days" {
+  description = "Days that a deleted vault or key can be recovered; nobody can purge it before. Cannot be changed later."
+  type        = number
+  default     = 90
+
+  validation {
+    condition     = var.soft_delete_retention_days >= 7 && var.soft_delete_retention_days <= 90 && floor(var.soft_delete_retention_days) == var.soft_delete_retention_days
+    error_message = "soft_delete_retention_days must be a whole number from 7 to 90 (the bounds of Key Vault)."
+  }
+}
+
+variable "allowed_ip_ranges" {
+  description = "Public IPv4 addresses or ranges that reach vault and store, that of whoever applies among them. Without any, and without subnets, public access is off: private endpoints only."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for range in var.allowed_ip_ranges : can(regex("^[0-9]+(\\.[0-9]+){3}(/([89]|[12][0-9]|30))?$", range)) && can(cidrhost(strcontains(range, "/") ? range : "${range}/32", 0))])
+    error_message = "allowed_ip_ranges must be IPv4 addresses, or ranges from /8 to /30: storage accounts take no others."
+  }
+  validation {
+    condition     = alltrue([for range in var.allowed_ip_ranges : !can(regex("^(0|10|127|192\\.168|172\\.(1[6-9]|2[0-9]|3[01]))\\.", range))])
+    error_message = "allowed_ip_ranges must be public: firewalls of storage accounts know no private addresses."
+  }
+}
+
+variable "allowed_subnet_ids" {
+  description = "Resource ids of subnets that reach vault and store. They need the service endpoints Microsoft.KeyVault and Microsoft.Storage."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for id in var.allowed_subnet_ids : can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.Network/virtualNetworks/[^/]+/subnets/[^/]+$", id))])
+    error_message = "allowed_subnet_ids must be resource ids of subnets."
+  }
+}
+
+variable "replication" {
+  description = "Copies of the store: `LRS`, `ZRS`, `GRS` or `GZRS`. The last two have one in another region, for disasters only: it is behind."
+  type        = string
+  default     = "ZRS"
+
+  validation {
+    condition     = contains(["LRS", "ZRS", "GRS", "GZRS"], var.replication)
+    error_message = "replication must be \"LRS\", \"ZRS\", \"GRS\" or \"GZRS\": a copy that can be read from elsewhere is behind."
+  }
+}
+
+variable "keep_noncurrent_days" {
+  description = "For how many days at least a ring document that was overwritten or deleted can be put back."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.keep_noncurrent_days >= 7 && var.keep_noncurrent_days <= 365 && floor(var.keep_noncurrent_days) == var.keep_noncurrent_days
+    error_message = "keep_noncurrent_days must be a whole number from 7 to 365 (the upper bound is of Blob Storage)."
+  }
+}
+
+variable "administrator_principals" {
+  description = "Object ids, by names of your choice, of who makes and mends the keys, and may not use them. None is whoever applies."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, id in var.administrator_principals : can(regex("^[A-Za-z0-9_-]{1,64}$", name)) && can(regex("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", id))])
+    error_message = "administrator_principals must be object ids (GUIDs), each under a name of letters, digits, underscores or hyphens."
+  }
+}
+
+variable "member_principals" {
+  description = "Object ids, by names of your choice, of the managed identities or service principals whose servers seal, open and rotate."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, id in var.member_principals : can(regex("^[A-Za-z0-9_-]{1,64}$", name)) && can(regex("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", id))])
+    error_message = "member_principals must be object ids (GUIDs), each under a name of letters, digits, underscores or hyphens."
+  }
+}
+
+variable "reader_principals" {
+  description = "Object ids, by names of your choice, of those whose servers only open."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, id in var.reader_principals : can(regex("^[A-Za-z0-9_-]{1,64}$", name)) && can(regex("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", id))])
+    error_message = "reader_principals must be object ids (GUIDs), each under a name of letters, digits, underscores or hyphens."
+  }
+  validation {
+    condition     = length(setintersection(values(var.reader_principals), concat(values(var.member_principals), values(var.rotator_principals)))) == 0
+    error_message = "A principal in reader_principals must not also be a member or a rotator: it would not be a reader."
+  }
+}
+
+variable "rotator_principals" {
+  description = "Object ids, by names of your choice, of those whose jobs rotate and revoke."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, id in var.rotator_principals : can(regex("^[A-Za-z0-9_-]{1,64}$", name)) && can(regex("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", id))])
+    error_message = "rotator_principals must be object ids (GUIDs), each under a name of letters, digits, underscores or hyphens."
+  }
+}
+
+variable "break_glass_principals" {
+  description = "Object ids, by names of your choice, of people or groups that, after an accident, enable or recover the keys and put the ring back. They may not use the keys."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = alltrue([for name, id in var.break_glass_principals : can(regex("^[A-Za-z0-9_-]{1,64}$", name)) && can(regex("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$", id))])
+    error_message = "break_glass_principals must be object ids (GUIDs), each under a name of letters, digits, underscores or hyphens."
+  }
+  validation {
+    condition     = length(setintersection(values(var.break_glass_principals), concat(values(var.member_principals), values(var.reader_principals), values(var.rotator_principals)))) == 0
+    error_message = "A principal in break_glass_principals must not be a member, a reader or a rotator: it may not use the keys."
+  }
+}
+
+variable "log_analytics_workspace" {
+  description = "The Log Analytics workspace for the vault's and the store's logs: the resource itself, or an object with its `id`. Null keeps none, and makes no alerts of what is done with the keys."
+  type        = object({ id = string })
+  default     = null
+
+  validation {
+    condition     = var.log_analytics_workspace == null || can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft.OperationalInsights/workspaces/[^/]+$", var.log_analytics_workspace.id))
+    error_message = "log_analytics_workspace must have the resource id of a Log Analytics workspace."
+  }
+}
+
+variable "action_group_ids" {
+  description = "Resource ids of the action groups that are told of alerts. Without any nobody is, and there are no alerts of what is done to vault, store and rights."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for id in var.action_group_ids : can(regex("^/subscriptions/[^/]+/resourceGroups/[^/]+/providers/(?i:microsoft\\.insights)/actionGroups/[^/]+$", id))])
+    error_message = "action_group_ids must be resource ids of action groups."
+  }
+  validation {
+    condition     = length(var.action_group_ids) <= 5
+    error_message = "action_group_ids must be at most 5: an alert tells no more."
+  }
+}
+
+variable "unwraps_alert_threshold" {
+  description = "Unwraps in 30 minutes that raise the alert for sudden growth. A member makes about one in 15 minutes, so 1000 members about 2000."
+  type        = number
+  default     = 6000
+
+  validation {
+    condition     = var.unwraps_alert_threshold >= 1 && floor(var.unwraps_alert_threshold) == var.unwraps_alert_threshold
+    error_message = "unwraps_alert_threshold must be a whole number from 1 up."
+  }
+}
+
+variable "tags" {
+  description = "Tags of everything that is made and can have tags."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = length(var.tags) <= 15 && alltrue([for key, value in var.tags : can(regex("^[^<>*%&:\\\\?/+]{1,128}$", key)) && length(value) <= 256])
+    error_message = "tags must be at most 15, with keys of 1 to 128 characters without any of < > * % & : \\ ? / +, and values of at most 256."
+  }
+}

@@ -1,0 +1,11 @@
+terraform {
+  # From 1.9 on a validation may look at other variables.
+  required_version = ">= 1.9"
+
+  required_providers {
+    azurerm = {
+      source  = "hashicorp/azurerm"
+      version = "~> 4.55"
+    }
+  }
+}

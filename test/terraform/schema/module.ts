@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Body, type BodyBlock, parseBody } from './hcl.ts';
+
+/** The files of one folder, as Terraform reads them: as one. */
+export interface Module {
+  readonly folder: string;
+  readonly blocks: readonly BodyBlock[];
+  readonly variables: ReadonlyMap<string, Body>;
+  readonly outputs: ReadonlySet<string>;
+  readonly locals: ReadonlySet<string>;
+  /** By address: `google_kms_key_ring.this`, `data.google_project.this`, `module.sealring`. */
+  readonly addresses: ReadonlyMap<string, BodyBlock>;
+}
+
+/** @throws where a file is not HCL. */
+export async function loadModule(folder: string): Promise<Module> {
+  const bodies = await parseFolder(folder, '.tf');
+  const blocks = bodies.flatMap((body) => body.blocks);
+  const ofType = (type: string): BodyBlock[] => blocks.filter((block) => block.type === type);
+  const addressed = ['resource', 'data', 'module'].flatMap(ofType);
+  return {
+    folder,
+    blocks,
+    variables: new Map(ofType('variable').map(({ labels, body }) => [labels[0] ?? '', body])),
+    outputs: new Set(ofType('output').map(({ labels }) => labels[0] ?? '')),
+    locals: new Set(ofType('locals').flatMap(({ body }) => [...body.attributes.keys()])),
+    addresses: new Map(addressed.map((block) => [addressOf(block), block])),
+  };
+}
+
+/** Of a block that begins at the edge; what it is called in faults too. */
+export function addressOf({ type, labels }: BodyBlock): string {
+  return [...(type === 'resource' ? [] : [type]), ...labels].join('.');
+}
+
+export function parseFolder(folder: string, end: string): Promise<Body[]> {
+  const files = readdirSync(folder).filter((name) => name.endsWith(end));
+  return Promise.all(files.toSorted().map((name) => parseBody(name, readFileSync(join(folder, name), 'utf8'))));
+}
