@@ -213,27 +213,41 @@ function isStandard(value: unknown): value is Standard {
 /** The fallback runs outside the SDK's own checks of the three methods, so it is guarded whenever it is assigned. */
 function interposeFallback(server: AttachableServer, run: Run): void {
   // Whoever reads it and puts it back would otherwise have every state sealed twice.
-  const ours = new WeakSet<Handler>();
+  let ours: WeakSet<Handler> | undefined;
   const guarded = (handler: unknown): unknown => {
-    if (!isHandler(handler) || ours.has(handler)) return handler;
+    if (!isHandler(handler) || ours?.has(handler) === true) return handler;
     const guard = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
       const method: unknown = Reflect.get(Object(request), 'method');
       if (!isCarrierMethod(method)) return handler(request, ctx);
       return run(method, paramsOf(request), ctx, false, (inner) => handler(request, inner));
     };
-    ours.add(guard);
+    (ours ??= new WeakSet()).add(guard);
     return guard;
   };
-  let installed = guarded(server.fallbackRequestHandler);
-  Object.defineProperty(server, 'fallbackRequestHandler', {
-    configurable: true,
-    enumerable: true,
-    get: () => installed,
-    set: (handler: unknown) => {
-      installed = guarded(handler);
-    },
-  });
+  const fallback: Fallback = { guarded, installed: guarded(server.fallbackRequestHandler) };
+  Object.defineProperty(server, FALLBACK, { value: fallback });
+  Object.defineProperty(server, 'fallbackRequestHandler', FALLBACK_ACCESSORS);
 }
+
+interface Fallback {
+  guarded(handler: unknown): unknown;
+  installed: unknown;
+}
+
+const FALLBACK = Symbol('sealring fallback handler');
+// The same two functions on every server: with functions of its own each server had a shape of its own, and every access
+// to one, the SDK's too, was slow. What they act on is found as any member is, through proxies and prototypes.
+const FALLBACK_ACCESSORS: PropertyDescriptor = {
+  configurable: true,
+  enumerable: true,
+  get(this: { readonly [FALLBACK]: Fallback }) {
+    return this[FALLBACK].installed;
+  },
+  set(this: { readonly [FALLBACK]: Fallback }, handler: unknown) {
+    const fallback = this[FALLBACK];
+    fallback.installed = fallback.guarded(handler);
+  },
+};
 
 function isHandler(value: unknown): value is Handler {
   return typeof value === 'function';

@@ -4,12 +4,14 @@ import { checkPrincipal, mintClaims, type OpenedClaims, openClaims } from './cla
 import { codecReason, type PreparedCodec, swallow } from './codec-option.ts';
 import type { BoundaryPolicy } from './policy.ts';
 import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal.ts';
+import { saltSource } from './random-salt.ts';
 import { errorName, Refusal } from './refusal.ts';
 import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
-
 import { MAX_TOKEN_LENGTH } from './token-length.ts';
 
 const ID_BYTES = 16;
+// Only so that equal principals do not look alike: clones of a machine may draw the same ones.
+const drawSalt = saltSource(PRINCIPAL_SALT_BYTES);
 /** The last instant a Date can hold. Milliseconds. */
 const LATEST_MS = 8.64e15;
 
@@ -89,7 +91,7 @@ export class RequestStateBoundary implements Boundary {
       identity,
       state,
       audience: this.#audience,
-      principal: principal === null ? null : principalClaim(principal, randomBytes(PRINCIPAL_SALT_BYTES)),
+      principal: principal === null ? null : principalClaim(principal, drawSalt()),
       id: singleUse === undefined ? null : randomBytes(ID_BYTES).toString('base64url'),
     });
     let token: unknown;

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import { compactJson } from './compact-json.ts';
 import { principalMatches } from './principal.ts';
 import { Refusal } from './refusal.ts';
@@ -15,9 +16,9 @@ export interface ClaimsInput {
   /** The handler's plaintext. */
   readonly state: string;
   readonly audience: string | null;
-  /** The finished principal claim, or null for none. */
+  /** The finished principal claim, base64url, or null for none. */
   readonly principal: string | null;
-  /** The single-use identifier, or null for none. Python's boundary ignores it. */
+  /** The single-use identifier, base64url, or null for none. Python's boundary ignores it. */
   readonly id: string | null;
 }
 
@@ -26,18 +27,17 @@ export interface ClaimsInput {
  * order v, iat, exp, m, t, a, s, aud, p, then our own j; times as Python floats; ASCII only.
  */
 export function mintClaims(input: ClaimsInput): Uint8Array {
-  const { nowSeconds, identity } = input;
-  const rest = {
-    m: identity.method,
-    t: identity.target,
-    a: identity.digest,
-    s: input.state,
-    ...(input.audience === null ? {} : { aud: input.audience }),
-    ...(input.principal === null ? {} : { p: input.principal }),
-    ...(input.id === null ? {} : { j: input.id }),
-  };
+  const { nowSeconds, identity, audience, principal, id } = input;
   const times = `"iat":${pythonFloat(nowSeconds)},"exp":${pythonFloat(nowSeconds + input.ttlSeconds)}`;
-  return Buffer.from(`{"v":${VERSION},${times},${compactJson(rest).slice(1)}`, 'latin1');
+  // A method's name, and base64url, are printed as they are.
+  const bound = `"m":"${identity.method}","t":${compactJson(identity.target)},"a":"${identity.digest}"`;
+  const audienceMember = audience === null ? '' : `,"aud":${compactJson(audience)}`;
+  const principalMember = principal === null ? '' : `,"p":"${principal}"`;
+  const idMember = id === null ? '' : `,"j":"${id}"`;
+  return Buffer.from(
+    `{"v":${VERSION},${times},${bound},"s":${compactJson(input.state)}${audienceMember}${principalMember}${idMember}}`,
+    'latin1',
+  );
 }
 
 // time.time() is a float, so an integral second prints as 1795000000.0.
@@ -69,9 +69,9 @@ export interface OpenedClaims {
  */
 export function openClaims(payload: Uint8Array, expected: ClaimsExpected): OpenedClaims {
   const claims = parse(payload);
-  const claim = (name: string): unknown => claims.get(name) ?? null;
+  const claim = (name: string): unknown => (Object.hasOwn(claims, name) ? (Reflect.get(claims, name) ?? null) : null);
   const [iat, exp, state] = [claim('iat'), claim('exp'), claim('s')];
-  const complete = ['v', 'iat', 'exp', 's'].every((name) => claims.has(name));
+  const complete = Object.hasOwn(claims, 'iat') && Object.hasOwn(claims, 'exp');
   if (!complete || claim('v') !== VERSION || typeof state !== 'string') throw new Refusal('malformed');
   // Stated positively, so that a NaN, on either side, fails the comparison and refuses.
   if (!(typeof iat === 'number' && iat <= expected.nowSeconds + expected.futureSkewSeconds)) {
@@ -89,16 +89,21 @@ export function openClaims(payload: Uint8Array, expected: ClaimsExpected): Opene
   return { state, expiresAtSeconds: exp, principal: claim('p'), id: claim('j') };
 }
 
-// A Map of own members: `__proto__` in an envelope is a member like any other.
-function parse(payload: Uint8Array): ReadonlyMap<string, unknown> {
+function parse(payload: Uint8Array): object {
   let value: unknown;
   try {
-    value = JSON.parse(utf8.decode(payload));
+    value = JSON.parse(textOf(payload));
   } catch {
     throw new Refusal('malformed');
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Refusal('malformed');
-  return new Map(Object.entries(value));
+  return value;
+}
+
+/** What Python and this boundary print is ASCII; anything else is checked to be UTF-8. */
+function textOf(payload: Uint8Array): string {
+  if (!isAscii(payload)) return utf8.decode(payload);
+  return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('latin1');
 }
 
 /**

@@ -44,7 +44,7 @@ export class HandlerGuard {
   readonly #onInvalid: OnInvalid;
   readonly #sinks: GuardSinks;
   // Keyed by the request's own AbortSignal, never by its JSON-RPC id, which a client chooses and may repeat.
-  readonly #replays = new WeakMap<AbortSignal, string>();
+  #replays: WeakMap<AbortSignal, string> | undefined;
 
   constructor(boundary: Boundary, onInvalid: OnInvalid, sinks: GuardSinks) {
     this.#boundary = boundary;
@@ -69,7 +69,7 @@ export class HandlerGuard {
     signal.throwIfAborted();
     if (typeof state !== 'string') throw this.#refuseOutbound(call, new Refusal('non-string requestState'));
     if (call.replayed) {
-      this.#replays.set(signal, state);
+      (this.#replays ??= new WeakMap()).set(signal, state);
       return { ...result, requestState: state };
     }
     let token: string | undefined;
@@ -104,8 +104,8 @@ export class HandlerGuard {
   #isReplay(call: GuardedCall, wire: unknown): boolean {
     if (!call.replayed) return false;
     const { signal } = call.ctx.mcpReq;
-    const expected = this.#replays.get(signal);
-    this.#replays.delete(signal);
+    const expected = this.#replays?.get(signal);
+    this.#replays?.delete(signal);
     return expected !== undefined && expected === wire;
   }
 

@@ -15,9 +15,11 @@ interface SendingTransport {
  * middleware changed afterwards.
  */
 export class Tripwire {
-  readonly #minted = new Set<string>();
+  // Made when needed: a server that lives for one request seals at most one token, and watches one transport.
+  #minted: Set<string> | undefined;
   #characters = 0;
-  readonly #watched = new WeakSet<object>();
+  #watched: object | undefined;
+  #watchedBefore: WeakSet<object> | undefined;
   readonly #tripped: () => void;
 
   constructor(tripped: () => void) {
@@ -26,20 +28,23 @@ export class Tripwire {
 
   /** Remembers a token that was just sealed, until it leaves. The oldest is forgotten: its result would not leave any more. */
   expect(token: string): void {
-    this.#minted.add(token);
+    const minted = (this.#minted ??= new Set());
+    minted.add(token);
     this.#characters += token.length;
-    for (const oldest of this.#minted) {
-      if (this.#minted.size <= MAX_TOKENS && this.#characters <= MAX_CHARACTERS) return;
+    for (const oldest of minted) {
+      if (minted.size <= MAX_TOKENS && this.#characters <= MAX_CHARACTERS) return;
       this.#forget(oldest);
     }
   }
 
   /** Patches `send` in place: the SDK recognises its own transports by class, so a wrapper would not do. */
   watch(transport: unknown): void {
-    if (!isSendingTransport(transport) || this.#watched.has(transport)) return;
+    if (!isSendingTransport(transport) || transport === this.#watched) return;
+    if (this.#watchedBefore?.has(transport) === true) return;
     const send = transport.send.bind(transport);
     transport.send = (message, options) => send(this.#passes(message) ? message : refusalOf(message), options);
-    this.#watched.add(transport);
+    if (this.#watched !== undefined) (this.#watchedBefore ??= new WeakSet()).add(this.#watched);
+    this.#watched = transport;
   }
 
   #passes(message: unknown): boolean {
@@ -54,7 +59,7 @@ export class Tripwire {
 
   /** Whether it was there. */
   #forget(token: string): boolean {
-    if (!this.#minted.delete(token)) return false;
+    if (this.#minted?.delete(token) !== true) return false;
     this.#characters -= token.length;
     return true;
   }
