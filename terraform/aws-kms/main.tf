@@ -383,7 +383,6 @@ resource "aws_iam_role_policy" "role" {
 # The alarms.
 
 locals {
-  told       = var.alarm_topic_arn == null ? [] : [var.alarm_topic_arn]
   from_trail = var.cloudtrail_log_group_name != null
 
   # A refused call has the key's ARN only in its error text.
@@ -401,8 +400,9 @@ locals {
   }
 }
 
+# By number: of a topic that is made in the same plan only that there is one is known.
 resource "aws_cloudwatch_event_rule" "key_changed" {
-  count = var.alarm_topic_arn == null ? 0 : 1
+  count = length(var.alarm_topic_arns) == 0 ? 0 : 1
 
   name        = substr("${local.name}-key-changed", 0, 64)
   description = "The KMS key of the ring ${var.ring_name} was disabled, scheduled for deletion, or changed in who may use it"
@@ -421,10 +421,10 @@ resource "aws_cloudwatch_event_rule" "key_changed" {
 }
 
 resource "aws_cloudwatch_event_target" "key_changed" {
-  count = var.alarm_topic_arn == null ? 0 : 1
+  count = length(var.alarm_topic_arns)
 
   rule = aws_cloudwatch_event_rule.key_changed[0].name
-  arn  = var.alarm_topic_arn
+  arn  = var.alarm_topic_arns[count.index]
 }
 
 resource "aws_cloudwatch_log_metric_filter" "decrypts" {
@@ -454,7 +454,7 @@ resource "aws_cloudwatch_metric_alarm" "decrypts" {
   comparison_operator = "GreaterThanOrEqualToThreshold"
   threshold           = each.value.threshold
   treat_missing_data  = "notBreaching"
-  alarm_actions       = local.told
-  ok_actions          = local.told
+  alarm_actions       = var.alarm_topic_arns
+  ok_actions          = var.alarm_topic_arns
   tags                = var.tags
 }

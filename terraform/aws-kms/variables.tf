@@ -206,14 +206,14 @@ variable "attach_policies" {
   default     = false
 }
 
-variable "alarm_topic_arn" {
-  description = "The SNS topic that is told of alarms and of changes to the key. Its policy must let events.amazonaws.com and cloudwatch.amazonaws.com publish. Null tells nobody."
-  type        = string
-  default     = null
+variable "alarm_topic_arns" {
+  description = "The SNS topics that are told of alarms and of changes to the key. Their policies must let events.amazonaws.com and cloudwatch.amazonaws.com publish. None: nobody is told."
+  type        = list(string)
+  default     = []
 
   validation {
-    condition     = var.alarm_topic_arn == null || can(regex("^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$", var.alarm_topic_arn))
-    error_message = "alarm_topic_arn must be the ARN of a standard SNS topic (EventBridge cannot tell a FIFO topic)."
+    condition     = alltrue([for arn in var.alarm_topic_arns : can(regex("^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]{1,256}$", arn))])
+    error_message = "alarm_topic_arns must be ARNs of standard SNS topics (EventBridge cannot tell a FIFO topic)."
   }
 }
 

@@ -71,12 +71,12 @@ locals {
   rights = {
     for role in keys(local.principals) : role => {
       wrapping_key = {
-        scope        = azurerm_key_vault_key.wrapping.resource_versionless_id
+        scope        = "${azurerm_key_vault.this.id}/keys/${azurerm_key_vault_key.wrapping.name}"
         data_actions = local.wrapping_actions[role]
         condition    = null
       }
       signing_key = {
-        scope        = azurerm_key_vault_key.signing.resource_versionless_id
+        scope        = "${azurerm_key_vault.this.id}/keys/${azurerm_key_vault_key.signing.name}"
         data_actions = local.signing_actions[role]
         condition    = null
       }

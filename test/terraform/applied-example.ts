@@ -28,7 +28,7 @@ export interface Clients {
 
 /** Points an example at the emulator: Terraform merges such a file into what it overrides. */
 export function overrideProvider(workspace: Workspace, example: string, moto: string): void {
-  const endpoints = ['dynamodb', 'iam', 'kms', 's3', 'sts'].map((service) => `    ${service} = "${moto}"`);
+  const endpoints = ['dynamodb', 'events', 'iam', 'kms', 's3', 'sns', 'sts'].map((service) => `    ${service} = "${moto}"`);
   const lines = [
     'provider "aws" {',
     '  access_key                  = "test"',

@@ -38,7 +38,7 @@ const DAY_MS = 86_400_000;
 const payload = new TextEncoder().encode('state');
 const denied = { kind: 'denied' };
 
-const workspace = await openWorkspaceOrSkip();
+const workspace = await openWorkspaceOrSkip({ aws: true });
 // Its own: policies are enforced by the whole server.
 const moto = workspace === undefined ? undefined : await startOrSkip(startMoto);
 const address = moto?.address ?? '';

@@ -12,7 +12,7 @@ const readme = (name: string): string =>
 
 // On a machine whose cores are taken, one call of Terraform takes minutes.
 const TERRAFORM_MS = 900_000;
-const workspace = await openWorkspaceOrSkip();
+const workspace = await openWorkspaceOrSkip({ aws: true });
 afterAll(() => workspace?.remove());
 
 /** What `terraform test -json` says of one run. */

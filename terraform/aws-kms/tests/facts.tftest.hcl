@@ -163,7 +163,7 @@ run "no_alarms_unasked" {
 
 run "alarms" {
   variables {
-    alarm_topic_arn           = "arn:aws:sns:eu-west-1:111122223333:alarms"
+    alarm_topic_arns          = ["arn:aws:sns:eu-west-1:111122223333:alarms", "arn:aws:sns:eu-west-1:111122223333:pager"]
     cloudtrail_log_group_name = "trail"
   }
   assert {
@@ -178,8 +178,8 @@ run "alarms" {
     error_message = "Only of this key."
   }
   assert {
-    condition     = aws_cloudwatch_event_target.key_changed[0].arn == var.alarm_topic_arn
-    error_message = "The topic must be told."
+    condition     = tolist(aws_cloudwatch_event_target.key_changed[*].arn) == var.alarm_topic_arns
+    error_message = "Every topic must be told."
   }
   assert {
     condition     = { for kind, alarm in aws_cloudwatch_metric_alarm.decrypts : kind => alarm.threshold } == { denied = 1, made = 1000 }
@@ -192,8 +192,8 @@ run "alarms" {
     error_message = "Only decrypts of this key count."
   }
   assert {
-    condition     = alltrue([for alarm in aws_cloudwatch_metric_alarm.decrypts : alarm.alarm_actions == toset([var.alarm_topic_arn])])
-    error_message = "The topic must be told."
+    condition     = alltrue([for alarm in aws_cloudwatch_metric_alarm.decrypts : alarm.alarm_actions == toset(var.alarm_topic_arns)])
+    error_message = "Every topic must be told."
   }
 }
 

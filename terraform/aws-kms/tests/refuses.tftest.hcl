@@ -222,9 +222,9 @@ run "refuses_a_break_glass_role_that_is_a_member" {
 run "refuses_a_fifo_topic" {
   command = plan
   variables {
-    alarm_topic_arn = "arn:aws:sns:eu-west-1:111122223333:alarms.fifo"
+    alarm_topic_arns = ["arn:aws:sns:eu-west-1:111122223333:alarms", "arn:aws:sns:eu-west-1:111122223333:alarms.fifo"]
   }
-  expect_failures = [var.alarm_topic_arn]
+  expect_failures = [var.alarm_topic_arns]
 }
 
 run "refuses_a_log_group_with_a_star" {

@@ -68,7 +68,11 @@ run "keys" {
 run "store" {
   command = plan
   assert {
-    condition     = !azurerm_storage_account.ring.shared_access_key_enabled && !azurerm_storage_account.ring.local_user_enabled
+    condition = alltrue([
+      !azurerm_storage_account.ring.shared_access_key_enabled,
+      !azurerm_storage_account.ring.local_user_enabled,
+      azurerm_storage_account.ring.default_to_oauth_authentication,
+    ])
     error_message = "There must be no other identities than those of Entra."
   }
   assert {
@@ -101,6 +105,8 @@ run "store" {
   assert {
     condition = alltrue([
       length(azurerm_storage_management_policy.ring.rule) == 1,
+      azurerm_storage_management_policy.ring.rule[0].enabled,
+      azurerm_storage_management_policy.ring.rule[0].filters[0].prefix_match == toset(["sealring/payments.ring"]),
       azurerm_storage_management_policy.ring.rule[0].actions[0].version[0].delete_after_days_since_creation == 30,
       length(azurerm_storage_management_policy.ring.rule[0].actions[0].base_blob) == 0,
     ])
@@ -121,6 +127,10 @@ run "firewall" {
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].ip_rules == toset(var.allowed_ip_ranges) && azurerm_storage_account.ring.network_rules[0].ip_rules == toset(var.allowed_ip_ranges)
     error_message = "The given ranges, and no others, must be let in."
+  }
+  assert {
+    condition     = azurerm_key_vault.this.network_acls[0].virtual_network_subnet_ids == toset(var.allowed_subnet_ids) && azurerm_storage_account.ring.network_rules[0].virtual_network_subnet_ids == toset(var.allowed_subnet_ids)
+    error_message = "The given subnets, and no others, must be let in."
   }
   assert {
     condition     = azurerm_key_vault.this.network_acls[0].default_action == "Deny" && azurerm_storage_account.ring.network_rules[0].default_action == "Deny"
@@ -157,6 +167,10 @@ run "assignments" {
   assert {
     condition     = alltrue([for key, each in azurerm_role_assignment.role : each.condition_version == "2.0" if strcontains(key, "-ring-")])
     error_message = "A condition must say the version of its language."
+  }
+  assert {
+    condition     = alltrue([for key, each in azurerm_role_assignment.role : each.principal_type == "ServicePrincipal" if !startswith(key, "break_glass-")])
+    error_message = "Servers are service principals: Azure then waits for those that were just made."
   }
   assert {
     condition     = { for name, each in azurerm_role_assignment.administrator : name => each.principal_id } == { terraform = "00000000-0000-4000-8000-00000000000a" }
@@ -225,6 +239,14 @@ run "alerts" {
     error_message = "A key disabled, deleted or purged must be told."
   }
   assert {
+    condition     = endswith(azurerm_monitor_scheduled_query_rules_alert_v2.key["unwraps-denied"].criteria[0].query, "in ('KeySign', 'KeyUnwrap') and HttpStatusCode == 403")
+    error_message = "Denied unwraps must be told."
+  }
+  assert {
+    condition     = endswith(azurerm_monitor_scheduled_query_rules_alert_v2.key["unwraps-made"].criteria[0].query, "== 'KeyUnwrap'")
+    error_message = "Unwraps must be counted."
+  }
+  assert {
     condition     = alltrue([for alert in azurerm_monitor_scheduled_query_rules_alert_v2.key : alert.scopes == tolist([output.vault_id])])
     error_message = "Only this vault counts."
   }
@@ -242,6 +264,14 @@ run "alerts" {
     error_message = "Changes of vault, store and rights must be told."
   }
   assert {
+    condition = { for name, alert in azurerm_monitor_activity_log_alert.activity : name => one(alert.criteria).resource_id if one(alert.criteria).resource_id != null } == {
+      store-deleted = output.storage_account_id
+      vault-changed = output.vault_id
+      vault-deleted = output.vault_id
+    }
+    error_message = "Only this vault and this store count, and all rights."
+  }
+  assert {
     condition     = alltrue([for alert in azurerm_monitor_activity_log_alert.activity : one(alert.action).action_group_id == var.action_group_ids[0]])
     error_message = "The action group must be told."
   }
@@ -251,8 +281,8 @@ run "outputs" {
   command = plan
   assert {
     condition = output.codec_options == {
-      keyId     = "https://payments-ring.vault.azure.net/keys/ring-wrapping"
-      signKeyId = "https://payments-ring.vault.azure.net/keys/ring-signing/fedcba9876543210fedcba9876543210"
+      keyId     = azurerm_key_vault_key.wrapping.versionless_id
+      signKeyId = azurerm_key_vault_key.signing.id
       ringName  = "payments"
     }
     error_message = "codec_options must be options of createAzureKeyVaultCodec."

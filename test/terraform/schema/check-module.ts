@@ -13,7 +13,7 @@ import { referencesOfBlock } from './references.ts';
  * What is wrong with a module, its tests included: nothing, if it is right. Terraform's `validate` says the same and more, but
  * wants the provider's plugin. A module is here of one provider, and calls only modules beside it.
  *
- * @throws where a file is not HCL.
+ * @throws as parseFolder.
  */
 export async function checkModule(folder: string, schema: ProviderSchema): Promise<string[]> {
   const module = await loadModule(folder);

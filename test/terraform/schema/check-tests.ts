@@ -21,33 +21,39 @@ export async function faultsOfTests(world: World): Promise<string[]> {
 }
 
 async function faultsOfTestBlock(block: BodyBlock, world: World): Promise<string[]> {
-  const { type, labels, body } = block;
-  const where = [type, ...labels].join('.');
-  const blame = (fault: string): string => `${where}: ${fault}`;
-  if (type === 'mock_provider') return labels[0] === localName(world.schema) ? [] : [blame('unknown provider')];
-  if (type === 'variables') return faultsOfVariables(body, world).map(blame);
-  if (type !== 'run') return [blame('unknown block')];
-  const { module } = world;
-  const roots = new Set(['run']);
-  const plain = {
-    ...body,
-    blocks: body.blocks.map((inner) => (inner.type === 'variables' ? { ...inner, body: EMPTY } : inner)),
-  };
-  const faults = faultsOfBody(plain, TEST_RUN);
-  for (const inner of body.blocks) if (inner.type === 'variables') faults.push(...faultsOfVariables(inner.body, world));
-  for (const { reference } of await referencesOfBody(body, roots, ['command'])) {
-    const [root, name] = reference;
-    if (root === 'output') {
-      if (typeof name !== 'string' || !module.outputs.has(name)) faults.push(`output.${String(name)}: no such output`);
-      continue;
-    }
-    const fault = faultOfReference(reference, world, roots);
-    if (fault !== undefined) faults.push(fault);
-  }
-  return faults.map(blame);
+  const { type, labels } = block;
+  const faults = await faultsByType(block, world);
+  return faults.map((fault) => `${[type, ...labels].join('.')}: ${fault}`);
 }
 
-const EMPTY: Body = { attributes: new Map(), blocks: [] };
+async function faultsByType({ type, labels, body }: BodyBlock, world: World): Promise<string[]> {
+  switch (type) {
+    case 'mock_provider':
+      if (labels[0] !== localName(world.schema)) return ['unknown provider'];
+      return body.blocks.flatMap((mock) => faultsOfMock(mock, world));
+    case 'variables':
+      return faultsOfVariables(body, world);
+    case 'run':
+      return faultsOfRun(body, world);
+    default:
+      return ['unknown block'];
+  }
+}
+
+async function faultsOfRun(body: Body, world: World): Promise<string[]> {
+  const isVariables = ({ type }: BodyBlock): boolean => type === 'variables';
+  const faults = faultsOfBody({ ...body, blocks: body.blocks.filter((block) => !isVariables(block)) }, TEST_RUN);
+  for (const block of body.blocks.filter(isVariables)) faults.push(...faultsOfVariables(block.body, world));
+  // A run may look at what it made, and at what an earlier one said.
+  for (const { reference } of await referencesOfBody(body, new Set(['run']), ['command'])) {
+    const [root, name] = reference;
+    const known = root !== 'output' || (typeof name === 'string' && world.module.outputs.has(name));
+    const fault = root === 'output' ? undefined : faultOfReference(reference, world, new Set(['run']));
+    if (!known) faults.push(`output.${String(name)}: no such output`);
+    if (fault !== undefined) faults.push(fault);
+  }
+  return faults;
+}
 
 function faultsOfVariables(body: Body, { module }: World): string[] {
   return [...body.attributes.keys()]

@@ -167,3 +167,18 @@ function madeBy(declared: string): { name: string; list: 'list' | 'set' | undefi
   if (kind === 'OutputReference') return { name, list: undefined };
   return { name, list: wrapsSet === 'true' ? 'set' : 'list' };
 }
+
+/** JSON with what is short on one line. */
+export function laidOut(value: unknown): string {
+  return `${lay(value, '')}\n`;
+}
+
+function lay(value: unknown, indent: string): string {
+  const short = JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || (short.length <= 100 && !short.includes('"attributes"')))
+    return short;
+  const inner = `${indent}  `;
+  if (Array.isArray(value)) return `[\n${value.map((each) => `${inner}${lay(each, inner)}`).join(',\n')}\n${indent}]`;
+  const entries = Object.entries(value).map(([name, each]) => `${inner}${JSON.stringify(name)}: ${lay(each, inner)}`);
+  return `{\n${entries.join(',\n')}\n${indent}}`;
+}

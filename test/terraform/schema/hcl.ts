@@ -1,10 +1,12 @@
 import { createRequire } from 'node:module';
 
+const require = createRequire(import.meta.url);
+
 /** HashiCorp's own parser, as WebAssembly. Required, since its types would bring the whole DOM with them. */
-const parser = createRequire(import.meta.url)('@cdktf/hcl2json') as {
+const parser: {
   parse(file: string, text: string): Promise<Json>;
   getExpressionAst(file: string, expression: string): Promise<Node | null>;
-};
+} = require('@cdktf/hcl2json');
 
 type Json = Readonly<Record<string, unknown>>;
 

@@ -65,7 +65,7 @@ export const BLOCKS: Readonly<Record<string, Block>> = {
 /** Of a file *.tftest.hcl. */
 export const TEST_RUN: Block = {
   attributes: attributes([], ['command', 'expect_failures']),
-  block_types: { assert: condition, variables: several({ attributes: {}, block_types: {} }) },
+  block_types: { assert: condition },
 };
 
 export function merged(...blocks: readonly Block[]): Block {

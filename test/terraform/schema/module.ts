@@ -13,7 +13,7 @@ export interface Module {
   readonly addresses: ReadonlyMap<string, BodyBlock>;
 }
 
-/** @throws where a file is not HCL. */
+/** @throws as parseFolder. */
 export async function loadModule(folder: string): Promise<Module> {
   const bodies = await parseFolder(folder, '.tf');
   const blocks = bodies.flatMap((body) => body.blocks);
@@ -34,7 +34,15 @@ export function addressOf({ type, labels }: BodyBlock): string {
   return [...(type === 'resource' ? [] : [type]), ...labels].join('.');
 }
 
+/** @throws where a file is not HCL, or has at the edge what is no block that we know. */
 export function parseFolder(folder: string, end: string): Promise<Body[]> {
   const files = readdirSync(folder).filter((name) => name.endsWith(end));
-  return Promise.all(files.toSorted().map((name) => parseBody(name, readFileSync(join(folder, name), 'utf8'))));
+  return Promise.all(files.toSorted().map((name) => parseFile(folder, name)));
+}
+
+async function parseFile(folder: string, name: string): Promise<Body> {
+  const body = await parseBody(name, readFileSync(join(folder, name), 'utf8'));
+  const [stray] = body.attributes.keys();
+  if (stray !== undefined) throw new Error(`${name}: unknown block ${stray}`);
+  return body;
 }

@@ -46,7 +46,7 @@ export interface Published {
   readonly data: readonly string[];
 }
 
-/** One more provider is one more row, and its file written by `schema.test.ts`. */
+/** One more provider is one more row, and its file, which `extract-schema.test.ts` writes. */
 export const PROVIDERS = {
   google: {
     package: '@cdktf/provider-google',
@@ -57,8 +57,10 @@ export const PROVIDERS = {
       'google_kms_key_ring',
       'google_logging_metric',
       'google_monitoring_alert_policy',
+      'google_project_iam_audit_config',
       'google_project_iam_custom_role',
       'google_service_account',
+      'google_service_account_iam_member',
       'google_storage_bucket',
       'google_storage_bucket_iam_member',
     ],

@@ -50,6 +50,27 @@ resource "aws_iam_role" "role" {
   })
 }
 
+resource "aws_sns_topic" "alarms" {
+  name = "payments-sealring-alarms"
+}
+
+data "aws_iam_policy_document" "alarms" {
+  statement {
+    actions   = ["sns:Publish"]
+    resources = [aws_sns_topic.alarms.arn]
+
+    principals {
+      type        = "Service"
+      identifiers = ["cloudwatch.amazonaws.com", "events.amazonaws.com"]
+    }
+  }
+}
+
+resource "aws_sns_topic_policy" "alarms" {
+  arn    = aws_sns_topic.alarms.arn
+  policy = data.aws_iam_policy_document.alarms.json
+}
+
 module "sealring" {
   source = "../.."
 
@@ -60,6 +81,7 @@ module "sealring" {
   rotator_role_arns       = [aws_iam_role.role["rotator"].arn]
   break_glass_role_arns   = [aws_iam_role.role["rescuer"].arn]
   attach_policies         = true
+  alarm_topic_arns        = [aws_sns_topic.alarms.arn]
   allow_store_destruction = var.trial
 }
 

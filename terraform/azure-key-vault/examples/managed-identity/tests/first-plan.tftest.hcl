@@ -1,0 +1,17 @@
+# The first plan, with nothing known of what it is yet to make.
+
+mock_provider "azurerm" {}
+
+variables {
+  vault_name           = "payments-ring"
+  storage_account_name = "paymentsring"
+  allowed_ip_ranges    = ["203.0.113.7"]
+}
+
+run "first_plan" {
+  command = plan
+  assert {
+    condition     = output.environment.SEALRING_RING_NAME == "payments"
+    error_message = "There must be a plan."
+  }
+}

@@ -1,0 +1,259 @@
+variable "project_id" {
+  description = "The project that everything is made in: its id, not its number."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "project_id must be the id of a project: 6 to 30 lower-case letters, digits or hyphens, beginning with a letter."
+  }
+}
+
+variable "location" {
+  description = "Where the key is: a location of Cloud KMS, as `europe-west1`. Cannot be changed later."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+(-[a-z]+)*[0-9]*$", var.location))
+    error_message = "location must be a location of Cloud KMS, as europe-west1, europe or global."
+  }
+}
+
+variable "ring_name" {
+  description = "The ring's name: `ringName` of createGcpKmsCodec. IAM cannot bind a right to it: one ring, one key."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._-]{1,64}$", var.ring_name))
+    error_message = "ring_name must be 1 to 64 letters, digits, dots, underscores or hyphens."
+  }
+}
+
+variable "key_ring_name" {
+  description = "The key ring of Cloud KMS to make; such a name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.key_ring_name == null || can(regex("^[A-Za-z0-9_-]{1,63}$", var.key_ring_name))
+    error_message = "key_ring_name must be 1 to 63 letters, digits, underscores or hyphens."
+  }
+  validation {
+    condition     = var.key_ring_name != null || length(var.ring_name) <= 54
+    error_message = "key_ring_name is needed where ring_name has more than 54 characters."
+  }
+}
+
+variable "key_name" {
+  description = "The key in it. Null is the ring's name, with hyphens for dots."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.key_name == null || can(regex("^[A-Za-z0-9_-]{1,63}$", var.key_name))
+    error_message = "key_name must be 1 to 63 letters, digits, underscores or hyphens."
+  }
+  validation {
+    condition     = var.key_name != null || length(var.ring_name) <= 63
+    error_message = "key_name is needed where ring_name has more than 63 characters."
+  }
+}
+
+variable "protection_level" {
+  description = "Where the key is used: `HSM` or `SOFTWARE`. Cannot be changed later."
+  type        = string
+  default     = "HSM"
+
+  validation {
+    condition     = contains(["HSM", "SOFTWARE"], var.protection_level)
+    error_message = "protection_level must be \"HSM\" or \"SOFTWARE\"."
+  }
+}
+
+variable "rotation_period_in_days" {
+  description = "Days between automatic rotations inside Cloud KMS. The key's name stays, and nothing has to be done."
+  type        = number
+  default     = 90
+
+  validation {
+    condition     = var.rotation_period_in_days >= 2 && var.rotation_period_in_days <= 36500 && floor(var.rotation_period_in_days) == var.rotation_period_in_days
+    error_message = "rotation_period_in_days must be a whole number from 2 to 36500 (the bounds of Cloud KMS)."
+  }
+}
+
+variable "destroy_scheduled_days" {
+  description = "Days between the order to destroy a version of the key and its end. Cannot be changed later."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.destroy_scheduled_days >= 7 && var.destroy_scheduled_days <= 120 && floor(var.destroy_scheduled_days) == var.destroy_scheduled_days
+    error_message = "destroy_scheduled_days must be a whole number from 7 to 120: Cloud KMS allows no more, and fewer go by unseen."
+  }
+}
+
+variable "bucket_name" {
+  description = "The bucket to make for the ring. Bucket names are global."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]$", var.bucket_name))
+    error_message = "bucket_name must be 3 to 63 lower-case letters, digits, underscores or hyphens, and neither begin nor end with one of the last two."
+  }
+  validation {
+    condition     = !startswith(var.bucket_name, "goog") && !strcontains(var.bucket_name, "google")
+    error_message = "bucket_name must not begin with \"goog\" or contain \"google\": Cloud Storage refuses these names."
+  }
+}
+
+variable "bucket_location" {
+  description = "Where the bucket is. Null is where the key is; needed where that is no single region."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.bucket_location == null || can(regex("^[A-Za-z]+[A-Za-z0-9-]*$", var.bucket_location))
+    error_message = "bucket_location must be a location of Cloud Storage, as europe-west1 or EU."
+  }
+  validation {
+    condition     = var.bucket_location != null || can(regex("^[a-z]+-[a-z]+[0-9]+$", var.location))
+    error_message = "bucket_location is needed where location is not a region."
+  }
+}
+
+variable "object_name" {
+  description = "The object that holds the ring: `object` of gcsRing. Null is `<ring_name>.ring`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.object_name == null || can(regex("^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*$", var.object_name))
+    error_message = "object_name must be letters, digits, dots, underscores or hyphens, in parts separated by one slash: it goes into conditions, where other characters have a meaning."
+  }
+  validation {
+    condition     = alltrue([for part in split("/", coalesce(var.object_name, "x")) : !contains([".", ".."], part)])
+    error_message = "object_name must have no part \".\" or \"..\"."
+  }
+  validation {
+    condition     = length(coalesce(var.object_name, "x")) <= 1024
+    error_message = "object_name must have at most 1024 characters."
+  }
+}
+
+variable "keep_noncurrent_days" {
+  description = "For how many days Cloud Storage keeps a ring document that was overwritten or deleted."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.keep_noncurrent_days >= 7 && var.keep_noncurrent_days <= 3650 && floor(var.keep_noncurrent_days) == var.keep_noncurrent_days
+    error_message = "keep_noncurrent_days must be a whole number from 7 to 3650."
+  }
+}
+
+variable "allow_store_destruction" {
+  description = "Whether the bucket may be destroyed with every version of the ring. For trials only; the key is kept all the same."
+  type        = bool
+  default     = false
+}
+
+variable "member_principals" {
+  description = "Who seals, opens and rotates: service accounts, or single subjects of a workload identity pool."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.member_principals : can(regex("^(serviceAccount:[a-z0-9.-]+@[a-z0-9.-]+\\.gserviceaccount\\.com|principal://iam\\.googleapis\\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[A-Za-z0-9.-]+/subject/[A-Za-z0-9._/:-]+)$", principal))])
+    error_message = "member_principals must be service accounts (serviceAccount:name@project.iam.gserviceaccount.com) or single subjects of a workload identity pool (principal://iam.googleapis.com/…/subject/…)."
+  }
+}
+
+variable "reader_principals" {
+  description = "Who only opens."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.reader_principals : can(regex("^(serviceAccount:[a-z0-9.-]+@[a-z0-9.-]+\\.gserviceaccount\\.com|principal://iam\\.googleapis\\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[A-Za-z0-9.-]+/subject/[A-Za-z0-9._/:-]+)$", principal))])
+    error_message = "reader_principals must be service accounts (serviceAccount:name@project.iam.gserviceaccount.com) or single subjects of a workload identity pool (principal://iam.googleapis.com/…/subject/…)."
+  }
+  validation {
+    condition     = length(setintersection(var.reader_principals, concat(var.member_principals, var.rotator_principals))) == 0
+    error_message = "A principal in reader_principals must not also be a member or a rotator: it would not be a reader."
+  }
+}
+
+variable "rotator_principals" {
+  description = "The jobs that rotate and revoke in a ring that is there."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.rotator_principals : can(regex("^(serviceAccount:[a-z0-9.-]+@[a-z0-9.-]+\\.gserviceaccount\\.com|principal://iam\\.googleapis\\.com/projects/[0-9]+/locations/global/workloadIdentityPools/[A-Za-z0-9.-]+/subject/[A-Za-z0-9._/:-]+)$", principal))])
+    error_message = "rotator_principals must be service accounts (serviceAccount:name@project.iam.gserviceaccount.com) or single subjects of a workload identity pool (principal://iam.googleapis.com/…/subject/…)."
+  }
+}
+
+variable "break_glass_principals" {
+  description = "Who, after an accident, enables or restores versions of the key and puts the ring back: users, groups or service accounts. They get no right to use the key."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for principal in var.break_glass_principals : can(regex("^((user|group):[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+|serviceAccount:[a-z0-9.-]+@[a-z0-9.-]+\\.gserviceaccount\\.com)$", principal))])
+    error_message = "break_glass_principals must be users, groups or service accounts, each with its kind before it (user:ada@example.com)."
+  }
+  validation {
+    condition     = length(setintersection(var.break_glass_principals, concat(var.member_principals, var.reader_principals, var.rotator_principals))) == 0
+    error_message = "A principal in break_glass_principals must not be a member, a reader or a rotator: it may not use the key."
+  }
+}
+
+variable "notification_channels" {
+  description = "The channels of Cloud Monitoring that are told of alerts, as `projects/…/notificationChannels/…`. None makes no alerts."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for channel in var.notification_channels : can(regex("^projects/[a-z0-9-]+/notificationChannels/[0-9]+$", channel))])
+    error_message = "notification_channels must be names like projects/<project>/notificationChannels/<number>."
+  }
+}
+
+variable "alert_on_decrypts" {
+  description = "Whether denied decrypts, and many, raise alerts. They are counted in Cloud KMS's Data Access logs, which a project does not have unless they are turned on."
+  type        = bool
+  default     = false
+
+  validation {
+    condition     = !var.alert_on_decrypts || length(var.notification_channels) > 0
+    error_message = "alert_on_decrypts needs notification_channels: else nobody is told."
+  }
+}
+
+variable "enable_data_access_logs" {
+  description = "Whether to turn on these logs, for every key of the project. Replaces what the project has set for Cloud KMS."
+  type        = bool
+  default     = false
+}
+
+variable "decrypts_alert_threshold" {
+  description = "Decrypts in 5 minutes above which the alert for sudden growth is raised. A member makes about one in 15 minutes, so 1000 members about 340."
+  type        = number
+  default     = 1000
+
+  validation {
+    condition     = var.decrypts_alert_threshold >= 1 && floor(var.decrypts_alert_threshold) == var.decrypts_alert_threshold
+    error_message = "decrypts_alert_threshold must be a whole number from 1 up."
+  }
+}
+
+variable "labels" {
+  description = "Labels of everything that is made and can have labels."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition     = length(var.labels) <= 32 && alltrue([for key, value in var.labels : can(regex("^[a-z][a-z0-9_-]{0,62}$", key)) && can(regex("^[a-z0-9_-]{0,63}$", value))])
+    error_message = "labels must be at most 32, with keys and values of lower-case letters, digits, underscores and hyphens."
+  }
+}

@@ -1,0 +1,53 @@
+/** One binding of IAM, as it is planned. */
+export interface Grant {
+  /** The resource's type: what it is on. */
+  readonly type: string;
+  readonly member: string;
+  /** As the binding names it. */
+  readonly role: string;
+  /** CEL; undefined: none. */
+  readonly condition: string | undefined;
+}
+
+/** What the grants of a module may be. */
+export interface Bounds {
+  /** The custom roles, by the names that bindings use. */
+  readonly roles: ReadonlyMap<string, readonly string[]>;
+  readonly principals: readonly string[];
+  readonly bucket: string;
+  readonly object: string;
+}
+
+/** The only scopes: the key, the bucket. Not the key ring, the project, the folder. */
+const SCOPES: Readonly<Record<string, RegExp>> = {
+  google_kms_crypto_key_iam_member: /^cloudkms\.cryptoKey(s|Versions)\./,
+  google_storage_bucket_iam_member: /^storage\.objects\./,
+};
+
+/** What lets its holder take other rights, or destroy the key. */
+const WIDE = /\*|setIamPolicy|cryptoKeyVersions\.destroy|cryptoKeys\.(create|update|delete)|cryptoKeyVersions\.delete/;
+
+/** A listing is asked of the bucket, so no condition can name the object. */
+const OF_THE_BUCKET = ['storage.objects.list'];
+
+/** What is wrong with a grant; nothing, if it is right. */
+export function faultsOf({ type, member, role, condition }: Grant, bounds: Bounds): string[] {
+  const faults: string[] = [];
+  const scope = SCOPES[type];
+  if (scope === undefined) faults.push(`scope ${type}`);
+  const permissions = bounds.roles.get(role);
+  // A predefined role gives more than any role here needs; the basic ones give all.
+  if (permissions === undefined) faults.push(`role ${role}`);
+  for (const permission of permissions ?? []) {
+    if (WIDE.test(permission)) faults.push(`permission ${permission}`);
+    else if (scope !== undefined && !scope.test(permission)) faults.push(`permission ${permission} on ${type}`);
+  }
+  if (!bounds.principals.includes(member)) faults.push(`principal ${member}`);
+  const objects = (permissions ?? []).filter((each) => each.startsWith('storage.') && !OF_THE_BUCKET.includes(each));
+  if (objects.length > 0 && condition !== onlyObject(bounds)) faults.push('no condition on the object');
+  return faults;
+}
+
+function onlyObject({ bucket, object }: Bounds): string {
+  return `resource.name == "projects/_/buckets/${bucket}/objects/${object}"`;
+}

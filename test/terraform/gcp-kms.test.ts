@@ -1,0 +1,272 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Bounds, faultsOf, type Grant } from './gcp-kms-laws.ts';
+import { outputTable, variablesOf, variableTable, withTable } from './module-tables.ts';
+import { checkModule } from './schema/check-module.ts';
+import { loadModule } from './schema/module.ts';
+import { readSchema } from './schema/provider-schema.ts';
+import { type SchemaProvider, serveSchema } from './schema/schema-provider.ts';
+import { openWorkspaceOrSkip } from './terraform.ts';
+
+const MODULE = fileURLToPath(new URL('../../terraform/gcp-kms/', import.meta.url));
+const EXAMPLE = 'examples/gcs-ring';
+const read = (name: string): string => readFileSync(`${MODULE}${name}`, 'utf8');
+const readme = (name: string): string =>
+  readFileSync(fileURLToPath(new URL(`../../packages/${name}/README.md`, import.meta.url)), 'utf8');
+
+// On a machine whose cores are taken, one call of Terraform takes minutes.
+const TERRAFORM_MS = 900_000;
+const workspace = await openWorkspaceOrSkip();
+afterAll(() => workspace?.remove());
+
+const FILES = ['facts', 'policies', 'refuses'];
+const ROLES = ['member', 'reader', 'rotator', 'break_glass'] as const;
+type Role = (typeof ROLES)[number];
+/** Who has which role in tests/policies.tftest.hcl. */
+const HOLDERS: Readonly<Record<Role, readonly string[]>> = {
+  member: [
+    'serviceAccount:member@shop-prod.iam.gserviceaccount.com',
+    'principal://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/shop-prod.svc.id.goog/subject/ns/payments/sa/member',
+  ],
+  reader: ['serviceAccount:reader@shop-prod.iam.gserviceaccount.com'],
+  rotator: ['serviceAccount:rotator@shop-prod.iam.gserviceaccount.com'],
+  break_glass: ['group:rescuers@example.com'],
+};
+
+/** The permissions that a package's README lists for a role. */
+function listed(name: string, role: string): string[] {
+  const row = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme(name))?.[1] ?? '';
+  if (row.includes('the same as a member')) return listed(name, 'member');
+  return [...row.matchAll(/`((?:cloudkms|storage)\.\w+\.\w+)`/g)].map(([, permission = '']) => permission).toSorted();
+}
+
+describe('the module terraform/gcp-kms', () => {
+  test('has four files, a README, tests and an example', () => {
+    const names = ['README.md', 'examples', 'main.tf', 'outputs.tf', 'tests', 'variables.tf', 'versions.tf'];
+    expect(readdirSync(MODULE).toSorted()).toEqual(names);
+  });
+
+  test.each(['.', EXAMPLE])('%s fits the schema that its provider publishes', async (folder) => {
+    expect(await checkModule(`${MODULE}${folder}`, readSchema('google'))).toEqual([]);
+  });
+
+  test('validates every variable that is not a yes or no, and has a run for each that must be refused', () => {
+    const variables = variablesOf(read('variables.tf'));
+    const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
+    expect(open.map(({ name }) => name)).toEqual([]);
+    const refused = read('tests/refuses.tftest.hcl').matchAll(/expect_failures = \[var\.(\w+)\]/g);
+    const validated = variables.filter((each) => each.validated).map(({ name }) => name);
+    expect(new Set([...refused].map(([, name]) => name))).toEqual(new Set(validated));
+  });
+
+  test('lists its variables and outputs in its README', () => {
+    const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
+    const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
+    if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${MODULE}README.md`, written);
+    expect(read('README.md')).toBe(written);
+  });
+
+  test('lets Terraform destroy neither the key nor its key ring', async () => {
+    const { addresses } = await loadModule(MODULE);
+    for (const address of ['google_kms_crypto_key.this', 'google_kms_key_ring.this']) {
+      const lifecycle = addresses.get(address)?.body.blocks.find(({ type }) => type === 'lifecycle');
+      expect(lifecycle?.body.attributes.get('prevent_destroy'), address).toBe(true);
+    }
+  });
+
+  test.each(['member', 'reader', 'rotator'])('gives a %s the permissions that the packages list', async (role) => {
+    const { key, bucket } = await permissionsInSource(role);
+    expect(key).toEqual(listed('gcp-kms', role));
+    expect(bucket).toEqual(listed('gcs', role));
+  });
+
+  test('gives a rescuer no permission to use the key', async () => {
+    const { key } = await permissionsInSource('break_glass');
+    expect(key).toContain('cloudkms.cryptoKeyVersions.update');
+    expect(key.filter((permission) => permission.includes('.useTo'))).toEqual([]);
+  });
+
+  /** The module's own tables are without expressions, so they can be read as they stand. */
+  async function permissionsInSource(role: string): Promise<{ key: string[]; bucket: string[] }> {
+    const { blocks } = await loadModule(MODULE);
+    const locals = new Map(blocks.filter(({ type }) => type === 'locals').flatMap(({ body }) => [...body.attributes]));
+    const custom = locals.get('custom_roles') as Readonly<Record<string, { permissions: readonly string[] }>>;
+    const held = (...tables: readonly string[]): string[] =>
+      tables
+        .map((table) => (locals.get(table) as Readonly<Record<string, string>>)[role] ?? '')
+        .flatMap((name) => custom[name]?.permissions ?? [])
+        .toSorted();
+    return { key: held('key_roles'), bucket: held('object_roles', 'bucket_roles') };
+  }
+});
+
+describe('the laws of grants', () => {
+  const [member = ''] = HOLDERS.member;
+  const bounds: Bounds = {
+    roles: new Map([
+      ['opener', ['cloudkms.cryptoKeyVersions.useToDecrypt']],
+      ['reader', ['storage.objects.get']],
+      ['lister', ['storage.objects.list']],
+      ['everything', ['cloudkms.*']],
+      ['administrator', ['cloudkms.cryptoKeys.setIamPolicy']],
+      ['destroyer', ['cloudkms.cryptoKeyVersions.destroy']],
+    ]),
+    principals: [member],
+    bucket: 'payments-sealring',
+    object: 'payments.ring',
+  };
+  const condition = 'resource.name == "projects/_/buckets/payments-sealring/objects/payments.ring"';
+  const onKey: Grant = { type: 'google_kms_crypto_key_iam_member', member, role: 'opener', condition: undefined };
+  const onObject: Grant = { type: 'google_storage_bucket_iam_member', member, role: 'reader', condition };
+  const wider = condition.replace(' == ', '.startsWith(').replace('/payments.ring"', '/")');
+
+  test('let pass what is right', () => {
+    for (const grant of [onKey, onObject, { ...onObject, role: 'lister', condition: undefined }]) {
+      expect(faultsOf(grant, bounds)).toEqual([]);
+    }
+  });
+
+  test.each<[string, Grant]>([
+    ['a basic role', { ...onKey, role: 'roles/owner' }],
+    ['a role for administrators', { ...onKey, role: 'roles/cloudkms.admin' }],
+    ['a predefined role', { ...onKey, role: 'roles/cloudkms.cryptoKeyEncrypterDecrypter' }],
+    ['every permission', { ...onKey, role: 'everything' }],
+    ['the right to grant rights', { ...onKey, role: 'administrator' }],
+    ['the right to destroy', { ...onKey, role: 'destroyer' }],
+    ['everybody', { ...onKey, member: 'allUsers' }],
+    ['every account', { ...onKey, member: 'allAuthenticatedUsers' }],
+    ['somebody else', { ...onKey, member: 'serviceAccount:other@shop-prod.iam.gserviceaccount.com' }],
+    ['the whole key ring', { ...onKey, type: 'google_kms_key_ring_iam_member' }],
+    ['the whole project', { ...onKey, type: 'google_project_iam_member' }],
+    ['a right to something else', { ...onKey, role: 'lister' }],
+    ['every object', { ...onObject, condition: undefined }],
+    ['another object', { ...onObject, condition: condition.replace('payments.ring', 'other.ring') }],
+    ['every object that begins alike', { ...onObject, condition: wider }],
+  ])('find %s', (_name, grant) => {
+    expect(faultsOf(grant, bounds)).toHaveLength(1);
+  });
+});
+
+/** What `terraform test -json` says. */
+interface Message {
+  readonly test_run?: { path: string; run: string; progress: string; status: string };
+  readonly test_plan?: { resource_changes: readonly Change[] };
+  readonly diagnostic?: { summary: string; detail: string };
+}
+interface Change {
+  readonly type: string;
+  readonly change: { readonly after: Readonly<Record<string, unknown>> };
+}
+
+describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the schema of its provider', () => {
+  const runs: { file: string; name: string; status: string }[] = [];
+  const complaints: string[] = [];
+  let changes: readonly Change[] = [];
+  let provider: SchemaProvider | undefined;
+  let formatted = '';
+
+  beforeAll(async () => {
+    if (workspace === undefined) return;
+    provider = await serveSchema(readSchema('google'));
+    Object.assign(process.env, provider.environment);
+    const { code, stdout, stderr } = await workspace.run(
+      'gcp-kms',
+      'fmt',
+      '-check',
+      '-recursive',
+      '-diff',
+      '-no-color',
+    );
+    formatted = `${stdout}${stderr}${code === 0 ? '' : `exit ${code}`}`;
+    await workspace.init('gcp-kms');
+    await testFiles('-verbose', '-filter=tests/policies.tftest.hcl');
+    await testFiles('-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl');
+  }, TERRAFORM_MS);
+  afterAll(() => provider?.stop());
+
+  async function testFiles(...options: string[]): Promise<void> {
+    const { stdout = '' } = (await workspace?.run('gcp-kms', 'test', '-json', ...options)) ?? {};
+    for (const line of stdout.split('\n').filter((each) => each !== '')) take(JSON.parse(line) as Message);
+  }
+
+  function take({ test_run: run, test_plan: plan, diagnostic }: Message): void {
+    if (run?.progress === 'complete') runs.push({ file: run.path, name: run.run, status: run.status });
+    if (plan !== undefined) changes = plan.resource_changes;
+    if (diagnostic !== undefined) complaints.push(`${diagnostic.summary}: ${diagnostic.detail}`);
+  }
+
+  async function validate(folder: string): Promise<{ valid: boolean; diagnostics: { summary: string }[] }> {
+    const { stdout = '' } = (await workspace?.run(folder, 'validate', '-json')) ?? {};
+    return JSON.parse(stdout) as { valid: boolean; diagnostics: { summary: string }[] };
+  }
+
+  test('is formatted', () => {
+    expect(formatted).toBe('');
+  });
+
+  test('is valid, and so is its example', { timeout: TERRAFORM_MS }, async () => {
+    expect(await validate('gcp-kms')).toMatchObject({ valid: true, diagnostics: [] });
+    await workspace?.init(`gcp-kms/${EXAMPLE}`);
+    expect(await validate(`gcp-kms/${EXAMPLE}`)).toMatchObject({ valid: true, diagnostics: [] });
+  });
+
+  test('has an example that can be planned', { timeout: TERRAFORM_MS }, async () => {
+    await workspace?.init(`gcp-kms/${EXAMPLE}`);
+    expect(await workspace?.succeed(`gcp-kms/${EXAMPLE}`, 'test', '-no-color')).toContain('1 passed, 0 failed');
+  });
+
+  test('is held to the schema: what is not in it is not valid', { timeout: TERRAFORM_MS }, async () => {
+    const stray = `${workspace?.pathOf('gcp-kms')}/stray.tf`;
+    writeFileSync(stray, 'resource "google_kms_key_ring" "stray" {\n  name     = "stray"\n  locations = "here"\n}\n');
+    const { valid, diagnostics } = await validate('gcp-kms');
+    writeFileSync(stray, '');
+    expect(valid).toBe(false);
+    expect(diagnostics.map(({ summary }) => summary)).toEqual(['Missing required argument', 'Unsupported argument']);
+  });
+
+  test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
+    expect(complaints).toEqual([]);
+    expect(runs.filter(({ status }) => status !== 'pass')).toEqual([]);
+    for (const file of FILES) {
+      const path = `tests/${file}.tftest.hcl`;
+      const written = [...read(path).matchAll(/^run "(\w+)"/gm)].map(([, name]) => name);
+      expect(runs.filter((run) => run.file === path).map(({ name }) => name)).toEqual(written);
+    }
+  });
+
+  const ofType = (pattern: RegExp): Change[] => changes.filter(({ type }) => pattern.test(type));
+  const rolesMade = (): Map<string, readonly string[]> =>
+    new Map(
+      ofType(/^google_project_iam_custom_role$/).map(({ change: { after } }) => [
+        String(after['name']),
+        after['permissions'] as readonly string[],
+      ]),
+    );
+  const grantsMade = (): Grant[] =>
+    ofType(/_iam_(member|binding|policy)$/).map(({ type, change: { after } }) => ({
+      type,
+      member: String(after['member']),
+      role: String(after['role']),
+      condition: (after['condition'] as readonly { expression: string }[])[0]?.expression,
+    }));
+
+  test('grants nothing but custom roles, on the key or the ring, to those who were given', () => {
+    const principals = Object.values(HOLDERS).flat();
+    const bounds = { roles: rolesMade(), principals, bucket: 'payments-sealring', object: 'payments.ring' };
+    expect(grantsMade()).toHaveLength(13);
+    for (const grant of grantsMade()) expect(faultsOf(grant, bounds), JSON.stringify(grant)).toEqual([]);
+  });
+
+  test.each(['member', 'reader', 'rotator'] as const)(
+    'plans for a %s the permissions that the packages list',
+    (role) => {
+      const made = rolesMade();
+      for (const holder of HOLDERS[role]) {
+        const own = grantsMade().filter(({ member }) => member === holder);
+        const permissions = own.flatMap((grant) => made.get(grant.role) ?? []).toSorted();
+        expect(permissions, holder).toEqual([...listed('gcp-kms', role), ...listed('gcs', role)]);
+      }
+    },
+  );
+});
