@@ -386,6 +386,61 @@ test('prepare reads the ring for a key that is not known yet, so that unseal can
   expect(open(b, token)).toBe('state');
 });
 
+describe('a token waits for what prepare may bring, and for nothing else', () => {
+  /** Whether `prepare` ends although no time passes. */
+  async function waits(member: Member, token: string): Promise<boolean> {
+    let ended = false;
+    const prepared = member.codec.prepare(token).finally(() => {
+      ended = true;
+    });
+    await fleet.clock.advance(0);
+    const waited = !ended;
+    await fleet.clock.advance(2);
+    await prepared;
+    return waited;
+  }
+
+  test.each([
+    ['the KMS hangs', () => void (fleet.kms.hanging = true)],
+    ['the store hangs', () => void (fleet.store.hanging = true)],
+  ])('while %s no token waits once that is known (F29)', async (_, hang) => {
+    const a = await fleet.start();
+    const token = seal(a);
+    hang();
+    await fleet.clock.advance(1_000);
+    for (let i = 0; i < 20; i++) {
+      expect(await waits(a, token)).toBe(false);
+      expect(open(a, token)).toBe('state');
+      await fleet.clock.advance(60);
+    }
+  });
+
+  test('a token of an unknown key waits for a read even then', async () => {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    b.ring.cut = true;
+    await fleet.clock.advance(1_000);
+    expect(b.codec.health().status).toBe('degraded');
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    const token = seal(a);
+    b.ring.cut = false;
+    await b.codec.prepare(token);
+    expect(open(b, token)).toBe('state');
+  });
+
+  test('after a suspension in the middle of an outage the first token waits again', async () => {
+    const a = await fleet.start();
+    const token = seal(a);
+    fleet.kms.failing = 'unavailable';
+    await fleet.clock.advance(1_000);
+    fleet.kms.failing = undefined;
+    fleet.clock.suspend(900);
+    const { total } = fleet.kms;
+    await a.codec.prepare(token);
+    expect(fleet.kms.total).toBeGreaterThan(total);
+  });
+});
+
 describe('several key wrappers', () => {
   const wrappers = () => [
     localKeyWrapper({ masterKey: randomBytes(32) }),

@@ -48,6 +48,7 @@ export class RingKeeper {
   #kernelEntropy: Uint8Array = new Uint8Array(0);
   #failures = 0;
   #lastFailure: KeeperFailure | undefined;
+  #failedAt: Moment | undefined;
   #lastStatus = '';
   #queue: Promise<unknown> = Promise.resolve();
   #pendingRefresh: Promise<void> | undefined;
@@ -168,13 +169,19 @@ export class RingKeeper {
     return this.#missPass;
   }
 
-  /** Whether a refresh could change what becomes of a token of the key `id`. */
+  /**
+   * Whether a refresh could change what becomes of a token of the key `id`. Of age alone not while passes are known to
+   * fail: every token would wait for a KMS that hangs, and what may be opened without it is opened all the same.
+   */
   needsRefreshFor(id: string | undefined, now: Moment): boolean {
-    const { refreshEverySeconds, proveEverySeconds } = this.#o.policy;
+    if (id !== undefined && !this.view.snapshot.byId.has(id)) return true;
+    const { refreshEverySeconds, proveEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#o.policy;
+    // Older than that, this machine was suspended, or the next pass is overdue.
+    const recentMs = (backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS;
+    if (this.#failedAt !== undefined && ageMs(this.#failedAt, now) <= recentMs) return false;
     const { lastRead, lastProof } = this.view.limits;
     if (lastRead === undefined || ageMs(lastRead, now) > refreshEverySeconds * MS) return true;
-    if (lastProof === undefined || ageMs(lastProof, now) > proveEverySeconds * MS) return true;
-    return id !== undefined && !this.view.snapshot.byId.has(id);
+    return lastProof === undefined || ageMs(lastProof, now) > proveEverySeconds * MS;
   }
 
   /**
@@ -198,6 +205,7 @@ export class RingKeeper {
     this.#assertOpen();
     if (failure === undefined) {
       this.#failures = 0;
+      this.#failedAt = undefined;
       if (this.view.clockTrouble !== undefined) this.#lastFailure = this.#failureNow('clock');
       // A rotation that is overdue and keeps failing stays to be seen.
       else if (this.#rotationFailures === 0) this.#lastFailure = undefined;
@@ -376,6 +384,7 @@ export class RingKeeper {
 
   #recordFailure(error: unknown): void {
     this.#failures += 1;
+    this.#failedAt = this.view.now();
     this.#lastFailure = this.#failureNow(kindOf(error));
   }
 
