@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,30 +5,13 @@ import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { afterEach, expect, inject, test } from 'vitest';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
 import { startGcpKms } from '../support/gcp-kms/index.ts';
+import { runMain } from '../support/main-job.ts';
 import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 
-const MAIN = join(import.meta.dirname, '../../docs/examples/main-job/main.ts');
 const cleanUp: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const run of cleanUp.splice(0).toReversed()) await run();
 });
-
-/** Runs what `npm start` runs once everything is built. */
-function runMain(
-  args: readonly string[],
-  environment: NodeJS.ProcessEnv = {},
-): Promise<{ code: number | null; output: string }> {
-  const child = spawn(process.execPath, [MAIN, ...args], { env: { ...process.env, ...environment } });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (text: Buffer) => {
-      output += text.toString();
-    });
-  }
-  return new Promise((resolve) => {
-    child.on('close', (code) => resolve({ code, output }));
-  });
-}
 
 /** Where to find a key in each service, as somebody would type it. */
 const SERVICES: Readonly<Record<string, () => Promise<{ args: string[]; environment?: NodeJS.ProcessEnv }>>> = {

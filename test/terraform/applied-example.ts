@@ -28,7 +28,9 @@ export interface Clients {
 
 /** Points an example at the emulator: Terraform merges such a file into what it overrides. */
 export function overrideProvider(workspace: Workspace, example: string, moto: string): void {
-  const endpoints = ['dynamodb', 'events', 'iam', 'kms', 's3', 'sns', 'sts'].map((service) => `    ${service} = "${moto}"`);
+  const endpoints = ['dynamodb', 'events', 'iam', 'kms', 's3', 'sns', 'sts'].map(
+    (service) => `    ${service} = "${moto}"`,
+  );
   const lines = [
     'provider "aws" {',
     '  access_key                  = "test"',
@@ -77,16 +79,17 @@ export function clientsFor(moto: string, { accessKeyId, secretAccessKey }: Crede
  * Clients of a user for each role, with the actions that the role's policy allows. moto knows no other resource than
  * `*`, and no conditions; a Deny is left out.
  */
-export async function clientsByRole(moto: string, outputs: Outputs): Promise<Record<Role, Clients>> {
-  const clients: [Role, Clients][] = [];
+export async function clientsByRole(
+  moto: string,
+  outputs: Outputs,
+): Promise<Record<Role, Clients & { readonly credentials: Credentials }>> {
+  const clients: [Role, Clients & { readonly credentials: Credentials }][] = [];
   for (const role of ROLES) {
     const actions = allowed(JSON.parse(outputs.policies[role]) as Policy);
-    clients.push([
-      role,
-      clientsFor(moto, await createUser(moto, `${outputs.codec_options.ringName}-${role}`, actions)),
-    ]);
+    const credentials = await createUser(moto, `${outputs.codec_options.ringName}-${role}`, actions);
+    clients.push([role, { ...clientsFor(moto, credentials), credentials }]);
   }
-  return Object.fromEntries(clients) as Record<Role, Clients>;
+  return Object.fromEntries(clients) as Record<Role, Clients & { readonly credentials: Credentials }>;
 }
 
 /** Ends what `enforcePolicies` began. */

@@ -18,6 +18,7 @@ import type { KmsCodec, RingStore } from '@sealring/core';
 import { dynamodbRing, dynamodbSingleUse } from '@sealring/dynamodb';
 import { s3Ring } from '@sealring/s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runMain } from '../support/main-job.ts';
 import { enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import {
@@ -74,7 +75,7 @@ const TRIAL = '-var=trial=true';
 class Deployment {
   readonly #example: Example;
   outputs!: Outputs;
-  clients!: Record<Role, Clients>;
+  clients!: Awaited<ReturnType<typeof clientsByRole>>;
 
   constructor(example: Example) {
     this.#example = example;
@@ -195,6 +196,21 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     }
 
     const tokenOf = testRoles(deployment);
+
+    test('`npm start -- --kms aws` works with the outputs and the rights of a member, and not with those of a reader', async () => {
+      const { keyId, ringName } = deployment.outputs.codec_options;
+      const args = ['--kms', 'aws', '--key-id', keyId, '--ring-name', ringName, '--endpoint', address];
+      const start = (role: Role) => {
+        const { accessKeyId, secretAccessKey } = deployment.clients[role].credentials;
+        return runMain(args, { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey });
+      };
+      const done = await start('member');
+      expect(done.output).toContain('everything went as it must');
+      expect(done.code).toBe(0);
+      const refused = await start('reader');
+      expect(refused.output).toContain('denied');
+      expect(refused.code).toBe(1);
+    });
 
     // In DynamoDB only a condition keeps a reader who claims tokens from writing the ring, and moto knows none.
     test('a reader may not write the ring', async () => {

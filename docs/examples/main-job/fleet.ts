@@ -9,6 +9,7 @@ const ANSWER_MS = 30_000;
 /** What every server of a fleet is started with. */
 export interface FleetSettings {
   readonly ringPath: string;
+  readonly ringName: string;
   readonly kms: KmsSettings;
   readonly environment: NodeJS.ProcessEnv;
 }
@@ -33,7 +34,8 @@ export class RefundServer {
   static async start(name: string, settings: FleetSettings, started: RefundServer[]): Promise<RefundServer> {
     const server = new RefundServer(name, settings.environment);
     started.push(server);
-    server.#tell({ type: 'start', name, ringPath: settings.ringPath, kms: settings.kms });
+    const { ringPath, ringName, kms } = settings;
+    server.#tell({ type: 'start', name, ringPath, ringName, kms });
     server.#port = (await server.#next('listening')).port;
     return server;
   }

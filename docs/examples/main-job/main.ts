@@ -12,7 +12,7 @@ import { Timeline } from './timeline.ts';
 /** Where the wrapping key comes from; a local one is made for this run and told to nobody but the servers. */
 function settingsFor(choice: Choice, folder: string): FleetSettings {
   const environment = choice.kms === 'aws' ? environmentFor(choice.endpoint) : process.env;
-  return { ringPath: join(folder, 'ring.json'), kms: kmsOf(choice), environment };
+  return { ringPath: join(folder, 'ring.json'), ringName: choice.ringName, kms: kmsOf(choice), environment };
 }
 
 function kmsOf(choice: Choice): KmsSettings {

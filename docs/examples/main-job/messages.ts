@@ -9,7 +9,13 @@ export type KmsSettings =
   | { readonly kind: 'vault'; readonly address: string; readonly keyName: string };
 
 export type ToServer =
-  | { readonly type: 'start'; readonly name: string; readonly ringPath: string; readonly kms: KmsSettings }
+  | {
+      readonly type: 'start';
+      readonly name: string;
+      readonly ringPath: string;
+      readonly ringName: string;
+      readonly kms: KmsSettings;
+    }
   | { readonly type: 'report' }
   | { readonly type: 'rotate' };
 

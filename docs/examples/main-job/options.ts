@@ -20,10 +20,13 @@ everything went as it must.
   --kms vault             transit engine of HashiCorp Vault or OpenBao; its token in VAULT_TOKEN
     --key-id NAME         the transit key; required
     --endpoint URL        the server, http://127.0.0.1:8200 for one; required
+  --ring-name NAME        name of the ring; the key may be bound to one (default: refund-desk)
   --help                  this text`;
 
 /** What was asked for on the command line. */
-export type Choice =
+export type Choice = { readonly ringName: string } & KmsChoice;
+
+type KmsChoice =
   | { readonly kms: 'local' }
   | { readonly kms: 'aws' | 'gcp'; readonly keyId: string; readonly endpoint: string | undefined }
   | { readonly kms: 'azure'; readonly keyId: string; readonly signKeyId: string }
@@ -48,7 +51,7 @@ type Name = 'key-id' | 'sign-key-id' | 'endpoint';
 
 /** @throws {UsageError} */
 export function readOptions(args: readonly string[]): Choice | 'help' {
-  const { help: wantsHelp, kms = 'local', ...given } = parse(args);
+  const { help: wantsHelp, kms = 'local', 'ring-name': ringName = 'refund-desk', ...given } = parse(args);
   if (wantsHelp === true) return 'help';
   if (!isKms(kms)) {
     throw new UsageError(`--kms must be one of ${Object.keys(OPTIONS_OF).join(', ')}, got ${JSON.stringify(kms)}`);
@@ -71,14 +74,14 @@ export function readOptions(args: readonly string[]): Choice | 'help' {
   }
   switch (kms) {
     case 'local':
-      return { kms };
+      return { kms, ringName };
     case 'aws':
     case 'gcp':
-      return { kms, keyId: required('key-id'), endpoint };
+      return { kms, ringName, keyId: required('key-id'), endpoint };
     case 'azure':
-      return { kms, keyId: required('key-id'), signKeyId: required('sign-key-id') };
+      return { kms, ringName, keyId: required('key-id'), signKeyId: required('sign-key-id') };
     case 'vault':
-      return { kms, keyId: required('key-id'), endpoint: required('endpoint') };
+      return { kms, ringName, keyId: required('key-id'), endpoint: required('endpoint') };
   }
 }
 
@@ -95,6 +98,7 @@ function parse(args: readonly string[]) {
         kms: { type: 'string' },
         endpoint: { type: 'string' },
         'key-id': { type: 'string' },
+        'ring-name': { type: 'string' },
         'sign-key-id': { type: 'string' },
       },
     }).values;

@@ -15,9 +15,9 @@ interface Running {
   rotate(): Promise<void>;
 }
 
-async function start({ name, ringPath, kms }: Extract<ToServer, { type: 'start' }>): Promise<Running> {
+async function start({ name, ringPath, ringName, kms }: Extract<ToServer, { type: 'start' }>): Promise<Running> {
   const { keyWrapper, calls } = counted(await keyWrapperFor(kms));
-  const codec = await createKmsCodec({ keyWrapper, ring: fileRing(ringPath), ringName: 'refund-desk', policy });
+  const codec = await createKmsCodec({ keyWrapper, ring: fileRing(ringPath), ringName, policy });
   const { codec: countingCodec, tokens } = countingTokens(codec);
   const shared = {
     codec: countingCodec,
