@@ -3,7 +3,15 @@ import { LRUCache } from 'lru-cache';
 import { canonicalJson } from './canonical-json.ts';
 import type { Clock } from './clock.ts';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
-import { deriveTokenKey, headerText, SEALRING_PREFIX, type TokenKey } from './formats/sealring.ts';
+import {
+  deriveTokenKey,
+  headerText,
+  SEALRING_PREFIX,
+  type TokenKey,
+  type TokenKeyOptions,
+  type TokenKeySource,
+  tokenKeySource,
+} from './formats/sealring.ts';
 import type { WrappedKey } from './key-wrapper.ts';
 import { unpooled } from './options.ts';
 
@@ -23,6 +31,7 @@ export class HeldKey {
   readonly #tokenKeys = new Map<string, TokenKey>();
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
+  #tokenKeySource: TokenKeySource | undefined;
   #latest: TokenKey | undefined;
   #overwritten = false;
 
@@ -38,8 +47,9 @@ export class HeldKey {
     return this.#live().equals(dataKey);
   }
 
-  deriveTokenKey(salt: Uint8Array, purpose: string | undefined): TokenKey {
-    return deriveTokenKey(this.#live(), this.#ring, salt, purpose);
+  deriveTokenKey(salt: Uint8Array, options: TokenKeyOptions = {}): TokenKey {
+    this.#tokenKeySource ??= tokenKeySource(this.#live(), this.#ring);
+    return deriveTokenKey(this.#tokenKeySource, salt, options);
   }
 
   /** The token key of a native token's header, if a token with that header authenticated before. */
@@ -121,7 +131,7 @@ export class HeldKey {
     return copy;
   }
 
-  /** Overwrites what can be overwritten. KeyObjects of token keys cannot be: they go with the garbage collector. */
+  /** Overwrites what can be overwritten. KeyObjects cannot be: they go with the garbage collector. */
   destroy(): void {
     this.#overwritten = true;
     this.#dataKey.fill(0);
@@ -133,6 +143,7 @@ export class HeldKey {
 
   #forgetTokenKeys(): void {
     this.#tokenKeys.clear();
+    this.#tokenKeySource = undefined;
     this.#latest = undefined;
   }
 
@@ -166,6 +177,7 @@ const MAX_HELD_KEYS = 128;
 export class EnvelopeKeyCache {
   readonly #keys: LRUCache<string, HeldKey>;
   readonly #clock: Clock;
+  #tokenKeysAtMost = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -198,13 +210,19 @@ export class EnvelopeKeyCache {
     }
   }
 
-  /** Makes room for one more token key, taking from the key that has most. */
+  /** Makes room for one more token key, taking from the key that has most. To be called before each is remembered. */
   boundTokenKeys(): void {
+    // Counted up in between: keys that left since then only make the true number smaller.
+    if (this.#tokenKeysAtMost < MAX_TOKEN_KEYS) {
+      this.#tokenKeysAtMost += 1;
+      return;
+    }
     const held = [...new Set(this.#keys.values())];
     let total = held.reduce((sum, key) => sum + key.tokenKeyCount, 0);
     for (; total >= MAX_TOKEN_KEYS; total--) {
       held.reduce((most, key) => (key.tokenKeyCount > most.tokenKeyCount ? key : most)).forgetOldestTokenKey();
     }
+    this.#tokenKeysAtMost = total + 1;
   }
 
   get size(): number {

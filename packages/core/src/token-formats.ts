@@ -11,11 +11,12 @@ import {
   sealPython,
 } from './formats/python.ts';
 import {
-  checkBody,
   commits,
+  decodeBody,
   decodeHeader,
   keyIdText,
   maxPayloadBytes,
+  openBody,
   openSealring,
   SEALRING_PREFIX,
 } from './formats/sealring.ts';
@@ -75,7 +76,9 @@ export class SealringTokens implements TokenFormat {
     const { held } = this.#source.sealingKey(now);
     let sealer = this.#sealers.get(held);
     if (sealer === undefined) {
-      sealer = new TokenSealer(this.#state, (salt) => held.deriveTokenKey(salt, this.#purpose));
+      sealer = new TokenSealer(this.#state, (salt) =>
+        held.deriveTokenKey(salt, { purpose: this.#purpose, hedge: this.#state.hedge }),
+      );
       this.#sealers.set(held, sealer);
     }
     return sealer.seal(payload, now);
@@ -88,15 +91,15 @@ export class SealringTokens implements TokenFormat {
     if (key !== undefined && warm !== undefined && warm.purpose === this.#purpose) {
       return { payload: openSealring(warm, token), key };
     }
-    checkBody(token);
+    const length = decodeBody(token);
     const { salt, commitment } = decodeHeader(token);
     if (key === undefined) {
       this.#source.noteUnknownKey(id, now);
       throw new InvalidRequestState('unknown key');
     }
-    const tokenKey = key.held.deriveTokenKey(salt, this.#purpose);
+    const tokenKey = key.held.deriveTokenKey(salt, { purpose: this.#purpose });
     if (!commits(tokenKey, commitment)) throw new InvalidRequestState('seal');
-    const payload = openSealring(tokenKey, token);
+    const payload = openBody(tokenKey, length);
     this.#cache.boundTokenKeys();
     key.held.rememberTokenKey(tokenKey);
     return { payload, key };

@@ -83,7 +83,7 @@ export class TokenSealer {
   }
 
   seal(payload: Uint8Array, now: Moment): string {
-    const { lastTag, hedge } = this.#state;
+    const { lastTag } = this.#state;
     const { monotonicNs } = now;
     const wallMs = Math.trunc(now.wallMs);
     const tokenKey = this.#currentTokenKey(monotonicNs, wallMs);
@@ -91,7 +91,8 @@ export class TokenSealer {
     this.#state.pool.fill(nonce);
     mixTime(nonce, monotonicNs, wallMs, this.#count);
     for (let i = 0; i < NONCE_BYTES; i++) nonce[i] = (nonce[i] as number) ^ (lastTag[i] as number);
-    if (hedge) mix(nonce, createHmac('sha256', tokenKey.hedgeKey).update(payload).digest());
+    const { hedgeKey } = tokenKey;
+    if (hedgeKey !== undefined) mix(nonce, createHmac('sha256', hedgeKey).update(payload).digest());
     this.#count += 1;
     this.#sealedAtNs = monotonicNs;
     this.#sealedAtMs = wallMs;

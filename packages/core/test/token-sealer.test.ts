@@ -1,7 +1,7 @@
 import { createHash, createHmac, hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Moment, RandomSource } from '../src/clock.ts';
-import { deriveTokenKey } from '../src/formats/sealring.ts';
+import { deriveTokenKey, tokenKeySource } from '../src/formats/sealring.ts';
 import { createSealingState, type SealingState, TOKENS_PER_SALT, TokenSealer } from '../src/token-sealer.ts';
 
 const FROZEN: Moment = Object.freeze({ wallMs: 1_795_000_000_123, monotonicNs: 77_000_000_000n });
@@ -17,7 +17,8 @@ function stateWith(options: Partial<Pick<SealingState, 'random' | 'kernelEntropy
 }
 
 function sealerOver(state: SealingState, dataKey: Uint8Array = DATA_KEY): TokenSealer {
-  return new TokenSealer(state, (salt) => deriveTokenKey(dataKey, 'payments', salt));
+  const { hedge } = state;
+  return new TokenSealer(state, (salt) => deriveTokenKey(tokenKeySource(dataKey, 'payments'), salt, { hedge }));
 }
 
 /** A generator that gives the same bytes to everybody who starts it with the same seed. */
@@ -69,7 +70,9 @@ describe('F1 with a constant random source and frozen clocks', () => {
     const sealers = [
       sealerOver(state),
       sealerOver(state, randomBytes(32)),
-      new TokenSealer(state, (salt) => deriveTokenKey(DATA_KEY, 'payments', salt, 'cursor')),
+      new TokenSealer(state, (salt) =>
+        deriveTokenKey(tokenKeySource(DATA_KEY, 'payments'), salt, { purpose: 'cursor' }),
+      ),
     ];
     const tokens = Array.from({ length: 3_000 }, (_, i) => sealers[i % 3]?.seal(NOTHING, FROZEN) ?? '');
     // One instance: what its sealers share also keeps their nonces apart, whatever their salts.

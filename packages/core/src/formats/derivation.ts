@@ -12,14 +12,18 @@ export function keyIdOf(dataKey: Uint8Array): Buffer {
 }
 
 /**
- * A sub-key of a data key, 64 bytes: HMAC-SHA-512(data key, label ‖ 0x00 ‖ u16be(bytes of ring) ‖ ring ‖ tail).
+ * A sub-key of a data key, 64 bytes: HMAC-SHA-512(data key, label ‖ 0x00 ‖ u16be(bytes of ring) ‖ ring ‖ tail), here
+ * without a tail.
  * The length before the ring name keeps every (label, ring, tail) apart, whatever the tail holds.
  */
-export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string, tail?: Uint8Array): Buffer {
+export function subKey(dataKey: Uint8Array, label: DerivationLabel, ring: string): Buffer {
+  return createHmac('sha512', dataKey).update(subKeyInput(label, ring)).digest();
+}
+
+/** What the HMAC of a sub-key is computed over, before its tail. */
+export function subKeyInput(label: DerivationLabel, ring: string): Buffer {
   const name = Buffer.from(ring, 'utf8');
   const length = Buffer.alloc(2);
   length.writeUInt16BE(name.length);
-  const mac = createHmac('sha512', dataKey).update(`sealring/v1/${label}\0`).update(length).update(name);
-  if (tail !== undefined) mac.update(tail);
-  return mac.digest();
+  return Buffer.concat([Buffer.from(`sealring/v1/${label}\0`, 'ascii'), length, name]);
 }

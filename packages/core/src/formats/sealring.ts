@@ -1,8 +1,14 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  timingSafeEqual,
+} from 'node:crypto';
 import { InvalidRequestState } from '../codec.ts';
 import { unpooled } from '../options.ts';
-import { KEY_ID_BYTES, keyIdOf, subKey } from './derivation.ts';
-import { decodeBase64url } from './token.ts';
+import { KEY_ID_BYTES, keyIdOf, subKeyInput } from './derivation.ts';
 
 /*
  * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]).
@@ -16,6 +22,8 @@ const COMMITMENT_BYTES = 18;
 const TAG_BYTES = 16;
 const KEY_ID_CHARS = 12;
 const HEADER_CHARS = 60;
+/** Whole bytes, no bits left over: every text of this form is the canonical one. */
+const HEADER = /^[\w-]{60}$/;
 const BODY_START = SEALRING_PREFIX.length + HEADER_CHARS;
 /** 28 bytes of nonce and tag around an empty payload are 38 characters. */
 const SHORTEST_TOKEN = BODY_START + 38;
@@ -28,6 +36,8 @@ let decoded: Buffer = scratch;
 const nonceIn = new Uint8Array(NONCE_BYTES);
 const tagIn = new Uint8Array(TAG_BYTES);
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
+const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
+const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
 
 /** The AES-256-GCM key of one data key and one salt, with what its tokens have in common. */
 export interface TokenKey {
@@ -38,22 +48,53 @@ export interface TokenKey {
   readonly key: KeyObject;
   /** What the key was derived for: a token of one purpose must not open for another, warm or not. */
   readonly purpose: string | undefined;
-  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. */
-  readonly hedgeKey: Buffer;
+  /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
+  readonly hedgeKey: Buffer | undefined;
+}
+
+/** What the token keys of one data key are derived from. */
+export interface TokenKeySource {
+  /** 9 bytes. */
+  readonly keyId: Buffer;
+  /** The data key. As a raw buffer it would cost more than the whole derivation does: measured on Node 24. */
+  readonly key: KeyObject;
+  /** What its HMAC is computed over; the last 18 bytes are overwritten with the salt. */
+  readonly input: Buffer;
+}
+
+export function tokenKeySource(dataKey: Uint8Array, ring: string): TokenKeySource {
+  const input = Buffer.concat([subKeyInput('token', ring), Buffer.alloc(SALT_BYTES)]);
+  return { keyId: keyIdOf(dataKey), key: createSecretKey(dataKey), input };
+}
+
+export interface TokenKeyOptions {
+  readonly purpose?: string | undefined;
+  /** Whether its tokens are to have hedged nonces. Default: false. */
+  readonly hedge?: boolean;
 }
 
 /**
  * Derives the token key of a salt: block = sub(token, salt ‖ 0x00 ‖ purpose); the first 32 bytes are the AES key, the
  * next 18 commit to it. Without a purpose the tail is the salt alone.
  */
-export function deriveTokenKey(dataKey: Uint8Array, ring: string, salt: Uint8Array, purpose?: string): TokenKey {
-  const tail = purpose === undefined ? salt : Buffer.concat([salt, Buffer.from(`\0${purpose}`, 'ascii')]);
-  const block = subKey(dataKey, 'token', ring, tail);
-  const header = Buffer.concat([keyIdOf(dataKey), salt, block.subarray(32, 32 + COMMITMENT_BYTES)]);
+export function deriveTokenKey(
+  { keyId, key: dataKey, input }: TokenKeySource,
+  salt: Uint8Array,
+  { purpose, hedge = false }: TokenKeyOptions = {},
+): TokenKey {
+  input.set(salt, input.length - SALT_BYTES);
+  const mac = createHmac('sha512', dataKey).update(input);
+  if (purpose !== undefined) mac.update(`\0${purpose}`, 'ascii');
+  const block = mac.digest();
+  const aad = Buffer.allocUnsafe(AAD_BYTES);
+  aad.set(PREFIX_BYTES);
+  aad.set(keyId, SALT_START - KEY_ID_BYTES);
+  aad.set(salt, SALT_START);
+  block.copy(aad, SALT_START + SALT_BYTES, 32, 32 + COMMITMENT_BYTES);
   const key = createSecretKey(block.subarray(0, 32));
-  const hedgeKey = unpooled(block.subarray(32 + COMMITMENT_BYTES));
+  const hedgeKey = hedge ? unpooled(block.subarray(32 + COMMITMENT_BYTES)) : undefined;
   block.fill(0);
-  return { header: header.toString('base64url'), aad: Buffer.concat([PREFIX_BYTES, header]), key, purpose, hedgeKey };
+  return { header: aad.toString('base64url', PREFIX_BYTES.length), aad, key, purpose, hedgeKey };
 }
 
 /** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
@@ -87,24 +128,15 @@ export function headerText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, BODY_START);
 }
 
-/** Checks the canonical form of a token's body. @throws {InvalidRequestState} `malformed`. */
-export function checkBody(token: string): void {
-  decodeBody(token);
-}
-
 /** The salt and commitment named by a token's header. @throws {InvalidRequestState} `malformed`. */
 export function decodeHeader(token: string): { readonly salt: Buffer; readonly commitment: Buffer } {
-  const header = canonical(headerText(token));
+  const text = headerText(token);
+  if (!HEADER.test(text)) throw new InvalidRequestState('malformed');
+  const header = Buffer.from(text, 'base64url');
   return {
     salt: header.subarray(KEY_ID_BYTES, KEY_ID_BYTES + SALT_BYTES),
     commitment: header.subarray(KEY_ID_BYTES + SALT_BYTES),
   };
-}
-
-function canonical(text: string): Buffer {
-  const bytes = decodeBase64url(text);
-  if (bytes === undefined) throw new InvalidRequestState('malformed');
-  return bytes;
 }
 
 /** Whether the commitment is that of the derived key. In constant time: the header is attacker-chosen. */
@@ -117,7 +149,12 @@ export function commits(tokenKey: TokenKey, commitment: Buffer): boolean {
  * @throws {InvalidRequestState} `malformed`, or `seal`.
  */
 export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
-  const end = decodeBody(token) - TAG_BYTES;
+  return openBody(tokenKey, decodeBody(token));
+}
+
+/** Opens what {@link decodeBody} decoded last, `length` bytes. @throws {InvalidRequestState} `seal`. */
+export function openBody(tokenKey: TokenKey, length: number): Uint8Array {
+  const end = length - TAG_BYTES;
   // Copied by hand into arrays that stay: cheaper than two more views.
   for (let i = 0; i < NONCE_BYTES; i++) nonceIn[i] = decoded[i] as number;
   for (let i = 0; i < TAG_BYTES; i++) tagIn[i] = decoded[end + i] as number;
@@ -139,7 +176,7 @@ export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
  * nearly all, go into one buffer: a new one for each costs a tenth of an unseal.
  * @throws {InvalidRequestState} `malformed`.
  */
-function decodeBody(token: string): number {
+export function decodeBody(token: string): number {
   if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
   const text = token.slice(BODY_START);
   decoded = text.length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(text.length);
