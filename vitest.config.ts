@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
-  test: { projects: ['packages/*', 'test'] },
+  // Most tests wait for servers and processes: two files at a time also where there are only two cores.
+  test: { projects: ['packages/*', 'test'], maxWorkers: 2 },
 });

@@ -3,7 +3,12 @@ import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
 import { pythonVenv } from '../support/python-venv.ts';
 import { CONTENDERS } from './contenders/index.ts';
+import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
+import { judgeGrowth, measureGrowth } from './growth.ts';
+import { judgeInstructions, measureInstructions } from './instructions.ts';
+import { judgeSteadiness, measureSteadiness } from './steadiness.ts';
 import { type Cost, FLOORS, measureTokenPath, OURS } from './token-path.ts';
+import type { Verdict } from './verdict.ts';
 
 /** Bytes of a typical claims envelope with a small state. */
 const HEADLINE_BYTES = 358;
@@ -43,30 +48,104 @@ const contender = (name: string): string => {
   throw new InvalidArgumentError(`Known are ${Object.keys(CONTENDERS).join(', ')}.`);
 };
 
-const options = new Command()
+const wrong = ({ exitCode }: { readonly exitCode: number }): never => process.exit(exitCode === 0 ? 0 : 2);
+const program = new Command()
   .name('npm run bench --')
-  .description('Times seal and unseal beside what a user would pick instead, and beside what the cipher itself costs.')
+  .description('Ratios within one run, and what they must be. Exit code 1: a limit is not met.')
+  .addHelpText(
+    'after',
+    '\nExamples:\n  npm run bench -- --only jose --sizes 358 --rounds 60\n  npm run bench -- growth',
+  )
+  .exitOverride(wrong);
+
+program
+  .command('token-path', { isDefault: true })
+  .description('seal and unseal beside what a user would pick instead, and beside what the cipher itself costs')
   .option('--sizes <bytes>', 'payloads, with commas between them', listOf(wholeNumber(64, 1_048_576)), SIZES)
   .option('--rounds <n>', 'turns that everybody gets at everything, 6 to 1 000', wholeNumber(6, 1_000), 30)
   .option('--turn <ms>', 'how long a turn goes on, 1 to 1 000', wholeNumber(1, 1_000), 20)
   .option('--only <names>', 'these contenders beside ours and the floors', listOf(contender))
   .option('--no-python', 'without the codec of the MCP Python SDK')
   .option('--json', 'the numbers as JSON', false)
-  .addHelpText(
-    'after',
-    '\nExit code 1: a limit is not met. Example:\n  npm run bench -- --only jose --sizes 358 --rounds 60',
-  )
-  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2))
-  .parse()
-  .opts<Options>();
+  .exitOverride(wrong)
+  .action(async (options: Options) => {
+    process.exitCode = await run(options);
+  });
 
-process.exitCode = await run(options);
+const tokens = wholeNumber(1_000, 1_000_000_000);
+part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd')
+  .option('--tokens <n>', 'tokens that must not cost a call', tokens, 1e6)
+  .action((options: { readonly tokens: number }, command: Command) =>
+    tell(command, async (progress) => {
+      const report = await measureFleetCosts(options, progress);
+      return { report, verdicts: judgeFleetCosts(report) };
+    }),
+  );
+part('growth', 'keys, tokens of other processes, the heap')
+  .option('--tokens <n>', 'tokens over which the heap must not grow', tokens, 1e6)
+  .action((options: { readonly tokens: number }, command: Command) =>
+    tell(command, async (progress) => {
+      const report = await measureGrowth(options, progress);
+      return { report, verdicts: judgeGrowth(report) };
+    }),
+  );
+part('steadiness', 'a server under load while keys, KMS and store are in trouble; about a minute and a half a round')
+  .option('--rounds <n>', 'times that each trouble comes, 6 to 20', wholeNumber(6, 20), 6)
+  .option('--phase <seconds>', 'how long it goes on, 4 to 60', wholeNumber(4, 60), 10)
+  .action(({ rounds, phase }: { readonly rounds: number; readonly phase: number }, command: Command) =>
+    tell(command, async (progress) => {
+      const report = await measureSteadiness({ rounds, phaseSeconds: phase, warmUpSeconds: 10 }, progress);
+      return { report, verdicts: judgeSteadiness(report) };
+    }),
+  );
+part('instructions', 'instructions of a seal and an unseal, which noise cannot reach').action(
+  (_: unknown, command: Command) =>
+    tell(command, async (progress) => {
+      const report = await measureInstructions({}, progress);
+      return { report, verdicts: judgeInstructions(report) };
+    }),
+);
+
+await program.parseAsync();
+
+function part(name: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .option('--json', 'the numbers as JSON', false)
+    .exitOverride(wrong);
+}
+
+type Progress = (done: number) => void;
+
+function progressOnErr(): Progress {
+  let shown = '';
+  return (done) => {
+    const percent = `${Math.floor(done * 20) * 5} %`;
+    if (percent !== shown) process.stderr.write(`measuring: ${percent}\n`);
+    shown = percent;
+  };
+}
+
+/** Measures, and prints the verdicts, or all of it. */
+async function tell(
+  command: Command,
+  measure: (progress: Progress) => Promise<{ readonly report: object; readonly verdicts: readonly Verdict[] }>,
+): Promise<void> {
+  const { report, verdicts } = await measure(progressOnErr());
+  if (command.opts<{ readonly json: boolean }>().json) {
+    process.stdout.write(`${JSON.stringify({ ...report, verdicts }, undefined, 2)}\n`);
+  } else {
+    for (const { law, limit, measured, met } of verdicts)
+      process.stdout.write(`${met ? '✓' : '✗'} ${law}: ${Number(measured.toFixed(3))} (at most ${limit})\n`);
+  }
+  process.exitCode = verdicts.every(({ met }) => met) ? 0 : 1;
+}
 
 async function run({ sizes, rounds, turn, only, python, json }: Options): Promise<number> {
   const wanted = only === undefined ? undefined : new Set([OURS, ...FLOORS, ...only]);
   const contenders = Object.keys(CONTENDERS).filter((name) => wanted?.has(name) ?? true);
   const headlineBytes = sizes.includes(HEADLINE_BYTES) ? HEADLINE_BYTES : (sizes[0] ?? HEADLINE_BYTES);
-  let shown = '';
   const costs = await measureTokenPath({
     contenders,
     python: python ? `${await pythonVenv('python-sdk', PYTHON)}/python` : undefined,
@@ -74,11 +153,7 @@ async function run({ sizes, rounds, turn, only, python, json }: Options): Promis
     rounds,
     turnMilliseconds: turn,
     headlineBytes,
-    progress(done) {
-      const percent = `${Math.floor(done * 20) * 5} %`;
-      if (percent !== shown) process.stderr.write(`measuring: ${percent}\n`);
-      shown = percent;
-    },
+    progress: progressOnErr(),
   });
   const verdicts = judge(costs.filter(({ bytes }) => bytes === headlineBytes));
   const machine = `${cpus()[0]?.model ?? 'unknown processor'} × ${cpus().length}, ${process.platform} ${process.arch}`;
@@ -87,14 +162,14 @@ async function run({ sizes, rounds, turn, only, python, json }: Options): Promis
   return verdicts.every(({ met }) => met) ? 0 : 1;
 }
 
-interface Verdict {
+interface Finding {
   readonly law: string;
   readonly found: string;
   readonly met: boolean;
 }
 
-function judge(costs: readonly Cost[]): readonly Verdict[] {
-  return costs.flatMap((cost): Verdict[] => {
+function judge(costs: readonly Cost[]): readonly Finding[] {
+  return costs.flatMap((cost): Finding[] => {
     const { contender: name, operation, timesOurs, timesOursAtP50, p999 } = cost;
     const limit = LIMITS[name]?.[operation];
     if (limit !== undefined) {
@@ -127,7 +202,7 @@ function shownAs(report: {
   readonly node: string;
   readonly rounds: number;
   readonly costs: readonly Cost[];
-  readonly verdicts: readonly Verdict[];
+  readonly verdicts: readonly Finding[];
 }): string {
   const lines = ['', `${report.machine}, Node ${report.node}, ${report.rounds} rounds`];
   for (const bytes of new Set(report.costs.map((cost) => cost.bytes))) {

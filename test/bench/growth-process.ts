@@ -1,0 +1,83 @@
+/**
+ * `node --expose-gc growth-process.ts memory <keys> <salts>` prints the bytes that a further key of a ring and a further
+ * remembered salt keep in use. `… heap <warm-up> <tokens> <samples>` seals and opens so many tokens and prints the bytes in
+ * use after each part of them, as a JSON array. Bytes are those of V8's heap and of buffers; what OpenSSL holds is not among them.
+ */
+import { type Clock, createKmsCodec, type KmsCodec } from '@sealring/core';
+import { countedServices } from './fleet-costs-counting.ts';
+import { type GrownRing, joinRing, ringOf, tokensOfOthers } from './growth-rings.ts';
+import { payloadOf } from './payload.ts';
+
+const PAYLOAD_BYTES = 358;
+/** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/key-cache.ts. */
+const MOST_SALTS = 10_000;
+/** On each ring: what else grows by chance meanwhile is shared by all of them. */
+const CODECS = 20;
+const WARM_UP_LOOKS = 50;
+const SALT_PAUSE_MS = 2_000;
+
+const { payload } = payloadOf(PAYLOAD_BYTES);
+const [, , what, ...given] = process.argv;
+const [first = 0, second = 0, third = 0] = given.map(Number);
+const result = what === 'memory' ? await memory(first, second) : await heap(first, second, third);
+process.stdout.write(JSON.stringify(result));
+
+/** Without a pause: what a pause takes in Node itself grows for hundreds of them. */
+function used(): number {
+  // What finalizers hold goes at the second.
+  globalThis.gc?.();
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+async function memory(keys: number, salts: number): Promise<{ readonly perKey: number; readonly perSalt: number }> {
+  const rings = [await ringOf(1), await ringOf(keys)] as const;
+  const tokens = await tokensOfOthers(rings[0], salts, payload);
+  // What is compiled, and made once, is there before anything is counted.
+  for (const ring of rings) await (await joinRing(ring)).close();
+  used();
+  const codecs: KmsCodec[] = [];
+  const join = async (ring: GrownRing): Promise<number> => {
+    const before = used();
+    for (let i = 0; i < CODECS; i++) codecs.push(await joinRing(ring));
+    return (used() - before) / CODECS;
+  };
+  const [ofOne, ofMany] = [await join(rings[0]), await join(rings[1])];
+  if (codecs.at(-1)?.health().keys.length !== keys) throw new Error('a key is missing');
+  const before = used();
+  for (const token of tokens) codecs[0]?.unseal(token);
+  const perSalt = (used() - before) / salts;
+  for (const codec of codecs) await codec.close();
+  return { perKey: (ofMany - ofOne) / (keys - 1), perSalt };
+}
+
+async function heap(warmUp: number, tokens: number, samples: number): Promise<readonly number[]> {
+  const { keyWrapper, ring } = countedServices();
+  await using codec = await createKmsCodec({ keyWrapper, ring });
+  const run = (count: number): void => {
+    for (let i = 0; i < count; i++) {
+      if (codec.unseal(codec.seal(payload)).length !== payload.length) throw new Error('a token lost its payload');
+    }
+  };
+  // A full cache: else it would still fill, by a salt for every million tokens.
+  let wallMs = Date.now();
+  const clock: Clock = { wallMs: () => wallMs, monotonicNs: () => process.hrtime.bigint() };
+  await using other = await createKmsCodec({ keyWrapper, ring, clock });
+  for (let i = 0; i < MOST_SALTS; i++) {
+    // A pause of the clock is one in which a machine may have been cloned: the next token has another salt.
+    wallMs += i % 2 === 0 ? SALT_PAUSE_MS : -SALT_PAUSE_MS;
+    codec.unseal(other.seal(payload));
+  }
+  // Full before the first look, and looked often enough: what is measured with must not grow.
+  const sampled = new Float64Array(samples);
+  for (let i = 0; i < WARM_UP_LOOKS; i++) {
+    run(warmUp / WARM_UP_LOOKS);
+    used();
+  }
+  for (let i = 0; i < samples; i++) {
+    run(tokens / samples);
+    sampled[i] = used();
+  }
+  return Array.from(sampled);
+}

@@ -1,0 +1,78 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type GrowthReport, judgeGrowth, measureGrowth } from './growth.ts';
+import { slopeOf } from './growth-slope.ts';
+
+const ROUNDS = 6;
+let report: GrowthReport;
+let told: number[];
+beforeAll(async () => {
+  told = [];
+  report = await measureGrowth(
+    { keys: [1, 8], salts: [1, 20], rounds: ROUNDS, tokens: 1_000, warmUp: 500, samples: 10 },
+    (done) => told.push(done),
+  );
+});
+
+describe('what a ring and its fleet cost as they grow', () => {
+  test('every size of ring meets every number of other processes, at no KMS call', () => {
+    expect(report.opening.map(({ keys, salts, kmsCalls }) => [keys, salts, kmsCalls])).toEqual([
+      [1, 1, 0],
+      [1, 20, 0],
+      [8, 1, 0],
+      [8, 20, 0],
+    ]);
+    expect(report.rings.map(({ keys }) => keys)).toEqual([1, 8]);
+    expect(told.at(-1)).toBe(1);
+  });
+
+  test('a key and a salt take memory, and neither takes as much as a page of text would', () => {
+    const { perKey, perSalt } = report.memory;
+    for (const bytes of [perKey, perSalt]) expect(bytes).toBeGreaterThan(100);
+    expect(perKey).toBeLessThan(50_000);
+    expect(perSalt).toBeLessThan(10_000);
+    expect(report.heap.samples).toHaveLength(10);
+  });
+
+  test('each law can be broken, and says so by itself', () => {
+    const level = { median: 1, low: 1, high: 1 };
+    const fine: GrowthReport = {
+      ...report,
+      opening: report.opening.map((cost) => ({ ...cost, firstTimesWarm: level, nextTimesBare: level })),
+      heap: { ...report.heap, perMillionTokens: { median: 0, low: -1, high: 1 } },
+    };
+    expect(judgeGrowth(fine).filter(({ met }) => !met)).toEqual([]);
+    const [one, ...others] = fine.opening;
+    if (one === undefined) throw new Error('nothing was opened');
+    const broken: readonly GrowthReport[] = [
+      { ...fine, opening: [{ ...one, firstTimesWarm: { ...level, median: 2.51 } }, ...others] },
+      { ...fine, opening: [{ ...one, nextTimesBare: { ...level, median: 1.11 } }, ...others] },
+      { ...fine, opening: [{ ...one, kmsCalls: 1 }, ...others] },
+      { ...fine, heap: { ...fine.heap, perMillionTokens: { median: 2, low: 1, high: 3 } } },
+    ];
+    const laws = broken.map((bad) => judgeGrowth(bad).filter(({ met }) => !met));
+    expect(laws.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
+    expect(new Set(laws.map(([verdict]) => verdict?.law)).size).toBe(broken.length);
+  });
+});
+
+describe('a slope', () => {
+  const noise = [3, -1, 4, -1, -5, 9, -2, 6, -5, 3, 5, -8, 9, -7, 9, -3, 2, 3, -8, 4];
+
+  test('of noise has zero within its bounds, and of noise on a slope it has not', () => {
+    expect(slopeOf(noise).low).toBeLessThan(0);
+    expect(slopeOf(noise).high).toBeGreaterThan(0);
+    const rising = slopeOf(noise.map((value, i) => value + 3 * i));
+    expect(rising.low).toBeGreaterThan(0);
+    expect(rising.low).toBeLessThan(3);
+    expect(rising.high).toBeGreaterThan(3);
+  });
+
+  test('of a straight line is that of the line, whatever one odd value says', () => {
+    const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
+    expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
+  });
+
+  test('of few values is refused', () => {
+    expect(() => slopeOf(noise.slice(0, 9))).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,219 @@
+/**
+ * The clients of the server, in a process of their own. Open loop: a request goes out when its time has come, whatever became
+ * of the ones before, and its latency counts from that time. So a server that stalls pays for all who waited.
+ */
+import { performance } from 'node:perf_hooks';
+import { HostileTokens } from '../fleet/hostile.ts';
+import { callTool, type ToolAnswer } from '../support/call-tool.ts';
+import { carryOut } from './steadiness-program.ts';
+
+/** Requests that ended. */
+export interface Counts {
+  /** Requests with a token of the server's, or none. */
+  readonly valid: number;
+  readonly failed: number;
+  /** Requests with a token that nobody sealed. */
+  readonly hostile: number;
+  /** Of those, answered with the one refusal. */
+  readonly refused: number;
+  /** The first few that went wrong. */
+  readonly failures: readonly string[];
+}
+
+export interface LoadMeasure {
+  /** Of valid requests, milliseconds from the intended start to the end of the answer. */
+  readonly latencies: readonly number[];
+  /** How late the requests went out, milliseconds: the clients' own part in it. */
+  readonly lateness: readonly number[];
+  /** Of everything that ended since the counts were last taken. */
+  readonly counts: Counts;
+}
+
+/** As many tokens are about all the time, so that each is a moment old when it comes back. */
+const TOKENS = 500;
+const FAILURES_TOLD = 5;
+const HOSTILE_SEED = 8;
+
+const tokens: string[] = [];
+let url = '';
+let hostile: HostileTokens | undefined;
+let counts = noCounts();
+
+function noCounts() {
+  return { valid: 0, failed: 0, hostile: 0, refused: 0, failures: [] as string[] };
+}
+
+function takeCounts(): Counts {
+  const taken = counts;
+  counts = noCounts();
+  return taken;
+}
+
+function call(requestState: string | undefined): Promise<ToolAnswer> {
+  return callTool(url, { name: 'refund', requestState });
+}
+
+function failed(text: string): void {
+  if (counts.failures.length < FAILURES_TOLD) counts.failures.push(text);
+}
+
+const mint = (): Promise<void> => request(undefined);
+/** Redeems the oldest token for another one; mints one where none is left. */
+const redeem = (): Promise<void> => request(tokens.shift());
+
+async function request(token: string | undefined): Promise<void> {
+  try {
+    const { result, error } = await call(token);
+    if (result?.requestState?.startsWith('sr1.') === true) {
+      tokens.push(result.requestState);
+    } else {
+      counts.failed += 1;
+      failed(JSON.stringify(error ?? result));
+    }
+  } catch (error) {
+    counts.failed += 1;
+    failed(String(error));
+  }
+  counts.valid += 1;
+}
+
+async function hostileRequest(token: string): Promise<void> {
+  try {
+    const { error } = await call(token);
+    if (isTheRefusal(error)) counts.refused += 1;
+    else failed(`hostile: ${JSON.stringify(error ?? 'served')}`);
+  } catch (error) {
+    failed(`hostile: ${String(error)}`);
+  }
+  counts.hostile += 1;
+}
+
+function isTheRefusal(error: ToolAnswer['error']): boolean {
+  return error?.code === -32602 && error.message === 'Invalid or expired requestState';
+}
+
+/** What is measured: the requests of some slots, until the last of them has ended. */
+interface Window {
+  readonly firstSlot: number;
+  readonly slots: number;
+  readonly latencies: number[];
+  readonly lateness: number[];
+  done(): void;
+}
+
+/** A request every so many milliseconds. */
+class OpenLoop {
+  readonly #intervalMs: number;
+  readonly #startedMs = performance.now();
+  readonly #underWay = new Set<Promise<void>>();
+  #timer: NodeJS.Timeout | undefined;
+  #halfSlot = 0;
+  #window: Window | undefined;
+  isHostile = false;
+
+  constructor(rate: number) {
+    this.#intervalMs = 1_000 / rate;
+    this.#sendDue();
+  }
+
+  measure(seconds: number): Promise<LoadMeasure> {
+    return new Promise((resolve) => {
+      const latencies: number[] = [];
+      const lateness: number[] = [];
+      const firstSlot = Math.ceil(this.#halfSlot / 2);
+      const slots = Math.max(1, Math.round((seconds * 1_000) / this.#intervalMs));
+      const done = (): void => resolve({ latencies, lateness, counts: takeCounts() });
+      this.#window = { firstSlot, slots, latencies, lateness, done };
+    });
+  }
+
+  async stop(): Promise<void> {
+    clearTimeout(this.#timer);
+    await Promise.all(this.#underWay);
+  }
+
+  /** Everything whose time has come, also where this process itself was late. */
+  #sendDue(): void {
+    for (; this.#dueMs() <= performance.now(); this.#halfSlot++) {
+      if (this.#halfSlot % 2 === 0) this.#keep(this.#sendValid(this.#halfSlot / 2, this.#dueMs()));
+      // Halfway to the next: as many come from an attacker, and nobody else's time changes.
+      else if (this.isHostile && hostile !== undefined) this.#keep(hostileRequest(hostile.next()));
+    }
+    this.#timer = setTimeout(() => this.#sendDue(), Math.max(0, this.#dueMs() - performance.now()));
+  }
+
+  #dueMs(): number {
+    return this.#startedMs + (this.#halfSlot * this.#intervalMs) / 2;
+  }
+
+  async #sendValid(slot: number, dueMs: number): Promise<void> {
+    const window = this.#window;
+    const isMeasured = window !== undefined && slot >= window.firstSlot && slot < window.firstSlot + window.slots;
+    const lateMs = performance.now() - dueMs;
+    await redeem();
+    if (!isMeasured) return;
+    window.latencies.push(performance.now() - dueMs);
+    window.lateness.push(lateMs);
+    if (window.latencies.length === window.slots) window.done();
+  }
+
+  #keep(sent: Promise<void>): void {
+    const kept = sent.finally(() => this.#underWay.delete(kept));
+    this.#underWay.add(kept);
+  }
+}
+
+let loop: OpenLoop | undefined;
+
+function looping(): OpenLoop {
+  if (loop === undefined) throw new Error('the load was not started');
+  return loop;
+}
+
+const orders = {
+  /** Mints the tokens that are about from now on. */
+  async prepare(given: { readonly url: string }): Promise<void> {
+    url = given.url;
+    while (tokens.length < TOKENS && counts.failed === 0) await mint();
+    const [genuine] = tokens;
+    if (genuine === undefined) throw new Error(`no token: ${counts.failures.join('; ')}`);
+    hostile = new HostileTokens(genuine, HOSTILE_SEED);
+  },
+
+  /** Everybody asks again as soon as he is answered. Answers how many requests there were in a second. */
+  async closedLoop({ seconds, clients }: { seconds: number; clients: number }): Promise<number> {
+    const startedMs = performance.now();
+    const endMs = startedMs + seconds * 1_000;
+    let ended = 0;
+    const client = async (): Promise<void> => {
+      while (performance.now() < endMs) {
+        await redeem();
+        ended += 1;
+      }
+    };
+    await Promise.all(Array.from({ length: clients }, client));
+    return (ended * 1_000) / (performance.now() - startedMs);
+  },
+
+  /** From now on a valid request every so often, until {@link stop}. */
+  start({ rate }: { readonly rate: number }): void {
+    loop = new OpenLoop(rate);
+  },
+
+  /** Whether every other request is an attacker's, on top of the valid ones. */
+  hostile({ on }: { readonly on: boolean }): void {
+    looping().isHostile = on;
+  },
+
+  measure: ({ seconds }: { readonly seconds: number }): Promise<LoadMeasure> => looping().measure(seconds),
+
+  /** Answers what ended since the last measure. */
+  async stop(): Promise<Counts> {
+    await loop?.stop();
+    return takeCounts();
+  },
+};
+
+export type LoadOrders = typeof orders;
+
+carryOut(orders);
