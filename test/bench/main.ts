@@ -2,6 +2,7 @@ import { cpus } from 'node:os';
 import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
 import { pythonVenv } from '../support/python-venv.ts';
+import { judgeBoundary, measureBoundary } from './boundary.ts';
 import { CONTENDERS } from './contenders/index.ts';
 import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
 import { judgeGrowth, measureGrowth } from './growth.ts';
@@ -72,6 +73,14 @@ program
     process.exitCode = await run(options);
   });
 
+part('boundary', 'a flow over a socket with the boundary, beside the same flow without it')
+  .option('--turns <n>', 'turns of 25 flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 200)
+  .action((options: { readonly turns: number }, command: Command) =>
+    tell(command, async (progress) => {
+      const report = await measureBoundary(options, progress);
+      return { report, verdicts: judgeBoundary(report) };
+    }),
+  );
 const tokens = wholeNumber(1_000, 1_000_000_000);
 part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd')
   .option('--tokens <n>', 'tokens that must not cost a call', tokens, 1e6)

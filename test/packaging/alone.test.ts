@@ -31,6 +31,7 @@ const ADAPTERS: Readonly<Record<string, readonly string[]>> = {
   redis: ['redis'],
   postgres: ['postgres'],
   conformance: [],
+  cli: [],
 };
 
 beforeAll(() => {

@@ -1,0 +1,35 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, writeFileSync } from 'node:fs';
+import { CONFIG_FILES } from '../settings/config-file.ts';
+import { UsageError } from '../usage-error.ts';
+
+/** What `init --local` writes, in the working directory. */
+export const LOCAL_FILES = {
+  key: 'sealring.local.key',
+  config: 'sealring.config.mjs',
+  ring: 'sealring.local.ring',
+} as const;
+
+const CONFIG = `import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { fileRing, localKeyWrapper } from '@sealring/core';
+
+// For development: whoever reads ${LOCAL_FILES.key} can open every token of this ring. Keep both out of version control.
+const at = (name) => new URL(name, import.meta.url);
+
+export default {
+  ringName: 'local',
+  ring: fileRing(fileURLToPath(at('${LOCAL_FILES.ring}'))),
+  keyWrapper: localKeyWrapper({ masterKey: readFileSync(at('${LOCAL_FILES.key}'), 'utf8').trim() }),
+};
+`;
+
+/** Writes a key that only this user can read, and a configuration that uses it. Overwrites nothing. @throws {UsageError} */
+export function writeLocalSetup(): readonly string[] {
+  const taken = [...CONFIG_FILES, ...Object.values(LOCAL_FILES)].find((file) => existsSync(file));
+  if (taken !== undefined) throw new UsageError(`${taken} is there already: nothing was written`);
+  // Exclusive: a file, or a link, that appeared since is not written through.
+  writeFileSync(LOCAL_FILES.key, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+  writeFileSync(LOCAL_FILES.config, CONFIG, { flag: 'wx' });
+  return [`wrote ${LOCAL_FILES.key} (mode 0600: a secret, for development only)`, `wrote ${LOCAL_FILES.config}`];
+}

@@ -1,0 +1,106 @@
+import type { KeyWrapper } from '@sealring/core';
+import { policyTimesOf } from '../policy-times.ts';
+import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { checkAwsKey } from './check-aws-key.ts';
+import { ServiceDates } from './check-clock.ts';
+import { checkKms } from './check-kms.ts';
+import { checkProcess } from './check-process.ts';
+import { checkRing } from './check-ring.ts';
+import { checkSettings } from './check-settings.ts';
+import { checkKind, checkProbe, checkRead, checkWriteRights, unprobed } from './check-store.ts';
+import type { DoctorReport, Finding } from './finding.ts';
+
+/** How {@link runDoctor} looks. */
+export interface DoctorOptions {
+  /** The variables that servers run with. Default: those of this process. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+}
+
+/** Calls of the doctor get this many times the deadline of a server's: to find out is better than to be quick. */
+const PATIENCE = 2;
+
+/**
+ * Looks at everything that a server needs to work on a ring, and says what to do about what is wrong. Writes nothing to
+ * the ring; what it writes to the probe's place, if one is configured, it removes again.
+ *
+ * @param config - What the servers give to `createKmsCodec`. Not closed afterwards.
+ * @returns every finding; `healthy` when none of them is an error. What a service refuses is a finding, never thrown.
+ *
+ * @example
+ * ```ts
+ * import { randomBytes } from 'node:crypto';
+ * import { runDoctor } from '@sealring/cli';
+ * import { localKeyWrapper, memoryRing } from '@sealring/core';
+ *
+ * const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+ * const { healthy, findings } = await runDoctor({ keyWrapper, ring: memoryRing() });
+ * ```
+ */
+export async function runDoctor(config: SealringConfig, options: DoctorOptions = {}): Promise<DoctorReport> {
+  const { role = 'member', ring, clock } = config;
+  const report = (findings: readonly Finding[], wrote: readonly string[] = []): DoctorReport => ({
+    healthy: findings.every(({ severity }) => severity !== 'error'),
+    ring: ringNameOf(config),
+    role,
+    findings,
+    wrote,
+  });
+  const process = checkProcess(config, options.environment ?? globalThis.process.env);
+  const settings = await checkSettings(config);
+  const first = [...settings, ...process, ...checkKind(ring, role)];
+  // With options that core refuses, nothing else that is found would be what servers see.
+  if (settings.some(({ severity }) => severity === 'error')) return report(first);
+
+  const times = policyTimesOf(config.policy);
+  const wallMs = (): number => clock?.wallMs() ?? Date.now();
+  const dates = new ServiceDates(wallMs);
+  const signal = (): AbortSignal => AbortSignal.timeout(times.kmsTimeoutSeconds * PATIENCE * 1_000);
+  const call = (): { signal: AbortSignal; onServiceDate: (date: Date) => void } => ({
+    signal: signal(),
+    onServiceDate: dates.noteOf('the ring store'),
+  });
+
+  const kms: Finding[] = [];
+  for (const [index, wrapper] of keyWrappersOf(config).entries()) {
+    if (role === 'member') {
+      const onServiceDate = dates.noteOf(`the KMS (${wrapper.provider})`);
+      kms.push(await checkKms(wrapper, index === 0, { context: contextOf(config), onServiceDate, signal: signal() }));
+    }
+    kms.push(...(await stateOf(wrapper, signal())));
+  }
+
+  const read = await checkRead(ring, call());
+  const store = [read.finding];
+  const wrote: string[] = [];
+  if (role === 'member') {
+    if (read.kind === 'held') store.push(await checkWriteRights(ring, read.document, call()));
+    if (config.probe === undefined) store.push(unprobed(ring));
+    else {
+      const probed = await checkProbe(config.probe, call());
+      store.push(probed.finding);
+      wrote.push(...probed.wrote);
+    }
+  }
+  const document = read.kind === 'held' ? await checkRing(config, read.document, times, wallMs()) : [];
+  return report(withoutRepeats([...first, ...kms, ...store, ...document, ...dates.findings(times)]), wrote);
+}
+
+/** As wraps of the ring have it, so that conditions on the context are met; the purpose is the ring's own. */
+function contextOf(config: SealringConfig): Readonly<Record<string, string>> {
+  return { 'sealring:ring': ringNameOf(config), 'sealring:purpose': 'data-key', 'sealring:times': 'doctor' };
+}
+
+async function stateOf(wrapper: KeyWrapper, signal: AbortSignal): Promise<readonly Finding[]> {
+  return wrapper.provider === 'aws-kms' ? checkAwsKey(wrapper, signal) : [];
+}
+
+/** A key that is disabled shows at every call: once is enough. */
+function withoutRepeats(findings: readonly Finding[]): readonly Finding[] {
+  const seen = new Set<string>();
+  return findings.filter(({ id, severity, what }) => {
+    const key = `${id} ${severity} ${what}`;
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}

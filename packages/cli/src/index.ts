@@ -1,0 +1,3 @@
+export { type DoctorOptions, runDoctor } from './doctor/doctor.ts';
+export type { DoctorReport, Finding, Severity } from './doctor/finding.ts';
+export type { SealringConfig, SealringProbe } from './settings/settings.ts';

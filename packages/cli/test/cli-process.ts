@@ -1,0 +1,53 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const MAIN = join(import.meta.dirname, '../dist/main.js');
+const MODULES = join(import.meta.dirname, '../../../node_modules');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly cwd: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Standard input. Default: nothing. */
+  readonly input?: string;
+  /** Called with all that was printed to standard output, whenever there is more. */
+  readonly onStdout?: (text: string, child: ChildProcess) => void;
+}
+
+/** Runs the built command as a process. */
+export function runCli(args: readonly string[], { cwd, env = {}, input = '', onStdout }: RunOptions): Promise<Ended> {
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...cleanEnvironment(), ...env } });
+  const printed = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed.stdout += text;
+    onStdout?.(printed.stdout, child);
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    printed.stderr += text;
+  });
+  // A command that does not read its input has closed it.
+  child.stdin.on('error', () => undefined).end(input);
+  return new Promise((resolve) => child.on('close', (code) => resolve({ code, ...printed })));
+}
+
+/** An empty project, in which the packages of this repository are installed. */
+export function newProject(): { readonly cwd: string; remove(): void } {
+  const cwd = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
+  symlinkSync(MODULES, join(cwd, 'node_modules'));
+  return { cwd, remove: () => rmSync(cwd, { recursive: true, force: true }) };
+}
+
+/** Without what the runner of these tests says about colours and its own options, and without a ring of anybody's. */
+function cleanEnvironment(): NodeJS.ProcessEnv {
+  const ours = ['NO_COLOR', 'FORCE_COLOR', 'NODE_OPTIONS'];
+  return Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !ours.includes(name) && !name.startsWith('SEALRING_')),
+  );
+}

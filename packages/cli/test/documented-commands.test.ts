@@ -1,0 +1,81 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newProject, runCli } from './cli-process.ts';
+
+const root = join(import.meta.dirname, '../../..');
+const MAIN = join(import.meta.dirname, '../dist/main.js');
+const EXAMPLE_ID = 'zWmwhf-E_bTV';
+
+let project: ReturnType<typeof newProject>;
+beforeEach(() => {
+  project = newProject();
+  // What npx would run, had the package been installed here.
+  const bin = join(project.cwd, 'bin');
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'npx'), `#!/bin/sh\nshift\nexec "${process.execPath}" "${MAIN}" "$@"\n`);
+  chmodSync(join(bin, 'npx'), 0o755);
+});
+afterEach(() => project.remove());
+
+/** Runs the lines of an example as a shell would. What installs, and what never ends, is left out. */
+async function runLines(text: string): Promise<{ readonly code: number; readonly output: string }> {
+  const lines = text.split('\n').filter((line) => !line.startsWith('npm install') && !line.includes('--watch'));
+  if (!lines.some((line) => line.includes('init --local'))) await runCli(['init', '--local'], { cwd: project.cwd });
+  else await runShell(lines.filter((line) => line.includes('init --local')).join('\n'));
+  const id = await prepareToken();
+  const rest = lines.filter((line) => !line.includes('init --local')).join('\n');
+  return runShell(rest.replaceAll(EXAMPLE_ID, id));
+}
+
+function runShell(script: string): Promise<{ readonly code: number; readonly output: string }> {
+  const env = { ...process.env, PATH: [join(project.cwd, 'bin'), process.env['PATH']].join(delimiter) };
+  return new Promise((resolve) => {
+    execFile('sh', ['-ec', script], { cwd: project.cwd, env }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), output: `${stdout}${stderr}` });
+    });
+  });
+}
+
+/** Leaves a token where the examples read one. @returns the id of the key that sealed it. */
+async function prepareToken(): Promise<string> {
+  await using codec = await createKmsCodec({
+    ringName: 'local',
+    ring: fileRing(join(project.cwd, 'sealring.local.ring')),
+    keyWrapper: localKeyWrapper({ masterKey: readFileSync(join(project.cwd, 'sealring.local.key'), 'utf8').trim() }),
+  });
+  const token = codec.seal(new TextEncoder().encode('x'));
+  writeFileSync(join(project.cwd, 'token.txt'), `${token}\n`);
+  return codec.inspect(token).keyId;
+}
+
+const fences = ['packages/cli/README.md', 'docs/guides/operate.md'].flatMap((document) => {
+  const text = readFileSync(join(root, document), 'utf8');
+  return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(({ 1: script = '', index }) => ({
+    place: `${document}:${text.slice(0, index).split('\n').length}`,
+    script,
+  }));
+});
+
+describe.skipIf(process.platform === 'win32')('commands in the documentation', () => {
+  test('are found', () => {
+    expect(fences.length).toBeGreaterThan(5);
+  });
+
+  test.each(fences)('$place work on a local ring', async ({ script }) => {
+    expect(await runLines(script)).toMatchObject({ code: 0 });
+  });
+
+  // That of the doctor names a key of AWS; the tests of all packages run it on an emulator.
+  test.each(['status', 'init', 'rotate', 'revoke', 'inspect'])(
+    'the example in the help of %s works',
+    async (command) => {
+      const { stdout } = await runCli([command, '--help'], { cwd: project.cwd });
+      const lines = [...stdout.matchAll(/^ {2}\$ (.*)$/gm)].map(({ 1: line = '' }) => line);
+      expect(lines.length).toBeGreaterThan(0);
+      expect(await runLines(lines.join('\n'))).toMatchObject({ code: 0 });
+    },
+  );
+});

@@ -1,0 +1,214 @@
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newProject, runCli } from './cli-process.ts';
+
+let project: ReturnType<typeof newProject>;
+const run = (args: readonly string[], more: { readonly input?: string } = {}) =>
+  runCli(args, { cwd: project.cwd, ...more });
+const secretOf = (): string => readFileSync(join(project.cwd, 'sealring.local.key'), 'utf8').trim();
+
+beforeEach(() => {
+  project = newProject();
+});
+afterEach(() => project.remove());
+
+async function statusOf(): Promise<{
+  readonly sealingKey: string;
+  readonly keys: readonly { readonly id: string; readonly state: string }[];
+}> {
+  const { code, stdout, stderr } = await run(['status', '--json']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  return JSON.parse(stdout);
+}
+
+async function seal(payload: string): Promise<string> {
+  await using codec = await createKmsCodec({
+    ringName: 'local',
+    ring: fileRing(join(project.cwd, 'sealring.local.ring')),
+    keyWrapper: localKeyWrapper({ masterKey: secretOf() }),
+  });
+  return codec.seal(new TextEncoder().encode(payload));
+}
+
+describe('init --local', () => {
+  test('makes a key that its owner alone can read, a configuration and a ring, and prints no secret', async () => {
+    const { code, stdout, stderr } = await run(['init', '--local']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('the ring was founded');
+    expect(statSync(join(project.cwd, 'sealring.local.key')).mode & 0o777).toBe(0o600);
+    expect(Buffer.from(secretOf(), 'base64url')).toHaveLength(32);
+    expect(stdout + stderr).not.toContain(secretOf());
+    expect((await statusOf()).keys.map(({ state }) => state)).toEqual(['active']);
+  });
+
+  test('overwrites nothing', async () => {
+    writeFileSync(join(project.cwd, 'sealring.local.key'), 'mine');
+    const { code, stderr } = await run(['init', '--local']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/sealring\.local\.key is there already/);
+    expect(readdirSync(project.cwd).toSorted()).toEqual(['node_modules', 'sealring.local.key']);
+    expect(readFileSync(join(project.cwd, 'sealring.local.key'), 'utf8')).toBe('mine');
+  });
+
+  test('a second init leaves the ring as it is, and that is no error', async () => {
+    await run(['init', '--local']);
+    const before = await statusOf();
+    const { code, stdout } = await run(['init']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('the ring is there already');
+    expect((await statusOf()).keys).toEqual(before.keys);
+  });
+});
+
+describe('on a local ring', () => {
+  beforeEach(async () => {
+    await run(['init', '--local']);
+  });
+
+  test('the doctor finds nothing wrong, and prints no secret and no colour where there is no terminal', async () => {
+    const { code, stdout, stderr } = await run(['doctor']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain('0 errors, 0 warnings');
+    expect(stdout).not.toContain(String.fromCharCode(27));
+    expect(stdout).not.toContain(secretOf());
+    const json = await run(['doctor', '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ healthy: true, ring: 'local', origin: 'sealring.config.mjs' });
+  });
+
+  test('the doctor’s exit code is 1 for an error, with its remedy', async () => {
+    const config = join(project.cwd, 'sealring.config.mjs');
+    writeFileSync(config, readFileSync(config, 'utf8').replace("ringName: 'local'", "ringName: 'other'"));
+    const { code, stdout } = await run(['doctor']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ERROR .*founded as "local".*\[ring-other-name\]\n +→ Set ringName/);
+  });
+
+  test('status shows the keys on a timeline', async () => {
+    const { code, stdout } = await run(['status']);
+    expect(code).toBe(0);
+    const { sealingKey } = await statusOf();
+    expect(stdout).toMatch(new RegExp(`^${sealingKey}  active .*\\|#+-+$`, 'm'));
+    expect(stdout).toContain('next rotation due');
+  });
+
+  test('status --watch shows a rotation that others make, until it is interrupted', async () => {
+    let isRotating = false;
+    const { code, stdout } = await runCli(['status', '--watch', '1', '--json'], {
+      cwd: project.cwd,
+      onStdout(text, child) {
+        if (!isRotating) {
+          isRotating = true;
+          void run(['rotate']);
+        }
+        if (text.includes('"propagating"')) child.kill('SIGINT');
+      },
+    });
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n');
+    expect(JSON.parse(lines[0] ?? '').keys).toHaveLength(1);
+    expect(JSON.parse(lines.at(-1) ?? '').keys).toHaveLength(2);
+  });
+
+  test('status --watch goes on through a store that fails, and says so', async () => {
+    const { code, stdout, stderr } = await runCli(['status', '--watch', '1', '--json'], {
+      cwd: project.cwd,
+      onStdout(text, child) {
+        writeFileSync(join(project.cwd, 'sealring.local.ring'), 'no ring');
+        if (text.split('\n').length > 3) child.kill('SIGINT');
+      },
+    });
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/^note: reading the ring: the ring store: corrupt/);
+    expect(JSON.parse(stdout.trimEnd().split('\n').at(-1) ?? '').keys).toHaveLength(1);
+  });
+
+  test('rotate publishes a successor that seals later, and with --emergency sooner', async () => {
+    const activatesOf = async (args: readonly string[]): Promise<number> => {
+      const { code, stdout } = await run(['rotate', '--json', ...args]);
+      expect(code).toBe(0);
+      const keys: { activates: string; created: string; state: string }[] = JSON.parse(stdout).keys;
+      const made = keys.toSorted((a, b) => a.created.localeCompare(b.created)).at(-1);
+      expect(made?.state).toBe('propagating');
+      return Date.parse(made?.activates ?? '') - Date.parse(made?.created ?? '');
+    };
+    const sooner = await activatesOf(['--emergency']);
+    expect(sooner).toBeLessThan(15 * 60_000);
+    expect((await statusOf()).keys).toHaveLength(2);
+  });
+
+  test('revoke ends a key for ever, and its successor seals at once', async () => {
+    const { sealingKey } = await statusOf();
+    const { code } = await run(['revoke', '--', sealingKey]);
+    expect(code).toBe(0);
+    const after = await statusOf();
+    expect(after.keys.find(({ id }) => id === sealingKey)?.state).toBe('revoked');
+    expect(after.sealingKey).not.toBe(sealingKey);
+  });
+
+  test('revoke --before ends every older key', async () => {
+    const later = new Date(Date.now() + 60_000).toISOString();
+    const { code } = await run(['revoke', '--before', later]);
+    expect(code).toBe(0);
+    expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
+  });
+
+  test('revoke of a key that the ring does not have names it', async () => {
+    const { code, stderr } = await run(['revoke', 'AAAAAAAAAAAA']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/no key "AAAAAAAAAAAA"/);
+  });
+
+  test.each([
+    [['revoke']],
+    [['revoke', 'AAAAAAAAAAAA', '--before', '2026-01-01']],
+    [['revoke', '--before', 'yesterday']],
+    [['revoke', '--before', '2026-13-45']],
+  ])('%j is a mistake on the command line', async (args) => {
+    expect((await run(args)).code).toBe(2);
+  });
+
+  test('inspect says what a token says of itself, from standard input, and nothing of what is in it', async () => {
+    const token = await seal('a very secret order');
+    const { code, stdout, stderr } = await run(['inspect'], { input: `${token}\n` });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/format: sealring\nkey: +\S+\nstate: +active/);
+    expect(stdout).not.toContain('secret order');
+    const { keyId } = JSON.parse((await run(['inspect', '--json'], { input: token })).stdout);
+    expect(keyId).toBe((await statusOf()).sealingKey);
+  });
+
+  test('a token as an argument works, with a note about the shell’s history', async () => {
+    const { code, stderr } = await run(['inspect', await seal('x')]);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/history/);
+  });
+
+  test('what is no token is not repeated: it may be another secret', async () => {
+    const { code, stdout, stderr } = await run(['inspect'], { input: 'hunter2-the-password' });
+    expect(code).toBe(1);
+    expect(stdout + stderr).not.toContain('hunter2');
+    expect((await run(['inspect'], { input: '' })).code).toBe(2);
+  });
+
+  test('a token of a revoked key', async () => {
+    const token = await seal('x');
+    await run(['revoke', '--before', new Date(Date.now() + 60_000).toISOString()]);
+    expect((await run(['inspect'], { input: token })).stdout).toMatch(/state: +revoked/);
+  });
+
+  test('F9: another key than the ring’s is refused, and founds nothing', async () => {
+    writeFileSync(join(project.cwd, 'sealring.local.key'), 'another key that is long enough for this');
+    const before = readFileSync(join(project.cwd, 'sealring.local.ring'), 'utf8');
+    for (const command of [['status'], ['rotate'], ['init']]) {
+      const { code, stderr } = await run(command);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/sealring doctor/);
+    }
+    const { code, stdout } = await run(['doctor']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('ring-foreign-key');
+    expect(readFileSync(join(project.cwd, 'sealring.local.ring'), 'utf8')).toBe(before);
+  });
+});

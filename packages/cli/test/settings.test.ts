@@ -1,0 +1,138 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newProject, runCli } from './cli-process.ts';
+
+let project: ReturnType<typeof newProject>;
+beforeEach(() => {
+  project = newProject();
+});
+afterEach(() => project.remove());
+
+const run = (args: readonly string[], env: NodeJS.ProcessEnv = {}) => runCli(args, { cwd: project.cwd, env });
+
+function write(name: string, text: string): void {
+  writeFileSync(join(project.cwd, name), text);
+}
+
+const SOUND = `import { localKeyWrapper, memoryRing } from '@sealring/core';
+const keyWrapper = localKeyWrapper({ masterKey: 'a text that is long enough to be a key' });
+`;
+
+const COMMANDS = ['doctor', 'status', 'init', 'rotate', 'revoke', 'inspect'];
+
+describe('the command line', () => {
+  test.each(COMMANDS)('%s has help with an example, and takes no secret', async (command) => {
+    const { code, stdout } = await run([command, '--help']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`$ npx sealring ${command}`);
+    const options = [...stdout.matchAll(/^ +(--[a-z-]+)/gm)].map(({ 1: option = '' }) => option);
+    expect(options.filter((option) => /key|secret|token|password|credential|url/.test(option))).toEqual([]);
+  });
+
+  test('without a command it says which there are', async () => {
+    const { code, stderr } = await run([]);
+    expect(code).toBe(2);
+    for (const command of COMMANDS) expect(stderr).toContain(command);
+  });
+
+  test('an unknown option is named', async () => {
+    const { code, stderr } = await run(['status', '--jsn']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/--jsn.*--json/);
+  });
+
+  test.each(['0', 'soon', '1e9'])('--watch %s is refused by name and value', async (value) => {
+    const { code, stderr } = await run(['status', '--watch', value]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--watch');
+    expect(stderr).toContain(value);
+  });
+});
+
+describe('what to work on', () => {
+  test('nothing says: all the ways are named', async () => {
+    const { code, stderr } = await run(['status']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/sealring\.config\.js.*--config.*SEALRING_\*.*init --local/);
+  });
+
+  test.each(['sealring.config.js', 'sealring.config.mjs'])('%s of the working directory', async (name) => {
+    write('package.json', '{ "type": "module" }');
+    write(name, `${SOUND}export default { ring: memoryRing(), keyWrapper, ringName: 'mine' };`);
+    const { code, stdout } = await run(['doctor']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`ring "mine" as a member, by ${name}`);
+  });
+
+  test('a function that makes the configuration, named with --config; role by option; and it is closed', async () => {
+    write(
+      'ring.mjs',
+      `${SOUND}export default async () => ({ ring: { ...memoryRing(), close: async () => console.error('closed') }, keyWrapper });
+export const close = () => console.error('and the rest');
+// As a connection would: nothing must wait for it.
+setInterval(() => undefined, 1000);`,
+    );
+    const { code, stdout, stderr } = await run(['doctor', '--config', 'ring.mjs', '--role', 'reader']);
+    expect(code).toBe(0);
+    expect(stdout).toContain('as a reader, by ring.mjs');
+    expect(stderr).toBe('closed\nand the rest\n');
+  });
+
+  test.each([
+    ['no object', 'export default 7;', /exports no configuration/],
+    [
+      'an unknown option',
+      `${SOUND}export default { ring: memoryRing(), keyWraper: keyWrapper };`,
+      /unknown option "keyWraper"/,
+    ],
+    ['no store', `${SOUND}export default { ring: 'redis://', keyWrapper };`, /ring must be a ring store/],
+    ['no key wrapper', `${SOUND}export default { ring: memoryRing(), keyWrapper: [] };`, /keyWrapper must be/],
+    [
+      'half a probe',
+      `${SOUND}export default { ring: memoryRing(), keyWrapper, probe: { ring: memoryRing() } };`,
+      /probe must/,
+    ],
+    ['a missing package', "import 'no-such-package';", /no-such-package/],
+    [
+      'an adapter’s refusal',
+      "import { localKeyWrapper } from '@sealring/core'; export default { keyWrapper: localKeyWrapper({ masterKey: 'short' }) };",
+      /masterKey/,
+    ],
+  ])('%s is a mistake that is named', async (_, text, message) => {
+    write('sealring.config.mjs', text);
+    const { code, stderr, stdout } = await run(['status']);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd()).not.toContain('\n');
+  });
+
+  test('F21: what a configuration throws is named with its line, and its text is not repeated', async () => {
+    write('sealring.config.mjs', "\nthrow new Error('postgres://app:hunter2@db');");
+    const { code, stderr } = await run(['status']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/Error in line 2/);
+    expect(stderr).not.toContain('hunter2');
+  });
+
+  test.each([
+    [{ SEALRING_RING_STORE: 's3' }, /no KMS key is named.*SEALRING_AWS_KMS_KEY_ID/],
+    [{ SEALRING_AWS_KMS_KEY_ID: 'alias/x' }, /SEALRING_RING_STORE is not set/],
+    [
+      { SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_RING_STORE: 'floppy' },
+      /SEALRING_RING_STORE "floppy" must be one of/,
+    ],
+    [{ SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_RING_STORE: 's3' }, /SEALRING_S3_BUCKET is not set/],
+    [
+      { SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_AWS_KMS_MULTI_REGION: 'yes' },
+      /SEALRING_AWS_KMS_MULTI_REGION "yes"/,
+    ],
+    [{ SEALRING_AWS_KMS_KEY_ID: 'not a key' }, /keyId/],
+    [{ SEALRING_GCP_KMS_KEY_NAME: 'not a key' }, /keyName/],
+    [{ SEALRING_AZURE_KEY_ID: 'https://v.vault.azure.net/keys/k' }, /SEALRING_AZURE_SIGN_KEY_ID is not set/],
+  ])('the environment %j is a mistake that names the variable', async (env, message) => {
+    const { code, stderr } = await run(['status'], { AWS_REGION: 'us-east-1', ...env });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest';
+import { judgeBoundary, measureBoundary } from './boundary.ts';
+
+test('flows with and without the boundary end well, and both are timed', async () => {
+  const report = await measureBoundary({ turns: 6 });
+  for (const { low, median, high } of Object.values(report)) {
+    expect(low).toBeGreaterThan(0);
+    expect(low).toBeLessThanOrEqual(median);
+    expect(median).toBeLessThanOrEqual(high);
+  }
+}, 120_000);
+
+test('the judge says no', () => {
+  const of = (median: number) => ({ median, low: median, high: median });
+  const verdicts = (ratio: number) =>
+    judgeBoundary({ bare: of(1), guarded: of(1), ratio: of(ratio), busyRatio: of(1) });
+  expect(verdicts(1.15).map(({ met }) => met)).toEqual([true]);
+  expect(verdicts(1.16).map(({ met }) => met)).toEqual([false]);
+});

@@ -1,0 +1,153 @@
+/*
+ * What the boundary adds to a flow of two rounds, as a ratio to the same flow without it: the official client and a server
+ * of the SDK on node:http in one process, over a loopback socket, in turns. Without it the state is plaintext.
+ */
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { performance } from 'node:perf_hooks';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import {
+  type CallToolResult,
+  createMcpHandler,
+  type InputRequiredResult,
+  inputRequired,
+  McpServer,
+  type McpServerFactory,
+} from '@modelcontextprotocol/server';
+import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+import { createProtectedMcpServer, RequestStateSecurity } from '@sealring/mcp';
+import { type Estimate, estimate } from './statistics.ts';
+import type { Verdict } from './verdict.ts';
+
+const INFO = { name: 'refund-desk', version: '1.0.0' };
+const FLOWS_PER_TURN = 25;
+const WARM_UP_TURNS = 20;
+/** Together with the claims around it about 358 bytes. */
+const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
+
+export interface BoundaryReport {
+  /** Microseconds per flow of two rounds. */
+  readonly bare: Estimate;
+  readonly guarded: Estimate;
+  /** Of neighbouring turns: what passed on the clock, and what the process was busy. */
+  readonly ratio: Estimate;
+  readonly busyRatio: Estimate;
+}
+
+export interface BoundaryOptions {
+  /** Turns of 25 flows that either gets. Default 200. */
+  readonly turns?: number;
+}
+
+/** How many times a flow without the boundary one with it may cost. */
+const LIMIT = 1.15;
+
+export function judgeBoundary({ ratio }: BoundaryReport): readonly Verdict[] {
+  // The number as it is printed decides.
+  const measured = Number(ratio.median.toFixed(2));
+  return [
+    {
+      law: 'a flow of two rounds with the boundary, times one without',
+      limit: LIMIT,
+      measured,
+      met: measured <= LIMIT,
+    },
+  ];
+}
+
+/** What one turn took, microseconds per flow. */
+interface Turn {
+  readonly passed: number;
+  readonly busy: number;
+}
+
+function registerRefund(server: McpServer): McpServer {
+  const sure = inputRequired.elicit({
+    message: 'Refund?',
+    requestedSchema: { type: 'object', properties: { ok: { type: 'boolean' } } },
+  });
+  server.registerTool('refund', {}, (ctx): CallToolResult | InputRequiredResult => {
+    const state = ctx.mcpReq.requestState<string>();
+    if (state === undefined) return inputRequired({ inputRequests: { sure }, requestState: STATE });
+    if (state !== STATE) throw new Error('another state');
+    return { content: [{ type: 'text', text: 'refunded' }] };
+  });
+  return server;
+}
+
+interface Round extends AsyncDisposable {
+  /** One flow: the client calls, answers the question, and calls again. */
+  flow(): Promise<void>;
+}
+
+async function serve(factory: McpServerFactory): Promise<Round> {
+  const handle = toNodeHandler(createMcpHandler(factory));
+  const auth = { token: 'x', clientId: 'web', scopes: [], extra: { iss: 'https://idp.example', sub: 'ada' } };
+  const http = createServer((request, response) => {
+    const { method = 'GET', url = '/' } = request;
+    void handle(Object.assign(request, { method, url, auth }), response);
+  });
+  http.listen(0, '127.0.0.1');
+  await once(http, 'listening');
+  const client = new Client(
+    { name: 'bench', version: '1.0.0' },
+    { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } },
+  );
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
+  const address = http.address() as AddressInfo;
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${address.port}/mcp`)));
+  return {
+    async flow() {
+      const { isError } = await client.callTool({ name: 'refund', arguments: { order: '1017' } });
+      if (isError === true) throw new Error('the flow did not end well');
+    },
+    async [Symbol.asyncDispose]() {
+      await client.close();
+      http.closeAllConnections();
+      http.close();
+    },
+  };
+}
+
+export async function measureBoundary(
+  { turns = 200 }: BoundaryOptions = {},
+  progress: (done: number) => void = () => undefined,
+): Promise<BoundaryReport> {
+  await using codec = await createKmsCodec({
+    keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
+    ring: memoryRing(),
+  });
+  const security = new RequestStateSecurity({ codec, requireSubject: true });
+  await using bare = await serve(() => registerRefund(new McpServer(INFO)));
+  await using guarded = await serve(() => registerRefund(createProtectedMcpServer(McpServer, INFO, {}, security)));
+  const [bareTurns, guardedTurns]: [Turn[], Turn[]] = [[], []];
+  for (let turn = -WARM_UP_TURNS; turn < turns; turn++) {
+    // By turns the one and the other goes first: neither always meets the other's garbage.
+    const order = turn % 2 === 0 ? [bare, guarded] : [guarded, bare];
+    for (const round of order) {
+      const taken = await take(round);
+      if (turn >= 0) (round === bare ? bareTurns : guardedTurns).push(taken);
+    }
+    progress((turn + WARM_UP_TURNS + 1) / (turns + WARM_UP_TURNS));
+  }
+  const ratioOf = (kind: keyof Turn): Estimate =>
+    estimate(guardedTurns.map((one, turn) => one[kind] / (bareTurns[turn]?.[kind] ?? Number.NaN)));
+  return {
+    bare: estimate(bareTurns.map(({ passed }) => passed)),
+    guarded: estimate(guardedTurns.map(({ passed }) => passed)),
+    ratio: ratioOf('passed'),
+    busyRatio: ratioOf('busy'),
+  };
+}
+
+async function take({ flow }: Round): Promise<Turn> {
+  const started = performance.now();
+  const before = process.cpuUsage();
+  for (let i = 0; i < FLOWS_PER_TURN; i++) await flow();
+  const { user, system } = process.cpuUsage(before);
+  const passed = (performance.now() - started) * 1_000;
+  return { passed: passed / FLOWS_PER_TURN, busy: (user + system) / FLOWS_PER_TURN };
+}

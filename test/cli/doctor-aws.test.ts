@@ -1,0 +1,352 @@
+import {
+  CreateKeyCommand,
+  DisableKeyCommand,
+  EnableKeyRotationCommand,
+  KMSClient,
+  ScheduleKeyDeletionCommand,
+} from '@aws-sdk/client-kms';
+import { CreateBucketCommand, DeleteObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { awsKmsKeyWrapper } from '@sealring/aws-kms';
+import type { SealringConfig } from '@sealring/cli';
+import { memoryRing, type RingStore, type WrapOptions } from '@sealring/core';
+import { s3Ring } from '@sealring/s3';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { startLocalstack } from '../support/localstack.ts';
+import { type Credentials, createUser, enforcePolicies, startMoto } from '../support/moto.ts';
+import { startOrSkip } from '../support/servers.ts';
+import { startClockProxy } from './clock-proxy.ts';
+import { examine, findingOf, found, idsOf } from './findings.ts';
+
+const TEST: Credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+const closing: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
+function kmsClient(endpoint: string, credentials: Credentials = TEST, region = 'us-east-1'): KMSClient {
+  const client = new KMSClient({ endpoint, region, maxAttempts: 1, credentials });
+  closing.push(() => client.destroy());
+  return client;
+}
+
+function s3Client(endpoint: string, credentials: Credentials = TEST): S3Client {
+  const client = new S3Client({ endpoint, forcePathStyle: true, region: 'us-east-1', maxAttempts: 1, credentials });
+  closing.push(() => client.destroy());
+  return client;
+}
+
+async function createKey(endpoint: string, region = 'us-east-1'): Promise<string> {
+  const { KeyMetadata } = await kmsClient(endpoint, TEST, region).send(new CreateKeyCommand({}));
+  return KeyMetadata?.Arn ?? '';
+}
+
+/** The doctor's own look at the key takes the default chain, as the command line's user has it. */
+function useDefaultChain(endpoint: string): void {
+  const own = {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_ACCESS_KEY_ID: TEST.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: TEST.secretAccessKey,
+    AWS_REGION: 'us-east-1',
+  };
+  const before = Object.fromEntries(Object.keys(own).map((name) => [name, process.env[name]]));
+  beforeAll(() => void Object.assign(process.env, own));
+  afterAll(() => {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+}
+
+const moto = inject('moto');
+
+describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
+  useDefaultChain(moto);
+  let keyId = '';
+  let objects = 0;
+  beforeAll(async () => {
+    keyId = await createKey(moto);
+    await s3Client(moto).send(new CreateBucketCommand({ Bucket: 'doctor' }));
+  });
+
+  const ringAt = (key: string, endpoint = moto): RingStore =>
+    s3Ring({ bucket: 'doctor', key, client: s3Client(endpoint) });
+  const newRing = (): RingStore => ringAt(`ring-${objects++}`);
+  const wrapperOf = (id: string, client = kmsClient(moto)) => awsKmsKeyWrapper({ keyId: id, client, maxAttempts: 1 });
+  const sound = (): SealringConfig => ({ ringName: 'payments', ring: newRing(), keyWrapper: wrapperOf(keyId) });
+
+  test('finds nothing wrong with a sound ring, whose compare-and-swap it tries beside it and leaves nothing there', async () => {
+    await kmsClient(moto).send(new EnableKeyRotationCommand({ KeyId: keyId }));
+    const beside = ringAt('probe');
+    const remove = async () =>
+      void (await s3Client(moto).send(new DeleteObjectCommand({ Bucket: 'doctor', Key: 'probe' })));
+    const config = { ...sound(), probe: { ring: beside, remove } };
+    await found(config);
+    const before = await config.ring.read();
+    const report = await examine(config);
+    expect(report.findings.filter(({ severity }) => severity !== 'ok')).toEqual([]);
+    expect(report.healthy).toBe(true);
+    expect(idsOf(report, 'ok')).toEqual(
+      expect.arrayContaining(['policy', 'kms', 'kms-state', 'store-write', 'store-swap', 'ring', 'rotation', 'clock']),
+    );
+    expect(report.wrote.at(-1)).toBe('removed them');
+    expect(await beside.read()).toBeUndefined();
+    expect(await config.ring.read()).toEqual(before);
+  });
+
+  test('a key id that nobody has', async () => {
+    const report = await examine({ ...sound(), keyWrapper: wrapperOf('11111111-2222-3333-4444-555555555555') });
+    expect(report.healthy).toBe(false);
+    expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/key id/);
+  });
+
+  test('a client of another region than the key', async () => {
+    const elsewhere = await createKey(moto, 'eu-west-1');
+    const id = elsewhere.split('/').at(-1) ?? '';
+    const report = await examine({ ...sound(), keyWrapper: wrapperOf(id) });
+    expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/region/);
+    const right = await examine({ ...sound(), keyWrapper: wrapperOf(id, kmsClient(moto, TEST, 'eu-west-1')) });
+    expect(findingOf(right, 'kms')?.severity).toBe('ok');
+  });
+
+  test('a bucket that is not there', async () => {
+    const ring = s3Ring({ bucket: 'no-such-bucket', key: 'ring', client: s3Client(moto) });
+    const report = await examine({ ...sound(), ring });
+    expect(report.healthy).toBe(false);
+    expect(report.findings.find(({ id }) => id.startsWith('store-'))?.remedy).toBeDefined();
+  });
+
+  test('no ring yet is a warning, and init is the remedy', async () => {
+    const report = await examine(sound());
+    expect(report.healthy).toBe(true);
+    expect(findingOf(report, 'store-absent')).toMatchObject({
+      severity: 'warning',
+      remedy: expect.stringContaining('sealring init'),
+    });
+  });
+
+  test('a ring that was founded under another name', async () => {
+    const config = sound();
+    await found(config);
+    const report = await examine({ ...config, ringName: 'orders' });
+    expect(idsOf(report, 'error')).toEqual(['ring-other-name']);
+    expect(findingOf(report, 'ring-other-name')?.what).toMatch(/"payments".*"orders"/);
+  });
+
+  test('a ring that is wrapped by a KMS key which is not configured', async () => {
+    const config = sound();
+    await found(config);
+    const report = await examine({ ...config, keyWrapper: wrapperOf(await createKey(moto)) });
+    expect(idsOf(report, 'error')).toEqual(['ring-foreign-key']);
+    expect(findingOf(report, 'ring-foreign-key')?.what).toContain(keyId);
+    expect(findingOf(report, 'ring-foreign-key')?.remedy).toMatch(/alsoUnwrap/);
+  });
+
+  test('F26: a ring whose document somebody edited', async () => {
+    const config = sound();
+    await found(config);
+    const { document = '', revision } = (await config.ring.read()) ?? {};
+    await config.ring.write(document.replace('"epoch":1', '"epoch":7'), { expected: revision });
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual(['ring-unauthentic']);
+    expect(findingOf(report, 'ring-unauthentic')?.remedy).toMatch(/older version/);
+  });
+
+  test('F26: a ring whose times somebody edited', async () => {
+    const config = sound();
+    await found(config);
+    const { document = '', revision } = (await config.ring.read()) ?? {};
+    const later = document.replace(/"opensUntil":"\d{4}/, '"opensUntil":"2099');
+    await config.ring.write(later, { expected: revision });
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual(['ring-wrap-corrupt']);
+  });
+
+  test('something else in the place of the ring', async () => {
+    const config = sound();
+    await config.ring.write('{"hello":"world"}', { expected: undefined });
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual(['ring-corrupt']);
+  });
+
+  test('a second KMS key that the ring is not wrapped by yet is a warning', async () => {
+    const config = sound();
+    await found(config);
+    const report = await examine({ ...config, keyWrapper: [wrapperOf(keyId), wrapperOf(await createKey(moto))] });
+    expect(report.healthy).toBe(true);
+    expect(idsOf(report, 'warning')).toContain('ring-missing-wraps');
+  });
+
+  // The key seals for a day, and its successor is due 4 200 s before that.
+  test.each([
+    [82_100, 'ok', /is due on/],
+    [83_000, 'warning', /nobody has made it yet/],
+    [90_000, 'error', /seals for too long/],
+    [172_800, 'error', /nothing may seal/],
+  ] as const)('a ring whose key was made %i s ago and never followed: %s', async (ageSeconds, severity, what) => {
+    const past = { wallMs: () => Date.now() - ageSeconds * 1_000, monotonicNs: () => process.hrtime.bigint() };
+    const policy = { rotateEverySeconds: 86_400, tokenLifetimeSeconds: 5 * 86_400, clockSkewSeconds: 0 };
+    // No service contradicts the clock of the machine that founds it.
+    const config = { ...sound(), ring: memoryRing(), policy };
+    await found({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
+    const report = await examine(config);
+    const finding = report.findings.find(({ id }) => id === 'rotation-overdue' || id === 'rotation');
+    expect(finding).toMatchObject({ severity, what: expect.stringMatching(what) });
+    expect(finding?.remedy?.includes('sealring rotate') ?? false).toBe(severity !== 'ok');
+    expect(report.healthy).toBe(severity !== 'error');
+  });
+
+  test('F13: a clock that is off by more than clockSkew', async () => {
+    const proxy = await startClockProxy(moto, 900);
+    closing.push(() => proxy.close());
+    const config = { ...sound(), ring: ringAt(`ring-${objects++}`, proxy.address) };
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual(['clock']);
+    expect(findingOf(report, 'clock')).toBeDefined();
+    const clock = report.findings.find(({ id, severity }) => id === 'clock' && severity === 'error');
+    expect(clock?.what).toMatch(/behind that of the ring store/);
+    expect(clock?.remedy).toMatch(/NTP/);
+  });
+
+  test('times that contradict each other', async () => {
+    const report = await examine({ ...sound(), policy: { proveEverySeconds: 1_800 } });
+    expect(idsOf(report, 'error')).toEqual(['policy']);
+    expect(findingOf(report, 'policy')?.what).toMatch(/sealOutageSeconds \(3600\).*proveEverySeconds \(1800\)/);
+  });
+
+  test('an option that core refuses', async () => {
+    const report = await examine({ ...sound(), ringName: 'not a name' });
+    expect(idsOf(report, 'error')).toEqual(['options']);
+    expect(findingOf(report, 'options')?.what).toContain('ringName');
+  });
+
+  test('F21: what a process that prints or uncovers secrets was told', async () => {
+    const environment = { GOOGLE_SDK_NODE_LOGGING: 'kms', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+    const report = await examine(sound(), environment);
+    expect(idsOf(report, 'error')).toEqual(['tls-unchecked']);
+    // Nothing of Google is configured here.
+    expect(findingOf(report, 'google-logging')?.severity).toBe('warning');
+    expect(findingOf(report, 'google-logging')?.remedy).toMatch(/Unset GOOGLE_SDK_NODE_LOGGING/);
+  });
+});
+
+/** A key wrapper whose answers carry no date. */
+function withoutDate(wrapper: ReturnType<typeof awsKmsKeyWrapper>): ReturnType<typeof awsKmsKeyWrapper> {
+  const { provider, keyId, supports } = wrapper;
+  const undated = ({ context, signal }: WrapOptions): WrapOptions => ({ context, ...(signal && { signal }) });
+  return {
+    provider,
+    keyId,
+    supports,
+    generate: (options) => wrapper.generate(undated(options)),
+    wrap: (dataKey, options) => wrapper.wrap(dataKey, undated(options)),
+    unwrap: (wrapped, options) => wrapper.unwrap(wrapped, undated(options)),
+    close: () => wrapper.close(),
+  };
+}
+
+// Its own: policies are enforced by the whole server.
+const enforcing = await startOrSkip(startMoto);
+closing.push(() => enforcing?.stop());
+
+describe.skipIf(enforcing === undefined)('the doctor, where IAM has a say', () => {
+  const address = enforcing?.address ?? '';
+  const users: Record<string, Credentials> = {};
+  let keyId = '';
+  beforeAll(async () => {
+    keyId = await createKey(address);
+    await s3Client(address).send(new CreateBucketCommand({ Bucket: 'doctor' }));
+    const rights = {
+      member: ['kms:GenerateDataKey', 'kms:Decrypt', 's3:GetObject', 's3:PutObject', 's3:ListBucket'],
+      noDecrypt: ['kms:GenerateDataKey', 's3:GetObject', 's3:PutObject', 's3:ListBucket'],
+      noGenerate: ['kms:Decrypt', 's3:GetObject', 's3:PutObject', 's3:ListBucket'],
+      noList: ['kms:GenerateDataKey', 'kms:Decrypt', 's3:GetObject', 's3:PutObject'],
+      reader: ['kms:Decrypt', 's3:GetObject'],
+      stranger: ['s3:ListAllMyBuckets'],
+    };
+    for (const [name, actions] of Object.entries(rights)) users[name] = await createUser(address, name, actions);
+    await found(configOf('test', 'ring'));
+    await enforcePolicies(address);
+  });
+
+  function configOf(user: string, key: string): SealringConfig {
+    const credentials = users[user] ?? TEST;
+    return {
+      ringName: 'payments',
+      ring: s3Ring({ bucket: 'doctor', key, client: s3Client(address, credentials) }),
+      keyWrapper: awsKmsKeyWrapper({ keyId, client: kmsClient(address, credentials), maxAttempts: 1 }),
+    };
+  }
+
+  test('a member’s rights are enough, and the look at the key that takes more is no error', async () => {
+    const report = await examine(configOf('member', 'ring'));
+    expect(idsOf(report, 'error')).toEqual([]);
+    expect(findingOf(report, 'kms-state')?.severity).toBe('info');
+  });
+
+  test('without kms:Decrypt', async () => {
+    const report = await examine(configOf('noDecrypt', 'ring'));
+    expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-denied']));
+    expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:Decrypt/);
+  });
+
+  test('without kms:GenerateDataKey, which servers would miss at their next rotation only', async () => {
+    const report = await examine(configOf('noGenerate', 'ring'));
+    expect(idsOf(report, 'error')).toEqual(['kms-denied']);
+    expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:GenerateDataKey/);
+  });
+
+  test('a reader’s rights are enough for a reader', async () => {
+    const report = await examine({ ...configOf('reader', 'ring'), role: 'reader' });
+    expect(idsOf(report, 'error')).toEqual([]);
+  });
+
+  test('a reader’s rights where a member’s are meant', async () => {
+    const report = await examine(configOf('reader', 'ring'));
+    expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
+    expect(findingOf(report, 'store-denied')?.remedy).toMatch(/Grant s3:PutObject/);
+  });
+
+  test('no rights at all', async () => {
+    const report = await examine(configOf('stranger', 'ring'));
+    expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
+    expect(findingOf(report, 'store-denied')?.remedy).toMatch(/s3:GetObject.*s3:ListBucket/);
+  });
+});
+
+const localstack = await startOrSkip(startLocalstack);
+closing.push(() => localstack?.stop());
+
+describe.skipIf(localstack === undefined)('the doctor, on keys in other states', () => {
+  const address = localstack?.address ?? '';
+  useDefaultChain(address);
+  const sound = (keyId: string): SealringConfig => ({
+    ring: memoryRing(),
+    keyWrapper: awsKmsKeyWrapper({ keyId, client: kmsClient(address), maxAttempts: 1 }),
+  });
+
+  test('F10: a key that is disabled', async () => {
+    const keyId = await createKey(address);
+    const config = sound(keyId);
+    await found(config);
+    await kmsClient(address).send(new DisableKeyCommand({ KeyId: keyId }));
+    const report = await examine(config);
+    expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-disabled']));
+    expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/aws kms enable-key/);
+    expect(idsOf(report, 'warning')).toEqual(['store-memory']);
+  });
+
+  test('F10: a key that is pending deletion', async () => {
+    const keyId = await createKey(address);
+    await kmsClient(address).send(new ScheduleKeyDeletionCommand({ KeyId: keyId, PendingWindowInDays: 30 }));
+    const report = await examine(sound(keyId));
+    expect(findingOf(report, 'kms-pending-deletion')?.remedy).toMatch(/cancel-key-deletion/);
+    expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/cancel-key-deletion/);
+  });
+
+  test('a key that KMS does not rotate is a warning', async () => {
+    const report = await examine(sound(await createKey(address)));
+    expect(report.healthy).toBe(true);
+    expect(idsOf(report, 'warning')).toContain('kms-rotation');
+  });
+});

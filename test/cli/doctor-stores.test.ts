@@ -1,0 +1,213 @@
+import { randomBytes } from 'node:crypto';
+import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import type { SealringConfig } from '@sealring/cli';
+import { localKeyWrapper, type RingStore, staticRing } from '@sealring/core';
+import { dynamodbRing } from '@sealring/dynamodb';
+import { migrate, postgresRing } from '@sealring/postgres';
+import { redisRing } from '@sealring/redis';
+import { Client } from 'pg';
+import { createClient } from 'redis';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
+import { startRedis, type TestServer } from '../support/redis.ts';
+import { startOrSkip } from '../support/servers.ts';
+import { examine, findingOf, found, idsOf } from './findings.ts';
+
+const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+const closing: (() => unknown)[] = [];
+afterAll(async () => {
+  for (const close of closing) await close();
+});
+
+function configOf(ring: RingStore): SealringConfig {
+  closing.unshift(() => ring.close?.());
+  return { ringName: 'payments', ring, keyWrapper };
+}
+
+let redis: TestServer | undefined;
+await startOrSkip(async () => {
+  redis = await startRedis();
+  return redis;
+});
+closing.push(() => redis?.stop());
+
+describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
+  const address = redis?.address ?? '';
+  const asUser = (user: string): string => {
+    const url = new URL(address);
+    [url.username, url.password] = [user, 'p'];
+    return url.href;
+  };
+
+  async function admin(...commands: readonly (readonly string[])[]): Promise<void> {
+    const client = createClient({ url: address });
+    await client.connect();
+    try {
+      for (const command of commands) await client.sendCommand([...command]);
+    } finally {
+      client.destroy();
+    }
+  }
+
+  beforeAll(async () => {
+    const reader = '%R~payments resetchannels -@all +evalsha_ro +eval_ro +info +type +hstrlen +hmget +ping';
+    await admin(['ACL', 'SETUSER', 'reader', 'on', '>p', ...reader.split(' ')]);
+    await found(configOf(redisRing({ url: address, key: 'payments' })));
+  });
+
+  test('finds nothing wrong, and tries compare-and-swap beside the ring', async () => {
+    const config = configOf(redisRing({ url: address, key: 'payments' }));
+    const probe = { ring: redisRing({ url: address, key: 'probe' }), remove: () => admin(['DEL', 'probe']) };
+    closing.unshift(() => probe.ring.close?.());
+    const report = await examine({ ...config, probe });
+    expect(idsOf(report, 'error')).toEqual([]);
+    expect(findingOf(report, 'store-swap')?.severity).toBe('ok');
+    expect(await probe.ring.read()).toBeUndefined();
+  });
+
+  test('a probe that names the ring’s own place writes nothing', async () => {
+    const config = configOf(redisRing({ url: address, key: 'payments' }));
+    const before = await config.ring.read();
+    const report = await examine({ ...config, probe: { ring: config.ring, remove: () => admin(['DEL', 'payments']) } });
+    expect(idsOf(report, 'error')).toEqual(['probe-taken']);
+    expect(report.wrote).toEqual([]);
+    expect(await config.ring.read()).toEqual(before);
+  });
+
+  test('a reader’s rights where a member’s are meant', async () => {
+    const config = configOf(redisRing({ url: asUser('reader'), key: 'payments' }));
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual(['store-denied']);
+    expect(findingOf(report, 'store-denied')?.remedy).toMatch(/evalsha.*role: 'reader'/);
+    expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
+  });
+
+  test('a server that is not there', async () => {
+    const report = await examine(
+      configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', timeoutSeconds: 1 })),
+    );
+    expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
+  });
+
+  test('F31: a replica, which cannot be written', async () => {
+    const second = await startRedis();
+    closing.push(() => second.stop());
+    const { port } = new URL(address);
+    const client = createClient({ url: second.address });
+    await client.connect();
+    await client.sendCommand(['REPLICAOF', '127.0.0.1', port]);
+    client.destroy();
+    const report = await examine(configOf(redisRing({ url: second.address, key: 'payments' })));
+    expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
+    expect(findingOf(report, 'store-unavailable')?.remedy).toMatch(/primary/);
+  });
+});
+
+let postgres: PostgresServer | undefined;
+await startOrSkip(async () => {
+  postgres = await startPostgres();
+  return postgres;
+});
+closing.push(() => postgres?.stop());
+
+describe.skipIf(postgres === undefined)('the doctor, on PostgreSQL', () => {
+  const connectionString = postgres?.address ?? '';
+
+  async function admin(work: (client: Client) => Promise<unknown>): Promise<void> {
+    const client = new Client({ connectionString });
+    await client.connect();
+    try {
+      await work(client);
+    } finally {
+      await client.end();
+    }
+  }
+
+  test('a database without the table', async () => {
+    const report = await examine(configOf(postgresRing({ connectionString, name: 'payments' })));
+    expect(idsOf(report, 'error')).toEqual(['store-no-table']);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+  });
+
+  test('a reader’s rights where a member’s are meant', async () => {
+    await admin(async (client) => {
+      await migrate(client);
+      await client.query('CREATE ROLE reader LOGIN; GRANT SELECT ON sealring_ring TO reader');
+    });
+    const sound = configOf(postgresRing({ connectionString, name: 'payments' }));
+    await found(sound);
+    expect(idsOf(await examine(sound), 'error')).toEqual([]);
+    const url = new URL(connectionString);
+    url.username = 'reader';
+    const report = await examine(configOf(postgresRing({ connectionString: url.href, name: 'payments' })));
+    expect(idsOf(report, 'error')).toEqual(['store-denied']);
+    expect(findingOf(report, 'store-denied')?.remedy).toMatch(/INSERT and UPDATE/);
+  });
+});
+
+const moto = inject('moto');
+
+describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
+  const client = new DynamoDBClient({
+    endpoint: moto,
+    region: 'us-east-1',
+    maxAttempts: 1,
+    credentials: { accessKeyId: 'test', secretAccessKey: 'test' },
+  });
+  closing.push(() => client.destroy());
+
+  test('a table that is not there', async () => {
+    const report = await examine(configOf(dynamodbRing({ table: 'no-such-table', name: 'payments', client })));
+    expect(idsOf(report, 'error')).toEqual(['store-no-table']);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+  });
+
+  test('finds nothing wrong with a table that is', async () => {
+    await client.send(
+      new CreateTableCommand({
+        TableName: 'doctor',
+        BillingMode: 'PAY_PER_REQUEST',
+        AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
+        KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
+      }),
+    );
+    const config = configOf(dynamodbRing({ table: 'doctor', name: 'payments', client }));
+    await found(config);
+    const report = await examine(config);
+    expect(idsOf(report, 'error')).toEqual([]);
+    expect(findingOf(report, 'store-write')?.severity).toBe('ok');
+  });
+});
+
+describe('the doctor, on stores by their nature', () => {
+  test('a ring that came with the configuration is for readers', async () => {
+    const origin = configOf(redisRing({ url: redis?.address ?? '', key: 'payments' }));
+    const { document = '' } = (await origin.ring.read()) ?? {};
+    const config = configOf(staticRing(document));
+    expect(idsOf(await examine(config), 'error')).toEqual(['store-read-only', 'store-read-only']);
+    expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
+  });
+
+  test('F32: a store without compare-and-swap', async () => {
+    const held = new Map<string, string>();
+    const broken = (key: string): RingStore => ({
+      kind: 'broken',
+      async read() {
+        const document = held.get(key);
+        return document === undefined ? undefined : { document, revision: 'always' };
+      },
+      async write(document) {
+        held.set(key, document);
+        return { revision: 'always' };
+      },
+    });
+    const config = configOf(broken('ring'));
+    await found(config);
+    const before = held.get('ring');
+    const probe = { ring: broken('probe'), remove: async () => void held.delete('probe') };
+    const report = await examine({ ...config, probe });
+    expect(idsOf(report, 'error')).toEqual(['store-no-compare', 'store-no-compare']);
+    expect(held.get('ring')).toBe(before);
+    expect(held.has('probe')).toBe(false);
+  });
+});
