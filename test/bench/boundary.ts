@@ -143,10 +143,10 @@ export async function measureBoundary(
   };
 }
 
-async function take({ flow }: Round): Promise<Turn> {
+async function take(round: Round): Promise<Turn> {
   const started = performance.now();
   const before = process.cpuUsage();
-  for (let i = 0; i < FLOWS_PER_TURN; i++) await flow();
+  for (let i = 0; i < FLOWS_PER_TURN; i++) await round.flow();
   const { user, system } = process.cpuUsage(before);
   const passed = (performance.now() - started) * 1_000;
   return { passed: passed / FLOWS_PER_TURN, busy: (user + system) / FLOWS_PER_TURN };

@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import {
   CancelKeyDeletionCommand,
   DecryptCommand,
@@ -20,6 +22,7 @@ import { s3Ring } from '@sealring/s3';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runMain } from '../support/main-job.ts';
 import { enforcePolicies, startMoto } from '../support/moto.ts';
+import { type Ended, runProgram } from '../support/run-program.ts';
 import { startOrSkip } from '../support/servers.ts';
 import {
   type Clients,
@@ -36,6 +39,8 @@ import { openWorkspaceOrSkip } from './terraform.ts';
 // On a machine whose cores are taken, one call of Terraform takes minutes.
 const TERRAFORM_MS = 1_200_000;
 const DAY_MS = 86_400_000;
+const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
+const SEALRING = join(REPOSITORY, 'packages/cli/dist/main.js');
 const payload = new TextEncoder().encode('state');
 const denied = { kind: 'denied' };
 
@@ -134,6 +139,24 @@ function testRoles(deployment: Deployment): () => string {
     expect(member.unseal(token)).toEqual(payload);
     await member.rotate();
     expect(member.health().keys).toHaveLength(2);
+  });
+
+  test('`sealring doctor` in a container of a member finds no error, in one of a reader what a member needs', async () => {
+    const examine = (role: Role): Promise<Ended> => {
+      const { accessKeyId, secretAccessKey } = deployment.clients[role].credentials;
+      const env = {
+        ...process.env,
+        ...deployment.outputs.environment,
+        AWS_ACCESS_KEY_ID: accessKeyId,
+        AWS_SECRET_ACCESS_KEY: secretAccessKey,
+        AWS_REGION: 'us-east-1',
+        AWS_ENDPOINT_URL: address,
+      };
+      return runProgram(process.execPath, [SEALRING, 'doctor'], { cwd: REPOSITORY, env });
+    };
+    expect(await examine('member')).toMatchObject({ code: 0, output: expect.stringContaining('as a member') });
+    const lacking = await examine('reader');
+    expect(lacking).toMatchObject({ code: 1, output: expect.stringContaining('kms:GenerateDataKey') });
   });
 
   test('a reader opens, and may not rotate', async () => {
