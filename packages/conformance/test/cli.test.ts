@@ -40,7 +40,7 @@ describe('exit codes', () => {
     expect({ code, stderr }).toMatchObject({ code: 0 });
     for (const { id, level } of CODEC_REQUIREMENTS) expect(stdout).toMatch(new RegExp(`^${id} +${level} .* ms$`, 'm'));
     expect(stdout).toContain('a sound codec passes: every MUST that was tried holds.');
-    expect(stderr).toMatch(new RegExp(`^0/${CODEC_REQUIREMENTS.length} CODEC-SYNCHRONOUS \\(0 s\\)\n`));
+    expect(stderr).toMatch(new RegExp(`^0/${CODEC_REQUIREMENTS.length} CODEC-SYNCHRONOUS \\(\\d+ s\\)\n`));
     expect(`${stdout}${stderr}`).not.toContain('\u001b');
   });
 
