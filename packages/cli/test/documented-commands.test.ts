@@ -51,7 +51,7 @@ async function prepareToken(): Promise<string> {
   return codec.inspect(token).keyId;
 }
 
-const fences = ['packages/cli/README.md', 'docs/guides/operate.md'].flatMap((document) => {
+const fences = ['packages/cli/README.md', 'docs/guides/operate.md', 'docs/guides/incidents.md'].flatMap((document) => {
   const text = readFileSync(join(root, document), 'utf8');
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(({ 1: script = '', index }) => ({
     place: `${document}:${text.slice(0, index).split('\n').length}`,

@@ -194,7 +194,10 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     const { revision } = await ring.write('x', { expected: undefined });
     await expect.poll(() => heard).toBe(2);
     const onlyReads = await as('reader', rights('payments-reader', key));
-    expect(await onlyReads.read()).toEqual({ document: 'x', revision });
+    const dates: Date[] = [];
+    const read = await onlyReads.read({ onServiceDate: (date) => void dates.push(date) });
+    expect(read).toEqual({ document: 'x', revision });
+    expect(dates).toEqual([expect.any(Date)]);
     await expect(onlyReads.write('y', { expected: revision })).rejects.toMatchObject(failed('denied'));
     expect(await ring.read()).toEqual({ document: 'x', revision });
     for (const command of ['evalsha_ro', 'info', 'type', 'hstrlen', 'hmget']) {

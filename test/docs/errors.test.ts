@@ -1,0 +1,168 @@
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as core from '@sealring/core';
+import * as dynamodb from '@sealring/dynamodb';
+import * as mcp from '@sealring/mcp';
+import * as postgres from '@sealring/postgres';
+import * as redis from '@sealring/redis';
+import { describe, expect, test } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
+const page = textOf('docs/errors.md');
+
+// The reports of the public surface; the check of each package holds them to its sources.
+const reports = globSync('packages/*/api*.md', { cwd: root }).map(textOf).join('\n');
+const LABELS = ['Means', 'Seen as', 'Usual causes', 'Do', 'Who acts'];
+/** The language's own; their sections stand together. */
+const OF_THE_LANGUAGE = ['TypeError', 'RangeError'];
+
+/** The members of every union of texts: `type Kind = 'a' | 'b'`. */
+function unionsIn(text: string): Map<string, readonly string[]> {
+  return new Map(
+    [...text.matchAll(/export type (\w+) =((?:\s*\|?\s*'[^']*')+);/g)].map(([, name = '', members = '']) => [
+      name,
+      [...members.matchAll(/'([^']*)'/g)].map(([, member = '']) => member),
+    ]),
+  );
+}
+
+const unions = unionsIn(reports);
+
+/** Every exported class of errors, with the words that its `kind` or `reason` may be. */
+const classes = new Map(
+  [...reports.matchAll(/^export class (\w+) extends \w*Error \{(.*?)^\}/gms)].map(([, name = '', body = '']) => {
+    const union = /readonly (?:kind|reason): (\w+);/.exec(body)?.[1];
+    return [name, union === undefined ? [] : (unions.get(union) ?? [`no members of ${union} are found`])] as const;
+  }),
+);
+
+const verifyReasons = unionsIn(textOf('packages/mcp/src/typescript-wire.ts')).get('TypescriptReason') ?? [];
+
+/** What has a heading of its own below that of its class, as the page spells it. */
+const words = [
+  ...[...classes].map(([name, members]) => [name, members] as const),
+  ['RejectReason', unions.get('RejectReason') ?? []] as const,
+  ['verify', verifyReasons] as const,
+].flatMap(([name, members]) => members.map((member) => `${name}: ${member}`));
+
+interface Section {
+  readonly title: string;
+  readonly level: number;
+  readonly body: string;
+}
+
+const sections: readonly Section[] = page
+  .split(/^(?=#{2,3} )/m)
+  .slice(1)
+  .map((text) => {
+    const [, marks = '', title = ''] = /^(#+) (.*)$/m.exec(text) ?? [];
+    return { title, level: marks.length, body: text.slice(text.indexOf('\n')) };
+  });
+const titlesOf = (level: number): string[] => sections.filter((one) => one.level === level).map(({ title }) => title);
+
+describe('the page on errors', () => {
+  test('is held against every class of errors that a package exports', () => {
+    const exported = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
+      Object.entries(names).flatMap(([name, value]) =>
+        typeof value === 'function' && value.prototype instanceof Error ? [name] : [],
+      ),
+    );
+    expect([...classes.keys()].toSorted()).toEqual([...new Set(exported)].toSorted());
+    expect(classes.get('KeyWrapperError')).toContain('throttled');
+    expect(verifyReasons).toContain('mac');
+  });
+
+  test('has a section for each class and none for another', () => {
+    const named = titlesOf(2).flatMap((title) => title.match(/\b[A-Z]\w+(?:Error|RequestState)\b/g) ?? []);
+    expect(named.toSorted()).toEqual([...classes.keys(), ...OF_THE_LANGUAGE].toSorted());
+  });
+
+  test('has a section for each kind and reason and none for another', () => {
+    expect(titlesOf(3).toSorted()).toEqual(words.toSorted());
+  });
+
+  test('puts each kind and reason below its class', () => {
+    let above = '';
+    const astray = sections.filter(({ level, title }) => {
+      if (level === 2) above = title;
+      return level === 3 && !title.startsWith(`${above}: `);
+    });
+    expect(astray).toEqual([]);
+  });
+
+  const withKinds = new Set(words.map((word) => word.split(':')[0]));
+  const whole = sections.filter(({ title }) => !withKinds.has(title) && title !== 'health().lastError');
+  test.each(whole)('$title: meaning, sight, causes, remedy, and who acts', ({ body }) => {
+    expect([...body.matchAll(/^\* \*\*([^*]+):\*\* \S/gm)].map(([, label]) => label)).toEqual(LABELS);
+  });
+
+  test('quotes texts of the ring that are there', () => {
+    const sources = readdirSync(join(root, 'packages/core/src'), { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => textOf(join('packages/core/src', name)))
+      .join('\n');
+    const quoted = [...page.matchAll(/“([^”]+)”/g)].map(([, text = '']) => text.replaceAll(/\s+/g, ' '));
+    expect(quoted.length).toBeGreaterThan(10);
+    expect(quoted.filter((text) => !sources.includes(text))).toEqual([]);
+  });
+});
+
+const OPERATORS_PAGES = [
+  'docs/errors.md',
+  'docs/guides/incidents.md',
+  'docs/guides/threat-model.md',
+  'docs/guides/choose-a-store.md',
+  'docs/README.md',
+];
+
+/** What a heading can be linked by, as GitHub makes it. */
+function anchorsOf(markdown: string): Set<string> {
+  const headings = [...markdown.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)];
+  return new Set(
+    headings.map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+        .replaceAll(/\s/g, '-'),
+    ),
+  );
+}
+
+/** Numbers as a page writes them: `21 600`. */
+const numbersIn = (text: string, unit = ''): string[] =>
+  [...text.matchAll(new RegExp(String.raw`(?<![\d.])(\d{1,3}(?: \d{3})+|\d+)(?! \d{3}\b|\d)${unit}`, 'g'))].map(
+    ([, number = '']) => number,
+  );
+// Where the formulas are.
+const derived = new Set(
+  ['docs/guides/key-lifecycle.md', 'docs/guides/fleet-under-fault.md', 'packages/mcp/README.md'].flatMap((path) =>
+    numbersIn(textOf(path)),
+  ),
+);
+
+describe.each(OPERATORS_PAGES)('%s', (document) => {
+  const text = textOf(document);
+
+  test('links to files and headings that are there', () => {
+    const broken = [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
+      if (/^https?:/.test(target)) return [];
+      const [path = '', anchor] = target.split('#');
+      const file = path === '' ? document : relative(root, resolve(root, dirname(document), path));
+      if (!existsSync(join(root, file))) return [target];
+      return anchor === undefined || anchorsOf(textOf(file)).has(anchor) ? [] : [target];
+    });
+    expect(broken).toEqual([]);
+  });
+
+  test('names no length of time that the pages with the formulas do not', () => {
+    expect(numbersIn(text, ' s\\b').filter((number) => number.length > 2 && !derived.has(number))).toEqual([]);
+  });
+
+  test('names no command of sealring that is not there', () => {
+    const commands = [...textOf('packages/cli/README.md').matchAll(/^\| `(\w+)[^|]*\|/gm)].map(([, name]) => name);
+    const used = [...text.matchAll(/(?:npx |`)sealring (\w+)/g)].map(([, name]) => name);
+    expect([...new Set(used)].filter((name) => !commands.includes(name))).toEqual([]);
+  });
+});
