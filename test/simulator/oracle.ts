@@ -172,9 +172,22 @@ export class Oracle {
 
   #mustOpen(member: SimulatedMember, minted: Minted): boolean {
     if (this.#revokedAt.has(minted.keyId) || member.codec?.health().ready !== true) return false;
+    if (this.#isTakenBack(member, minted.keyId)) return false;
     // A key that did not wait for the propagation time is not known to whoever was cut off when it was published.
     const { kms, store } = this.#troubles(member);
     return !(this.#isHasty(minted.keyId) && (kms > 0 || store > 0));
+  }
+
+  /**
+   * Whether the store failed over to a copy from before the key, older than a propagation, and this member started from it:
+   * nobody can know more until a member that ran before has read the ring, and healed it.
+   */
+  #isTakenBack(member: SimulatedMember, keyId: string): boolean {
+    const { store, timeline, policy } = this.#world;
+    const failedOverAt = store.lastFailOverAt;
+    if (failedOverAt === undefined || (member.startedAtMs ?? 0) < failedOverAt) return false;
+    const refreshMs = (policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds) * SECOND;
+    return timeline.nowMs - failedOverAt < refreshMs && store.document?.includes(`"id":"${keyId}"`) !== true;
   }
 
   /** How long this member has been without KMS and without store, milliseconds; a machine that is down has neither. */
