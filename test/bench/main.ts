@@ -73,56 +73,66 @@ program
     process.exitCode = await run(options);
   });
 
-part('boundary', 'a flow over a socket with the boundary, beside the same flow without it')
-  .option('--turns <n>', 'turns of 25 flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 200)
-  .action((options: { readonly turns: number }, command: Command) =>
-    tell(command, async (progress) => {
-      const report = await measureBoundary(options, progress);
-      return { report, verdicts: judgeBoundary(report) };
-    }),
-  );
 const tokens = wholeNumber(1_000, 1_000_000_000);
-part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd')
-  .option('--tokens <n>', 'tokens that must not cost a call', tokens, 1e6)
-  .action((options: { readonly tokens: number }, command: Command) =>
-    tell(command, async (progress) => {
-      const report = await measureFleetCosts(options, progress);
-      return { report, verdicts: judgeFleetCosts(report) };
-    }),
-  );
-part('growth', 'keys, tokens of other processes, the heap')
-  .option('--tokens <n>', 'tokens over which the heap must not grow', tokens, 1e6)
-  .action((options: { readonly tokens: number }, command: Command) =>
-    tell(command, async (progress) => {
-      const report = await measureGrowth(options, progress);
-      return { report, verdicts: judgeGrowth(report) };
-    }),
-  );
-part('steadiness', 'a server under load while keys, KMS and store are in trouble; about a minute and a half a round')
+part(
+  'boundary',
+  'a flow over a socket with the boundary, beside the same flow without it',
+  measureBoundary,
+  judgeBoundary,
+).option('--turns <n>', 'turns of 25 flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 200);
+part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd', measureFleetCosts, judgeFleetCosts).option(
+  '--tokens <n>',
+  'tokens that must not cost a call',
+  tokens,
+  1e6,
+);
+part('growth', 'keys, tokens of other processes, the heap', measureGrowth, judgeGrowth).option(
+  '--tokens <n>',
+  'tokens over which the heap must not grow',
+  tokens,
+  1e6,
+);
+part(
+  'steadiness',
+  'a server under load while keys, KMS and store are in trouble; about a minute and a half a round',
+  measureSteadiness,
+  judgeSteadiness,
+)
   .option('--rounds <n>', 'times that each trouble comes, 6 to 20', wholeNumber(6, 20), 6)
-  .option('--phase <seconds>', 'how long it goes on, 4 to 60', wholeNumber(4, 60), 10)
-  .action(({ rounds, phase }: { readonly rounds: number; readonly phase: number }, command: Command) =>
-    tell(command, async (progress) => {
-      const report = await measureSteadiness({ rounds, phaseSeconds: phase, warmUpSeconds: 10 }, progress);
-      return { report, verdicts: judgeSteadiness(report) };
-    }),
-  );
-part('instructions', 'instructions of a seal and an unseal, which noise cannot reach').action(
-  (_: unknown, command: Command) =>
-    tell(command, async (progress) => {
-      const report = await measureInstructions({}, progress);
-      return { report, verdicts: judgeInstructions(report) };
-    }),
+  .option('--phase-seconds <n>', 'how long it goes on, 4 to 60', wholeNumber(4, 60), 10)
+  .option('--warm-up-seconds <n>', 'load before anything is timed, 1 to 60', wholeNumber(1, 60), 10);
+part(
+  'instructions',
+  'instructions of a seal and an unseal, which noise cannot reach',
+  measureInstructions,
+  judgeInstructions,
 );
 
 await program.parseAsync();
 
-function part(name: string, description: string): Command {
+/** A command that measures, and prints the verdicts, or all of it. Its options are those of the measurement. */
+function part<Report extends object>(
+  name: string,
+  description: string,
+  measure: (options: never, progress: Progress) => Promise<Report>,
+  verdictsOn: (report: Report) => readonly Verdict[],
+): Command {
   return program
     .command(name)
     .description(description)
     .option('--json', 'the numbers as JSON', false)
-    .exitOverride(wrong);
+    .exitOverride(wrong)
+    .action(async ({ json, ...options }: { readonly json: boolean }) => {
+      const report = await measure(options as never, progressOnErr());
+      const verdicts = verdictsOn(report);
+      if (json) process.stdout.write(`${JSON.stringify({ ...report, verdicts }, undefined, 2)}\n`);
+      else for (const verdict of verdicts) process.stdout.write(`${lineOf(verdict)}\n`);
+      process.exitCode = verdicts.every(({ met }) => met) ? 0 : 1;
+    });
+}
+
+function lineOf({ law, limit, measured, met }: Verdict): string {
+  return `${met ? '✓' : '✗'} ${law}: ${Number(measured.toFixed(3))} (at most ${limit})`;
 }
 
 type Progress = (done: number) => void;
@@ -134,21 +144,6 @@ function progressOnErr(): Progress {
     if (percent !== shown) process.stderr.write(`measuring: ${percent}\n`);
     shown = percent;
   };
-}
-
-/** Measures, and prints the verdicts, or all of it. */
-async function tell(
-  command: Command,
-  measure: (progress: Progress) => Promise<{ readonly report: object; readonly verdicts: readonly Verdict[] }>,
-): Promise<void> {
-  const { report, verdicts } = await measure(progressOnErr());
-  if (command.opts<{ readonly json: boolean }>().json) {
-    process.stdout.write(`${JSON.stringify({ ...report, verdicts }, undefined, 2)}\n`);
-  } else {
-    for (const { law, limit, measured, met } of verdicts)
-      process.stdout.write(`${met ? '✓' : '✗'} ${law}: ${Number(measured.toFixed(3))} (at most ${limit})\n`);
-  }
-  process.exitCode = verdicts.every(({ met }) => met) ? 0 : 1;
 }
 
 async function run({ sizes, rounds, turn, only, python, json }: Options): Promise<number> {

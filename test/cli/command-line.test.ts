@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Ended, runProgram } from '../support/run-program.ts';
 
 const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
@@ -45,15 +45,13 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
   });
   afterAll(() => rmSync(project, { recursive: true, force: true }));
 
-  function run(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<{ code: number; output: string }> {
-    return new Promise((resolve) => {
-      const options = { cwd: project, env: { ...environment, ...more } };
-      execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) => {
-        const output = `${stdout}${stderr}`;
-        expect(output).not.toContain(SECRET);
-        resolve({ code: error === null ? 0 : Number(error.code), output });
-      });
+  async function run(args: readonly string[], more: NodeJS.ProcessEnv = {}): Promise<Ended> {
+    const ended = await runProgram(process.execPath, [MAIN, ...args], {
+      cwd: project,
+      env: { ...environment, ...more },
     });
+    expect(ended.output).not.toContain(SECRET);
+    return ended;
   }
 
   test('from no ring to a rotation, and the doctor has nothing to say', async () => {
@@ -108,13 +106,10 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     symlinkSync(join(MODULES, '@sealring', 'core'), join(empty, 'node_modules', '@sealring', 'core'));
     const commander = fileURLToPath(new URL('../../packages/cli/node_modules/commander', import.meta.url));
     symlinkSync(commander, join(empty, 'node_modules', 'commander'));
-    const output = await new Promise<string>((resolve) => {
-      const options = { cwd: empty, env: environment };
-      execFile(process.execPath, [join(copy, 'dist/main.js'), 'status'], options, (error, stdout, stderr) => {
-        resolve(`${error?.code} ${stdout}${stderr}`);
-      });
-    });
+    const args = [join(copy, 'dist/main.js'), 'status'];
+    const { code, output } = await runProgram(process.execPath, args, { cwd: empty, env: environment });
     rmSync(empty, { recursive: true, force: true });
-    expect(output).toMatch(/^2 error: SEALRING_AWS_KMS_KEY_ID needs .*npm install @sealring\/aws-kms/);
+    expect(code).toBe(2);
+    expect(output).toMatch(/^error: SEALRING_AWS_KMS_KEY_ID needs .*npm install @sealring\/aws-kms/);
   });
 });

@@ -1,6 +1,6 @@
 import { EPOCH_MS } from './member.ts';
 import type { Oracle } from './oracle.ts';
-import { DAY, HOUR, MINUTE, SECOND, type World } from './world.ts';
+import { DAY, HOUR, MINUTE, propagationSecondsOf, SECOND, type World } from './world.ts';
 
 /** One class of faults: schedules them in a world. Begins after six quiet hours. */
 export type FaultClass = (world: World, oracle: Oracle) => void;
@@ -40,14 +40,12 @@ function newestKey(world: World): { readonly id: string; readonly activates: num
 
 /** An outage for every rotation, from `startsMs` after the moment when it is due. */
 function outageAtRotation(world: World, startsMs: number, lastsMs: number): void {
-  const { rotateEverySeconds, sealOutageSeconds, refreshEverySeconds, clockSkewSeconds } = world.policy;
-  const propagationSeconds = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
+  const dueAfterMs = (world.policy.rotateEverySeconds - propagationSecondsOf(world.policy)) * SECOND;
   const met = new Set<string>();
   world.timeline.after(QUIET, () =>
     world.timeline.every(MINUTE, () => {
       const { id, activates } = newestKey(world);
-      const due = activates + (rotateEverySeconds - propagationSeconds) * SECOND;
-      if (met.has(id) || world.timeline.nowMs < due + startsMs) return;
+      if (met.has(id) || world.timeline.nowMs < activates + dueAfterMs + startsMs) return;
       met.add(id);
       world.kmsFails('unavailable', lastsMs);
     }),

@@ -1,6 +1,6 @@
 import type { KeyHealth } from '@sealring/core';
 import type { SimulatedMember } from './member.ts';
-import { lastingMs, MINUTE, SECOND, type World } from './world.ts';
+import { lastingMs, MINUTE, propagationSecondsOf, SECOND, type World } from './world.ts';
 
 /** A token the fleet sealed, and what has to become of it. */
 interface Minted {
@@ -183,11 +183,10 @@ export class Oracle {
    * nobody can know more until a member that ran before has read the ring, and healed it.
    */
   #isTakenBack(member: SimulatedMember, keyId: string): boolean {
-    const { store, timeline, policy } = this.#world;
+    const { store, timeline } = this.#world;
     const failedOverAt = store.lastFailOverAt;
     if (failedOverAt === undefined || (member.startedAtMs ?? 0) < failedOverAt) return false;
-    const refreshMs = (policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds) * SECOND;
-    return timeline.nowMs - failedOverAt < refreshMs && store.document?.includes(`"id":"${keyId}"`) !== true;
+    return timeline.nowMs - failedOverAt < this.#refreshMs && store.document?.includes(`"id":"${keyId}"`) !== true;
   }
 
   /** How long this member has been without KMS and without store, milliseconds; a machine that is down has neither. */
@@ -222,9 +221,8 @@ export class Oracle {
   /** Emergency keys, first keys and successors of revoked ones. */
   #isHasty(keyId: string): boolean {
     const key = this.#keyOf(keyId);
-    const { sealOutageSeconds, refreshEverySeconds, clockSkewSeconds } = this.#world.policy;
-    const propagation = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
-    return key !== undefined && Number(key.activates) - Number(key.created) < propagation * SECOND;
+    const propagationMs = propagationSecondsOf(this.#world.policy) * SECOND;
+    return key !== undefined && Number(key.activates) - Number(key.created) < propagationMs;
   }
 
   /** First keys and successors of revoked ones seal at once; whoever has not read the ring since cannot open. */
@@ -234,10 +232,10 @@ export class Oracle {
   }
 
   #isSpreading(keyId: string): boolean {
-    const { policy, timeline } = this.#world;
+    const { timeline } = this.#world;
     const published = this.#world.publishedAt(keyId);
     if (published === undefined || !this.#isActiveAtOnce(keyId)) return false;
-    const refreshMs = (policy.refreshEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds) * SECOND;
+    const refreshMs = this.#refreshMs;
     const failedOverAt = this.#world.store.lastFailOverAt ?? 0;
     // A store that took it back has to be healed first, by who knows it and reads the ring: one refresh more.
     const since =
@@ -245,15 +243,20 @@ export class Oracle {
     return timeline.nowMs - since < refreshMs;
   }
 
+  /** Longest time until a member whose store and KMS are well has read the ring again, milliseconds. */
+  get #refreshMs(): number {
+    const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
+    return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
+  }
+
   #checkRevokedSeal(member: SimulatedMember, sinceMs: number): void {
     this.#lastSealWithRevokedMs = Math.max(this.#lastSealWithRevokedMs, sinceMs);
     const { policy } = this.#world;
     const troubled = this.#troubles(member).store > 0;
-    const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds, storeOutageSeconds } = policy;
-    const refresh = refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds;
+    const refresh = this.#refreshMs / SECOND;
     // A store that failed over since took the revocation back: it is healed, and read, a refresh later each.
     const sinceFailOverMs = this.#world.timeline.nowMs - (this.#world.store.lastFailOverAt ?? Number.NEGATIVE_INFINITY);
-    const bound = troubled ? storeOutageSeconds : sinceFailOverMs <= sinceMs ? 3 * refresh : refresh;
+    const bound = troubled ? policy.storeOutageSeconds : sinceFailOverMs <= sinceMs ? 3 * refresh : refresh;
     if (sinceMs > bound * SECOND) {
       this.report('a revoked key seals nothing', `${member.name}: ${sinceMs / SECOND} s after, bound ${bound} s`);
     }

@@ -34,6 +34,15 @@ export const MINUTE: number = 60 * SECOND;
 export const HOUR: number = 60 * MINUTE;
 export const DAY: number = 24 * HOUR;
 
+/** How long a new key waits until it seals, seconds: the lifecycle's default. */
+export function propagationSecondsOf({
+  sealOutageSeconds,
+  refreshEverySeconds,
+  clockSkewSeconds,
+}: WorldPolicy): number {
+  return sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
+}
+
 /** A fleet, its services, and what has been done to them. */
 export class World {
   readonly options: WorldOptions;

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { outputTable, variablesOf, variableTable, withTable } from './module-tables.ts';
+import { readmeWithTables, variablesOf } from './module-tables.ts';
+import { type OwnTests, refusedVariables, runOwnTests, writtenRuns } from './own-tests.ts';
 import { allowed, faultsOf, type Policy, type Statement, usesKey } from './policy-laws.ts';
 import { openWorkspaceOrSkip } from './terraform.ts';
 
@@ -15,22 +16,12 @@ const TERRAFORM_MS = 900_000;
 const workspace = await openWorkspaceOrSkip({ aws: true });
 afterAll(() => workspace?.remove());
 
-/** What `terraform test -json` says of one run. */
-interface Run {
-  readonly file: string;
-  readonly name: string;
-  readonly status: string;
-}
 type Outputs = Readonly<Record<string, { readonly value: unknown } | undefined>>;
 interface Message {
-  readonly type: string;
   readonly '@testrun'?: string;
-  readonly test_run?: { path: string; run: string; progress: string; status: string };
   readonly test_state?: { outputs: Outputs };
-  readonly diagnostic?: { summary: string; detail: string };
 }
 
-const FILES = ['facts', 'policies', 'refuses'];
 const ring = 'payments';
 const roleArn = (name: string): string => `arn:aws:iam::111122223333:role/${name}`;
 const ROOT = 'arn:aws:iam::111122223333:root';
@@ -54,15 +45,12 @@ describe('the module terraform/aws-kms', () => {
     const variables = variablesOf(read('variables.tf'));
     const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
     expect(open.map(({ name }) => name)).toEqual([]);
-    const refused = read('tests/refuses.tftest.hcl').matchAll(/expect_failures = \[var\.(\w+)\]/g);
     const validated = variables.filter((each) => each.validated).map(({ name }) => name);
-    expect(new Set([...refused].map(([, name]) => name))).toEqual(new Set(validated));
+    expect(refusedVariables(MODULE)).toEqual(new Set(validated));
   });
 
   test('lists its variables and outputs in its README', () => {
-    const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
-    const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
-    if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${MODULE}README.md`, written);
+    const written = readmeWithTables(MODULE);
     expect(read('README.md')).toBe(written);
   });
 });
@@ -103,9 +91,8 @@ describe('the laws of policies', () => {
 });
 
 describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () => {
-  const runs: Run[] = [];
+  let ownTests: OwnTests = { runs: [], complaints: [] };
   const states = new Map<string, Outputs>();
-  const complaints: string[] = [];
   let formatted: string | undefined;
   let valid = '';
 
@@ -115,21 +102,11 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     formatted = `${stdout}${stderr}${code === 0 ? '' : `exit ${code}`}`;
     await workspace.init('aws-kms');
     valid = (await workspace.run('aws-kms', 'validate', '-json')).stdout;
-    // With every run that it tells all of come 14 MB.
-    await testFiles('-verbose', '-filter=tests/policies.tftest.hcl');
-    await testFiles('-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl');
+    ownTests = await runOwnTests(workspace, 'aws-kms', (line) => {
+      const { test_state: state, '@testrun': run = '' } = line as Message;
+      if (state !== undefined) states.set(run, state.outputs);
+    });
   }, TERRAFORM_MS);
-
-  async function testFiles(...options: string[]): Promise<void> {
-    const { stdout = '' } = (await workspace?.run('aws-kms', 'test', '-json', ...options)) ?? {};
-    for (const line of stdout.split('\n').filter((each) => each !== '')) take(JSON.parse(line) as Message);
-  }
-
-  function take({ test_run: run, test_state: state, diagnostic, ...message }: Message): void {
-    if (run?.progress === 'complete') runs.push({ file: run.path, name: run.run, status: run.status });
-    if (state !== undefined) states.set(message['@testrun'] ?? '', state.outputs);
-    if (diagnostic !== undefined) complaints.push(`${diagnostic.summary}: ${diagnostic.detail}`);
-  }
 
   function policyIn(run: string, output: string, name?: string): Policy {
     const value = states.get(run)?.[output]?.value;
@@ -146,12 +123,8 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
   });
 
   test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
-    expect(complaints).toEqual([]);
-    expect(runs.filter(({ status }) => status !== 'pass')).toEqual([]);
-    const named = FILES.flatMap((file) =>
-      [...read(`tests/${file}.tftest.hcl`).matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => name),
-    );
-    expect(runs.map(({ name }) => name).toSorted()).toEqual(named.toSorted());
+    expect(ownTests.complaints).toEqual([]);
+    expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
   test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('run %s: every policy keeps the laws', (run) => {

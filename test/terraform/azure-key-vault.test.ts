@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { faultsOf, type Grant, type Purpose } from './azure-rights.ts';
 import { AZURE_SCHEMA, AZURERM, extractAzureSchema, readAzureSchema } from './azure-schema.ts';
-import { outputTable, variablesOf, variableTable, withTable } from './module-tables.ts';
+import { readmeWithTables, variablesOf } from './module-tables.ts';
+import { type OwnTests, refusedVariables, runOwnTests, writtenRuns } from './own-tests.ts';
 import { checkModule } from './schema/check-module.ts';
 import { laidOut } from './schema/extract-schema.ts';
 import { serveSchema } from './schema/schema-provider.ts';
@@ -61,8 +62,7 @@ describe('the module terraform/azure-key-vault', () => {
   test('validates every variable, and has a run for each that must be refused', () => {
     const variables = variablesOf(read('variables.tf'));
     expect(variables.filter(({ validated }) => !validated).map(({ name }) => name)).toEqual([]);
-    const refused = read('tests/refuses.tftest.hcl').matchAll(/expect_failures = \[var\.(\w+)\]/g);
-    expect(new Set([...refused].map(([, name]) => name))).toEqual(new Set(variables.map(({ name }) => name)));
+    expect(refusedVariables(MODULE)).toEqual(new Set(variables.map(({ name }) => name)));
   });
 
   // No plan tells of it.
@@ -79,9 +79,7 @@ describe('the module terraform/azure-key-vault', () => {
   });
 
   test('lists its variables and outputs in its README', () => {
-    const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
-    const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
-    if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${MODULE}README.md`, written);
+    const written = readmeWithTables(MODULE);
     expect(read('README.md')).toBe(written);
   });
 
@@ -162,10 +160,7 @@ describe('the laws of rights', () => {
 
 /** Of `terraform test -json`: how a run ended, what it planned, and what was wrong. */
 interface Message {
-  readonly '@testrun'?: string;
-  readonly test_run?: { path: string; run: string; progress: string; status: string };
   readonly test_plan?: { readonly resource_changes: readonly Planned[] };
-  readonly diagnostic?: { summary: string; detail: string };
 }
 
 interface Planned {
@@ -176,26 +171,17 @@ interface Planned {
 }
 
 describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terraform on the schema alone', () => {
-  const FILES = ['facts', 'policies', 'refuses'];
-  const runs: { file: string; name: string; status: string }[] = [];
-  const complaints: string[] = [];
+  let ownTests: OwnTests = { runs: [], complaints: [] };
   let planned: readonly Planned[] = [];
 
   beforeAll(async () => {
-    await workspace?.init('azure-key-vault');
-    await testFiles('azure-key-vault', '-verbose', '-filter=tests/policies.tftest.hcl');
-    await testFiles('azure-key-vault', '-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl');
-  }, TERRAFORM_MS);
-
-  async function testFiles(folder: string, ...options: string[]): Promise<void> {
-    const { stdout = '' } = (await workspace?.run(folder, 'test', '-json', ...options)) ?? {};
-    for (const line of stdout.split('\n').filter((each) => each !== '')) {
-      const { test_run: run, test_plan: plan, diagnostic } = JSON.parse(line) as Message;
-      if (run?.progress === 'complete') runs.push({ file: run.path, name: run.run, status: run.status });
+    if (workspace === undefined) return;
+    await workspace.init('azure-key-vault');
+    ownTests = await runOwnTests(workspace, 'azure-key-vault', (line) => {
+      const { test_plan: plan } = line as Message;
       if (plan !== undefined) planned = plan.resource_changes;
-      if (diagnostic !== undefined) complaints.push(`${diagnostic.summary}: ${diagnostic.detail}`);
-    }
-  }
+    });
+  }, TERRAFORM_MS);
 
   const plannedOf = (type: string, name: string): Planned[] =>
     planned.filter((each) => each.type === type && each.name === name);
@@ -233,12 +219,8 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
   });
 
   test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
-    expect(complaints).toEqual([]);
-    expect(runs.filter(({ status }) => status !== 'pass')).toEqual([]);
-    const named = FILES.flatMap((file) =>
-      [...read(`tests/${file}.tftest.hcl`).matchAll(/^run "(\w+)"/gm)].map(([, name = '']) => name),
-    );
-    expect(runs.map(({ name }) => name).toSorted()).toEqual(named.toSorted());
+    expect(ownTests.complaints).toEqual([]);
+    expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
   test.each(EXAMPLES)(

@@ -2,7 +2,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Bounds, faultsOf, type Grant } from './gcp-kms-laws.ts';
-import { outputTable, variablesOf, variableTable, withTable } from './module-tables.ts';
+import { readmeWithTables, variablesOf } from './module-tables.ts';
+import { type OwnTests, refusedVariables, runOwnTests, writtenRuns } from './own-tests.ts';
 import { checkModule } from './schema/check-module.ts';
 import { loadModule } from './schema/module.ts';
 import { readSchema } from './schema/provider-schema.ts';
@@ -20,7 +21,6 @@ const TERRAFORM_MS = 900_000;
 const workspace = await openWorkspaceOrSkip();
 afterAll(() => workspace?.remove());
 
-const FILES = ['facts', 'policies', 'refuses'];
 const ROLES = ['member', 'reader', 'rotator', 'break_glass'] as const;
 type Role = (typeof ROLES)[number];
 /** Who has which role in tests/policies.tftest.hcl. */
@@ -55,15 +55,12 @@ describe('the module terraform/gcp-kms', () => {
     const variables = variablesOf(read('variables.tf'));
     const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
     expect(open.map(({ name }) => name)).toEqual([]);
-    const refused = read('tests/refuses.tftest.hcl').matchAll(/expect_failures = \[var\.(\w+)\]/g);
     const validated = variables.filter((each) => each.validated).map(({ name }) => name);
-    expect(new Set([...refused].map(([, name]) => name))).toEqual(new Set(validated));
+    expect(refusedVariables(MODULE)).toEqual(new Set(validated));
   });
 
   test('lists its variables and outputs in its README', () => {
-    const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
-    const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
-    if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${MODULE}README.md`, written);
+    const written = readmeWithTables(MODULE);
     expect(read('README.md')).toBe(written);
   });
 
@@ -150,9 +147,7 @@ describe('the laws of grants', () => {
 
 /** What `terraform test -json` says. */
 interface Message {
-  readonly test_run?: { path: string; run: string; progress: string; status: string };
   readonly test_plan?: { resource_changes: readonly Change[] };
-  readonly diagnostic?: { summary: string; detail: string };
 }
 interface Change {
   readonly type: string;
@@ -160,8 +155,7 @@ interface Change {
 }
 
 describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the schema of its provider', () => {
-  const runs: { file: string; name: string; status: string }[] = [];
-  const complaints: string[] = [];
+  let ownTests: OwnTests = { runs: [], complaints: [] };
   let changes: readonly Change[] = [];
   let provider: SchemaProvider | undefined;
   let formatted = '';
@@ -180,21 +174,12 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the
     );
     formatted = `${stdout}${stderr}${code === 0 ? '' : `exit ${code}`}`;
     await workspace.init('gcp-kms');
-    await testFiles('-verbose', '-filter=tests/policies.tftest.hcl');
-    await testFiles('-filter=tests/refuses.tftest.hcl', '-filter=tests/facts.tftest.hcl');
+    ownTests = await runOwnTests(workspace, 'gcp-kms', (line) => {
+      const { test_plan: plan } = line as Message;
+      if (plan !== undefined) changes = plan.resource_changes;
+    });
   }, TERRAFORM_MS);
   afterAll(() => provider?.stop());
-
-  async function testFiles(...options: string[]): Promise<void> {
-    const { stdout = '' } = (await workspace?.run('gcp-kms', 'test', '-json', ...options)) ?? {};
-    for (const line of stdout.split('\n').filter((each) => each !== '')) take(JSON.parse(line) as Message);
-  }
-
-  function take({ test_run: run, test_plan: plan, diagnostic }: Message): void {
-    if (run?.progress === 'complete') runs.push({ file: run.path, name: run.run, status: run.status });
-    if (plan !== undefined) changes = plan.resource_changes;
-    if (diagnostic !== undefined) complaints.push(`${diagnostic.summary}: ${diagnostic.detail}`);
-  }
 
   async function validate(folder: string): Promise<{ valid: boolean; diagnostics: { summary: string }[] }> {
     const { stdout = '' } = (await workspace?.run(folder, 'validate', '-json')) ?? {};
@@ -226,13 +211,8 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the
   });
 
   test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
-    expect(complaints).toEqual([]);
-    expect(runs.filter(({ status }) => status !== 'pass')).toEqual([]);
-    for (const file of FILES) {
-      const path = `tests/${file}.tftest.hcl`;
-      const written = [...read(path).matchAll(/^run "(\w+)"/gm)].map(([, name]) => name);
-      expect(runs.filter((run) => run.file === path).map(({ name }) => name)).toEqual(written);
-    }
+    expect(ownTests.complaints).toEqual([]);
+    expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
   const ofType = (pattern: RegExp): Change[] => changes.filter(({ type }) => pattern.test(type));

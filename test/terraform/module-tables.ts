@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+
 /** The parts of a module that its README lists. */
 interface Block {
   readonly name: string;
@@ -48,7 +50,7 @@ export function variablesOf(source: string): Variable[] {
   });
 }
 
-export function variableTable(source: string): string {
+function variableTable(source: string): string {
   const rows = variablesOf(source).map(
     ({ name, description, type, default: given }) =>
       `| \`${name}\` | ${description} | ${type} | ${given === undefined ? 'required' : `\`${given}\``} |`,
@@ -56,13 +58,22 @@ export function variableTable(source: string): string {
   return ['| variable | meaning | type | default |', '|---|---|---|---|', ...rows].join('\n');
 }
 
-export function outputTable(source: string): string {
+function outputTable(source: string): string {
   const rows = blocksOf(source, 'output').map((block) => `| \`${block.name}\` | ${describe(block)} |`);
   return ['| output | meaning |', '|---|---|', ...rows].join('\n');
 }
 
+/** A module's README with its tables as they must be; written, where `SEALRING_WRITE_DOCS=1` asks for that. */
+export function readmeWithTables(folder: string): string {
+  const read = (name: string): string => readFileSync(`${folder}${name}`, 'utf8');
+  const variables = withTable(read('README.md'), 'variables', variableTable(read('variables.tf')));
+  const written = withTable(variables, 'outputs', outputTable(read('outputs.tf')));
+  if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(`${folder}README.md`, written);
+  return written;
+}
+
 /** The text with the table between its markers. */
-export function withTable(text: string, name: string, table: string): string {
+function withTable(text: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const from = text.indexOf(begin);
   const to = text.indexOf(end);

@@ -9,7 +9,7 @@ export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/c
 
 /** Whether the boundary acts on this method. */
 export function isCarrierMethod(method: unknown): method is CarrierMethod {
-  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read';
+  return CARRIER_METHODS.some((carrier) => carrier === method);
 }
 
 /** What a token is bound to in a request. */
