@@ -6,8 +6,11 @@ import type { KeyState } from './ring/schedule.ts';
 export interface CodecHealth {
   /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
   readonly status: 'ok' | 'degraded' | 'failing';
+  /** For a readiness probe: it opens on a ring that is up to date, its clock is right, and a member also seals. */
   readonly ready: boolean;
+  /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
+  /** Whether tokens are opened at present; else each is refused. */
   readonly canUnseal: boolean;
   /** Until when sealing goes on if neither the KMS nor the store answers any more. */
   readonly sealUntil: Date | undefined;
@@ -25,13 +28,19 @@ export interface CodecHealth {
 
 /** One key of the ring in {@link CodecHealth}. */
 export interface KeyHealth {
+  /** As in tokens and in the ring document. */
   readonly id: string;
+  /** By this member's clock, now. */
   readonly state: KeyState;
   /** Whether its bytes are here. */
   readonly held: boolean;
+  /** When a member made it. */
   readonly created: Date;
+  /** From when on it may seal. */
   readonly activates: Date;
+  /** From when on it seals no more. */
   readonly sealsUntil: Date;
+  /** From when on it opens no more. */
   readonly opensUntil: Date;
 }
 

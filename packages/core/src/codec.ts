@@ -1,3 +1,5 @@
+import { sectionOn } from './errors.ts';
+
 /**
  * Why a token was refused. For logs and metrics only: a client is told one and the same thing for all of them.
  *
@@ -31,5 +33,10 @@ export class InvalidRequestState extends Error {
   constructor(reason: InvalidReason) {
     super(reason);
     this.reason = reason;
+  }
+
+  /** The section of the documentation on this reason, a path in Sealring's repository. For logs, as the reason is. */
+  get help(): string {
+    return sectionOn(`InvalidRequestState: ${this.reason}`);
   }
 }

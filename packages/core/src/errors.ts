@@ -1,3 +1,12 @@
+/** Where a section of the documentation is: `docs/errors.md#` and the anchor of its title. */
+export function sectionOn(title: string): string {
+  const anchor = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9 -]/g, '')
+    .replaceAll(' ', '-');
+  return `docs/errors.md#${anchor}`;
+}
+
 /** Why no key may seal now. */
 export type SealUnavailableReason =
   | 'no active key'
@@ -20,6 +29,11 @@ export class SealUnavailableError extends Error {
     super(`cannot seal: ${reason}`);
     this.reason = reason;
   }
+
+  /** The section of the documentation on this reason, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`SealUnavailableError: ${this.reason}`);
+  }
 }
 
 /** The codec was closed: its keys are gone and every later call throws this. */
@@ -29,5 +43,10 @@ export class CodecClosedError extends Error {
 
   constructor() {
     super('the codec is closed');
+  }
+
+  /** The section of the documentation on it, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn('CodecClosedError');
   }
 }

@@ -3,8 +3,36 @@ import { channel } from 'node:diagnostics_channel';
 
 /** What happened. Never holds a secret; key ids are hashed by {@link hashedKeyId} before they get here. */
 export interface CodecEvents {
-  'sealring:refresh': { readonly ok: boolean; readonly kind?: string; readonly epoch?: number };
-  'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly epoch: number };
+  'sealring:refresh': {
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly epoch?: number;
+    readonly seconds: number;
+  };
+  'sealring:rotation': {
+    readonly keyId: string;
+    readonly reason: string;
+    readonly epoch: number;
+    readonly seconds: number;
+  };
+  /** A key was to be published, and was not. */
+  'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
+  /** One call to the KMS, each attempt by itself; `seconds` has the wait for a free slot in it. */
+  'sealring:kms-call': {
+    readonly provider: string;
+    readonly operation: string;
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly seconds: number;
+  };
+  /** One call to the ring store; `kind` may also be `conflict`. */
+  'sealring:store-call': {
+    readonly store: string;
+    readonly operation: string;
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly seconds: number;
+  };
   'sealring:wrap': { readonly provider: string; readonly keyId: string };
   'sealring:unwrap': { readonly provider: string; readonly keyId: string };
   'sealring:conflict': { readonly epoch: number };
@@ -36,6 +64,9 @@ class EventChannel<Name extends keyof CodecEvents> {
 export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${Key}`> } = Object.freeze({
   refresh: new EventChannel('sealring:refresh'),
   rotation: new EventChannel('sealring:rotation'),
+  'rotation-failed': new EventChannel('sealring:rotation-failed'),
+  'kms-call': new EventChannel('sealring:kms-call'),
+  'store-call': new EventChannel('sealring:store-call'),
   wrap: new EventChannel('sealring:wrap'),
   unwrap: new EventChannel('sealring:unwrap'),
   conflict: new EventChannel('sealring:conflict'),
@@ -45,9 +76,9 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
   state: new EventChannel('sealring:state'),
 });
 
-type ChannelKey = 'refresh' | 'rotation' | 'wrap' | 'unwrap' | 'conflict' | 'healed' | 'stale' | 'rejected' | 'state';
+type ChannelKey = keyof CodecEvents extends `sealring:${infer Key}` ? Key : never;
 
-/** A label for a key id that leads nobody from a metric to a token: 12 characters of a hash. */
-function hashedKeyId(id: string): string {
+/** A label for a key id that leads nobody from a metric to a token: 12 characters of a hash. Events hold these. */
+export function hashedKeyId(id: string): string {
   return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
 }

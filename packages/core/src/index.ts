@@ -5,6 +5,7 @@ export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from 
 export type { CodecHealth, KeyHealth } from './codec-health.ts';
 export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './errors.ts';
 export type { CodecEvents } from './events.ts';
+export { hashedKeyId } from './events.ts';
 export {
   type KeyWrapper,
   KeyWrapperError,

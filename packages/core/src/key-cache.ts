@@ -5,8 +5,6 @@ import type { Clock } from './clock.ts';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
 import {
   deriveTokenKey,
-  headerText,
-  SEALRING_PREFIX,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
@@ -52,12 +50,11 @@ export class HeldKey {
     return deriveTokenKey(this.#tokenKeySource, salt, options);
   }
 
-  /** The token key of a native token's header, if a token with that header authenticated before. */
-  knownTokenKey(token: string): TokenKey | undefined {
+  /** The token key of the 60 characters of a header, if a token with that header authenticated before. */
+  knownTokenKey(header: string): TokenKey | undefined {
     // Tokens come in runs of one header; comparing it costs less than hashing it.
-    if (this.#latest !== undefined && token.startsWith(this.#latest.header, SEALRING_PREFIX.length))
-      return this.#latest;
-    const tokenKey = this.#tokenKeys.get(headerText(token));
+    if (this.#latest?.header === header) return this.#latest;
+    const tokenKey = this.#tokenKeys.get(header);
     if (tokenKey !== undefined) this.#latest = tokenKey;
     return tokenKey;
   }

@@ -1,3 +1,5 @@
+import { sectionOn } from './errors.ts';
+
 /**
  * What happened at the key service, as far as a caller can act on it.
  *
@@ -13,6 +15,7 @@ export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disa
 export interface KeyWrapperErrorSummary {
   /** The wrapper's `provider`. */
   readonly provider: string;
+  /** The method of {@link KeyWrapper} that failed. */
   readonly operation: 'wrap' | 'unwrap' | 'generate' | 'sign';
   /** The vendor's code or exception name, if it is one the adapter lists. */
   readonly code?: string | undefined;
@@ -53,6 +56,11 @@ export class KeyWrapperError extends Error {
     this.kind = kind;
     this.summary = Object.freeze({ ...summary });
   }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`KeyWrapperError: ${this.kind}`);
+  }
 }
 
 /** Ciphertext of a data key, and the exact version of the KMS key that made it. Not secret. */
@@ -61,6 +69,7 @@ export interface WrappedKey {
   readonly provider: string;
   /** The exact key version, in the provider's own spelling: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
   readonly keyId: string;
+  /** Ciphertext, in the provider's own form. */
   readonly wrapped: Uint8Array;
   /** Proof of origin, where an unwrap is none: see {@link KeyWrapper.supports}. */
   readonly signature?: Uint8Array;
@@ -107,7 +116,9 @@ export interface KeyWrapper {
    * wrappers of one provider apart, so that a wrap which one of them lacks can be added; default: the same provider.
    */
   owns?(wrapped: WrappedKey): boolean;
+  /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
+  /** What was wrapped, in bytes of the caller's own. @throws {KeyWrapperError} */
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
   /** One call that makes a data key and wraps it, where the service has one. */
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
@@ -115,6 +126,7 @@ export interface KeyWrapper {
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks such a signature locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
+  /** Ends what the wrapper itself has opened; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 

@@ -106,8 +106,10 @@ class RingCodec implements KmsCodec {
   readonly #source: KeySource;
   readonly #options: CheckedOptions;
   readonly #cache: EnvelopeKeyCache;
-  readonly #sealing: SealingState;
-  readonly #formats: Readonly<Record<TokenFormatName, TokenFormat>>;
+  readonly #sealingState: SealingState;
+  readonly #sealing: TokenFormat;
+  /** Those that `accept` names. */
+  readonly #opening: Readonly<Partial<Record<TokenFormatName, TokenFormat>>>;
   readonly #purposes = new LRUCache<string, RequestStateCodec>({ max: MAX_PURPOSES });
 
   constructor(keeper: RingKeeper, cache: EnvelopeKeyCache, options: CheckedOptions) {
@@ -115,7 +117,7 @@ class RingCodec implements KmsCodec {
     this.#keeper = keeper;
     this.#cache = cache;
     this.#options = options;
-    this.#sealing = createSealingState({
+    this.#sealingState = createSealingState({
       random: options.random,
       hedge: options.hedge,
       kernelEntropy: () => keeper.kernelEntropy,
@@ -126,10 +128,12 @@ class RingCodec implements KmsCodec {
       openingKeys: (now) => view.openingKeys(now),
       noteUnknownKey: (id, now) => keeper.noteUnknownKey(id, now),
     };
-    this.#formats = {
+    const formats: Readonly<Record<TokenFormatName, TokenFormat>> = {
       sealring: this.#sealringTokens(undefined),
       python: new PythonTokens(this.#source, options.random, options.maxTokenLength),
     };
+    this.#sealing = formats[options.format];
+    this.#opening = Object.fromEntries(options.accept.map((name) => [name, formats[name]]));
     keepers.set(this, keeper);
   }
 
@@ -139,7 +143,7 @@ class RingCodec implements KmsCodec {
 
   seal(payload: Uint8Array): string {
     checkPayload(payload);
-    return this.#formats[this.#options.format].seal(payload, this.#keeper.view.now());
+    return this.#sealing.seal(payload, this.#keeper.view.now());
   }
 
   unseal(token: string): Uint8Array {
@@ -148,8 +152,9 @@ class RingCodec implements KmsCodec {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
       // Dispatched once and tried under that format only; `accept` is an allow-list.
-      if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
-      return this.#open(this.#formats[name], token);
+      const format = name === undefined ? undefined : this.#opening[name];
+      if (format === undefined) throw new InvalidRequestState('malformed');
+      return this.#open(format, token);
     } catch (error) {
       throw rejected(error);
     }
@@ -260,7 +265,7 @@ class RingCodec implements KmsCodec {
 
   #sealringTokens(purpose: string | undefined): SealringTokens {
     const { maxTokenLength } = this.#options;
-    return new SealringTokens(this.#source, this.#sealing, this.#cache, { purpose, maxTokenLength });
+    return new SealringTokens(this.#source, this.#sealingState, this.#cache, { purpose, maxTokenLength });
   }
 
   #open(format: TokenFormat, token: string): Uint8Array {

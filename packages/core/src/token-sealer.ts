@@ -6,9 +6,8 @@ import { NONCE_BYTES, SALT_BYTES, sealSealring, type TokenKey } from './formats/
 
 /** Tokens under one salt: the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
-const SALT_LIFETIME_NS = 60_000_000_000n;
+const SALT_LIFETIME_MS = 60_000;
 /** A longer pause between two seals may be a suspended or cloned machine. */
-const LONGEST_PAUSE_NS = 1_000_000_000n;
 const LONGEST_PAUSE_MS = 1_000;
 const TAG_BYTES = 16;
 const POOL_BYTES = NONCE_BYTES * 256;
@@ -23,12 +22,16 @@ class RandomPool {
     this.#random = random;
   }
 
-  fill(target: Uint8Array): void {
-    if (this.#next + target.length > POOL_BYTES) {
+  /** Fills `nonce` with the next 12 bytes XOR those of `mask`. */
+  fill(nonce: Uint8Array, mask: Uint8Array): void {
+    if (this.#next === POOL_BYTES) {
       this.#random(this.#pool);
       this.#next = 0;
     }
-    for (let i = 0; i < target.length; i++) target[i] = this.#pool[this.#next++] as number;
+    const pool = this.#pool;
+    const start = this.#next;
+    for (let i = 0; i < NONCE_BYTES; i++) nonce[i] = (pool[start + i] as number) ^ (mask[i] as number);
+    this.#next = start + NONCE_BYTES;
   }
 
   discard(): void {
@@ -66,9 +69,9 @@ export class TokenSealer {
   readonly #nonce = new Uint8Array(NONCE_BYTES);
   #tokenKey: TokenKey | undefined;
   #count = 0;
-  #saltedAtNs = 0n;
-  #sealedAtNs = 0n;
-  #sealedAtMs = 0;
+  #saltedAt = 0;
+  #sealedAt = 0;
+  #sealedAtWallMs = 0;
 
   constructor(state: SealingState, derive: (salt: Uint8Array) => TokenKey) {
     this.#state = state;
@@ -84,38 +87,36 @@ export class TokenSealer {
 
   seal(payload: Uint8Array, now: Moment): string {
     const { lastTag } = this.#state;
-    const { monotonicNs } = now;
-    const wallMs = Math.trunc(now.wallMs);
-    const tokenKey = this.#currentTokenKey(monotonicNs, wallMs);
+    const tokenKey = this.#currentTokenKey(now);
     const nonce = this.#nonce;
-    this.#state.pool.fill(nonce);
-    mixTime(nonce, monotonicNs, wallMs, this.#count);
-    for (let i = 0; i < NONCE_BYTES; i++) nonce[i] = (nonce[i] as number) ^ (lastTag[i] as number);
+    this.#state.pool.fill(nonce, lastTag);
+    mixTime(nonce, now, this.#count);
     const { hedgeKey } = tokenKey;
     if (hedgeKey !== undefined) mix(nonce, createHmac('sha256', hedgeKey).update(payload).digest());
     this.#count += 1;
-    this.#sealedAtNs = monotonicNs;
-    this.#sealedAtMs = wallMs;
+    this.#sealedAt = now.steadyMs;
+    this.#sealedAtWallMs = now.wallMs;
     return sealSealring(tokenKey, nonce, payload, lastTag);
   }
 
-  #currentTokenKey(monotonicNs: bigint, wallMs: number): TokenKey {
+  #currentTokenKey(now: Moment): TokenKey {
+    const { steadyMs, wallMs } = now;
     if (
       this.#tokenKey !== undefined &&
       this.#count < TOKENS_PER_SALT &&
-      monotonicNs - this.#saltedAtNs < SALT_LIFETIME_NS &&
-      monotonicNs - this.#sealedAtNs <= LONGEST_PAUSE_NS &&
-      Math.abs(wallMs - this.#sealedAtMs) <= LONGEST_PAUSE_MS
+      steadyMs - this.#saltedAt < SALT_LIFETIME_MS &&
+      steadyMs - this.#sealedAt <= LONGEST_PAUSE_MS &&
+      Math.abs(wallMs - this.#sealedAtWallMs) <= LONGEST_PAUSE_MS
     ) {
       return this.#tokenKey;
     }
-    this.#tokenKey = this.#derive(this.#drawSalt(monotonicNs, wallMs));
+    this.#tokenKey = this.#derive(this.#drawSalt(now));
     this.#count = 0;
-    this.#saltedAtNs = monotonicNs;
+    this.#saltedAt = steadyMs;
     return this.#tokenKey;
   }
 
-  #drawSalt(monotonicNs: bigint, wallMs: number): Uint8Array {
+  #drawSalt({ monotonicNs, wallMs }: Moment): Uint8Array {
     const salt = new Uint8Array(SALT_BYTES);
     this.#state.random(salt);
     const circumstances = createHash('sha256')
@@ -133,11 +134,11 @@ function mix(target: Uint8Array, bytes: Uint8Array): void {
 }
 
 /** XORs 44 bits of monotonic time, 32 bits of wall time and 20 bits of message counter into the 12 bytes. */
-function mixTime(nonce: Uint8Array, monotonicNs: bigint, wallMs: number, count: number): void {
+function mixTime(nonce: Uint8Array, { monotonicNs, wallMs }: Moment, count: number): void {
   const time = Number(BigInt.asUintN(44, monotonicNs));
   const high = Math.floor(time / 2 ** 12);
   const low = time % 2 ** 12;
-  const wall = wallMs % 2 ** 32;
+  const wall = Math.trunc(wallMs) % 2 ** 32;
   const middle = low * 2 ** 20 + Math.floor(wall / 2 ** 12);
   const end = (wall % 2 ** 12) * 2 ** 20 + count;
   mixWord(nonce, 0, high);

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock, Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
-import { deriveTokenKey, sealSealring, type TokenKey, tokenKeySource } from '../src/formats/sealring.ts';
+import { deriveTokenKey, headerText, sealSealring, type TokenKey, tokenKeySource } from '../src/formats/sealring.ts';
 import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS, wrapIdentity } from '../src/key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
 import { SealringTokens } from '../src/token-formats.ts';
@@ -14,7 +14,7 @@ import { createSealingState } from '../src/token-sealer.ts';
 const GONE = /was overwritten/;
 const START = 1_795_000_000_000;
 const HOUR = 3_600_000;
-const moment: Moment = Object.freeze({ wallMs: START, monotonicNs: 1_000_000_000n });
+const moment: Moment = Object.freeze({ wallMs: START, monotonicNs: 1_000_000_000n, steadyMs: 1_000 });
 
 /** A wall clock that the test sets. */
 function settableClock(): Clock & { wall: number } {
@@ -137,9 +137,9 @@ describe('F22 what is left of a data key', () => {
       const tokenKey = held.deriveTokenKey(randomBytes(18));
       held.rememberTokenKey(tokenKey);
       const token = sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
-      expect(held.knownTokenKey(token)).toBe(tokenKey);
+      expect(held.knownTokenKey(headerText(token))).toBe(tokenKey);
       held[end]();
-      expect(held.knownTokenKey(token)).toBeUndefined();
+      expect(held.knownTokenKey(headerText(token))).toBeUndefined();
     }
   });
 });
@@ -421,7 +421,7 @@ describe('F5 remembered token keys', () => {
     }
     expect(one.held.tokenKeyCount).toBe(300);
     expect(two.held.tokenKeyCount).toBe(9_700);
-    const known = (i: number) => two.held.knownTokenKey(`sr1.${String(i).padStart(60, '0')}`) !== undefined;
+    const known = (i: number) => two.held.knownTokenKey(String(i).padStart(60, '0')) !== undefined;
     expect([known(0), known(289), known(290), known(5_000)]).toEqual([false, false, true, true]);
     // One key alone is bounded too.
     for (let i = 0; i < 20_000; i++) {
@@ -436,12 +436,12 @@ describe('F5 remembered token keys', () => {
     const tokenKey = deriveTokenKey(tokenKeySource(dataKey, 'payments'), randomBytes(18));
     held.rememberTokenKey(tokenKey);
     const token = sealWith(tokenKey);
-    expect(held.knownTokenKey(token)).toBe(tokenKey);
+    expect(held.knownTokenKey(headerText(token))).toBe(tokenKey);
     for (let at = 4; at < 64; at++) {
       const other = token.slice(0, at) + (token.charAt(at) === 'A' ? 'B' : 'A') + token.slice(at + 1);
-      expect(held.knownTokenKey(other)).toBeUndefined();
+      expect(held.knownTokenKey(headerText(other))).toBeUndefined();
     }
-    expect(held.knownTokenKey(token.slice(0, 63))).toBeUndefined();
+    expect(held.knownTokenKey(headerText(token.slice(0, 63)))).toBeUndefined();
     expect(held.knownTokenKey('')).toBeUndefined();
   });
 });

@@ -122,7 +122,7 @@ function referenceOpen(dataKey: Uint8Array, ring: string, token: string, purpose
  * Ours, with the data keys known to the test.
  */
 
-const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, monotonicNs: 5_000_000_000n });
+const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, monotonicNs: 5_000_000_000n, steadyMs: 5_000 });
 
 function usable(held: HeldKey): UsableKey {
   return {

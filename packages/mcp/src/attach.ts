@@ -1,5 +1,6 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
 import { type Boundary, RequestStateBoundary } from './boundary.ts';
+import { tellRefused } from './events.ts';
 import { HandlerGuard } from './guarded-handler.ts';
 import { McpdBoundary } from './mcpd-boundary.ts';
 import { hasMethods, knownOptions, show } from './option-checks.ts';
@@ -127,6 +128,7 @@ function interpose(server: AttachableServer, policy: SecurityPolicy, audience: s
   const rejected = (event: RejectEvent, source?: string): void => {
     const detail = source === undefined ? '' : ` (${source})`;
     report(`refused ${event.direction} on ${event.method}: ${event.reason}${detail}`);
+    tellRefused(event);
     quietly(
       () => policy.onReject?.(Object.freeze(event)),
       (error) => report(`onReject threw (${errorName(error)})`),

@@ -1,5 +1,6 @@
 import type { ServerContext } from '@modelcontextprotocol/server';
 import type { Boundary, BoundaryRequest, Round } from './boundary.ts';
+import { tellOpened, tellSealed } from './events.ts';
 import type { OnInvalid } from './policy.ts';
 import {
   errorName,
@@ -80,6 +81,7 @@ export class HandlerGuard {
     }
     if (token === undefined) return withoutState(result);
     this.#sinks.sealed(token);
+    tellSealed(call.method);
     return { ...result, requestState: token };
   }
 
@@ -90,6 +92,7 @@ export class HandlerGuard {
   ): Promise<{ ctx: ServerContext; round: Round | undefined }> {
     try {
       const { state, round } = await this.#boundary.open(request, wire);
+      tellOpened(call.method);
       return { ctx: withState(call.ctx, state), round };
     } catch (error) {
       // Nobody is waiting for an answer, and nothing was wrong with the token.

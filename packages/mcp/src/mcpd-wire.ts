@@ -26,6 +26,7 @@ const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 
 /** Which key signs a payload: see `revision` of the codec's options. */
 export type McpdRevision = 'current' | '2026-06';
+/** Whether whoever holds a token can read its state: `signed` yes, `encrypted` no. */
 export type McpdMode = 'signed' | 'encrypted';
 
 /** The sub-keys of one secret. */

@@ -21,6 +21,11 @@ export interface MemorySingleUseOptions {
 /** The store holds as many tokens as it may, and none has expired: this one is refused. */
 export class SingleUseStoreFullError extends Error {
   override readonly name = 'SingleUseStoreFullError';
+
+  /** The section of the documentation on it, a path in Sealring's repository. */
+  get help(): string {
+    return 'docs/errors.md#singleusestorefullerror';
+  }
 }
 
 /**

@@ -25,6 +25,11 @@ export class SingleUseStoreError extends Error {
     super(`single-use store ${kind}: ${detail}`);
     this.kind = kind;
   }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return `docs/errors.md#singleusestoreerror-${this.kind}`;
+  }
 }
 
 /**

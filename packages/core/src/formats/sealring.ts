@@ -9,6 +9,7 @@ import {
 import { InvalidRequestState } from '../codec.ts';
 import { unpooled } from '../options.ts';
 import { KEY_ID_BYTES, keyIdOf, subKeyInput } from './derivation.ts';
+import { isCanonicalBase64url } from './token.ts';
 
 /*
  * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]).
@@ -29,12 +30,11 @@ const BODY_START = SEALRING_PREFIX.length + HEADER_CHARS;
 const SHORTEST_TOKEN = BODY_START + 38;
 /** Node 20 takes tags of 4 bytes for whole ones unless it is told the length. */
 const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
-/** Characters of a body that is decoded in place: 6 KiB of state. */
-const SCRATCH_CHARS = 8_192;
-const scratch = Buffer.allocUnsafeSlow(SCRATCH_CHARS);
-let decoded: Buffer = scratch;
-const nonceIn = new Uint8Array(NONCE_BYTES);
-const tagIn = new Uint8Array(TAG_BYTES);
+/** Bytes of a body that is encoded and decoded in place: 4 KiB of state. */
+const SCRATCH_BYTES = 4_096 + NONCE_BYTES + TAG_BYTES;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+/** The parts of a body of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
+const scratchBodies = new Array<SealedBody | undefined>(SCRATCH_BYTES + 1).fill(undefined);
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
 const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
 const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
@@ -43,6 +43,8 @@ const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
 export interface TokenKey {
   /** The 60 characters after the prefix. */
   readonly header: string;
+  /** The prefix and {@link header}: what its tokens begin with. */
+  readonly start: string;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment. */
   readonly aad: Buffer;
   readonly key: KeyObject;
@@ -50,6 +52,16 @@ export interface TokenKey {
   readonly purpose: string | undefined;
   /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
   readonly hedgeKey: Buffer | undefined;
+}
+
+/** What follows the header of a token. None of it is authenticated. */
+export interface SealedBody {
+  /** 12 bytes. */
+  readonly nonce: Uint8Array;
+  /** As many bytes as the payload has. */
+  readonly ciphertext: Uint8Array;
+  /** 16 bytes. */
+  readonly tag: Uint8Array;
 }
 
 /** What the token keys of one data key are derived from. */
@@ -94,7 +106,8 @@ export function deriveTokenKey(
   const key = createSecretKey(block.subarray(0, 32));
   const hedgeKey = hedge ? unpooled(block.subarray(32 + COMMITMENT_BYTES)) : undefined;
   block.fill(0);
-  return { header: aad.toString('base64url', PREFIX_BYTES.length), aad, key, purpose, hedgeKey };
+  const header = aad.toString('base64url', PREFIX_BYTES.length);
+  return { header, start: SEALRING_PREFIX + header, aad, key, purpose, hedgeKey };
 }
 
 /** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
@@ -104,13 +117,18 @@ export function sealSealring(tokenKey: TokenKey, nonce: Uint8Array, payload: Uin
   const ciphertext = cipher.update(payload);
   cipher.final();
   const tag = cipher.getAuthTag();
-  const length = NONCE_BYTES + ciphertext.length + TAG_BYTES;
-  const body = length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(length);
-  body.set(nonce, 0);
+  const end = NONCE_BYTES + ciphertext.length;
+  const length = end + TAG_BYTES;
+  const body = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(length);
+  // Few bytes are copied sooner than a copy is called.
+  for (let i = 0; i < NONCE_BYTES; i++) body[i] = nonce[i] as number;
   body.set(ciphertext, NONCE_BYTES);
-  body.set(tag, NONCE_BYTES + ciphertext.length);
-  tagOut.set(tag);
-  return SEALRING_PREFIX + tokenKey.header + body.toString('base64url', 0, length);
+  for (let i = 0; i < TAG_BYTES; i++) {
+    const byte = tag[i] as number;
+    body[end + i] = byte;
+    tagOut[i] = byte;
+  }
+  return tokenKey.start + body.toString('base64url', 0, length);
 }
 
 /** Bytes a payload may have so that its token has at most `maxTokenLength` characters. */
@@ -128,9 +146,8 @@ export function headerText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, BODY_START);
 }
 
-/** The salt and commitment named by a token's header. @throws {InvalidRequestState} `malformed`. */
-export function decodeHeader(token: string): { readonly salt: Buffer; readonly commitment: Buffer } {
-  const text = headerText(token);
+/** The salt and commitment that 60 characters of header name. @throws {InvalidRequestState} `malformed`. */
+export function decodeHeader(text: string): { readonly salt: Buffer; readonly commitment: Buffer } {
   if (!HEADER.test(text)) throw new InvalidRequestState('malformed');
   const header = Buffer.from(text, 'base64url');
   return {
@@ -152,16 +169,12 @@ export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
   return openBody(tokenKey, decodeBody(token));
 }
 
-/** Opens what {@link decodeBody} decoded last, `length` bytes. @throws {InvalidRequestState} `seal`. */
-export function openBody(tokenKey: TokenKey, length: number): Uint8Array {
-  const end = length - TAG_BYTES;
-  // Copied by hand into arrays that stay: cheaper than two more views.
-  for (let i = 0; i < NONCE_BYTES; i++) nonceIn[i] = decoded[i] as number;
-  for (let i = 0; i < TAG_BYTES; i++) tagIn[i] = decoded[end + i] as number;
-  const decipher = createDecipheriv('aes-256-gcm', tokenKey.key, nonceIn, FULL_TAG);
+/** Opens what {@link decodeBody} returned last. @throws {InvalidRequestState} `seal`. */
+export function openBody(tokenKey: TokenKey, { nonce, ciphertext, tag }: SealedBody): Uint8Array {
+  const decipher = createDecipheriv('aes-256-gcm', tokenKey.key, nonce, FULL_TAG);
   decipher.setAAD(tokenKey.aad);
-  decipher.setAuthTag(tagIn);
-  const payload = decipher.update(decoded.subarray(NONCE_BYTES, end));
+  decipher.setAuthTag(tag);
+  const payload = decipher.update(ciphertext);
   try {
     decipher.final();
   } catch {
@@ -172,15 +185,26 @@ export function openBody(tokenKey: TokenKey, length: number): Uint8Array {
 }
 
 /**
- * Decodes the body into `decoded`, good until the next call, and returns its length, at least 28. Short bodies, which is
- * nearly all, go into one buffer: a new one for each costs a tenth of an unseal.
+ * Decodes the body of a token; the result is good until the next call. Short bodies, which is nearly all, go into one
+ * buffer: a new one for each costs a tenth of an unseal.
  * @throws {InvalidRequestState} `malformed`.
  */
-export function decodeBody(token: string): number {
+export function decodeBody(token: string): SealedBody {
   if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
   const text = token.slice(BODY_START);
-  decoded = text.length <= SCRATCH_CHARS ? scratch : Buffer.allocUnsafeSlow(text.length);
-  const length = text.length % 4 === 1 ? 0 : decoded.write(text, 0, 'base64url');
-  if (decoded.toString('base64url', 0, length) !== text) throw new InvalidRequestState('malformed');
-  return length;
+  const length = Math.floor((text.length * 3) / 4);
+  const isShort = length <= SCRATCH_BYTES;
+  const bytes = isShort ? scratch : Buffer.allocUnsafeSlow(length);
+  if (!isCanonicalBase64url(text, bytes.write(text, 0, 'base64url'))) throw new InvalidRequestState('malformed');
+  if (!isShort) return partsOf(bytes, length);
+  return (scratchBodies[length] ??= partsOf(scratch, length));
+}
+
+function partsOf(bytes: Buffer, length: number): SealedBody {
+  const end = length - TAG_BYTES;
+  return {
+    nonce: bytes.subarray(0, NONCE_BYTES),
+    ciphertext: bytes.subarray(NONCE_BYTES, end),
+    tag: bytes.subarray(end, length),
+  };
 }

@@ -1,9 +1,20 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, pause, schedule, uniform } from '../clock.ts';
+import {
+  ageMs,
+  type Deadline,
+  hasPassed,
+  later,
+  type Moment,
+  msUntil,
+  pause,
+  schedule,
+  secondsSince,
+  uniform,
+} from '../clock.ts';
 import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
-import { newest, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
+import { newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
 import { type RingStartOptions, startRing } from './start.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
@@ -120,7 +131,7 @@ export class RingKeeper {
     const { policy, sync, writer } = this.#o;
     const wished = timesOfNewKey(reason, this.view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
     let known: ReadonlySet<string> | undefined;
-    await this.#exclusive(() =>
+    await this.#publishing(reason, () =>
       this.#retryConflicts(async () => {
         await sync.read({ foreground: true });
         const { keys } = this.view.snapshot;
@@ -136,7 +147,7 @@ export class RingKeeper {
   /** Revokes the keys that `isMeant` picks; a successor becomes active in the same write. */
   async revoke(isMeant: (key: RingKey) => boolean): Promise<void> {
     this.#assertMember('revoke');
-    await this.#exclusive(() =>
+    await this.#publishing('revocation', () =>
       this.#retryConflicts(async () => {
         await this.#o.sync.read({ foreground: true });
         const meant = this.view.snapshot.keys.filter((key) => !key.revoked && isMeant(key));
@@ -190,6 +201,7 @@ export class RingKeeper {
    */
   async #pass(options: PassOptions): Promise<void> {
     this.#assertOpen();
+    const began = this.view.now();
     let failure: unknown;
     try {
       if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);
@@ -214,7 +226,7 @@ export class RingKeeper {
       this.#recordFailure(failure);
     }
     this.#scheduleNext(this.#nextDelayMs(failure, options.deferUnwraps === true));
-    this.#announce(failure);
+    this.#announce(failure, began);
     if (failure !== undefined) throw failure;
   }
 
@@ -292,6 +304,7 @@ export class RingKeeper {
    * them made a key until the first one was stored.
    */
   async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
+    const began = this.view.now();
     try {
       await this.#o.sync.read({ foreground: false });
       if (!isLast && this.#isRotationDue()) {
@@ -305,6 +318,7 @@ export class RingKeeper {
       if (this.view.isClosed || error instanceof RingConflictError) return;
       this.#rotationFailures += 1;
       this.#lastFailure = this.#failureNow(kindOf(error));
+      this.#announceFailedRotation('scheduled', error, began);
       this.#considerRotation();
     }
     this.#announceStatus();
@@ -316,6 +330,17 @@ export class RingKeeper {
     if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble !== undefined) return false;
     const last = newest(this.view.snapshot.keys.filter((key) => !key.revoked));
     return last !== undefined && this.view.wallMs(now) >= rotateAt(last, this.#o.policy);
+  }
+
+  /** Runs what publishes a key because somebody asked for it, and tells of its failure. */
+  async #publishing(reason: RotationReason, run: () => Promise<void>): Promise<void> {
+    const began = this.view.now();
+    try {
+      await this.#exclusive(run);
+    } catch (error) {
+      if (!this.view.isClosed) this.#announceFailedRotation(reason, error, began);
+      throw error;
+    }
   }
 
   /** Runs one thing at a time, in order. */
@@ -392,13 +417,22 @@ export class RingKeeper {
     return { kind, at: new Date(this.view.now().wallMs) };
   }
 
-  #announce(failure: unknown): void {
+  #announce(failure: unknown, began: Moment): void {
     channels.refresh.publish(() => ({
+      seconds: secondsSince(began, this.view.now()),
       ok: failure === undefined,
       ...(failure === undefined ? {} : { kind: kindOf(failure) }),
       ...(this.view.hasSnapshot ? { epoch: this.view.snapshot.document.epoch } : {}),
     }));
     this.#announceStatus();
+  }
+
+  #announceFailedRotation(reason: RotationReason, error: unknown, began: Moment): void {
+    channels['rotation-failed'].publish(() => ({
+      reason,
+      kind: kindOf(error),
+      seconds: secondsSince(began, this.view.now()),
+    }));
   }
 
   #announceStatus(): void {

@@ -1,4 +1,15 @@
-import { type Clock, type Deadline, momentOf, msUntil, pause, type RandomSource, uniform } from '../clock.ts';
+import {
+  type Clock,
+  type Deadline,
+  type Moment,
+  momentOf,
+  msUntil,
+  pause,
+  type RandomSource,
+  secondsSince,
+  uniform,
+} from '../clock.ts';
+import { channels } from '../events.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
 import { Deadlines, started } from './deadlines.ts';
 
@@ -65,14 +76,18 @@ export class KmsCalls {
    */
   async call<T>(what: Call, run: (signal: AbortSignal) => Promise<T>, options: CallOptions): Promise<T> {
     for (let attempt = 1; ; attempt++) {
+      const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
       try {
-        return await this.#deadlines.run(
+        const answer = await this.#deadlines.run(
           (signal) => this.#inSlot(run, signal),
           () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
           this.#msLeft(options),
         );
+        this.#tell(what, asked, undefined);
+        return answer;
       } catch (error) {
         const failure = ours(error, what);
+        this.#tell(what, asked, failure.kind);
         if (!(await this.waitToRetry(failure, attempt, options))) throw failure;
       }
     }
@@ -93,6 +108,17 @@ export class KmsCalls {
     // A wait that ended early is no failure; on close, the calls themselves say so.
     await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
     waited.abort();
+  }
+
+  /** On close every call ends: that says nothing of the KMS. */
+  #tell({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
+    if (asked === undefined || this.#closing.aborted) return;
+    const seconds = secondsSince(asked, momentOf(this.#clock));
+    channels['kms-call'].publish(() =>
+      kind === undefined
+        ? { provider, operation, ok: true, seconds }
+        : { provider, operation, ok: false, kind, seconds },
+    );
   }
 
   #msLeft({ until }: CallOptions): number {

@@ -1,4 +1,4 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, steadyMs } from '../clock.ts';
+import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../clock.ts';
 import type { SealUnavailableReason } from '../errors.ts';
 import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
 import { ARMED, afterRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
@@ -16,10 +16,11 @@ export class Limits {
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
-  #sealProofUntil: Deadline | undefined;
-  #sealReadUntil: Deadline | undefined;
-  #openProofUntil: Deadline | undefined;
-  #openReadUntil: Deadline | undefined;
+  #proofUntil: Deadline | undefined;
+  #readUntil: Deadline | undefined;
+  // The earlier of the two, and when opening ends after it: every token looks at one of these.
+  #sealUntil: Deadline | undefined;
+  #openUntil: Deadline | undefined;
 
   constructor(policy: ResolvedPolicy) {
     this.#policy = policy;
@@ -29,17 +30,15 @@ export class Limits {
   proved(now: Moment): void {
     this.#proof = now;
     this.#killSwitch = ARMED;
-    const { sealOutageSeconds } = this.#policy;
-    this.#sealProofUntil = later(now, sealOutageSeconds * MS);
-    this.#openProofUntil = later(now, (sealOutageSeconds + this.#openingSeconds) * MS);
+    this.#proofUntil = later(now, this.#policy.sealOutageSeconds * MS);
+    this.#takeEarlier();
   }
 
   /** The ring was read and is authentic. */
   wasRead(now: Moment): void {
     this.#read = now;
-    const { storeOutageSeconds } = this.#policy;
-    this.#sealReadUntil = later(now, storeOutageSeconds * MS);
-    this.#openReadUntil = later(now, (storeOutageSeconds + this.#openingSeconds) * MS);
+    this.#readUntil = later(now, this.#policy.storeOutageSeconds * MS);
+    this.#takeEarlier();
   }
 
   /** A refresh went through whole: read, and every live key held. */
@@ -49,7 +48,7 @@ export class Limits {
 
   /** The KMS answered with an error. Only refusals count, by the clock that never steps: no step hides one. */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
-    if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, steadyMs(now));
+    if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
   }
 
   get lastProof(): Moment | undefined {
@@ -77,24 +76,22 @@ export class Limits {
   /** Why sealing is not allowed; undefined when it is. */
   sealBlock(now: Moment): SealUnavailableReason | undefined {
     if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
-    if (this.#sealProofUntil === undefined || hasPassed(this.#sealProofUntil, now)) return 'key proof too old';
-    if (this.#sealReadUntil === undefined || hasPassed(this.#sealReadUntil, now)) return 'ring read too old';
-    return undefined;
+    if (this.#sealUntil !== undefined && !hasPassed(this.#sealUntil, now)) return undefined;
+    const isProved = this.#proofUntil !== undefined && !hasPassed(this.#proofUntil, now);
+    return isProved ? 'ring read too old' : 'key proof too old';
   }
 
   mayOpen(now: Moment): boolean {
-    if (this.#openProofUntil === undefined || hasPassed(this.#openProofUntil, now)) return false;
-    if (this.#openReadUntil === undefined || hasPassed(this.#openReadUntil, now)) return false;
+    if (this.#openUntil === undefined || hasPassed(this.#openUntil, now)) return false;
     const { trippedAt } = this.#killSwitch;
     if (trippedAt === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
-    return steadyMs(now) - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
+    return now.steadyMs - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
   /** Until when sealing goes on if nothing succeeds any more, wall clock. */
   get sealUntilMs(): number | undefined {
-    if (this.#sealProofUntil === undefined || this.#sealReadUntil === undefined) return undefined;
-    return Math.min(this.#sealProofUntil.wallMs, this.#sealReadUntil.wallMs);
+    return this.#sealUntil?.wallMs;
   }
 
   /** Not ready: others may already seal with keys that this member has not heard of. */
@@ -103,8 +100,11 @@ export class Limits {
     return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;
   }
 
-  /** How much longer than sealing opening goes on: what was sealed last is opened for its whole life. */
-  get #openingSeconds(): number {
-    return this.#policy.tokenLifetimeSeconds + 2 * this.#policy.clockSkewSeconds;
+  #takeEarlier(): void {
+    if (this.#proofUntil === undefined || this.#readUntil === undefined) return;
+    const { tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
+    this.#sealUntil = earlier(this.#proofUntil, this.#readUntil);
+    // What was sealed last is opened for its whole life.
+    this.#openUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
   }
 }

@@ -1,5 +1,8 @@
+import { sectionOn } from '../errors.ts';
+
 /** A ring document as read, with what identifies this version of it. */
 export interface StoredRing {
+  /** The text that was written, character for character. */
   readonly document: string;
   /** Opaque to everyone but the store; equal for equal versions. */
   readonly revision: string;
@@ -29,6 +32,7 @@ export interface RingStoreCallOptions {
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
   readonly kind: string;
+  /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
    * @throws {RingConflictError} when somebody wrote first.
@@ -40,6 +44,7 @@ export interface RingStore {
   ): Promise<{ readonly revision: string }>;
   /** Calls `changed` soon after somebody writes; an optimisation only. Returns what ends it. */
   watch?(changed: () => void): () => void;
+  /** Ends what the store itself has opened; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 
@@ -48,6 +53,11 @@ export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
   constructor() {
     super('the ring was changed by somebody else: read it again');
+  }
+
+  /** The section of the documentation on it, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn('RingConflictError');
   }
 }
 
@@ -64,6 +74,11 @@ export class RingStoreError extends Error {
   constructor(kind: RingStoreErrorKind, detail: string) {
     super(`ring store ${kind}: ${detail}`);
     this.kind = kind;
+  }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`RingStoreError: ${this.kind}`);
   }
 }
 

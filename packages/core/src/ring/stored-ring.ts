@@ -1,4 +1,5 @@
-import type { Clock } from '../clock.ts';
+import { type Clock, momentOf, secondsSince } from '../clock.ts';
+import { channels } from '../events.ts';
 import type { HeldKey } from '../key-cache.ts';
 import { authenticate } from './authentication.ts';
 import { Deadlines } from './deadlines.ts';
@@ -24,6 +25,8 @@ export interface Stored {
 export class StoredRingDocument {
   readonly #store: RingStore;
   readonly #ring: string;
+  readonly #clock: Clock;
+  readonly #closing: AbortSignal;
   readonly #deadlines: Deadlines;
   readonly #onServiceDate: (date: Date) => void;
   /** The text read or written last: it is read again and again, and seldom another. */
@@ -41,12 +44,15 @@ export class StoredRingDocument {
     this.#store = options.store;
     this.#onServiceDate = options.onServiceDate;
     this.#ring = options.ring;
+    this.#clock = options.clock;
+    this.#closing = options.closing;
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
   }
 
   /** Undefined when the document is known to be absent. */
   read(): Promise<Stored | undefined> {
     return this.#withDeadline(
+      'read',
       (signal) => this.#store.read({ signal, onServiceDate: this.#onServiceDate }),
       this.#opened,
     );
@@ -67,6 +73,7 @@ export class StoredRingDocument {
     // What could not be read back must not be written.
     const document = this.#parsed(text);
     return this.#withDeadline(
+      'write',
       (signal) => this.#store.write(text, { expected, signal, onServiceDate: this.#onServiceDate }),
       ({ revision }) => ({ document, revision }),
     );
@@ -81,8 +88,31 @@ export class StoredRingDocument {
     return this.#lastDocument;
   }
 
-  #withDeadline<A, T>(run: (signal: AbortSignal) => Promise<A>, opened: (answer: A) => T): Promise<T> {
-    return this.#deadlines.run(run, noAnswer).then(opened, throwOurs);
+  #withDeadline<A, T>(
+    operation: 'read' | 'write',
+    run: (signal: AbortSignal) => Promise<A>,
+    opened: (answer: A) => T,
+  ): Promise<T> {
+    const call = this.#deadlines.run(run, noAnswer).then(opened, throwOurs);
+    return channels['store-call'].isHeard ? this.#told(operation, call) : call;
+  }
+
+  /** Tells the listeners how a call went. On close every call ends: that says nothing of the store. */
+  async #told<T>(operation: 'read' | 'write', call: Promise<T>): Promise<T> {
+    const asked = momentOf(this.#clock);
+    const tell = (outcome: { readonly ok: boolean; readonly kind?: string }): void => {
+      if (this.#closing.aborted) return;
+      const seconds = secondsSince(asked, momentOf(this.#clock));
+      channels['store-call'].publish(() => ({ store: this.#store.kind, operation, ...outcome, seconds }));
+    };
+    try {
+      const answer = await call;
+      tell({ ok: true });
+      return answer;
+    } catch (error) {
+      tell({ ok: false, kind: error instanceof RingStoreError ? error.kind : 'conflict' });
+      throw error;
+    }
   }
 }
 

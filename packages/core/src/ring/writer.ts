@@ -1,3 +1,4 @@
+import { secondsSince } from '../clock.ts';
 import { channels } from '../events.ts';
 import type { HeldKey } from '../key-cache.ts';
 import type { KeyWrapper } from '../key-wrapper.ts';
@@ -139,13 +140,19 @@ export class RingWriter {
     reason: RotationReason,
   ): Promise<void> {
     this.#checkClock();
+    const began = this.#view.now();
     const times = timesOfNewKey(reason, this.#view.wallMs(), this.#policy);
     const isTaken = (id: string): boolean => content.entries.some((other) => other.id === id);
     const { entry, held } = await this.#wraps.create(times, isTaken);
     this.#view.limits.proved(this.#view.now());
     const epoch = nextEpoch(content.epoch);
     await this.#write({ ...content, epoch, entries: [...content.entries, entry] }, [...signers, held], expected);
-    channels.rotation.publish(() => ({ keyId: entry.id, reason, epoch }));
+    channels.rotation.publish(() => ({
+      keyId: entry.id,
+      reason,
+      epoch,
+      seconds: secondsSince(began, this.#view.now()),
+    }));
   }
 
   async #write(content: RingContent, signers: readonly HeldKey[], expected: string | undefined): Promise<void> {

@@ -1,0 +1,129 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { channels, hashedKeyId } from '../src/events.ts';
+import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { Fleet } from './support/fleet.ts';
+
+type Event = Readonly<Record<string, unknown>>;
+
+const DAY = 86_400;
+const names = Object.keys(channels).map((name) => `sealring:${name}`);
+let heard: { readonly channel: string; readonly event: Event }[] = [];
+const listen = (event: unknown, channel: string | symbol): void => {
+  heard.push({ channel: String(channel).replace('sealring:', ''), event: Object(event) });
+};
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+  heard = [];
+  for (const name of names) subscribe(name, listen);
+});
+afterEach(async () => {
+  for (const name of names) unsubscribe(name, listen);
+  await fleet.close();
+});
+
+function of(channel: string): readonly Event[] {
+  return heard.filter((one) => one.channel === channel).map(({ event }) => event);
+}
+
+describe('calls to the KMS and the store', () => {
+  test('are told one by one, failed attempts too', async () => {
+    fleet.kms.failNext = 1;
+    await fleet.start();
+    expect(of('kms-call').map(({ operation, ok, kind }) => [operation, ok, kind])).toEqual([
+      ['generate', false, 'unavailable'],
+      ['generate', true, undefined],
+      ['unwrap', true, undefined],
+    ]);
+    expect(of('store-call').map(({ store, operation, ok }) => [store, operation, ok])).toContainEqual([
+      'memory',
+      'write',
+      true,
+    ]);
+    for (const { seconds } of [...of('kms-call'), ...of('store-call')]) expect(seconds).toBeGreaterThanOrEqual(0);
+  });
+
+  test('F29 one that hangs is told when its deadline has passed, with the time it took', async () => {
+    const { codec } = await fleet.start();
+    fleet.kms.hanging = true;
+    fleet.store.hanging = true;
+    heard = [];
+    await fleet.clock.advance(1_200);
+    expect(of('store-call')).toContainEqual({
+      store: 'memory',
+      operation: 'read',
+      ok: false,
+      kind: 'unavailable',
+      seconds: 5,
+    });
+    expect(of('kms-call')).toContainEqual({
+      provider: 'local',
+      operation: 'unwrap',
+      ok: false,
+      kind: 'unavailable',
+      seconds: 5,
+    });
+    expect(of('refresh').find(({ seconds }) => seconds === 10)).toMatchObject({ ok: false });
+    expect(codec.health().status).not.toBe('ok');
+  });
+
+  test('a lost race at the store is a conflict, no failure of another kind', async () => {
+    await fleet.start();
+    await fleet.start();
+    const [one, other] = fleet.members;
+    heard = [];
+    await Promise.allSettled(
+      [one?.codec.rotate({ emergency: true }), other?.codec.rotate({ emergency: true })].map((rotation) =>
+        Promise.all([rotation, fleet.clock.advance(30)]),
+      ),
+    );
+    const failed = of('store-call').filter(({ ok }) => ok === false);
+    expect(failed).not.toEqual([]);
+    expect(failed.every(({ operation, kind }) => operation === 'write' && kind === 'conflict')).toBe(true);
+    expect(of('rotation-failed')).toEqual([]);
+  });
+
+  test('that closing ended are not told: they say nothing of the service', async () => {
+    const { codec } = await fleet.start();
+    fleet.kms.hanging = true;
+    fleet.store.hanging = true;
+    const refresh = codec.refresh().catch(() => undefined);
+    await fleet.clock.advance(1);
+    heard = [];
+    await Promise.all([codec.close(), fleet.clock.advance(1)]);
+    await refresh;
+    expect([...of('kms-call'), ...of('store-call')]).toEqual([]);
+  });
+});
+
+describe('F7 a rotation that fails', () => {
+  test('is told when it was due by itself', async () => {
+    await fleet.start();
+    fleet.kms.wrapFailing = 'denied';
+    await fleet.clock.advance(DAY);
+    expect(of('rotation-failed')).toContainEqual(expect.objectContaining({ reason: 'scheduled', kind: 'kms denied' }));
+    expect(of('rotation').map(({ reason }) => reason)).toEqual(['initial']);
+  });
+
+  test('is told when somebody asked for it, and so is a revocation', async () => {
+    const { codec } = await fleet.start();
+    fleet.kms.wrapFailing = 'disabled';
+    await expect(codec.rotate()).rejects.toThrow(KeyWrapperError);
+    await expect(codec.rotate({ emergency: true })).rejects.toThrow(KeyWrapperError);
+    await expect(codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000))).rejects.toThrow(KeyWrapperError);
+    expect(of('rotation-failed').map(({ reason, kind }) => [reason, kind])).toEqual([
+      ['requested', 'kms disabled'],
+      ['emergency', 'kms disabled'],
+      ['revocation', 'kms disabled'],
+    ]);
+    for (const { seconds } of [...of('rotation'), ...of('rotation-failed')]) expect(seconds).toBeGreaterThanOrEqual(0);
+  });
+});
+
+test('the exported hash of a key id is that of the events', async () => {
+  const { codec } = await fleet.start();
+  const ids = codec.health().keys.map(({ id }) => hashedKeyId(id));
+  expect(of('rotation').map(({ keyId }) => keyId)).toEqual(ids);
+});
