@@ -371,6 +371,7 @@ describe('base64url', () => {
   });
 
   test('F18: of all 65 536 code units in any place, those pass that encoding the bytes again gives back', () => {
+    const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {
       const text = randomBytes(30).toString('base64url').slice(0, length);
@@ -378,12 +379,12 @@ describe('base64url', () => {
         for (let unit = 0; unit < 65_536; unit++) {
           const spelling = text.slice(0, at) + String.fromCharCode(unit) + text.slice(at + 1);
           const isCanonical = Buffer.from(spelling, 'base64url').toString('base64url') === spelling;
-          // One assertion for each would take a minute.
-          if ((decodeBase64url(spelling) !== undefined) !== isCanonical) expect.fail(JSON.stringify(spelling));
+          if ((decodeBase64url(spelling) !== undefined) !== isCanonical) wrong.push(JSON.stringify(spelling));
           if (isCanonical) passed += 1;
         }
       }
     }
+    expect(wrong).toEqual([]);
     expect(passed).toBeGreaterThan(500);
   });
 });

@@ -34,7 +34,7 @@ const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 const SCRATCH_BYTES = 4_096 + NONCE_BYTES + TAG_BYTES;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 /** The parts of a body of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
-const scratchBodies = new Array<SealedBody | undefined>(SCRATCH_BYTES + 1).fill(undefined);
+const scratchBodies = Array.from<SealedBody | undefined>({ length: SCRATCH_BYTES + 1 });
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
 const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
 const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
