@@ -114,6 +114,15 @@ const OPERATORS_PAGES = [
   'docs/guides/incidents.md',
   'docs/guides/threat-model.md',
   'docs/guides/choose-a-store.md',
+  'docs/guides/rotation-and-revocation.md',
+  'docs/guides/export-and-import.md',
+  'docs/guides/operate.md',
+  'docs/guides/parity.md',
+  'docs/providers/README.md',
+  'docs/providers/aws-kms.md',
+  'docs/providers/gcp-kms.md',
+  'docs/providers/azure-key-vault.md',
+  'docs/providers/vault-transit.md',
   'docs/README.md',
 ];
 

@@ -1,14 +1,14 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { packTarball } from '../support/tarballs.ts';
+import { runProgram } from '../support/run-program.ts';
+import { packTarballs, publishedFolders } from '../support/tarballs.ts';
 
 const packages = fileURLToPath(new URL('../../packages', import.meta.url));
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-alone-'));
-const tarballs = new Map<string, string>();
+let tarballs: ReadonlyMap<string, string> = new Map();
 
 /** Whose SDK a package of the registry belongs to. */
 const VENDORS: Readonly<Record<string, RegExp>> = {
@@ -17,73 +17,99 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   azure: /^@azure\//,
   redis: /^(?:@redis\/|redis$|ioredis$)/,
   postgres: /^pg(?:-|$)/,
+  opentelemetry: /^@opentelemetry\//,
+  mcp: /^@modelcontextprotocol\//,
 };
 
-const ADAPTERS: Readonly<Record<string, readonly string[]>> = {
+/** Whose SDKs a package of ours is there for; nobody's, where it is not listed. */
+const BRINGS: Readonly<Record<string, readonly string[]>> = {
   'aws-kms': ['aws'],
   s3: ['aws'],
   dynamodb: ['aws'],
-  'gcp-kms': ['google'],
+  // Google's own SDK asks for the API of OpenTelemetry.
+  'gcp-kms': ['google', 'opentelemetry'],
   gcs: ['google'],
   'azure-key-vault': ['azure'],
   'azure-blob': ['azure'],
-  'vault-transit': [],
   redis: ['redis'],
   postgres: ['postgres'],
-  conformance: [],
-  cli: [],
+  otel: ['opentelemetry'],
+  mcp: ['mcp'],
 };
 
+/**
+ * Install scripts of what others bring: of `gcp-kms`, Google's SDK has a package that compares version numbers and may print a
+ * warning. All works without it: nothing here is installed with its scripts.
+ */
+const INSTALL_SCRIPTS: Readonly<Record<string, readonly string[]>> = { 'gcp-kms': ['protobufjs'] };
+
+/** The licences that what we bring may have, as SPDX expressions: another one is for somebody to look at. */
+const LICENCES = ['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', 'Python-2.0'];
+
 beforeAll(() => {
-  for (const name of ['core', ...Object.keys(ADAPTERS)]) {
-    tarballs.set(name, packTarball(name, temporary));
-  }
+  tarballs = new Map(packTarballs(temporary).map(({ name, path }) => [name, path]));
 }, 300_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-test('every package beside core is tried here', () => {
-  const speaking = readdirSync(packages).filter((name) => {
-    const manifest = join(packages, name, 'package.json');
-    if (!existsSync(manifest)) return false;
-    const { peerDependencies = {} }: { peerDependencies?: Record<string, string> } = JSON.parse(
-      readFileSync(manifest, 'utf8'),
-    );
-    return '@sealring/core' in peerDependencies;
-  });
-  expect(speaking.filter((name) => name !== 'mcp').toSorted()).toEqual(Object.keys(ADAPTERS).toSorted());
-});
+/** What npm wrote down of a package that it installed. */
+interface Installed {
+  readonly name: string;
+  readonly hasInstallScript?: boolean;
+  readonly license?: string;
+}
 
-describe('a packed tarball in an empty project, beside core alone', () => {
-  for (const [name, vendors] of Object.entries(ADAPTERS)) {
-    test(`${name} brings the SDK of ${vendors.join(', ') || 'nobody'} and no other, and imports`, () => {
-      const project = join(temporary, name);
+describe.concurrent('a packed tarball in an empty project, with what it cannot do without', () => {
+  for (const folder of publishedFolders()) {
+    const vendors = BRINGS[folder] ?? [];
+    test(`${folder} brings the SDK of ${vendors.join(', ') || 'nobody'} and no other, no install script unknown to us, free licences; and imports`, async () => {
+      const name = `@sealring/${folder}`;
+      const project = join(temporary, folder);
+      const ours = oursFor(folder);
       mkdirSync(project);
-      const dependencies = Object.fromEntries(
-        ['core', name].map((one) => [`@sealring/${one}`, `file:${tarballs.get(one) ?? ''}`]),
-      );
+      const dependencies = Object.fromEntries(ours.map((one) => [one, `file:${tarballs.get(one)}`]));
       writeFileSync(join(project, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
       const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', '--prefer-offline', '--silent'];
-      execFileSync('npm', install, { cwd: project });
+      expect(await runProgram('npm', install, { cwd: project, timeoutMs: 300_000 })).toEqual({ code: 0, output: '' });
 
-      const installed = namesIn(join(project, 'node_modules'));
-      const found = Object.entries(VENDORS).filter(([, pattern]) => installed.some((one) => pattern.test(one)));
-      expect(found.map(([vendor]) => vendor)).toEqual(vendors);
-      expect(installed.filter((one) => one.startsWith('@sealring/'))).toEqual(
-        ['@sealring/core', `@sealring/${name}`].toSorted(),
-      );
+      const installed = installedIn(project);
+      const names = installed.map((one) => one.name);
+      const found = Object.entries(VENDORS).filter(([, pattern]) => names.some((one) => pattern.test(one)));
+      expect(found.map(([one]) => one)).toEqual(vendors);
+      expect([...new Set(names.filter((one) => one.startsWith('@sealring/')))].toSorted()).toEqual(ours.toSorted());
+      const scripted = installed.filter((one) => one.hasInstallScript === true).map((one) => one.name);
+      expect(scripted).toEqual(INSTALL_SCRIPTS[folder] ?? []);
+      expect(installed.filter((one) => !LICENCES.includes(one.license ?? 'none'))).toEqual([]);
 
-      const program = `console.log(Object.keys(await import('@sealring/${name}')).length > 0)`;
-      const args = ['--input-type=module', '--eval', program];
-      expect(execFileSync(process.execPath, args, { cwd: project, encoding: 'utf8' }).trim()).toBe('true');
+      const program = `console.log(Object.keys(await import('${name}')).length > 0)`;
+      const imported = await runProgram(process.execPath, ['--input-type=module', '--eval', program], { cwd: project });
+      expect(imported).toEqual({ code: 0, output: 'true\n' });
     });
   }
 });
 
-/** Packages in a node_modules folder, nested ones included. */
-function namesIn(folder: string): string[] {
-  const lock: { packages: Record<string, unknown> } = JSON.parse(
-    readFileSync(join(folder, '.package-lock.json'), 'utf8'),
+/** The package and those of ours that it cannot do without: core, for most. */
+function oursFor(folder: string): string[] {
+  interface Manifest {
+    readonly name: string;
+    readonly dependencies?: object;
+    readonly peerDependencies?: object;
+    readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
+  }
+  const manifest: Manifest = JSON.parse(readFileSync(join(packages, folder, 'package.json'), 'utf8'));
+  const needed = Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies }).filter(
+    (name) => name.startsWith('@sealring/') && manifest.peerDependenciesMeta?.[name]?.optional !== true,
   );
-  const names = Object.keys(lock.packages).map((path) => path.slice(path.lastIndexOf('node_modules/') + 13));
-  return [...new Set(names)].toSorted();
+  return [manifest.name, ...needed];
+}
+
+/** Everything in a node_modules folder, nested ones included. */
+function installedIn(project: string): Installed[] {
+  const lock: { packages: Record<string, Omit<Installed, 'name'>> } = JSON.parse(
+    readFileSync(join(project, 'node_modules', '.package-lock.json'), 'utf8'),
+  );
+  return Object.entries(lock.packages).map(([path, { hasInstallScript, license }]) => ({
+    name: path.slice(path.lastIndexOf('node_modules/') + 13),
+    ...(hasInstallScript !== undefined && { hasInstallScript }),
+    ...(license !== undefined && { license }),
+  }));
 }

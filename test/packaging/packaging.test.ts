@@ -1,113 +1,77 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exportedValues } from './api-report.ts';
-import { findSystemNode } from './system-node.ts';
+import { runProgram } from '../support/run-program.ts';
+import { packTarballs, publishedFolders, type Tarball } from '../support/tarballs.ts';
+import { reportNameOf } from './api-report.ts';
 
 interface Manifest {
   readonly name: string;
-  readonly private?: boolean;
+  readonly license?: string;
+  readonly version: string;
+  readonly engines?: { readonly node: string };
   readonly exports: Readonly<Record<string, { readonly types: string; readonly default: string }>>;
   readonly scripts: Readonly<Record<string, string>>;
-  readonly dependencies?: Readonly<Record<string, string>>;
-  readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly bin?: Readonly<Record<string, string>>;
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const published = readdirSync(join(root, 'packages'))
-  .map((name) => join(root, 'packages', name))
-  .filter((folder) => existsSync(join(folder, 'package.json')))
-  .map((folder) => ({ folder, manifest: readManifest(folder) }))
-  .filter(({ manifest }) => manifest.private !== true);
-const oldest = findSystemNode(root, 20);
 const temporary = mkdtempSync(join(tmpdir(), 'sealring-packaging-'));
+const published = publishedFolders().map((name) => {
+  const folder = join(root, 'packages', name);
+  const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  return { folder, manifest };
+});
+let tarballs: readonly Tarball[] = [];
 
 beforeAll(() => {
-  for (const { folder, manifest } of published) {
-    unpack(folder, installed(manifest.name));
-    for (const name of Object.keys({ ...manifest.dependencies, ...manifest.peerDependencies })) {
-      if (!name.startsWith('@sealring/')) linkThirdParty(folder, name);
-    }
-  }
+  tarballs = packTarballs(temporary);
 }, 300_000);
-
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-test('every published package has the same script words', () => {
+test('every published package has the same script words, and none that an installation runs', () => {
   for (const { manifest } of published) {
     expect(Object.keys(manifest.scripts), manifest.name).toEqual(['build', 'typecheck', 'test', 'api', 'check']);
   }
 });
 
+test('all have one version, one licence, and the oldest Node that was tried or a newer one', () => {
+  expect(new Set(published.map(({ manifest }) => manifest.version)).size).toBe(1);
+  for (const { manifest } of published) {
+    expect(manifest.license, manifest.name).toBe('Apache-2.0');
+    expect(['>=20.19', '>=22'], manifest.name).toContain(manifest.engines?.node);
+  }
+});
+
 describe.each(published)('the tarball of $manifest.name', ({ folder, manifest }) => {
+  const filesOf = () => tarballs.find(({ name }) => name === manifest.name)?.files ?? [];
+
   test('holds the build, the licence and the README', () => {
-    const files = filesOf(installed(manifest.name));
-    expect(files).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']));
+    expect(filesOf()).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']));
     for (const entry of Object.values(manifest.exports)) {
-      expect(files).toEqual(expect.arrayContaining([entry.types.slice(2), entry.default.slice(2)]));
+      expect(filesOf()).toEqual(expect.arrayContaining([entry.types.slice(2), entry.default.slice(2)]));
     }
+    for (const program of Object.values(manifest.bin ?? {})) expect(filesOf()).toContain(program.slice(2));
   });
 
   test('holds no test and no build information', () => {
     const unwanted = /(^|\/)(tests?|\.cache|\.turbo|node_modules)\/|\.test\.|\.tsbuildinfo$/;
-    expect(filesOf(installed(manifest.name)).filter((file) => unwanted.test(file))).toEqual([]);
+    expect(filesOf().filter((file) => unwanted.test(file))).toEqual([]);
   });
 
   test('holds no compiled file whose source is gone', () => {
-    const files = filesOf(installed(manifest.name));
-    const compiled = files.filter((file) => file.startsWith('dist/') && file.endsWith('.js'));
-    expect(compiled.filter((file) => !files.includes(`src${file.slice(4, -3)}.ts`))).toEqual([]);
+    const compiled = filesOf().filter((file) => file.startsWith('dist/') && file.endsWith('.js'));
+    expect(compiled.filter((file) => !filesOf().includes(`src${file.slice(4, -3)}.ts`))).toEqual([]);
   });
 
-  test.each(Object.keys(manifest.exports))(`exports on ${oldest.title} what its api report lists: %s`, (entry) => {
-    const report = ['api', ...entry.split('/').slice(1), 'md'].join('.');
-    const expected = exportedValues(readFileSync(join(folder, report), 'utf8'));
-    expect(importedNames(join(manifest.name, entry))).toEqual(expected);
+  test('has a report of the public surface for every entry point', () => {
+    const reports = Object.keys(manifest.exports).map(reportNameOf);
+    expect(reports.filter((report) => !existsSync(join(folder, report)))).toEqual([]);
   });
 });
 
-function readManifest(folder: string): Manifest {
-  const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  return manifest;
-}
-
-function installed(name: string): string {
-  return join(temporary, 'node_modules', name);
-}
-
-function unpack(folder: string, target: string): void {
-  const options = ['--json', '--silent', '--ignore-scripts', '--pack-destination', temporary];
-  const printed = execFileSync('npm', ['pack', ...options], { cwd: folder, encoding: 'utf8' });
-  const [packed]: readonly { readonly filename: string }[] = JSON.parse(printed);
-  if (packed === undefined) throw new Error(`npm packed nothing in ${folder}`);
-  mkdirSync(target, { recursive: true });
-  execFileSync('tar', ['-xzf', join(temporary, packed.filename), '-C', target, '--strip-components=1']);
-}
-
-function linkThirdParty(folder: string, name: string): void {
-  const target = installed(name);
-  if (existsSync(target)) return;
-  const nested = join(folder, 'node_modules', name);
-  mkdirSync(dirname(target), { recursive: true });
-  symlinkSync(existsSync(nested) ? nested : join(root, 'node_modules', name), target, 'junction');
-}
-
-function filesOf(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((file) => file.isFile())
-    .map((file) =>
-      join(file.parentPath, file.name)
-        .slice(folder.length + 1)
-        .replaceAll('\\', '/'),
-    );
-}
-
-function importedNames(specifier: string): string[] {
-  const program = `console.log(JSON.stringify(Object.keys(await import(${JSON.stringify(specifier)})).sort()))`;
-  const args = ['--input-type=module', '--eval', program];
-  const names: string[] = JSON.parse(execFileSync(oldest.path, args, { cwd: temporary, encoding: 'utf8' }));
-  return names;
-}
+test('no package has grown by more than a tenth since its size was written down', async () => {
+  expect(await runProgram(process.execPath, [join(root, 'scripts', 'sizes.mjs')])).toEqual({ code: 0, output: '' });
+});

@@ -50,6 +50,15 @@ export function isConflict(error: unknown): boolean {
   return isNamed(error, 'RingConflictError');
 }
 
+/** Where docs/errors.md has a section on it; undefined for what it has none on. */
+export function sectionOn(error: unknown): string | undefined {
+  const store = storeFailureOf(error);
+  if (store !== undefined) return `docs/errors.md#ringstoreerror-${store.kind}`;
+  const [kms] = kmsFailuresOf(error);
+  if (kms !== undefined) return `docs/errors.md#keywrappererror-${kms.kind}`;
+  return isConflict(error) ? 'docs/errors.md#ringconflicterror' : undefined;
+}
+
 /** A failure in one line. An error of another class is named only: its text may hold a secret. */
 export function lineOf(error: unknown): string {
   const store = storeFailureOf(error);

@@ -1,8 +1,11 @@
 import type { RingPolicy } from '@sealring/core';
 
+/** Times of a policy with nothing left out, seconds. `createAfterSeconds` depends on the store, and is not among them. */
+export type CompletePolicy = Omit<RingPolicy, 'createAfterSeconds'>;
+
 /** The times that a report needs, seconds. */
 export type PolicyTimes = Pick<
-  RingPolicy,
+  CompletePolicy,
   'clockSkewSeconds' | 'refreshEverySeconds' | 'propagationSeconds' | 'rotateEverySeconds' | 'kmsTimeoutSeconds'
 >;
 
@@ -10,19 +13,28 @@ export type PolicyTimes = Pick<
 export const POLICY_DEFAULTS = {
   clockSkewSeconds: 300,
   refreshEverySeconds: 300,
+  backoffCapSeconds: 60,
+  tokenLifetimeSeconds: 3_600,
+  proveEverySeconds: 900,
   sealOutageSeconds: 3_600,
+  storeOutageSeconds: 21_600,
   rotateEverySeconds: 86_400,
   kmsTimeoutSeconds: 5,
+  startTimeoutSeconds: 120,
+  missRefreshSeconds: 10,
 } as const;
 
 /** A policy that core has accepted, completed. */
-export function policyTimesOf(policy: Partial<RingPolicy> = {}): PolicyTimes {
-  const { clockSkewSeconds, refreshEverySeconds, sealOutageSeconds, rotateEverySeconds, kmsTimeoutSeconds } = {
-    ...POLICY_DEFAULTS,
-    ...withoutUndefined(policy),
-  };
-  const { propagationSeconds = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds } = policy;
-  return { clockSkewSeconds, refreshEverySeconds, propagationSeconds, rotateEverySeconds, kmsTimeoutSeconds };
+export function completePolicy(policy: Partial<RingPolicy> = {}): CompletePolicy {
+  const { createAfterSeconds: _, ...given } = withoutUndefined(policy);
+  const times = { ...POLICY_DEFAULTS, ...given };
+  const least = times.sealOutageSeconds + 2 * times.refreshEverySeconds + times.clockSkewSeconds;
+  return { propagationSeconds: least, ...times };
+}
+
+/** As {@link completePolicy}: what a report needs of it. */
+export function policyTimesOf(policy?: Partial<RingPolicy>): PolicyTimes {
+  return completePolicy(policy);
 }
 
 function withoutUndefined(policy: Partial<RingPolicy>): Partial<RingPolicy> {

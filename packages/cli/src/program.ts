@@ -1,9 +1,14 @@
 import { Command } from 'commander';
+import { addBenchCommand } from './commands/bench.ts';
+import { addDashboardCommand } from './commands/dashboard.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
+import { addExportCommand } from './commands/export.ts';
+import { addImportCommand } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addInspectCommand } from './commands/inspect.ts';
 import { addRevokeCommand } from './commands/revoke.ts';
 import { addRotateCommand } from './commands/rotate.ts';
+import { addSimulateCommand } from './commands/simulate.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { cliVersion } from './version.ts';
 
@@ -30,9 +35,14 @@ export function createProgram(): Command {
     .addHelpText('after', AFTER);
   addDoctorCommand(program);
   addStatusCommand(program);
+  addDashboardCommand(program);
   addInitCommand(program);
   addRotateCommand(program);
   addRevokeCommand(program);
   addInspectCommand(program);
+  addExportCommand(program);
+  addImportCommand(program);
+  addSimulateCommand(program);
+  addBenchCommand(program);
   return program;
 }

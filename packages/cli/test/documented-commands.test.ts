@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
@@ -8,6 +9,15 @@ import { newProject, runCli } from './cli-process.ts';
 const root = join(import.meta.dirname, '../../..');
 const MAIN = join(import.meta.dirname, '../dist/main.js');
 const EXAMPLE_ID = 'zWmwhf-E_bTV';
+
+/** Where the guide on moving moves to. */
+const NEW_CONFIG = `import { fileRing, localKeyWrapper } from '@sealring/core';
+export default {
+  ringName: 'local',
+  ring: fileRing(new URL('new.ring', import.meta.url).pathname),
+  keyWrapper: localKeyWrapper({ masterKey: '${randomBytes(32).toString('base64url')}' }),
+};
+`;
 
 let project: ReturnType<typeof newProject>;
 beforeEach(() => {
@@ -26,6 +36,7 @@ async function runLines(text: string): Promise<{ readonly code: number; readonly
   if (!lines.some((line) => line.includes('init --local'))) await runCli(['init', '--local'], { cwd: project.cwd });
   else await runShell(lines.filter((line) => line.includes('init --local')).join('\n'));
   const id = await prepareToken();
+  writeFileSync(join(project.cwd, 'new.config.mjs'), NEW_CONFIG);
   const rest = lines.filter((line) => !line.includes('init --local')).join('\n');
   return runShell(rest.replaceAll(EXAMPLE_ID, id));
 }
@@ -51,7 +62,15 @@ async function prepareToken(): Promise<string> {
   return codec.inspect(token).keyId;
 }
 
-const fences = ['packages/cli/README.md', 'docs/guides/operate.md', 'docs/guides/incidents.md'].flatMap((document) => {
+const PAGES = [
+  'packages/cli/README.md',
+  'docs/guides/operate.md',
+  'docs/guides/incidents.md',
+  'docs/guides/rotation-and-revocation.md',
+  'docs/guides/export-and-import.md',
+];
+
+const fences = PAGES.flatMap((document) => {
   const text = readFileSync(join(root, document), 'utf8');
   return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(({ 1: script = '', index }) => ({
     place: `${document}:${text.slice(0, index).split('\n').length}`,
@@ -69,7 +88,7 @@ describe.skipIf(process.platform === 'win32')('commands in the documentation', (
   });
 
   // That of the doctor names a key of AWS; the tests of all packages run it on an emulator.
-  test.each(['status', 'init', 'rotate', 'revoke', 'inspect'])(
+  test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'simulate', 'bench'])(
     'the example in the help of %s works',
     async (command) => {
       const { stdout } = await runCli([command, '--help'], { cwd: project.cwd });

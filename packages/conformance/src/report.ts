@@ -8,6 +8,7 @@ export interface ConformanceResult {
   readonly durationMs: number;
 }
 
+/** What was tried: which of the three contracts. */
 export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store';
 
 /** What a run of a suite came to. */

@@ -1,6 +1,6 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { isOurRefusal, lineOf, storeFailureOf } from '../foreign-error.ts';
+import { isOurRefusal, lineOf, sectionOn, storeFailureOf } from '../foreign-error.ts';
 import { withProgress } from '../progress.ts';
 import { loadSettings } from '../settings/load.ts';
 import type { SealringConfig, Settings } from '../settings/settings.ts';
@@ -46,7 +46,14 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
     if (error instanceof Failure || error instanceof UsageError) throw error;
     if (isOurRefusal(error)) throw new UsageError(lineOf(error));
     const isAbsent = storeFailureOf(error)?.detail.startsWith('there is no ring') === true;
-    if (isAbsent) throw new Failure('there is no ring in the store: found it with "sealring init"');
-    throw new Failure(`${what}: ${lineOf(error)}; "sealring doctor" says more`);
+    if (isAbsent) throw new Failure(ABSENT);
+    const section = sectionOn(error);
+    const more = `"sealring doctor" says more${section === undefined ? '' : `, and ${section}`}`;
+    throw new Failure(`${what}: ${lineOf(error)}; ${more}`);
   }
 }
+
+/** Servers that run heal an empty store by themselves; a ring founded over them would be a second one. */
+const ABSENT =
+  'there is no ring in the store. If servers run that had one, leave it to them: a member writes it again at its next ' +
+  'read, within refreshEverySeconds. Only if there never was one: "sealring init"';

@@ -1,16 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KmsCodec } from '@sealring/core';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
+import { askMembers, checkMemberUrl, membersText } from '../members.ts';
 import { paintFor } from '../paint.ts';
 import { statusOf, statusText } from '../ring-status.ts';
 import { visibleLine } from '../visible.ts';
 import { attempt, withRing } from './connect.ts';
+import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
 Reads the ring and unwraps its keys, as a reader does; changes nothing. With --watch it goes on until Ctrl-C, and with
---json too it prints one object per line.
+--json too it prints one object per line. With --member it also asks servers how they are: an address that answers with
+JSON of codec.health().
 
 Example:
   $ npx sealring init --local
@@ -19,6 +22,7 @@ Example:
 
 interface StatusOptions extends CommonOptions {
   readonly watch?: number | true;
+  readonly member: readonly string[];
 }
 
 const DEFAULT_WATCH_SECONDS = 5;
@@ -29,24 +33,29 @@ export function addStatusCommand(program: Command): void {
       .command('status')
       .summary('the ring: its keys, their states, a timeline')
       .description('Shows the ring, with the states of its keys on a timeline.')
-      .option('--watch [seconds]', `again and again (default: every ${DEFAULT_WATCH_SECONDS} s)`, seconds),
+      .option('--watch [seconds]', `again and again (default: every ${DEFAULT_WATCH_SECONDS} s)`, numberIn(1, 86_400))
+      .option('--member <address>', 'a server to ask for its health; again for another one', member, []),
   )
     .addHelpText('after', EXAMPLE)
-    .action(async ({ config: file, json = false, color, watch }: StatusOptions) => {
+    .action(async ({ config: file, json = false, color, watch, member: addresses }: StatusOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
-        const show = (): void => {
+        const show = async (): Promise<void> => {
           const status = statusOf(codec, config);
-          if (!json) process.stdout.write(statusText(status, paintFor(process.stdout, color)));
-          else if (watch === undefined) printJson(status);
-          else process.stdout.write(`${JSON.stringify(status)}\n`);
+          const members = await askMembers(addresses);
+          const all = addresses.length === 0 ? status : { ...status, members };
+          if (!json) {
+            process.stdout.write(statusText(status, paintFor(process.stdout, color)));
+            if (addresses.length > 0) process.stdout.write(`\n${membersText(members)}`);
+          } else if (watch === undefined) printJson(all);
+          else process.stdout.write(`${JSON.stringify(all)}\n`);
         };
-        show();
+        await show();
         if (watch === undefined) return;
         const every = watch === true ? DEFAULT_WATCH_SECONDS : watch;
         const stop = stopSignal();
         while (await waits(every * 1_000, stop)) {
           await refreshed(codec);
-          show();
+          await show();
         }
       });
     });
@@ -63,13 +72,13 @@ async function refreshed(codec: KmsCodec): Promise<void> {
 }
 
 /** Aborted by Ctrl-C: the ring is closed then, and its keys are overwritten. */
-function stopSignal(): AbortSignal {
+export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort());
   return controller.signal;
 }
 
-async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
+export async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await pause(ms, undefined, { signal });
     return true;
@@ -79,8 +88,6 @@ async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-function seconds(text: string): number {
-  const value = Number(text);
-  if (/^[\d.]+$/.test(text) && value >= 1 && value <= 86_400) return value;
-  throw new InvalidArgumentError('It must be a number of seconds from 1 to 86400.');
+function member(address: string, before: readonly string[]): readonly string[] {
+  return [...before, checkMemberUrl(address)];
 }

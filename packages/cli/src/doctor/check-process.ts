@@ -1,6 +1,6 @@
 import type { SealringConfig } from '../settings/settings.ts';
 import { keyWrappersOf } from '../settings/settings.ts';
-import { error, type Finding, ok, warning } from './finding.ts';
+import { error, type Finding, info, ok, warning } from './finding.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -32,5 +32,16 @@ export function checkProcess(config: SealringConfig, environment: Environment): 
       ),
     );
   }
-  return findings.length > 0 ? findings : [ok('process', 'nothing in the environment prints or uncovers secrets')];
+  if (findings.length === 0) findings.push(ok('process', 'nothing in the environment prints or uncovers secrets'));
+  // A level is set in the program, not in the environment: it can only be told.
+  if (keyWrappersOf(config).some(({ provider }) => provider === 'aws-kms')) {
+    findings.push(
+      info(
+        'botocore-logging',
+        "Python servers: boto3's loggers (botocore) print whole answers of the KMS at level DEBUG, data keys included",
+        'Keep botocore above DEBUG on Python servers, and call no boto3.set_stream_logger there.',
+      ),
+    );
+  }
+  return findings;
 }

@@ -1,0 +1,26 @@
+/** Markup that is known to be safe: made by {@link html} alone. */
+export class Html {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
+type Value = Html | string | number | undefined | readonly Html[];
+
+/** Joins markup and values. Whatever is no markup is escaped, for content and for attributes in quotes. */
+export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
+  return new Html(parts.map((part, index) => part + (index < values.length ? textOf(values[index]) : '')).join(''));
+}
+
+function textOf(value: Value): string {
+  if (value === undefined) return '';
+  if (value instanceof Html) return value.toString();
+  if (Array.isArray(value)) return value.join('');
+  return String(value).replaceAll(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
+}

@@ -1,0 +1,50 @@
+/** One sample of a page that Prometheus would read. */
+export interface Sample {
+  readonly name: string;
+  readonly labels: ReadonlyMap<string, string>;
+  readonly value: number;
+}
+
+/** Samples of one page that are looked at. */
+const MAX_SAMPLES = 5_000;
+const MAX_LINE = 4_096;
+const SAMPLE = /^(sealring_[a-z_]{1,100})(?:\{([^]*)\})? (\S{1,40})(?: \S+)?$/;
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"(?:,|$)/y;
+
+/**
+ * Reads Sealring's own samples from a page in the text format of Prometheus, version 0.0.4. What is not understood is
+ * left out: the page is somebody else's.
+ */
+export function readSamples(page: string): readonly Sample[] {
+  const samples: Sample[] = [];
+  for (const line of page.split('\n')) {
+    if (!line.startsWith('sealring_') || line.length > MAX_LINE) continue;
+    const sample = sampleOf(line);
+    if (sample !== undefined) samples.push(sample);
+    if (samples.length >= MAX_SAMPLES) break;
+  }
+  return samples;
+}
+
+function sampleOf(line: string): Sample | undefined {
+  const [, name = '', labelText = '', valueText = ''] = SAMPLE.exec(line) ?? [];
+  const labels = labelsOf(labelText);
+  const value = Number(valueText);
+  return name === '' || valueText === '' || labels === undefined || !Number.isFinite(value)
+    ? undefined
+    : { name, labels, value };
+}
+
+function labelsOf(text: string): ReadonlyMap<string, string> | undefined {
+  const labels = new Map<string, string>();
+  LABEL.lastIndex = 0;
+  while (LABEL.lastIndex < text.length) {
+    const [, name, value] = LABEL.exec(text) ?? [];
+    if (name === undefined || value === undefined) return undefined;
+    labels.set(
+      name,
+      value.replaceAll(/\\(.)/g, (_, char: string) => (char === 'n' ? '\n' : char)),
+    );
+  }
+  return labels;
+}

@@ -1,0 +1,21 @@
+/** Whole seconds, UTC: `2026-11-21 03:00:00`. */
+export function instant(date: Date): string {
+  return date.toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** Two units at most: `3 h 12 min`, `45 s`. */
+export function span(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  const minutes = Math.floor(s / 60);
+  if (minutes < 60) return s % 60 === 0 || minutes >= 10 ? `${minutes} min` : `${minutes} min ${s % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
+}
+
+/** Of tokens per second: as many digits as mean something. */
+export function rate(perSecond: number): string {
+  return perSecond >= 100 ? perSecond.toFixed(0) : String(Number(perSecond.toPrecision(2)));
+}

@@ -1,0 +1,123 @@
+import { assert, property, string } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { History } from '../src/dashboard/history.ts';
+import { html } from '../src/dashboard/html.ts';
+import type { MemberCounts } from '../src/dashboard/member.ts';
+import { readSamples } from '../src/dashboard/prometheus-text.ts';
+import { rate, span } from '../src/dashboard/words.ts';
+
+describe('a page of metrics', () => {
+  test('is read sample by sample; what is not understood is left out', () => {
+    const page = `# HELP sealring_a Something
+sealring_a 1
+sealring_b{x="1",y="a \\"b\\" \\\\ \\n c"} 2.5e3 1700000000
+sealring_c{x=1} 3
+sealring_d{x="1"
+sealring_e NaN
+other_f 4
+sealring_g{} 5
+`;
+    expect(readSamples(page).map(({ name, labels, value }) => [name, Object.fromEntries(labels), value])).toEqual([
+      ['sealring_a', {}, 1],
+      ['sealring_b', { x: '1', y: 'a "b" \\ \n c' }, 2_500],
+      ['sealring_g', {}, 5],
+    ]);
+  });
+
+  test('of any kind is no failure, and of any length no burden', () => {
+    assert(
+      property(string(), string(), string(), (a, b, c) => {
+        readSamples(a);
+        readSamples(`sealring_x{${a}="${b}"} ${c}\n`);
+      }),
+    );
+    expect(readSamples('sealring_a 1\n'.repeat(20_000))).toHaveLength(5_000);
+    expect(readSamples(`sealring_a{x="${'y'.repeat(10_000)}"} 1`)).toEqual([]);
+    expect(readSamples(`sealring_a{${'x="y",'.repeat(600)}} 1`)).toHaveLength(1);
+  });
+});
+
+describe('what happened between two looks', () => {
+  const counts = (sealed: number, refused: Readonly<Record<string, number>> = {}): MemberCounts => ({
+    sealed,
+    opened: 0,
+    refused: new Map(Object.entries(refused)),
+    rejected: new Map(),
+  });
+
+  test('is what was added since, at all members; what was before the first look is not', () => {
+    const history = new History();
+    history.add(0, new Map([['a', counts(1_000, { seal: 7 })]]));
+    history.add(
+      5_000,
+      new Map([
+        ['a', counts(1_010, { seal: 9, expired: 1 })],
+        ['b', counts(500)],
+      ]),
+    );
+    history.add(
+      10_000,
+      new Map([
+        ['a', counts(1_010, { seal: 9, expired: 1 })],
+        ['b', counts(503)],
+      ]),
+    );
+    expect(
+      history.rounds.map(({ seconds, sealed, refused }) => [seconds, sealed, Object.fromEntries(refused)]),
+    ).toEqual([
+      [5, 10, { seal: 2, expired: 1 }],
+      [5, 3, {}],
+    ]);
+  });
+
+  test('a member that restarted, or was away, gives no negative and no doubled number', () => {
+    const history = new History();
+    history.add(0, new Map([['a', counts(1_000)]]));
+    history.add(1_000, new Map());
+    history.add(2_000, new Map([['a', counts(1_004)]]));
+    history.add(3_000, new Map([['a', counts(2)]]));
+    expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 4, 2]);
+  });
+
+  test('F23 is kept for 120 looks', () => {
+    const history = new History();
+    for (let i = 0; i < 1_000; i++) history.add(i * 1_000, new Map([['a', counts(i)]]));
+    expect(history.rounds).toHaveLength(120);
+  });
+});
+
+test('text in markup is text', () => {
+  assert(
+    property(string(), (text) => {
+      expect(html`<p title="${text}">${text}</p>`.toString().replaceAll(/<p title="|">|<\/p>/g, '')).not.toMatch(
+        /[<>"']/,
+      );
+    }),
+  );
+  expect(html`<b>${html`<i>${'&'}</i>`}${[html`x`, html`y`]}${undefined}${0}</b>`.toString()).toBe(
+    '<b><i>&#38;</i>xy0</b>',
+  );
+});
+
+test.each([
+  [-5, '0 s'],
+  [59.4, '59 s'],
+  [61, '1 min 1 s'],
+  [600, '10 min'],
+  [3_600, '1 h'],
+  [4_500, '1 h 15 min'],
+  [200_000, '2 d 7 h'],
+])('%f seconds are %s', (seconds, text) => {
+  expect(span(seconds)).toBe(text);
+});
+
+test.each([
+  [0, '0'],
+  [0.123, '0.12'],
+  [2, '2'],
+  [10, '10'],
+  [90, '90'],
+  [250.4, '250'],
+])('%f per second is %s', (value, text) => {
+  expect(rate(value)).toBe(text);
+});

@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { join } from 'node:path';
+import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { newProject, runCli } from './cli-process.ts';
+
+let project: ReturnType<typeof newProject>;
+const servers: Server[] = [];
+beforeEach(async () => {
+  project = newProject();
+  await runCli(['init', '--local'], { cwd: project.cwd });
+});
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+  project.remove();
+});
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  servers.push(server);
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const address = server.address();
+  return `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/health`;
+}
+
+const status = (...members: readonly string[]) =>
+  runCli(['status', ...members.flatMap((member) => ['--member', member])], { cwd: project.cwd });
+
+test('each server says how it is, and one that is away or says something else is told as such', async () => {
+  await using codec = await createKmsCodec({
+    ringName: 'local',
+    ring: fileRing(join(project.cwd, 'sealring.local.ring')),
+    keyWrapper: localKeyWrapper({ masterKey: readFileSync(join(project.cwd, 'sealring.local.key'), 'utf8').trim() }),
+  });
+  const { sealingKey } = codec.health();
+  const [well, ill, other, rude] = await Promise.all([
+    serve((_, response) => response.end(JSON.stringify(codec.health()))),
+    serve((_, response) => {
+      const lastError = { kind: 'kms \u001b[31mdenied', at: new Date() };
+      response.statusCode = 503;
+      response.end(JSON.stringify({ ...codec.health(), status: 'failing', canSeal: false, lastError }));
+    }),
+    serve((_, response) => response.end('hello')),
+    serve((_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
+  ]);
+  const { code, stdout } = await status(well, ill, other, rude, 'http://127.0.0.1:1/');
+  expect(code).toBe(0);
+  const lineOf = (member: string): string => stdout.split('\n').find((line) => line.startsWith(member)) ?? '';
+  expect(lineOf(well)).toMatch(new RegExp(`ok +seals opens +${sealingKey} +\\d{4}-`));
+  expect(lineOf(ill)).toMatch(/failing +- opens .*kms \\u001b\[31mdenied/);
+  expect(lineOf(other)).toContain('no health in its answer (200)');
+  expect(lineOf(rude)).toContain('not reachable');
+  expect(lineOf('http://127.0.0.1:1/')).toContain('not reachable');
+});
+
+test('an answer without end is not read to its end', async () => {
+  const endless = await serve((_, response) => {
+    const more = (): void => {
+      while (response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', more);
+    more();
+  });
+  expect((await status(endless)).stdout).toMatch(/no health in its answer|not reachable/);
+});
+
+test.each(['ftp://a', 'a.example', ''])('--member %j is a mistake on the command line', async (member) => {
+  expect((await status(member)).code).toBe(2);
+});
+
+test('F21: a password in an address is refused and not repeated', async () => {
+  const { code, stderr, stdout } = await status('http://ada:hunter2@127.0.0.1/health');
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/no password/);
+  expect(stdout + stderr).not.toContain('hunter2');
+});

@@ -1,0 +1,115 @@
+/**
+ * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the rest has
+ * our own namespace, as they ask for.
+ */
+export const ATTRIBUTE = {
+  errorType: 'error.type',
+  status: 'sealring.status',
+  ring: 'sealring.ring.name',
+  epoch: 'sealring.ring.epoch',
+  rotationReason: 'sealring.rotation.reason',
+  kmsProvider: 'sealring.kms.provider',
+  kmsOperation: 'sealring.kms.operation',
+  storeKind: 'sealring.store.kind',
+  storeOperation: 'sealring.store.operation',
+  rejectReason: 'sealring.reject.reason',
+  direction: 'sealring.boundary.direction',
+  method: 'mcp.method.name',
+  keyState: 'sealring.key.state',
+  keyHash: 'sealring.key.hash',
+} as const;
+
+/** What stands for every value that is not known. */
+const OTHER = '_OTHER';
+
+const KMS_KINDS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
+const STORE_KINDS = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+
+/** Every value that an attribute may have: a label that somebody else chooses would cost memory without end. */
+export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
+  status: ['ok', 'degraded', 'failing'],
+  refreshKind: [
+    ...KMS_KINDS.map((kind) => `kms ${kind}`),
+    ...STORE_KINDS.map((kind) => `store ${kind}`),
+    'conflict',
+    'internal',
+  ],
+  kmsKind: KMS_KINDS,
+  storeKind: [...STORE_KINDS, 'conflict'],
+  rotationReason: ['scheduled', 'requested', 'initial', 'emergency', 'revocation'],
+  kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
+  storeOperation: ['read', 'write'],
+  codecReason: ['malformed', 'unknown key', 'seal'],
+  boundaryReason: [
+    'non-string requestState',
+    'malformed',
+    'unknown key',
+    'seal',
+    'codec error',
+    'minted in the future',
+    'expired',
+    'request binding',
+    'audience',
+    'principal binding error',
+    'principal drift',
+    'principal',
+    'already used',
+    'state too large',
+    'unsealed requestState',
+  ],
+  direction: ['inbound', 'outbound'],
+  method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
+  keyState: ['propagating', 'active', 'verify-only', 'retired', 'revoked'],
+};
+
+type KnownValues =
+  | 'status'
+  | 'refreshKind'
+  | 'kmsKind'
+  | 'storeKind'
+  | 'rotationReason'
+  | 'kmsOperation'
+  | 'storeOperation'
+  | 'codecReason'
+  | 'boundaryReason'
+  | 'direction'
+  | 'method'
+  | 'keyState';
+
+/** The member of an event if it is one of the known values, else {@link OTHER}. */
+export function known(event: object, member: string, values: readonly string[]): string {
+  const value: unknown = Reflect.get(event, member);
+  return typeof value === 'string' && values.includes(value) ? value : OTHER;
+}
+
+/** Names that programmers choose, for providers and stores of their own: so many of them, and no more. */
+export class BoundedNames {
+  readonly #seen = new Set<string>();
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  of(event: object, member: string): string {
+    const value: unknown = Reflect.get(event, member);
+    if (typeof value !== 'string' || !/^[A-Za-z0-9._-]{1,40}$/.test(value)) return OTHER;
+    if (!this.#seen.has(value)) {
+      if (this.#seen.size >= this.#most) return OTHER;
+      this.#seen.add(value);
+    }
+    return value;
+  }
+}
+
+/** A member that must be a number; 0 where it is none. */
+export function numberOf(event: object, member: string): number {
+  const value: unknown = Reflect.get(event, member);
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
+
+/** A hashed key id as the events have it; undefined for anything else, which might be a key id. */
+export function keyHashOf(event: object): string | undefined {
+  const value: unknown = Reflect.get(event, 'keyId');
+  return typeof value === 'string' && /^[A-Za-z0-9_-]{12}$/.test(value) ? value : undefined;
+}

@@ -1,0 +1,6 @@
+export {
+  createOpenTelemetryBridge,
+  type ObserveOptions,
+  type OpenTelemetryBridge,
+  type OpenTelemetryBridgeOptions,
+} from './bridge.ts';

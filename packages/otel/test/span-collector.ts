@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** A span as it was on the wire. */
+export interface WireSpan {
+  readonly name: string;
+  readonly kind: number;
+  readonly traceId: string;
+  readonly parentSpanId?: string;
+  readonly startTimeUnixNano: string;
+  readonly endTimeUnixNano: string;
+  readonly status: { readonly code?: number; readonly message?: string };
+  readonly attributes: readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
+  readonly events: readonly { readonly name: string; readonly attributes: WireSpan['attributes'] }[];
+}
+
+/** What takes spans in OTLP over HTTP, in JSON. */
+export interface SpanCollector extends AsyncDisposable {
+  readonly url: string;
+  readonly spans: readonly WireSpan[];
+}
+
+export async function startSpanCollector(): Promise<SpanCollector> {
+  const spans: WireSpan[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body: {
+        readonly resourceSpans: readonly { readonly scopeSpans: readonly { readonly spans: readonly WireSpan[] }[] }[];
+      } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      spans.push(...body.resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)));
+      response.setHeader('content-type', 'application/json').end('{}');
+    });
+  });
+  const url = await listening(server);
+  return { url, spans, [Symbol.asyncDispose]: () => closed(server) };
+}
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+async function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((done) => server.close(done));
+}

@@ -1,0 +1,112 @@
+import { channel } from 'node:diagnostics_channel';
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import { hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
+import { createServices, join, type Services } from './services.ts';
+import { type SpanCollector, startSpanCollector, type WireSpan } from './span-collector.ts';
+
+let collector: SpanCollector;
+let provider: TracerProvider;
+let bridge: OpenTelemetryBridge;
+let services: Services;
+let codec: KmsCodec | undefined;
+beforeEach(async () => {
+  services = createServices();
+  collector = await startSpanCollector();
+  const exporter = new OTLPTraceExporter({ url: collector.url });
+  provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] });
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  bridge = createOpenTelemetryBridge({ tracerProvider: provider });
+});
+afterEach(async () => {
+  bridge.dispose();
+  await codec?.close();
+  codec = undefined;
+  await provider.shutdown();
+  await collector[Symbol.asyncDispose]();
+  context.disable();
+});
+
+async function spans(name: string): Promise<readonly WireSpan[]> {
+  await provider.forceFlush();
+  return collector.spans.filter((span) => span.name === name);
+}
+
+function attributesOf({ attributes }: { readonly attributes: WireSpan['attributes'] }): Record<string, unknown> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
+}
+
+const payload = new TextEncoder().encode('state');
+/** Kinds on the wire are one more than in the interface. */
+const CLIENT = SpanKind.CLIENT + 1;
+
+test('a call to the KMS is a client’s span with its length; a failed one says so, and nothing of the error’s text', async () => {
+  codec = await join(services);
+  const [unwrap] = await spans('sealring.kms.unwrap');
+  expect(unwrap).toMatchObject({ kind: CLIENT });
+  expect(unwrap?.parentSpanId).toBeFalsy();
+  expect(BigInt(unwrap?.endTimeUnixNano ?? 0) >= BigInt(unwrap?.startTimeUnixNano ?? 1)).toBe(true);
+  services.kmsFailing = 'disabled';
+  await codec.rotate().catch(() => undefined);
+  const wraps = await spans('sealring.kms.wrap');
+  const failed = wraps.find(({ status }) => status.code === SpanStatusCode.ERROR);
+  expect(attributesOf(failed ?? { attributes: [] })).toMatchObject({
+    'sealring.kms.provider': 'local',
+    'error.type': 'disabled',
+  });
+  expect(failed?.status.message ?? '').toBe('');
+  const rotations = await spans('sealring.rotation');
+  expect(rotations.map((span) => attributesOf(span)['error.type'])).toEqual([undefined, 'kms disabled']);
+});
+
+test('a span is as long as the call took', async () => {
+  channel('sealring:kms-call').publish({ provider: 'local', operation: 'sign', ok: true, seconds: 1.5 });
+  const [sign] = await spans('sealring.kms.sign');
+  const nanoseconds = BigInt(sign?.endTimeUnixNano ?? 0) - BigInt(sign?.startTimeUnixNano ?? 0);
+  expect(nanoseconds).toBe(1_500_000_000n);
+});
+
+test('F21 keys are named by their hash', async () => {
+  codec = await join(services);
+  const [rotation] = await spans('sealring.rotation');
+  const [key] = codec.health().keys;
+  expect(attributesOf(rotation ?? { attributes: [] })['sealring.key.hash']).toBe(hashedKeyId(key?.id ?? ''));
+  expect(JSON.stringify(collector.spans)).not.toContain(key?.id);
+});
+
+test('what a request waits for belongs to its trace, and what was refused in it is noted there', async () => {
+  const member = await join(services);
+  codec = member;
+  const tracer = provider.getTracer('test');
+  await tracer.startActiveSpan('request', async (span) => {
+    await member.refresh();
+    expect(() => member.unseal('nonsense')).toThrow(InvalidRequestState);
+    span.end();
+  });
+  const [request] = await spans('request');
+  const reads = (await spans('sealring.store.read')).filter(({ traceId }) => traceId === request?.traceId);
+  expect(reads).toHaveLength(1);
+  expect(request?.events.map((event) => [event.name, attributesOf(event)])).toEqual([
+    ['sealring.rejected', { 'sealring.reject.reason': 'malformed' }],
+  ]);
+});
+
+test('a span that has ended is nobody’s parent: timers outlive the request in which they were set', async () => {
+  const member = await join(services);
+  codec = member;
+  const tracer = provider.getTracer('test');
+  const span = tracer.startSpan('request');
+  await context.with(trace.setSpan(context.active(), span), async () => {
+    span.end();
+    await member.refresh();
+    expect(member.unseal(member.seal(payload))).toEqual(payload);
+  });
+  const [request] = await spans('request');
+  const [last] = (await spans('sealring.refresh')).slice(-1);
+  expect(last).toBeDefined();
+  expect(last?.traceId).not.toBe(request?.traceId);
+});

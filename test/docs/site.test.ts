@@ -1,0 +1,70 @@
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Ended, runProgram } from '../support/run-program.ts';
+import { brokenLinks, foreignRequests } from './site-links.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const outline = readFileSync(join(root, 'docs/site/outline.ts'), 'utf8');
+const listed = [...outline.matchAll(/'([^']+\.md)'/g)].map(([, path = '']) => path);
+// The text of docs/README.md is the first page.
+const written = globSync(['docs/**/*.md', 'packages/*/README.md'], {
+  cwd: root,
+  exclude: ['**/node_modules/**'],
+}).filter((path) => path !== 'docs/README.md');
+
+describe('the outline of the site', () => {
+  test('has every page of the documentation', () => {
+    expect(written.length).toBeGreaterThan(50);
+    expect(written.filter((path) => !listed.includes(path))).toEqual([]);
+  });
+
+  test('has no page twice', () => {
+    expect(listed.filter((path, index) => listed.indexOf(path) !== index)).toEqual([]);
+  });
+});
+
+describe('the site', () => {
+  const site = mkdtempSync(join(tmpdir(), 'sealring-site-'));
+  const textOf = (page: string): string => readFileSync(join(site, page), 'utf8');
+  let built: Ended;
+
+  beforeAll(async () => {
+    // A registry or a host that is asked for anything would not answer.
+    const env = { ...process.env, http_proxy: 'http://127.0.0.1:1', https_proxy: 'http://127.0.0.1:1' };
+    built = await runProgram(process.execPath, [join(root, 'docs/site/build.ts'), site], {
+      cwd: root,
+      env,
+      timeoutMs: 110_000,
+    });
+  });
+  afterAll(() => rmSync(site, { recursive: true, force: true }));
+
+  test('builds', () => {
+    expect(built).toMatchObject({ code: 0 });
+  });
+
+  test('has a page for each guide and each package, and the API', () => {
+    for (const path of written) {
+      expect(existsSync(join(site, `${path.replace(/^docs\//, '').replace(/\.md$/, '')}.html`)), path).toBe(true);
+    }
+    expect(textOf('functions/_sealring_core.createKmsCodec.html')).toContain('createKmsCodec');
+    expect(textOf('errors.html')).toMatch(/id="keywrappererror-not-found"/);
+  });
+
+  test('every link within it leads somewhere', () => {
+    expect(brokenLinks(site)).toEqual([]);
+  });
+
+  test('asks no other host for anything', () => {
+    expect(foreignRequests(site)).toEqual([]);
+  });
+
+  test('F21: names no folder of the machine that built it', () => {
+    const pages = globSync('**/*.html', { cwd: site });
+    expect(pages.length).toBeGreaterThan(100);
+    expect(pages.filter((page) => textOf(page).includes(root))).toEqual([]);
+  });
+});

@@ -1,0 +1,75 @@
+import { type Profiler, Session } from 'node:inspector';
+
+/** What ran: for each function, by script and place, which of its characters. */
+export type Ran = ReadonlyMap<string, Uint8Array>;
+
+/**
+ * Which places of our code have run, by V8's own block coverage of this thread. To be made before that code is loaded:
+ * what was compiled earlier is counted by whole functions.
+ */
+export class Coverage {
+  readonly #session = new Session();
+  readonly #known = new Map<string, Uint8Array>();
+
+  constructor() {
+    this.#session.connect();
+    this.#session.post('Profiler.enable');
+    this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
+    this.take();
+  }
+
+  /** What ran since the last call. */
+  take(): Ran {
+    const ran = new Map<string, Uint8Array>();
+    // Called back before `post` returns.
+    this.#session.post('Profiler.takePreciseCoverage', (_error, taken) => {
+      for (const { url, functions } of taken?.result ?? []) {
+        if (!/\/packages\/[a-z-]+\/(?:src|dist)\//.test(url)) continue;
+        for (const { ranges } of functions) {
+          const [whole] = ranges;
+          if (whole !== undefined && whole.count > 0) ran.set(`${url}:${whole.startOffset}`, ranOf(ranges, whole));
+        }
+      }
+    });
+    return ran;
+  }
+
+  /** Whether something in it never ran before. */
+  isNew(ran: Ran): boolean {
+    for (const [place, now] of ran) {
+      const before = this.#known.get(place);
+      if (before === undefined || now.some((bit, i) => bit > (before[i] as number))) return true;
+    }
+    return false;
+  }
+
+  add(ran: Ran): void {
+    for (const [place, now] of ran) {
+      const before = this.#known.get(place);
+      this.#known.set(place, before === undefined ? now : now.map((bit, i) => bit | (before[i] as number)));
+    }
+  }
+
+  /** Characters of our code that have run: a measure of what was reached. */
+  get size(): number {
+    let total = 0;
+    for (const known of this.#known.values()) for (const bit of known) total += bit;
+    return total;
+  }
+
+  close(): void {
+    this.#session.disconnect();
+  }
+}
+
+function ranOf(
+  ranges: readonly Profiler.CoverageRange[],
+  { startOffset, endOffset }: Profiler.CoverageRange,
+): Uint8Array {
+  const ran = new Uint8Array(endOffset - startOffset);
+  // Outer ranges come before those within them.
+  for (const range of ranges) {
+    ran.fill(range.count > 0 ? 1 : 0, range.startOffset - startOffset, range.endOffset - startOffset);
+  }
+  return ran;
+}

@@ -1,0 +1,105 @@
+import { runInThisContext } from 'node:vm';
+import { afterAll, describe, expect, test } from 'vitest';
+import { readCorpus } from './corpus.ts';
+import { Coverage } from './coverage.ts';
+import { fuzz } from './fuzz.ts';
+import { bytes, named, type Parser, text } from './parser.ts';
+import { allParsers } from './parsers.ts';
+
+/** What every run of the tests spends on a parser. The long run is `npm run fuzz`. */
+const INPUTS = 2_000;
+
+// Before the parsers: what is compiled before is counted by whole functions only.
+const coverage = new Coverage();
+const parsers = await allParsers();
+afterAll(() => coverage.close());
+
+describe('F5, F17, F18, F26, F30: bytes that somebody else chose crash no parser, hang none, and throw nothing foreign', () => {
+  test.for(parsers)('$name', async (parser) => {
+    const outcome = await fuzz(parser, coverage, { inputs: INPUTS, seed: 1, corpus: readCorpus(parser.name) });
+    expect(outcome.failures.map(({ input, what }) => `${what}: ${Buffer.from(input).toString('base64')}`)).toEqual([]);
+  });
+
+  test.for(parsers)('$name is fuzzed behind its first check: what its seeds say is accepted', async (parser) => {
+    const accepted: Uint8Array[] = [];
+    for (const seed of parser.seeds) if (await accepts(parser, seed)) accepted.push(seed);
+    expect(accepted).not.toEqual([]);
+  });
+});
+
+describe('the fuzzer finds', () => {
+  test('an exception that is not among those a parser may throw', async () => {
+    expect(
+      await whatFails((input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
+    ).toContain('TypeError');
+  });
+
+  test('a promise that rejects with one', async () => {
+    expect(
+      await whatFails(async (input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
+    ).toContain('TypeError');
+  });
+
+  test('what is thrown and is no Error', async () => {
+    expect(
+      await whatFails((input) => {
+        if (!input.includes('}')) throw 'a text';
+      }),
+    ).toContain('string');
+  });
+
+  test('an input that takes more than 50 ms every time', async () => {
+    const last = { ms: 0 };
+    const slow = (input: string): void => {
+      if (input.includes('}')) return;
+      const until = performance.now() + 60;
+      while (performance.now() < until) last.ms += 1;
+    };
+    expect(await whatFails(slow, 40)).toContain('took');
+  });
+
+  test('but not one that took so long once', async () => {
+    const slowOnce = { isDue: true };
+    const slow = (): void => {
+      const until = performance.now() + (slowOnce.isDue ? 60 : 0);
+      slowOnce.isDue = false;
+      while (performance.now() < until);
+    };
+    expect(await whatFails(slow, 40)).toBe('');
+  });
+
+  test('what is behind five checks of a character each, since an input that passes one is kept', async () => {
+    // Chance alone would take some 10^15 inputs.
+    const source = `(text) => {
+      if (text[0] === '[') if (text[1] === '"') if (text[2] === ':') if (text[3] === '-') if (text[4] === ',') null.x;
+    }`;
+    const behindChecks = runInThisContext(source, { filename: '/packages/planted/src/planted.js' });
+    expect(await whatFails(behindChecks, 40_000)).toContain('TypeError');
+  });
+});
+
+/** Whether a parser takes an input. @throws what it throws and may not. */
+async function accepts(parser: Parser, input: Uint8Array): Promise<boolean> {
+  try {
+    await parser.parse(input);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && parser.refuses(error)) return false;
+    throw error;
+  }
+}
+
+function planted(parse: (input: string) => unknown): Parser {
+  return {
+    name: 'planted',
+    seeds: [bytes('{"a":1}')],
+    words: ['{'],
+    refuses: named('SyntaxError'),
+    parse: (input) => parse(text(input)),
+  };
+}
+
+async function whatFails(parse: (input: string) => unknown, inputs = 2_000): Promise<string> {
+  const { failures } = await fuzz(planted(parse), coverage, { inputs, seed: 2 });
+  return failures[0]?.what ?? '';
+}

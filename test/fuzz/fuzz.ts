@@ -1,0 +1,148 @@
+import type { Coverage, Ran } from './coverage.ts';
+import { Mutator } from './mutate.ts';
+import { Fault, type Parser } from './parser.ts';
+
+/** An input may take so long, milliseconds; one that took longer is measured three times more before it counts. */
+const LONGEST_MS = 50;
+/** Inputs between two looks at the coverage: many where nothing new is found. */
+const SMALLEST_BATCH = 256;
+const LARGEST_BATCH = 4_096;
+const KEPT_AT_MOST = 2_000;
+/** So many inputs that fail are enough to see that something is wrong. */
+const MOST_FAILURES = 100;
+
+/** An input that shows a defect. */
+interface Failure {
+  readonly input: Uint8Array;
+  /** What happened, in words. */
+  readonly what: string;
+}
+
+/** What came of a run. */
+export interface Outcome {
+  readonly inputs: number;
+  /** How many of them the parser accepted. */
+  readonly accepted: number;
+  /** Inputs that reached code which none before them had reached. */
+  readonly kept: readonly Uint8Array[];
+  readonly failures: readonly Failure[];
+}
+
+export interface Budget {
+  /** Inputs to make and try. */
+  readonly inputs: number;
+  readonly seed: number;
+  /** Inputs kept from earlier runs. */
+  readonly corpus?: readonly Uint8Array[];
+}
+
+/** Tries a parser on inputs that are made of its seeds and of each other, keeping those that reach new code. */
+export async function fuzz(
+  parser: Parser,
+  coverage: Coverage,
+  { inputs, seed, corpus = [] }: Budget,
+): Promise<Outcome> {
+  const mutator = new Mutator(seed, parser.words);
+  const pool = [...parser.seeds, ...corpus];
+  const kept: Uint8Array[] = [];
+  const failures: Failure[] = [];
+  let accepted = 0;
+
+  const run = async (batch: readonly Uint8Array[]): Promise<Ran> => {
+    for (const input of batch) {
+      const result = tried(parser, input);
+      const { failure, isAccepted } = result instanceof Promise ? await result : result;
+      if (isAccepted) accepted += 1;
+      if (failure !== undefined) failures.push({ input, what: failure });
+    }
+    return coverage.take();
+  };
+  // Which inputs of a batch reached the new code: halves are run again. State that a parser keeps may hide it; then
+  // none is kept.
+  const keepOf = async (batch: readonly Uint8Array[]): Promise<void> => {
+    const ran = await run(batch);
+    if (!coverage.isNew(ran)) return;
+    if (batch.length > 1) {
+      const middle = batch.length >> 1;
+      await keepOf(batch.slice(0, middle));
+      await keepOf(batch.slice(middle));
+    } else if (kept.length < KEPT_AT_MOST) {
+      kept.push(...batch);
+      pool.push(...batch);
+      coverage.add(ran);
+    }
+  };
+
+  coverage.add(await run(pool));
+  accepted = 0;
+  let size = SMALLEST_BATCH;
+  for (let made = 0; made < inputs && failures.length < MOST_FAILURES; ) {
+    const batch = Array.from({ length: Math.min(size, inputs - made) }, () => mutator.next(pool));
+    made += batch.length;
+    const ran = await run(batch);
+    if (coverage.isNew(ran)) {
+      const counted = accepted;
+      await keepOf(batch);
+      coverage.add(ran);
+      accepted = counted;
+      size = SMALLEST_BATCH;
+    } else {
+      size = Math.min(LARGEST_BATCH, size * 2);
+    }
+  }
+  return { inputs, accepted, kept, failures };
+}
+
+interface Tried {
+  readonly isAccepted: boolean;
+  readonly failure: string | undefined;
+}
+
+function tried(parser: Parser, input: Uint8Array): Tried | Promise<Tried> {
+  const began = performance.now();
+  try {
+    const result = parser.parse(input);
+    if (result instanceof Promise) {
+      return result.then(
+        () => judged(parser, input, began),
+        (error: unknown) => judged(parser, input, began, { error }),
+      );
+    }
+    return judged(parser, input, began);
+  } catch (error) {
+    return judged(parser, input, began, { error });
+  }
+}
+
+function judged(
+  parser: Parser,
+  input: Uint8Array,
+  began: number,
+  thrown?: { readonly error: unknown },
+): Tried | Promise<Tried> {
+  const isAccepted = thrown === undefined;
+  if (thrown !== undefined) {
+    const { error } = thrown;
+    if (!(error instanceof Error)) return { isAccepted, failure: `threw a ${typeof error}` };
+    if (error instanceof Fault || !parser.refuses(error)) {
+      return { isAccepted, failure: `${error.name}: ${error.message.slice(0, 200)}` };
+    }
+  }
+  const took = performance.now() - began;
+  return took <= LONGEST_MS ? { isAccepted, failure: undefined } : slowest(parser, input, isAccepted);
+}
+
+/** The machine may have paused: what is slow is slow every time. */
+async function slowest(parser: Parser, input: Uint8Array, isAccepted: boolean): Promise<Tried> {
+  let best = Number.POSITIVE_INFINITY;
+  for (let time = 0; time < 3; time++) {
+    const began = performance.now();
+    try {
+      await parser.parse(input);
+    } catch {
+      // Judged already: only its time is of interest.
+    }
+    best = Math.min(best, performance.now() - began);
+  }
+  return { isAccepted, failure: best > LONGEST_MS ? `took ${Math.round(best)} ms` : undefined };
+}

@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bytes, internal, type Parser, text } from '../parser.ts';
+
+interface ConfigFileModule {
+  readonly loadConfigFile: (path: string, named: string) => Promise<unknown>;
+}
+interface LinesModule {
+  readonly Lines: new (longest?: number) => { add(chunk: Buffer): Iterable<string>; rest(): string };
+}
+interface AnswerModule {
+  readonly readAnswer: (line: string, op: 'create' | 'seal' | 'unseal', id: number) => unknown;
+}
+
+/** What the command line and the conformance kit read of files and programs. */
+export async function programParsers(): Promise<readonly Parser[]> {
+  return [await settingsFile(), await execLines()];
+}
+
+/**
+ * A configuration is a module, and what it exports is anything. The module is loaded once, and exports what the input
+ * says, as JSON; the text `ƒ` stands for a function.
+ */
+async function settingsFile(): Promise<Parser> {
+  const { loadConfigFile } = await internal<ConfigFileModule>('cli/src/settings/config-file.ts');
+  const folder = mkdtempSync(join(tmpdir(), 'sealring-fuzz-'));
+  const path = join(folder, 'sealring.config.mjs');
+  writeFileSync(path, 'export default () => globalThis.sealringFuzzedConfiguration;\n');
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const store = '{"read":"ƒ","write":"ƒ"}';
+  return {
+    name: 'settings-file',
+    seeds: [
+      `{"ring":${store},"keyWrapper":{"wrap":"ƒ","unwrap":"ƒ"},"ringName":"default"}`,
+      `{"ring":${store},"keyWrapper":[{"wrap":"ƒ","unwrap":"ƒ"}],"probe":{"ring":${store},"remove":"ƒ"}}`,
+      '{"ring":null,"keyWrapper":[]}',
+    ].map(bytes),
+    words: ['ƒ', '"ring":', '"keyWrapper":', '"probe":', '"policy":', 'null', '[]', '{}', '__proto__', 'then'],
+    refuses: (error) => error.name === 'SyntaxError' || error.constructor.name === 'UsageError',
+    parse: async (input) => {
+      const value: unknown = JSON.parse(text(input), (_key, item: unknown) => (item === 'ƒ' ? () => undefined : item));
+      Reflect.set(globalThis, 'sealringFuzzedConfiguration', value);
+      await loadConfigFile(path, '--config');
+    },
+  };
+}
+
+const ASKED = ['unseal', 'create', 'seal'] as const;
+
+/** What a program that speaks the kit's exec protocol wrote, in two pieces. */
+async function execLines(): Promise<Parser> {
+  const { Lines } = await internal<LinesModule>('conformance/src/exec/lines.ts');
+  const { readAnswer } = await internal<AnswerModule>('conformance/src/exec/answer.ts');
+  return {
+    name: 'exec-lines',
+    seeds: [
+      '{"id":1}\n{"id":2,"token":"v1.AAAA"}\n{"id":3,"payload":"AAEC"}\n{"id":4,"error":"no such role"}\n',
+      '{"id":1,"token":null}\n{"id":2,"error":"no \\u0001 such key"}\n{"id":3,"invalid":"seal"}\n',
+      '{"id":1,"token":null,"payload":""}\n',
+    ].map(bytes),
+    words: [
+      '"id":',
+      '"token":',
+      '"payload":',
+      '"invalid":',
+      '"error":',
+      'null',
+      '\n',
+      '\r\n',
+      '\u001b[31m',
+      '__proto__',
+    ],
+    // The first two are what a line that is too long, or no UTF-8, is refused with.
+    refuses: (error) =>
+      (error instanceof RangeError && error.message.startsWith('a line of more than')) ||
+      (error instanceof TypeError && 'code' in error && error.code === 'ERR_ENCODING_INVALID_ENCODED_DATA') ||
+      error.name === 'WrongAnswer',
+    parse: (input) => {
+      const lines = new Lines(4_096);
+      const middle = input.length >> 1;
+      let id = 1;
+      for (const half of [input.subarray(0, middle), input.subarray(middle)]) {
+        for (const line of lines.add(Buffer.from(half))) {
+          readAnswer(line, ASKED[id % ASKED.length] ?? 'seal', id);
+          id += 1;
+        }
+      }
+      lines.rest();
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { type RunnerTask, type RunnerTestCase, TestRunner, type TestTryOptions } from 'vitest';
+import { Trials } from './trials.ts';
+
+/*
+ * A vitest runner that runs each test once as it is, to see which changes of the source it meets, and then once more
+ * for each of those that no test has failed for yet. In one process, with the hooks of the test around every run: a
+ * process for each change would take a hundred times as long.
+ *
+ * A change may leave something behind in the process. So after each failure the test runs as it is again: if that fails
+ * too, the failure shows nothing, and this process learns no more from the test.
+ */
+interface Switches {
+  activeMutant: string | undefined;
+  currentTestId: string | undefined;
+  hitCount: number | undefined;
+  hitLimit: number;
+  mutantCoverage?: { readonly static: object; readonly perTest: Readonly<Record<string, object>> };
+}
+
+const { MUTATION_TRIALS = '', MUTATION_SLOWEST_MS = '50' } = process.env;
+const SLOWEST_MS = Number(MUTATION_SLOWEST_MS);
+const trials = new Trials(MUTATION_TRIALS);
+const switches: Switches = {
+  activeMutant: undefined,
+  currentTestId: undefined,
+  hitCount: undefined,
+  hitLimit: 2_000_000,
+};
+Reflect.set(globalThis, '__stryker__', switches);
+
+type Attempt = 'first' | 'mutant' | 'check';
+
+export default class MutationRunner extends TestRunner {
+  #attempt: Attempt = 'first';
+  #startedAt = 0;
+  #queue: string[] = [];
+  #underTest: string | undefined;
+
+  override async onBeforeRunTask(test: RunnerTask): Promise<void> {
+    await super.onBeforeRunTask(test);
+    if (test.type !== 'test') return;
+    trials.refresh();
+    this.#attempt = 'first';
+    test.retry = 0;
+    test.repeats = 1_000_000;
+  }
+
+  override onBeforeTryTask(test: RunnerTask, options: TestTryOptions): void {
+    if (test.type === 'test' && this.#attempt === 'mutant') {
+      this.#underTest = this.#next(test);
+      if (this.#underTest === undefined) test.context.skip('every change that it meets was tried');
+    }
+    switches.activeMutant = this.#attempt === 'mutant' ? this.#underTest : undefined;
+    switches.currentTestId = this.#attempt === 'first' ? nameOf(test) : undefined;
+    switches.hitCount = 0;
+    this.#startedAt = performance.now();
+    super.onBeforeTryTask(test, options);
+  }
+
+  override async onAfterRetryTask(test: RunnerTestCase, options: TestTryOptions): Promise<void> {
+    switches.activeMutant = undefined;
+    switches.currentTestId = undefined;
+    const { result } = test;
+    if (result === undefined || result.state === 'skip') return;
+    const failed = (result.state === 'fail') !== (test.fails === true);
+    result.state = test.fails === true ? 'fail' : 'pass';
+    if (result.errors !== undefined) result.errors.length = 0;
+    if (test.fails === true) result.errors = [{ message: 'as expected' }];
+    this.#learn(test, failed);
+    await super.onAfterRetryTask(test, options);
+  }
+
+  #learn(test: RunnerTestCase, failed: boolean): void {
+    const name = nameOf(test);
+    if (this.#attempt === 'first') {
+      const took = performance.now() - this.#startedAt;
+      const met = Object.keys(switches.mutantCoverage?.perTest[name] ?? {});
+      this.#queue = failed || took > SLOWEST_MS ? [] : met;
+      this.#attempt = 'mutant';
+      return;
+    }
+    const mutant = this.#underTest ?? '';
+    if (this.#attempt === 'mutant') {
+      if (failed) this.#attempt = 'check';
+      else trials.add({ test: name, mutant, outcome: 'survived' });
+      return;
+    }
+    trials.add({ test: name, mutant, outcome: failed ? 'doubtful' : 'killed' });
+    if (failed) this.#queue = [];
+    this.#attempt = 'mutant';
+  }
+
+  #next(test: RunnerTask): string | undefined {
+    trials.refresh();
+    const name = nameOf(test);
+    for (;;) {
+      const mutant = this.#queue.shift();
+      if (mutant === undefined) return undefined;
+      if (trials.isSettled(name, mutant)) continue;
+      trials.add({ test: name, mutant, outcome: 'start' });
+      return mutant;
+    }
+  }
+}
+
+function nameOf(test: RunnerTask): string {
+  const names: string[] = [];
+  for (let task: RunnerTask | undefined = test; task !== undefined; task = task.suite) names.unshift(task.name);
+  return `${test.file.name} > ${names.join(' > ')}`;
+}

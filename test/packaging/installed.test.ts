@@ -1,0 +1,156 @@
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { MissingPrerequisite } from '../support/python-venv.ts';
+import type { Ended } from '../support/run-program.ts';
+import { publishedFolders } from '../support/tarballs.ts';
+import { exportedValues, reportNameOf } from './api-report.ts';
+import type { Outcome } from './consumer/services.ts';
+import { type ConsumerProject, createConsumerProject } from './consumer-project.ts';
+import { type EveryService, startEveryService } from './every-service.ts';
+import { installToolbox, type Toolbox } from './runtimes.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const typescript7 = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+const NODE_NEXT = { module: 'NodeNext', moduleResolution: 'NodeNext' };
+const BUNDLER = { module: 'ESNext', moduleResolution: 'Bundler' };
+
+const toolbox = await toolboxOrNone();
+const { runtimes = [], typescript5 = '' } = toolbox ?? {};
+const fromSources = runtimes.filter(({ stripsTypes }) => stripsTypes);
+/** What each entry point exports at run time, by what a user imports: `@sealring/core/adapter`. */
+const surface = Object.fromEntries(publishedFolders().flatMap(entriesOf));
+
+let project: ConsumerProject;
+let services: EveryService;
+/** They wait most of the time: others work meanwhile. */
+let mainJobs: readonly Promise<Ended>[] = [];
+
+describe.skipIf(toolbox === undefined)('every tarball installed beside the others, in a project of its own', () => {
+  beforeAll(async () => {
+    [project, services] = await Promise.all([createConsumerProject(), startEveryService(inject('moto'))]);
+    const { folder } = project;
+    mainJobs = fromSources.map((runtime) => runtime.run('docs/examples/main-job/main.ts', [], { cwd: folder }));
+    writeFileSync(join(folder, 'imports.mjs'), programThat('await import'));
+    writeFileSync(join(folder, 'requires.cjs'), programThat('require'));
+    writeFileSync(join(folder, COMMONJS), FROM_COMMONJS);
+    const compiled = await project.compile(typescript7, { ...NODE_NEXT, skipLibCheck: false, out: 'built' });
+    if (compiled.code !== 0) throw new Error(compiled.output);
+    // Only NodeNext lets a module be imported so.
+    rmSync(join(folder, COMMONJS));
+  }, 600_000);
+  afterAll(async () => {
+    await Promise.all(mainJobs);
+    project?.remove();
+    await services?.stop();
+  });
+
+  describe.concurrent.each(runtimes)('$title', (runtime) => {
+    const run = (program: string, env: NodeJS.ProcessEnv = {}) =>
+      runtime.run(program, [], { cwd: project.folder, env: { ...process.env, ...env } });
+
+    test.each(['imports.mjs', 'requires.cjs'])('%s all that the api reports list', async (program) => {
+      const { output } = await run(program);
+      const found: Record<string, string[]> = JSON.parse(linesOf(output).at(-1) ?? `nothing: ${output}`);
+      expect(found).toEqual(surface);
+    });
+
+    test('a CommonJS module of TypeScript seals and opens', async () => {
+      const { code, output } = await run('built/test/packaging/consumer/from-commonjs.cjs');
+      expect(output).toContain('from CommonJS\n');
+      expect(code).toBe(0);
+    });
+
+    test('two servers, a client that says yes, and what must be refused', async () => {
+      const { code, output } = await run('built/docs/examples/refund/main.js');
+      expect(output).toMatch(/everything went as it must/);
+      expect(code).toBe(0);
+    });
+
+    test('two members share a ring by every store, and a key by every service', async () => {
+      const list = services.list();
+      const env = { ...services.environment, SERVICES: JSON.stringify(list) };
+      const { code, output } = await run('built/test/packaging/consumer/services.js', env);
+      const outcomes: Outcome[] = linesOf(output).map((line) => JSON.parse(line));
+      expect(outcomes.filter(({ error }) => error !== undefined)).toEqual([]);
+      expect(outcomes.length).toBe(list.length);
+      expect(code).toBe(0);
+    });
+  });
+
+  test.each(fromSources.filter(({ title }) => !title.startsWith('Node')))(
+    '$title: the conformance kit finds nothing but what the page says',
+    async (runtime) => {
+      const { output } = await runtime.run('test/packaging/consumer/kit.ts', [], { cwd: project.folder });
+      const others = runtime.title.startsWith('Bun') ? ['CODEC-NO-GLOBALS'] : [];
+      expect(JSON.parse(linesOf(output).at(-1) ?? 'null')).toMatchObject({ passed: true, others });
+    },
+  );
+
+  test.each([
+    ['TypeScript 5.9, NodeNext, every declaration', typescript5, { ...NODE_NEXT, skipLibCheck: false }],
+    ['TypeScript 5.9, Bundler', typescript5, { ...BUNDLER, skipLibCheck: true }],
+    ['TypeScript 7, Bundler', typescript7, { ...BUNDLER, skipLibCheck: true }],
+  ])('%s: compiles', async (_title, tsc, setup) => {
+    const { code, output } = await project.compile(tsc, setup);
+    expect(output).toBe('');
+    expect(code).toBe(0);
+  });
+
+  test.each(fromSources.map(({ title }, index) => [title, index] as const))(
+    '%s: the main job, its servers in processes of their own, from its sources',
+    async (_title, index) => {
+      const { code, output } = (await mainJobs[index]) ?? { code: 'never started', output: '' };
+      expect(output).toMatch(/✓ everything went as it must/);
+      expect(code).toBe(0);
+    },
+  );
+});
+
+async function toolboxOrNone(): Promise<Toolbox | undefined> {
+  try {
+    return await installToolbox();
+  } catch (error) {
+    if (!(error instanceof MissingPrerequisite) || process.env['CI'] === 'true') throw error;
+    process.stdout.write(`skipping tests: ${error.message}\n`);
+    return undefined;
+  }
+}
+
+function entriesOf(folder: string): [string, string[]][] {
+  const path = join(root, 'packages', folder);
+  const { name, exports }: { name: string; exports: object } = JSON.parse(
+    readFileSync(join(path, 'package.json'), 'utf8'),
+  );
+  return Object.keys(exports).flatMap((entry) => {
+    const report = join(path, reportNameOf(entry));
+    // That there is one is for packaging.test.ts to see.
+    return existsSync(report) ? [[join(name, entry), exportedValues(readFileSync(report, 'utf8'))]] : [];
+  });
+}
+
+/** Prints what every entry point exports by name; `require` may add marks of its own. */
+function programThat(loads: 'await import' | 'require'): string {
+  return `
+const found = {};
+for (const name of ${JSON.stringify(Object.keys(surface))}) {
+  const marks = ['__esModule', 'module.exports', 'default'];
+  found[name] = Object.keys(${loads}(name)).filter((value) => !marks.includes(value)).sort();
+}
+console.log(JSON.stringify(found));
+`;
+}
+
+const COMMONJS = 'test/packaging/consumer/from-commonjs.cts';
+
+/** Source of a CommonJS module: not in this repository, where only what can be stripped is allowed. */
+const FROM_COMMONJS = `
+import core = require('@sealring/core');
+const codec: core.RequestStateCodec = new core.AesGcmRequestStateCodec([crypto.getRandomValues(new Uint8Array(32))]);
+console.log(new TextDecoder().decode(codec.unseal(codec.seal(new TextEncoder().encode('from CommonJS')))));
+`;
+
+function linesOf(output: string): string[] {
+  return output.split('\n').filter((line) => line.startsWith('{'));
+}

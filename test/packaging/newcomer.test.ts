@@ -1,0 +1,91 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { pythonVenv } from '../support/python-venv.ts';
+import { freePort } from '../support/redis.ts';
+import { runProgram } from '../support/run-program.ts';
+import { packTarballs } from '../support/tarballs.ts';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const temporary = mkdtempSync(join(tmpdir(), 'sealring-newcomer-'));
+afterAll(() => rmSync(temporary, { recursive: true, force: true }));
+
+interface Fence {
+  readonly language: string;
+  readonly text: string;
+}
+
+function fencesOf(document: string): readonly Fence[] {
+  const text = readFileSync(join(root, document), 'utf8');
+  return [...text.matchAll(/^```([^\s`]*)[^\n]*\n(.*?)^```$/gms)].map(({ 1: language = '', 2: body = '' }) => ({
+    language,
+    text: body,
+  }));
+}
+
+function commandsOf(document: string): readonly string[] {
+  return fencesOf(document)
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ text }) => text.trim().split('\n'));
+}
+
+test('the README has one command for the main job, and another for every test', () => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const commands = commandsOf('README.md').map((line) => line.replace(/#.*/, '').trim());
+  expect(commands.slice(0, 2)).toEqual(['npm start', 'npm test']);
+  const names = commands.map((command) => command.replace(/^npm (?:run )?/, ''));
+  expect(Object.keys(scripts)).toEqual(expect.arrayContaining(names));
+});
+
+const PAGE = 'docs/guides/five-minutes-aws.md';
+const moto = inject('moto');
+
+describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed tarballs and the emulator', () => {
+  test('fewer than ten commands lead to a protected server', () => expect(commandsOf(PAGE).length).toBeLessThan(10));
+
+  test('the commands and files as they stand there do what the page says', async () => {
+    const project = mkdtempSync(join(temporary, 'aws-'));
+    for (const { language, text } of fencesOf(PAGE)) {
+      const name = language === 'ts' ? /^\/\/ (\S+)\n/.exec(text)?.[1] : undefined;
+      if (name !== undefined) writeFileSync(join(project, name), text);
+    }
+    const aws = await pythonVenv('awscli', ['awscli==1.46.3']);
+    const { NODE_OPTIONS: _, ...environment } = process.env;
+    const env = {
+      ...environment,
+      PATH: [dirname(process.execPath), aws, environment['PATH']].join(delimiter),
+      PORT: `${await freePort()}`,
+      AWS_ENDPOINT_URL: moto,
+      AWS_ACCESS_KEY_ID: 'any',
+      AWS_SECRET_ACCESS_KEY: 'word',
+      npm_config_prefer_offline: 'true',
+    };
+    const { code, output } = await runProgram('bash', ['-c', scriptOf(commandsOf(PAGE))], {
+      cwd: project,
+      env,
+      timeoutMs: 300_000,
+    });
+    expect(output).toContain('the ring was founded');
+    expect(output).toMatch(/\[kms-rotation\][^]*0 errors, 1 warning/);
+    expect(output).toMatch(/the client holds sr1\.[\w-]{8}…\nRefund order 1017\?\nrefunded 1017\n/);
+    expect(code).toBe(0);
+  }, 300_000);
+});
+
+/** The page's two terminals as one: the server behind the client's back, ended when that is done. */
+function scriptOf(commands: readonly string[]): string {
+  const tarballs = new Map(packTarballs(temporary).map(({ name, path }) => [name, path]));
+  const typed = commands.map((command) =>
+    command === 'node server.mts'
+      ? [
+          `${command} >server.log 2>&1 & server=$!`,
+          'trap "kill $server" EXIT',
+          'for _ in $(seq 300); do if grep -q listening server.log; then break; fi; sleep 0.1; done',
+          'cat server.log',
+        ].join('\n')
+      : command.replaceAll(/@sealring\/[\w-]+/g, (name) => tarballs.get(name) ?? name),
+  );
+  return ['set -euo pipefail', ...typed].join('\n');
+}
