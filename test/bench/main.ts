@@ -1,41 +1,21 @@
-import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
-import { pythonVenv } from '../support/python-venv.ts';
 import { judgeBoundary, measureBoundary } from './boundary.ts';
 import { CONTENDERS } from './contenders/index.ts';
 import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
 import { judgeGrowth, measureGrowth } from './growth.ts';
 import { judgeInstructions, measureInstructions } from './instructions.ts';
+import { machine } from './report/machine.ts';
+import { PART_NAMES, type PartName, type Progress } from './report/parts.ts';
+import { measuredShown } from './report/words.ts';
+import { measureAll, writeReport } from './report/write.ts';
 import { judgeSteadiness, measureSteadiness } from './steadiness.ts';
-import { type Cost, FLOORS, measureTokenPath, OURS } from './token-path.ts';
+import { judgeTokenPath, reportTokenPath, SIZES, shownTokenPath, type TokenPathChoice } from './token-path-report.ts';
 import type { Verdict } from './verdict.ts';
 
-/** Bytes of a typical claims envelope with a small state. */
-const HEADLINE_BYTES = 358;
-const SIZES = [64, HEADLINE_BYTES, 4_096, 49_152];
-const PYTHON = ['mcp==2.3.0'];
-
-/** How many times a floor ours may cost. */
-const LIMITS: Readonly<Record<string, Readonly<Record<Cost['operation'], number>>>> = {
-  'bare cipher': { seal: 1.25, unseal: 1.15 },
-  'plain codec': { seal: 0.75, unseal: 1.1 },
-};
-/** How many times ours a peer costs at least. */
-const LEADS: Readonly<Record<string, number>> = {
-  'TypeScript SDK': 10,
-  jose: 15,
-  '@hapi/iron': 15,
-  'iron-webcrypto': 15,
-  'AWS Encryption SDK': 30,
-};
-
-interface Options {
-  readonly sizes: readonly number[];
-  readonly rounds: number;
-  readonly turn: number;
-  readonly only?: readonly string[];
-  readonly python: boolean;
+interface Options extends TokenPathChoice {
   readonly json: boolean;
 }
 
@@ -49,13 +29,19 @@ const contender = (name: string): string => {
   throw new InvalidArgumentError(`Known are ${Object.keys(CONTENDERS).join(', ')}.`);
 };
 
+const partName = (name: string): PartName => {
+  const known = PART_NAMES.find((one) => one === name);
+  if (known !== undefined) return known;
+  throw new InvalidArgumentError(`Known are ${PART_NAMES.join(', ')}.`);
+};
+
 const wrong = ({ exitCode }: { readonly exitCode: number }): never => process.exit(exitCode === 0 ? 0 : 2);
 const program = new Command()
   .name('npm run bench --')
   .description('Ratios within one run, and what they must be. Exit code 1: a limit is not met.')
   .addHelpText(
     'after',
-    '\nExamples:\n  npm run bench -- --only jose --sizes 358 --rounds 60\n  npm run bench -- growth',
+    '\nExamples:\n  npm run bench -- --only jose --sizes 358 --rounds 60\n  npm run bench -- growth\n  npm run bench -- all',
   )
   .exitOverride(wrong);
 
@@ -108,6 +94,27 @@ part(
   judgeInstructions,
 );
 
+const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
+program
+  .command('all')
+  .description('every part, one after another, and the page and pictures of all that was measured so far')
+  .option('--only <parts>', 'these parts; the others stay as they are', listOf(partName), PART_NAMES)
+  .option('--docs <folder>', 'where benchmarks.md, benchmarks/ and images/ are written', DOCS)
+  .exitOverride(wrong)
+  .action(async ({ only, docs }: Place & { readonly only: readonly PartName[] }) => {
+    const failed = await measureAll(only, docs, progressOnErr);
+    const met = await tell(docs, only);
+    process.exitCode = met && failed.length === 0 ? 0 : 1;
+  });
+program
+  .command('report')
+  .description('the page and pictures, from the results that are there')
+  .option('--docs <folder>', 'where they are, and where benchmarks/ is', DOCS)
+  .exitOverride(wrong)
+  .action(async ({ docs }: Place) => {
+    process.exitCode = (await tell(docs, PART_NAMES)) ? 0 : 1;
+  });
+
 await program.parseAsync();
 
 /** A command that measures, and prints the verdicts, or all of it. Its options are those of the measurement. */
@@ -131,11 +138,9 @@ function part<Report extends object>(
     });
 }
 
-function lineOf({ law, limit, measured, met }: Verdict): string {
-  return `${met ? '✓' : '✗'} ${law}: ${Number(measured.toFixed(3))} (at most ${limit})`;
+function lineOf(verdict: Verdict): string {
+  return `${verdict.met ? '✓' : '✗'} ${verdict.law}: ${measuredShown(verdict)} (limit ${verdict.limit})`;
 }
-
-type Progress = (done: number) => void;
 
 function progressOnErr(): Progress {
   let shown = '';
@@ -146,91 +151,24 @@ function progressOnErr(): Progress {
   };
 }
 
-async function run({ sizes, rounds, turn, only, python, json }: Options): Promise<number> {
-  const wanted = only === undefined ? undefined : new Set([OURS, ...FLOORS, ...only]);
-  const contenders = Object.keys(CONTENDERS).filter((name) => wanted?.has(name) ?? true);
-  const headlineBytes = sizes.includes(HEADLINE_BYTES) ? HEADLINE_BYTES : (sizes[0] ?? HEADLINE_BYTES);
-  const costs = await measureTokenPath({
-    contenders,
-    python: python ? `${await pythonVenv('python-sdk', PYTHON)}/python` : undefined,
-    sizes,
-    rounds,
-    turnMilliseconds: turn,
-    headlineBytes,
-    progress: progressOnErr(),
-  });
-  const verdicts = judge(costs.filter(({ bytes }) => bytes === headlineBytes));
-  const machine = `${cpus()[0]?.model ?? 'unknown processor'} × ${cpus().length}, ${process.platform} ${process.arch}`;
-  const report = { machine, node: process.version, rounds, turnMilliseconds: turn, headlineBytes, costs, verdicts };
-  process.stdout.write(json ? `${JSON.stringify(report, undefined, 2)}\n` : shownAs(report));
+async function run({ json, ...choice }: Options): Promise<number> {
+  const report = await reportTokenPath(choice, progressOnErr());
+  const verdicts = judgeTokenPath(report);
+  const [where, node] = [machine(), process.version];
+  const shown = json
+    ? `${JSON.stringify({ machine: where, node, ...report, verdicts }, undefined, 2)}\n`
+    : `\n${where}, Node ${node}, ${choice.rounds} rounds\n${shownTokenPath(report)}${verdicts.map(lineOf).join('\n')}\n`;
+  process.stdout.write(shown);
   return verdicts.every(({ met }) => met) ? 0 : 1;
 }
 
-interface Finding {
-  readonly law: string;
-  readonly found: string;
-  readonly met: boolean;
+interface Place {
+  readonly docs: string;
 }
 
-function judge(costs: readonly Cost[]): readonly Finding[] {
-  return costs.flatMap((cost): Finding[] => {
-    const { contender: name, operation, timesOurs, timesOursAtP50, p999 } = cost;
-    const limit = LIMITS[name]?.[operation];
-    if (limit !== undefined) {
-      // The number as it is printed decides.
-      const times = (1 / timesOurs.median).toFixed(2);
-      return [{ law: `${operation} at most ${limit} × the ${name}`, found: `${times} ×`, met: Number(times) <= limit }];
-    }
-    const lead = LEADS[name];
-    if (lead === undefined) return [];
-    const times = timesOursAtP50.median.toFixed(1);
-    const ours = costs.find((other) => other.contender === OURS && other.operation === operation)?.p999;
-    return [
-      {
-        law: `${operation} at least ${lead} × ahead of ${name} at p50`,
-        found: `${times} ×`,
-        met: Number(times) >= lead,
-      },
-      // Where too few were timed, the slowest of a hundred stands in, and is the smaller number.
-      {
-        law: `${operation} ahead of ${name} at p99.9`,
-        found: `${ours?.toFixed(1)} µs against ${(p999 ?? cost.p99).toFixed(1)} µs`,
-        met: ours !== undefined && ours < (p999 ?? cost.p99),
-      },
-    ];
-  });
-}
-
-function shownAs(report: {
-  readonly machine: string;
-  readonly node: string;
-  readonly rounds: number;
-  readonly costs: readonly Cost[];
-  readonly verdicts: readonly Finding[];
-}): string {
-  const lines = ['', `${report.machine}, Node ${report.node}, ${report.rounds} rounds`];
-  for (const bytes of new Set(report.costs.map((cost) => cost.bytes))) {
-    for (const operation of ['seal', 'unseal'] as const) {
-      lines.push(
-        '',
-        `${operation}, ${bytes} bytes${' '.repeat(9)}× ours (95 %)           p50      p99    p99.9  GC      token  memory`,
-      );
-      for (const cost of report.costs.filter((one) => one.bytes === bytes && one.operation === operation)) {
-        lines.push(row(cost));
-      }
-    }
-  }
-  lines.push(
-    '',
-    ...report.verdicts.map(({ law, found, met }) => `${met ? 'met    ' : 'NOT MET'} ${law}: ${found}`),
-    '',
-  );
-  return lines.join('\n');
-}
-
-function row({ contender: name, timesOurs, p50, p99, p999, collecting, tokenLength, memory }: Cost): string {
-  const times = `${timesOurs.median.toFixed(2)} (${timesOurs.low.toFixed(2)}–${timesOurs.high.toFixed(2)})`;
-  const micros = (value: number | undefined): string => (value === undefined ? '–' : value.toFixed(1)).padStart(9);
-  const bytes = memory === undefined ? '' : `${Math.round(memory.heap)} + ${Math.round(memory.external)} B`;
-  return `${name.padEnd(24)} ${times.padEnd(20)}${micros(p50)}${micros(p99)}${micros(p999)} ${collecting.toFixed(2).padStart(6)} ${String(tokenLength).padStart(6)}  ${bytes}`;
+/** Writes the page, and says what is not met of the parts that were asked for. */
+async function tell(docs: string, parts: readonly PartName[]): Promise<boolean> {
+  const notMet = await writeReport(docs, parts);
+  process.stdout.write(`${join(docs, 'benchmarks.md')}\n${notMet.map((line) => `✗ ${line}\n`).join('')}`);
+  return notMet.length === 0;
 }
