@@ -40,11 +40,20 @@ function print(value: unknown, options: CanonicalJsonOptions, depth: number): st
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
   const entries = Object.entries(value);
-  if (options.sortKeys === true) entries.sort(([a], [b]) => compareCodePoints(a, b));
-  return `{${entries.map(([key, item]) => `${printString(key)}:${print(item, options, depth + 1)}`).join(',')}}`;
+  if (options.sortKeys === true && entries.length > 1) entries.sort(([a], [b]) => compareCodePoints(a, b));
+  let text = '';
+  for (const [key, item] of entries) {
+    text += `${text === '' ? '{' : ','}${printString(key)}:${print(item, options, depth + 1)}`;
+  }
+  return text === '' ? '{}' : `${text}}`;
 }
 
+/** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 function printString(text: string): string {
+  // Nearly every name and id.
+  if (PLAIN.test(text)) return `"${text}"`;
   return JSON.stringify(text).replace(
     /[\u007f-\uffff]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
