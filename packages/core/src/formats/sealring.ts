@@ -23,8 +23,6 @@ const COMMITMENT_BYTES = 18;
 const TAG_BYTES = 16;
 const KEY_ID_CHARS = 12;
 const HEADER_CHARS = 60;
-/** Whole bytes, no bits left over: every text of this form is the canonical one. */
-const HEADER = /^[\w-]{60}$/;
 const BODY_START = SEALRING_PREFIX.length + HEADER_CHARS;
 /** 28 bytes of nonce and tag around an empty payload are 38 characters. */
 const SHORTEST_TOKEN = BODY_START + 38;
@@ -35,6 +33,12 @@ const SCRATCH_BYTES = 4_096 + NONCE_BYTES + TAG_BYTES;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 /** The parts of a body of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
 const scratchBodies = Array.from<SealedBody | undefined>({ length: SCRATCH_BYTES + 1 });
+/** The header that was decoded last. */
+const header = Buffer.allocUnsafeSlow(KEY_ID_BYTES + SALT_BYTES + COMMITMENT_BYTES);
+const headerParts = Object.freeze({
+  salt: header.subarray(KEY_ID_BYTES, KEY_ID_BYTES + SALT_BYTES),
+  commitment: header.subarray(KEY_ID_BYTES + SALT_BYTES),
+});
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
 const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
 const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
@@ -106,8 +110,8 @@ export function deriveTokenKey(
   const key = createSecretKey(block.subarray(0, 32));
   const hedgeKey = hedge ? unpooled(block.subarray(32 + COMMITMENT_BYTES)) : undefined;
   block.fill(0);
-  const header = aad.toString('base64url', PREFIX_BYTES.length);
-  return { header, start: SEALRING_PREFIX + header, aad, key, purpose, hedgeKey };
+  const text = aad.toString('base64url', PREFIX_BYTES.length);
+  return { header: text, start: SEALRING_PREFIX + text, aad, key, purpose, hedgeKey };
 }
 
 /** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
@@ -146,14 +150,14 @@ export function headerText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, BODY_START);
 }
 
-/** The salt and commitment that 60 characters of header name. @throws {InvalidRequestState} `malformed`. */
+/**
+ * The salt and commitment that 60 characters of header name, good until the next call.
+ * @throws {InvalidRequestState} `malformed`.
+ */
 export function decodeHeader(text: string): { readonly salt: Buffer; readonly commitment: Buffer } {
-  if (!HEADER.test(text)) throw new InvalidRequestState('malformed');
-  const header = Buffer.from(text, 'base64url');
-  return {
-    salt: header.subarray(KEY_ID_BYTES, KEY_ID_BYTES + SALT_BYTES),
-    commitment: header.subarray(KEY_ID_BYTES + SALT_BYTES),
-  };
+  const isCanonical = text.length === HEADER_CHARS && isCanonicalBase64url(text, header.write(text, 0, 'base64url'));
+  if (!isCanonical) throw new InvalidRequestState('malformed');
+  return headerParts;
 }
 
 /** Whether the commitment is that of the derived key. In constant time: the header is attacker-chosen. */
