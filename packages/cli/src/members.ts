@@ -1,11 +1,12 @@
 import type { CodecHealth } from '@sealring/core';
+import { boundedText } from './bounded-text.ts';
 import { tableOf } from './table.ts';
 import { UsageError } from './usage-error.ts';
 import { visibleLine } from './visible.ts';
 
 /** Longest wait for one server, and longest answer. */
 const TIMEOUT_MS = 2_000;
-const MOST_CHARACTERS = 256 * 1024;
+const MOST_BYTES = 256 * 1024;
 
 /** What one server says of itself. */
 export interface MemberHealth {
@@ -41,8 +42,7 @@ async function ask(member: string): Promise<MemberHealth> {
   try {
     const response = await fetch(member, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) });
     // A server that is not ready answers 503, and says why.
-    const text = await textOf(response);
-    const health = healthIn(text);
+    const health = healthIn((await boundedText(response, MOST_BYTES)) ?? '');
     return health === undefined
       ? { member, failure: `no health in its answer (${response.status})` }
       : { member, health };
@@ -50,15 +50,6 @@ async function ask(member: string): Promise<MemberHealth> {
     const isSlow = error instanceof Error && error.name === 'TimeoutError';
     return { member, failure: isSlow ? `no answer within ${TIMEOUT_MS / 1_000} s` : 'not reachable' };
   }
-}
-
-async function textOf({ body }: Response): Promise<string> {
-  let text = '';
-  for await (const part of body?.pipeThrough(new TextDecoderStream()) ?? []) {
-    text += part;
-    if (text.length > MOST_CHARACTERS) return '';
-  }
-  return text;
 }
 
 /** What came over the network is believed member by member, and shown as text only. */

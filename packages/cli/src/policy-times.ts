@@ -32,11 +32,6 @@ export function completePolicy(policy: Partial<RingPolicy> = {}): CompletePolicy
   return { propagationSeconds: least, ...times };
 }
 
-/** As {@link completePolicy}: what a report needs of it. */
-export function policyTimesOf(policy?: Partial<RingPolicy>): PolicyTimes {
-  return completePolicy(policy);
-}
-
 function withoutUndefined(policy: Partial<RingPolicy>): Partial<RingPolicy> {
   return Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined));
 }

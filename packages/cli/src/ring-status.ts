@@ -1,6 +1,6 @@
 import type { CodecHealth, KmsCodec } from '@sealring/core';
 import { type Paint } from './paint.ts';
-import { policyTimesOf, rotateAt } from './policy-times.ts';
+import { completePolicy, rotateAt } from './policy-times.ts';
 import { ringNameOf, type SealringConfig } from './settings/settings.ts';
 import { tableOf } from './table.ts';
 import { LEGEND, timelineOf } from './timeline.ts';
@@ -21,7 +21,7 @@ export function statusOf(codec: KmsCodec, config: SealringConfig): RingStatus {
   const { keys } = codec.health();
   const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
   const newest = usable.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
-  const due = newest && rotateAt({ activates: newest.activates.getTime() }, policyTimesOf(config.policy));
+  const due = newest && rotateAt({ activates: newest.activates.getTime() }, completePolicy(config.policy));
   return {
     ring: ringNameOf(config),
     store: config.ring.kind,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { expect, test } from 'vitest';
-import { POLICY_DEFAULTS, policyTimesOf } from '../src/policy-times.ts';
+import { completePolicy, POLICY_DEFAULTS } from '../src/policy-times.ts';
 
 test('the defaults are those that core documents', () => {
   const core = dirname(fileURLToPath(import.meta.resolve('@sealring/core')));
@@ -21,6 +21,6 @@ test('propagation is what core gives a new key', async () => {
   await codec.rotate();
   const made = codec.health().keys.find(({ state }) => state === 'propagating');
   const seconds = Math.floor(((made?.activates.getTime() ?? 0) - (made?.created.getTime() ?? 0)) / 1_000);
-  expect(seconds - policyTimesOf(policy).propagationSeconds).toBeLessThanOrEqual(1);
-  expect(seconds).toBeGreaterThanOrEqual(policyTimesOf(policy).propagationSeconds);
+  expect(seconds - completePolicy(policy).propagationSeconds).toBeLessThanOrEqual(1);
+  expect(seconds).toBeGreaterThanOrEqual(completePolicy(policy).propagationSeconds);
 });

@@ -4,8 +4,7 @@ export type { Clock, RandomSource } from './clock.ts';
 export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './codec.ts';
 export type { CodecHealth, KeyHealth } from './codec-health.ts';
 export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './errors.ts';
-export type { CodecEvents } from './events.ts';
-export { hashedKeyId } from './events.ts';
+export { type CodecEvents, hashedKeyId } from './events.ts';
 export {
   type KeyWrapper,
   KeyWrapperError,

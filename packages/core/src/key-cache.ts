@@ -30,7 +30,6 @@ export class HeldKey {
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
   #tokenKeySource: TokenKeySource | undefined;
-  #latest: TokenKey | undefined;
   #overwritten = false;
 
   /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
@@ -52,17 +51,12 @@ export class HeldKey {
 
   /** The token key of the 60 characters of a header, if a token with that header authenticated before. */
   knownTokenKey(header: string): TokenKey | undefined {
-    // Tokens come in runs of one header; comparing it costs less than hashing it.
-    if (this.#latest?.header === header) return this.#latest;
-    const tokenKey = this.#tokenKeys.get(header);
-    if (tokenKey !== undefined) this.#latest = tokenKey;
-    return tokenKey;
+    return this.#tokenKeys.get(header);
   }
 
   /** Remembers a token key. Only for headers of which a token authenticated: others are attacker-chosen. */
   rememberTokenKey(tokenKey: TokenKey): void {
     this.#tokenKeys.set(tokenKey.header, tokenKey);
-    this.#latest = tokenKey;
   }
 
   get tokenKeyCount(): number {
@@ -141,7 +135,6 @@ export class HeldKey {
   #forgetTokenKeys(): void {
     this.#tokenKeys.clear();
     this.#tokenKeySource = undefined;
-    this.#latest = undefined;
   }
 
   /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */

@@ -90,10 +90,11 @@ export class SealringTokens implements TokenFormat {
   }
 
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
-    let header = headerText(token);
-    let id = this.#lastKeyId;
-    if (header === this.#lastHeader) header = this.#lastHeader;
-    else id = keyIdText(token);
+    const cut = headerText(token);
+    const isLast = cut === this.#lastHeader;
+    // The same text, and looked up by a hash that it has already.
+    const header = isLast ? this.#lastHeader : cut;
+    const id = isLast ? this.#lastKeyId : keyIdText(token);
     const key = this.#source.openingKey(id, now);
     const warm = key?.held.knownTokenKey(header);
     if (key !== undefined && warm !== undefined && warm.purpose === this.#purpose) {

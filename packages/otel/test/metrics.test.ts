@@ -3,9 +3,10 @@ import { channel } from 'node:diagnostics_channel';
 import { hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
+import { createServices, join, type Services } from '../../../test/support/failing-services.ts';
+// @boundaries-ignore what the tests of all packages share is no package
 import { type ScrapedMeter, startScrapedMeter } from '../../../test/support/prometheus-exporter.ts';
 import { createOpenTelemetryBridge, type OpenTelemetryBridge } from '../src/index.ts';
-import { createServices, join, type Services } from './services.ts';
 
 let meter: ScrapedMeter;
 let bridge: OpenTelemetryBridge;

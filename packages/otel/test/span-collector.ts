@@ -1,6 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:http';
+// @boundaries-ignore what the tests of all packages share is no package
+import { closed, listening } from '../../../test/support/loopback.ts';
 
 /** A span as it was on the wire. */
 export interface WireSpan {
@@ -36,15 +36,4 @@ export async function startSpanCollector(): Promise<SpanCollector> {
   });
   const url = await listening(server);
   return { url, spans, [Symbol.asyncDispose]: () => closed(server) };
-}
-
-async function listening(server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-}
-
-async function closed(server: Server): Promise<void> {
-  server.closeAllConnections();
-  await new Promise((done) => server.close(done));
 }

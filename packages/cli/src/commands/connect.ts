@@ -3,7 +3,7 @@ import { Failure } from '../failure.ts';
 import { isOurRefusal, lineOf, sectionOn, storeFailureOf } from '../foreign-error.ts';
 import { withProgress } from '../progress.ts';
 import { loadSettings } from '../settings/load.ts';
-import type { SealringConfig, Settings } from '../settings/settings.ts';
+import { codecOptionsOf, type SealringConfig, type Settings } from '../settings/settings.ts';
 import { UsageError } from '../usage-error.ts';
 
 /** Loads the settings, works with them, and lets go of them. */
@@ -34,8 +34,7 @@ export async function withRing<T>(
 
 /** @throws {Failure} what the store or the KMS said. @throws {UsageError} for options that core refuses. */
 export async function open(config: SealringConfig, more: Pick<KmsCodecOptions, 'role' | 'create'>): Promise<KmsCodec> {
-  const { probe: _, ...options } = config;
-  return attempt('opening the ring', () => createKmsCodec({ ...options, ...more }));
+  return attempt('opening the ring', () => createKmsCodec({ ...codecOptionsOf(config), ...more }));
 }
 
 /** Tells about what takes long, and turns what core throws into one line. */

@@ -10,12 +10,12 @@ import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
 import { statusOf } from '../ring-status.ts';
 import type { SealringConfig } from '../settings/settings.ts';
+import { stopSignal, waits } from '../until-stopped.ts';
 import { UsageError } from '../usage-error.ts';
 import { visibleLine } from '../visible.ts';
 import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
-import { stopSignal, waits } from './status.ts';
 
 const DEFAULT_EVERY_SECONDS = 5;
 const MAX_MEMBERS = 32;

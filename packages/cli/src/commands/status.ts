@@ -1,10 +1,10 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { KmsCodec } from '@sealring/core';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { askMembers, checkMemberUrl, membersText } from '../members.ts';
 import { paintFor } from '../paint.ts';
 import { statusOf, statusText } from '../ring-status.ts';
+import { stopSignal, waits } from '../until-stopped.ts';
 import { visibleLine } from '../visible.ts';
 import { attempt, withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
@@ -68,23 +68,6 @@ async function refreshed(codec: KmsCodec): Promise<void> {
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     process.stderr.write(`note: ${visibleLine(error.message)}\n`);
-  }
-}
-
-/** Aborted by Ctrl-C: the ring is closed then, and its keys are overwritten. */
-export function stopSignal(): AbortSignal {
-  const controller = new AbortController();
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort());
-  return controller.signal;
-}
-
-export async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    await pause(ms, undefined, { signal });
-    return true;
-  } catch (error) {
-    if (signal.aborted) return false;
-    throw error;
   }
 }
 

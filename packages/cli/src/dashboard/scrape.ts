@@ -1,3 +1,4 @@
+import { boundedText } from '../bounded-text.ts';
 import { readSamples, type Sample } from './prometheus-text.ts';
 
 const TIMEOUT_MS = 3_000;
@@ -19,22 +20,9 @@ export async function scrape(url: string): Promise<Scraped> {
       await response.body?.cancel();
       return { failure: `HTTP status ${response.status}` };
     }
-    const page = await bounded(response);
+    const page = await boundedText(response, MAX_BYTES);
     return page === undefined ? { failure: 'more than a mebibyte' } : { samples: readSamples(page) };
   } catch (error) {
     return { failure: error instanceof Error && error.name === 'TimeoutError' ? 'no answer in time' : 'no answer' };
   }
-}
-
-async function bounded(response: Response): Promise<string | undefined> {
-  const decoder = new TextDecoder();
-  let text = '';
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop cancels the rest.
-    if (bytes > MAX_BYTES) return undefined;
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text;
 }

@@ -1,14 +1,13 @@
 import { createKmsCodec } from '@sealring/core';
 import { lineOf } from '../foreign-error.ts';
-import type { SealringConfig } from '../settings/settings.ts';
+import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
 import { error, type Finding, ok } from './finding.ts';
 
 /** Options and policy, by core's own laws: it checks them before it does anything, and then finds that it need not start. */
 export async function checkSettings(config: SealringConfig): Promise<readonly Finding[]> {
   const notNow = new Error('not now');
-  const { probe: _, ...options } = config;
   try {
-    await createKmsCodec({ ...options, signal: AbortSignal.abort(notNow) });
+    await createKmsCodec({ ...codecOptionsOf(config), signal: AbortSignal.abort(notNow) });
   } catch (thrown) {
     if (thrown === notNow) return [ok('policy', 'the options and the times of the policy fit each other')];
     return [refusalOf(thrown)];

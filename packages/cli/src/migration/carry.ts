@@ -1,7 +1,7 @@
 import { createKmsCodec, type KeyWrapper, memoryRing, type RingStore, staticRing } from '@sealring/core';
 import { attempt } from '../commands/connect.ts';
 import { Failure } from '../failure.ts';
-import { keyWrappersOf, type SealringConfig } from '../settings/settings.ts';
+import { codecOptionsOf, keyWrappersOf, type SealringConfig } from '../settings/settings.ts';
 
 /** The document that a store holds, and that its configuration opens. @throws {Failure} unless it does. */
 export async function documentOf(config: SealringConfig): Promise<string> {
@@ -13,9 +13,8 @@ export async function documentOf(config: SealringConfig): Promise<string> {
 
 /** Opens a document as a starting reader does: name, authenticity, and every live key. @throws {Failure} */
 export async function proveThatItOpens(config: SealringConfig, document: string): Promise<void> {
-  const { probe: _, ...options } = config;
   const codec = await attempt('opening the ring', () =>
-    createKmsCodec({ ...options, ring: staticRing(document), role: 'reader', create: 'never' }),
+    createKmsCodec({ ...codecOptionsOf(config), ring: staticRing(document), role: 'reader', create: 'never' }),
   );
   await codec.close();
 }
@@ -27,13 +26,12 @@ export async function proveThatItOpens(config: SealringConfig, document: string)
  * @throws {Failure}
  */
 export async function withWrapsOf(target: SealringConfig, source: SealringConfig, document: string): Promise<string> {
-  const { probe: _, ...options } = target;
   const copy = memoryRing();
   await copy.write(document, { expected: undefined });
   const keyWrapper = union(keyWrappersOf(target), keyWrappersOf(source));
   const codec = await attempt('wrapping the data keys', () =>
     createKmsCodec({
-      ...options,
+      ...codecOptionsOf(target),
       keyWrapper,
       wrapQuorum: keyWrapper.length,
       ring: copy,

@@ -37,6 +37,12 @@ export interface Settings {
   close(): Promise<void>;
 }
 
+/** What of a configuration is for core: all but the probe, which only the doctor knows. */
+export function codecOptionsOf(config: SealringConfig): Omit<SealringConfig, 'probe'> {
+  const { probe: _, ...options } = config;
+  return options;
+}
+
 /** The key wrappers, as a list. */
 export function keyWrappersOf({ keyWrapper }: SealringConfig): readonly KeyWrapper[] {
   return Array.isArray(keyWrapper) ? keyWrapper : [keyWrapper as KeyWrapper];

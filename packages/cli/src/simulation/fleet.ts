@@ -52,7 +52,7 @@ export async function runFleet(options: FleetOptions, hour: (hours: number) => b
   const time = new VirtualTime();
   const services = new SimulatedServices();
   const roll = dice(seed);
-  const fleet = await start(servers, (skewMs) => clockOf(time, skewMs), { services, roll, policy, time });
+  const fleet = await start(servers, { services, roll, policy, time });
   const started = { ...services.calls };
   const endMs = time.nowMs + days * DAY_MS;
   const outageMs = time.nowMs + (days * DAY_MS) / 2;
@@ -118,7 +118,7 @@ interface World {
   readonly time: VirtualTime;
 }
 
-async function start(servers: number, clock: (skewMs: number) => Clock, world: World): Promise<readonly KmsCodec[]> {
+async function start(servers: number, world: World): Promise<readonly KmsCodec[]> {
   const { services, roll, policy, time } = world;
   const skewMs = completePolicy(policy).clockSkewSeconds * 1_000;
   const random = (fill: Uint8Array): void => {
@@ -131,7 +131,7 @@ async function start(servers: number, clock: (skewMs: number) => Clock, world: W
       ring: services.ring,
       policy,
       random,
-      clock: clock((roll() - 0.5) * skewMs),
+      clock: clockOf(time, (roll() - 0.5) * skewMs),
       create: server === 0 ? 'now' : 'never',
     });
     fleet.push(await inTime(started, time));

@@ -1,0 +1,12 @@
+import { main, prepare, run } from './prepare.mjs';
+
+/*
+ * node scripts/program.mjs FILE ARGUMENT ...
+ *
+ * Runs a program of this repository, once dependencies and build are there.
+ */
+await main(async () => {
+  await prepare();
+  const { code } = await run('node', process.argv.slice(2), { stdio: 'inherit' });
+  return code;
+});
