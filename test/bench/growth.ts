@@ -23,6 +23,11 @@ const AT_A_TIME = 10;
 /** Openings of each kind in a round, where there are few salts: each time by a codec that knows none of them. */
 const LEAST_CHUNKS = 20;
 const BATCH = 200;
+/**
+ * While memory is looked at nothing is optimized: each collection that is asked for throws optimized code away, and V8's
+ * lists of what was compiled anew then grow by some kilobytes in ten million tokens, whatever the code does.
+ */
+const UNOPTIMIZED = ['--no-turbofan', '--no-maglev'];
 const PROCESS = fileURLToPath(new URL('./growth-process.ts', import.meta.url));
 
 /** What it costs to open the tokens of other processes. */
@@ -304,6 +309,6 @@ function medianOf(values: readonly number[]): number {
 }
 
 async function inProcess<T>(...args: readonly (string | number)[]): Promise<T> {
-  const given = ['--expose-gc', PROCESS, ...args.map(String)];
+  const given = ['--expose-gc', ...UNOPTIMIZED, PROCESS, ...args.map(String)];
   return JSON.parse((await promisify(execFile)(process.execPath, given)).stdout);
 }

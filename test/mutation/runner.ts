@@ -1,4 +1,4 @@
-import { type RunnerTask, type RunnerTestCase, TestRunner, type TestTryOptions } from 'vitest';
+import { type RunnerTask, type RunnerTestCase, type RunnerTestSuite, TestRunner, type TestTryOptions } from 'vitest';
 import { Trials } from './trials.ts';
 
 /*
@@ -35,6 +35,16 @@ export default class MutationRunner extends TestRunner {
   #startedAt = 0;
   #queue: string[] = [];
   #underTest: string | undefined;
+
+  /** Everything is loaded, and no test of the file has run yet. */
+  override async onBeforeRunSuite(suite: RunnerTestSuite): Promise<void> {
+    await super.onBeforeRunSuite(suite);
+    if (suite.file !== suite) return;
+    trials.refresh();
+    for (const mutant of Object.keys(switches.mutantCoverage?.static ?? {})) {
+      if (!trials.loadedBy(mutant).includes(suite.name)) trials.add({ test: suite.name, mutant, outcome: 'loaded' });
+    }
+  }
 
   override async onBeforeRunTask(test: RunnerTask): Promise<void> {
     await super.onBeforeRunTask(test);

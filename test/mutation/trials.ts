@@ -1,9 +1,12 @@
 import { appendFileSync, closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 
-/** `doubtful`: the test failed without the change too, after it. */
-type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung';
+/**
+ * `start`: it has not ended. `doubtful`: the test failed without the change too, after it. `loaded`: a file of tests met
+ * it outside of all tests, which most often is while a module loads.
+ */
+type Outcome = 'start' | 'survived' | 'killed' | 'doubtful' | 'hung' | 'loaded';
 
-/** One test with one change of the source, as it ended; `start` where it has not. */
+/** One test, or file of tests, with one change of the source, as it ended. */
 export interface Trial {
   readonly test: string;
   readonly mutant: string;
@@ -13,9 +16,9 @@ export interface Trial {
 /** What was tried so far: a file of lines, so that it outlives a process that hangs. */
 export class Trials {
   readonly #path: string;
-  readonly #killed = new Set<string>();
+  readonly #killed = new Map<string, Trial>();
   readonly #tried = new Set<string>();
-  readonly #met = new Set<string>();
+  readonly #loadedBy = new Map<string, string[]>();
   #read = 0;
 
   constructor(path: string) {
@@ -30,9 +33,14 @@ export class Trials {
     return this.#killed.has(mutant);
   }
 
-  /** Whether any test met it while it ran: what is met only while a module loads is not. */
-  isMet(mutant: string): boolean {
-    return this.#met.has(mutant);
+  /** The files of tests that met it outside of all tests. */
+  loadedBy(mutant: string): readonly string[] {
+    return this.#loadedBy.get(mutant) ?? [];
+  }
+
+  /** For each change for which a test failed or did not end: one that did. */
+  get found(): readonly Trial[] {
+    return [...this.#killed.values()];
   }
 
   /** Whether there is nothing more to learn of this change from this test. */
@@ -44,10 +52,11 @@ export class Trials {
   refresh(): Trial | undefined {
     const lines = this.#newText().split('\n').filter(Boolean);
     const trials = lines.map((line): Trial => JSON.parse(line));
-    for (const { test, mutant, outcome } of trials) {
-      if (outcome === 'killed' || outcome === 'hung') this.#killed.add(mutant);
-      this.#tried.add(`${mutant} ${test}`);
-      this.#met.add(mutant);
+    for (const trial of trials) {
+      const { test, mutant, outcome } = trial;
+      if (outcome === 'killed' || outcome === 'hung') this.#killed.set(mutant, trial);
+      if (outcome === 'loaded') this.#loadedBy.set(mutant, [...this.loadedBy(mutant), test]);
+      else this.#tried.add(`${mutant} ${test}`);
     }
     return trials.at(-1);
   }

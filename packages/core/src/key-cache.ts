@@ -4,7 +4,9 @@ import { canonicalJson } from './canonical-json.ts';
 import type { Clock } from './clock.ts';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
 import {
+  type DecodedHeader,
   deriveTokenKey,
+  openingTokenKey,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
@@ -44,9 +46,22 @@ export class HeldKey {
     return this.#live().equals(dataKey);
   }
 
+  /** To seal with. */
   deriveTokenKey(salt: Uint8Array, options: TokenKeyOptions = {}): TokenKey {
+    return deriveTokenKey(this.#source(), salt, options);
+  }
+
+  /**
+   * To open with, for a header whose key id is that of this key.
+   * @throws {InvalidRequestState} `seal`: the header commits to another key.
+   */
+  openingTokenKey(text: string, header: DecodedHeader, purpose: string | undefined): TokenKey {
+    return openingTokenKey(this.#source(), text, header, purpose);
+  }
+
+  #source(): TokenKeySource {
     this.#tokenKeySource ??= tokenKeySource(this.#live(), this.#ring);
-    return deriveTokenKey(this.#tokenKeySource, salt, options);
+    return this.#tokenKeySource;
   }
 
   /** The token key of the 60 characters of a header, if a token with that header authenticated before. */

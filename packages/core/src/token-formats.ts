@@ -11,7 +11,6 @@ import {
   sealPython,
 } from './formats/python.ts';
 import {
-  commits,
   decodeBody,
   decodeHeader,
   headerText,
@@ -103,13 +102,12 @@ export class SealringTokens implements TokenFormat {
       return { payload: openSealring(warm, token), key };
     }
     const body = decodeBody(token);
-    const { salt, commitment } = decodeHeader(header);
+    const decodedHeader = decodeHeader(header);
     if (key === undefined) {
       this.#source.noteUnknownKey(id, now);
       throw new InvalidRequestState('unknown key');
     }
-    const tokenKey = key.held.deriveTokenKey(salt, { purpose: this.#purpose });
-    if (!commits(tokenKey, commitment)) throw new InvalidRequestState('seal');
+    const tokenKey = key.held.openingTokenKey(header, decodedHeader, this.#purpose);
     const payload = openBody(tokenKey, body);
     this.#cache.boundTokenKeys();
     key.held.rememberTokenKey(tokenKey);

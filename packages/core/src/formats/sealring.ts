@@ -33,15 +33,20 @@ const SCRATCH_BYTES = 4_096 + NONCE_BYTES + TAG_BYTES;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 /** The parts of a body of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
 const scratchBodies = Array.from<SealedBody | undefined>({ length: SCRATCH_BYTES + 1 });
-/** The header that was decoded last. */
-const header = Buffer.allocUnsafeSlow(KEY_ID_BYTES + SALT_BYTES + COMMITMENT_BYTES);
-const headerParts = Object.freeze({
-  salt: header.subarray(KEY_ID_BYTES, KEY_ID_BYTES + SALT_BYTES),
-  commitment: header.subarray(KEY_ID_BYTES + SALT_BYTES),
-});
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
 const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
-const AAD_BYTES = SALT_START + SALT_BYTES + COMMITMENT_BYTES;
+const COMMITMENT_START = SALT_START + SALT_BYTES;
+const AAD_BYTES = COMMITMENT_START + COMMITMENT_BYTES;
+const AES_KEY_BYTES = 32;
+const HEDGE_KEY_START = AES_KEY_BYTES + COMMITMENT_BYTES;
+/** The prefix, and behind it the header that was decoded last. */
+const decoded = Buffer.allocUnsafeSlow(AAD_BYTES);
+decoded.set(PREFIX_BYTES);
+const decodedHeader: DecodedHeader = Object.freeze({
+  salt: decoded.subarray(SALT_START, COMMITMENT_START),
+  commitment: decoded.subarray(COMMITMENT_START),
+  aad: decoded,
+});
 
 /** The AES-256-GCM key of one data key and one salt, with what its tokens have in common. */
 export interface TokenKey {
@@ -50,12 +55,22 @@ export interface TokenKey {
   /** The prefix and {@link header}: what its tokens begin with. */
   readonly start: string;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment. */
-  readonly aad: Buffer;
+  readonly aad: Uint8Array;
   readonly key: KeyObject;
   /** What the key was derived for: a token of one purpose must not open for another, warm or not. */
   readonly purpose: string | undefined;
   /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
   readonly hedgeKey: Buffer | undefined;
+}
+
+/** What 60 characters of header name. None of it is authenticated. */
+export interface DecodedHeader {
+  /** 18 bytes. */
+  readonly salt: Uint8Array;
+  /** 18 bytes. */
+  readonly commitment: Uint8Array;
+  /** As that of the token key, 49 bytes. */
+  readonly aad: Uint8Array;
 }
 
 /** What follows the header of a token. None of it is authenticated. */
@@ -89,29 +104,54 @@ export interface TokenKeyOptions {
   readonly hedge?: boolean;
 }
 
-/**
- * Derives the token key of a salt: block = sub(token, salt ‖ 0x00 ‖ purpose); the first 32 bytes are the AES key, the
- * next 18 commit to it. Without a purpose the tail is the salt alone.
- */
+/** Derives the token key of a salt, to seal with. */
 export function deriveTokenKey(
-  { keyId, key: dataKey, input }: TokenKeySource,
+  source: TokenKeySource,
   salt: Uint8Array,
   { purpose, hedge = false }: TokenKeyOptions = {},
 ): TokenKey {
-  input.set(salt, input.length - SALT_BYTES);
-  const mac = createHmac('sha512', dataKey).update(input);
-  if (purpose !== undefined) mac.update(`\0${purpose}`, 'ascii');
-  const block = mac.digest();
+  const block = deriveBlock(source, salt, purpose);
   const aad = Buffer.allocUnsafe(AAD_BYTES);
   aad.set(PREFIX_BYTES);
-  aad.set(keyId, SALT_START - KEY_ID_BYTES);
+  aad.set(source.keyId, SALT_START - KEY_ID_BYTES);
   aad.set(salt, SALT_START);
-  block.copy(aad, SALT_START + SALT_BYTES, 32, 32 + COMMITMENT_BYTES);
-  const key = createSecretKey(block.subarray(0, 32));
-  const hedgeKey = hedge ? unpooled(block.subarray(32 + COMMITMENT_BYTES)) : undefined;
+  block.copy(aad, COMMITMENT_START, AES_KEY_BYTES, HEDGE_KEY_START);
+  const header = aad.toString('base64url', PREFIX_BYTES.length);
+  const key = createSecretKey(block.subarray(0, AES_KEY_BYTES));
+  const hedgeKey = hedge ? unpooled(block.subarray(HEDGE_KEY_START)) : undefined;
   block.fill(0);
-  const text = aad.toString('base64url', PREFIX_BYTES.length);
-  return { header: text, start: SEALRING_PREFIX + text, aad, key, purpose, hedgeKey };
+  return { header, start: SEALRING_PREFIX + header, aad, key, purpose, hedgeKey };
+}
+
+/**
+ * Derives the token key that `header` names, to open with; `text` is the same header, and its key id that of `source`.
+ * The commitment is compared in constant time: whoever sent the token chose it.
+ * @throws {InvalidRequestState} `seal`: the header commits to another key.
+ */
+export function openingTokenKey(
+  source: TokenKeySource,
+  text: string,
+  { salt, commitment, aad }: DecodedHeader,
+  purpose: string | undefined,
+): TokenKey {
+  const block = deriveBlock(source, salt, purpose);
+  const isOurs = timingSafeEqual(block.subarray(AES_KEY_BYTES, HEDGE_KEY_START), commitment);
+  const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
+  block.fill(0);
+  if (key === undefined) throw new InvalidRequestState('seal');
+  // A copy: what was decoded is overwritten by the next.
+  return { header: text, start: SEALRING_PREFIX + text, aad: new Uint8Array(aad), key, purpose, hedgeKey: undefined };
+}
+
+/**
+ * sub(token, salt ‖ 0x00 ‖ purpose): the first 32 bytes are the AES key, the next 18 commit to it, the last 14 are
+ * {@link TokenKey.hedgeKey}. Without a purpose the tail is the salt alone. To be overwritten by who asked for it.
+ */
+function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: string | undefined): Buffer {
+  input.set(salt, input.length - SALT_BYTES);
+  const mac = createHmac('sha512', key).update(input);
+  if (purpose !== undefined) mac.update(`\0${purpose}`, 'ascii');
+  return mac.digest();
 }
 
 /** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
@@ -151,18 +191,14 @@ export function headerText(token: string): string {
 }
 
 /**
- * The salt and commitment that 60 characters of header name, good until the next call.
+ * Decodes the 60 characters of a header; the result is good until the next call.
  * @throws {InvalidRequestState} `malformed`.
  */
-export function decodeHeader(text: string): { readonly salt: Buffer; readonly commitment: Buffer } {
-  const isCanonical = text.length === HEADER_CHARS && isCanonicalBase64url(text, header.write(text, 0, 'base64url'));
+export function decodeHeader(text: string): DecodedHeader {
+  const isCanonical =
+    text.length === HEADER_CHARS && isCanonicalBase64url(text, decoded.write(text, PREFIX_BYTES.length, 'base64url'));
   if (!isCanonical) throw new InvalidRequestState('malformed');
-  return headerParts;
-}
-
-/** Whether the commitment is that of the derived key. In constant time: the header is attacker-chosen. */
-export function commits(tokenKey: TokenKey, commitment: Buffer): boolean {
-  return timingSafeEqual(tokenKey.aad.subarray(tokenKey.aad.length - COMMITMENT_BYTES), commitment);
+  return decodedHeader;
 }
 
 /**
