@@ -737,9 +737,9 @@ describe('a ciphertext made for two keys', () => {
     const ofOne = tokensOver(new Map([[held[0].id, held[0]]]));
     const ofTwo = tokensOver(new Map([[held[0].id, held[1]]]));
     const { keys, commitments } = keysOfBoth([one, two]);
-    const aadOf = (commitment = Buffer.alloc(0)) =>
+    const aadUnderOneId = (commitment = Buffer.alloc(0)) =>
       Buffer.concat([Buffer.from(PREFIX), referenceKeyId(one), salt, commitment]);
-    const aads = [aadOf(commitments[0]), aadOf(commitments[1])] as const;
+    const aads = [aadUnderOneId(commitments[0]), aadUnderOneId(commitments[1])] as const;
     const body = collide(keys, aads);
     expect(gcmOpen(keys[0], aads[0], body)).toHaveLength(32);
     expect(gcmOpen(keys[1], aads[1], body)).toHaveLength(32);
