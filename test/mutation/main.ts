@@ -65,6 +65,8 @@ if (folder === undefined || !files.every((file) => file.startsWith(`packages/${f
 const { sources, changes } = await withMutants(ROOT, files);
 const copy = fileURLToPath(new URL(`.cache/mutants/${folder}/`, ROOT));
 const trialsFile = join(copy, 'trials.jsonl');
+/** Whether a file of tests passes without any change, where it was tried. */
+const sound = new Map<string, boolean>();
 makeCopy(folder);
 for (const slowest of PASSES) {
   const began = performance.now();
@@ -164,13 +166,10 @@ async function tryLoaded(): Promise<void> {
   }
 }
 
-const sound = new Map<string, boolean>();
-
 /** Whether a file of tests passes with a change; one that fails without any shows nothing. */
 async function isSound(file: string, mutant: string): Promise<boolean> {
-  let without = sound.get(file);
-  if (without === undefined) sound.set(file, (without = await passes(file, '')));
-  return !without || passes(file, mutant);
+  if (!sound.has(file)) sound.set(file, await passes(file, ''));
+  return sound.get(file) === false || passes(file, mutant);
 }
 
 async function passes(file: string, mutant: string): Promise<boolean> {

@@ -116,11 +116,11 @@ export class TokenSealer {
     return this.#tokenKey;
   }
 
-  #drawSalt({ monotonicNs, wallMs }: Moment): Uint8Array {
+  #drawSalt({ steadyMs, wallMs }: Moment): Uint8Array {
     const salt = new Uint8Array(SALT_BYTES);
     this.#state.random(salt);
     const circumstances = createHash('sha256')
-      .update(`${monotonicNs}/${wallMs}/${process.pid}/${threadId}/${this.#count}/`)
+      .update(`${steadyMs}/${wallMs}/${process.pid}/${threadId}/${this.#count}/`)
       .update(this.#state.lastTag)
       .update(this.#state.kernelEntropy())
       .digest();
@@ -134,8 +134,8 @@ function mix(target: Uint8Array, bytes: Uint8Array): void {
 }
 
 /** XORs 44 bits of monotonic time, 32 bits of wall time and 20 bits of message counter into the 12 bytes. */
-function mixTime(nonce: Uint8Array, { monotonicNs, wallMs }: Moment, count: number): void {
-  const time = Number(BigInt.asUintN(44, monotonicNs));
+function mixTime(nonce: Uint8Array, { steadyMs, wallMs }: Moment, count: number): void {
+  const time = Math.round(steadyMs * 1e6) % 2 ** 44;
   const high = Math.floor(time / 2 ** 12);
   const low = time % 2 ** 12;
   const wall = Math.trunc(wallMs) % 2 ** 32;

@@ -122,7 +122,7 @@ function referenceOpen(dataKey: Uint8Array, ring: string, token: string, purpose
  * Ours, with the data keys known to the test.
  */
 
-const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, monotonicNs: 5_000_000_000n, steadyMs: 5_000 });
+const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
 
 function usable(held: HeldKey): UsableKey {
   return {
@@ -737,7 +737,7 @@ describe('a ciphertext made for two keys', () => {
     const ofOne = tokensOver(new Map([[held[0].id, held[0]]]));
     const ofTwo = tokensOver(new Map([[held[0].id, held[1]]]));
     const { keys, commitments } = keysOfBoth([one, two]);
-    const aadUnderOneId = (commitment = Buffer.alloc(0)) =>
+    const aadUnderOneId = (commitment: Buffer = Buffer.alloc(0)) =>
       Buffer.concat([Buffer.from(PREFIX), referenceKeyId(one), salt, commitment]);
     const aads = [aadUnderOneId(commitments[0]), aadUnderOneId(commitments[1])] as const;
     const body = collide(keys, aads);

@@ -39,8 +39,12 @@ function momentAt(wallMs: number, monotonicNs: bigint): Moment {
   return momentOf({ wallMs: () => wallMs, monotonicNs: () => monotonicNs });
 }
 
+function nanosecondsOf(moment: Moment): bigint {
+  return BigInt(Math.round(moment.steadyMs * 1e6));
+}
+
 function after(moment: Moment, ms: number, ns = 0n): Moment {
-  return momentAt(moment.wallMs + ms, moment.monotonicNs + BigInt(ms) * 1_000_000n + ns);
+  return momentAt(moment.wallMs + ms, nanosecondsOf(moment) + BigInt(ms) * 1_000_000n + ns);
 }
 
 /** How many (salt, nonce) pairs of some tokens occur more than once. */
@@ -240,7 +244,7 @@ describe('what enters a nonce', () => {
       salt = saltOf(token);
       // T as the document says: monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ count in 20 bits.
       const time =
-        ((moment.monotonicNs % 2n ** 44n) << 52n) | ((BigInt(moment.wallMs) % 2n ** 32n) << 20n) | BigInt(count);
+        ((nanosecondsOf(moment) % 2n ** 44n) << 52n) | ((BigInt(moment.wallMs) % 2n ** 32n) << 20n) | BigInt(count);
       const t = Buffer.from(time.toString(16).padStart(24, '0'), 'hex');
       used.push(Buffer.from(nonceOf(token).map((byte, at) => byte ^ t.readUInt8(at) ^ last.readUInt8(at))));
       last = tagOf(token);
