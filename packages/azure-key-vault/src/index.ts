@@ -1,3 +1,10 @@
+/**
+ * Wraps data keys with Azure Key Vault or Managed HSM: {@link azureKeyVaultKeyWrapper}, and
+ * {@link createAzureKeyVaultCodec} for a codec in one call.
+ *
+ * @packageDocumentation
+ */
+
 export type {
   AzureCallOptions,
   AzureCredential,

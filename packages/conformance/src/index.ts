@@ -1,3 +1,10 @@
+/**
+ * Checks a codec, a key wrapper or a ring store against its contract, requirement by requirement: {@link describeCodec},
+ * {@link describeKeyWrapper} and {@link describeRingStore} in a test runner, the `run…` functions anywhere.
+ *
+ * @packageDocumentation
+ */
+
 export { CODEC_REQUIREMENTS } from './codec/requirements.ts';
 export { type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';

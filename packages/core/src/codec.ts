@@ -28,6 +28,7 @@ export interface RequestStateCodec {
 /** A token was refused. `message` equals `reason`; no part of the token, the payload or a key is kept. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
+  /** For logs and metrics; never for the client. */
   readonly reason: InvalidReason;
 
   constructor(reason: InvalidReason) {

@@ -23,6 +23,7 @@ export type SealUnavailableReason =
 export class SealUnavailableError extends Error {
   override readonly name = 'SealUnavailableError';
   readonly code = 'ERR_SEAL_UNAVAILABLE';
+  /** The same words as after `cannot seal: ` in the message. */
   readonly reason: SealUnavailableReason;
 
   constructor(reason: SealUnavailableReason) {

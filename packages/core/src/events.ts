@@ -1,14 +1,19 @@
 import { createHash } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 
-/** What happened. Never holds a secret; key ids are hashed by {@link hashedKeyId} before they get here. */
+/**
+ * What happened, by the channel of `node:diagnostics_channel` that tells of it. Never holds a secret; key ids are hashed by
+ * {@link hashedKeyId} before they get here. `seconds` is how long it took; `kind` is that of the error.
+ */
 export interface CodecEvents {
+  /** The ring was read and judged; `ok` is false when the store or the KMS failed it. */
   'sealring:refresh': {
     readonly ok: boolean;
     readonly kind?: string;
     readonly epoch?: number;
     readonly seconds: number;
   };
+  /** A new key was published by this member. */
   'sealring:rotation': {
     readonly keyId: string;
     readonly reason: string;
@@ -33,12 +38,19 @@ export interface CodecEvents {
     readonly kind?: string;
     readonly seconds: number;
   };
+  /** A data key was wrapped. */
   'sealring:wrap': { readonly provider: string; readonly keyId: string };
+  /** A data key was unwrapped. */
   'sealring:unwrap': { readonly provider: string; readonly keyId: string };
+  /** Another member wrote first; `epoch` is that of the document that was not written. */
   'sealring:conflict': { readonly epoch: number };
+  /** This member wrote back what the store had lost. */
   'sealring:healed': { readonly epoch: number };
+  /** A token was opened under a key that seals no more. */
   'sealring:stale': { readonly keyId: string };
+  /** A token was refused, for this {@link InvalidReason}. */
   'sealring:rejected': { readonly reason: string };
+  /** `status` of the health became this. */
   'sealring:state': { readonly status: string };
 }
 

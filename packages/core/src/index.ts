@@ -1,3 +1,10 @@
+/**
+ * Protects MCP `requestState` with keys that a KMS guards: {@link createKmsCodec} makes the codec, whose `seal` and
+ * `unseal` are synchronous; a ring of data keys lives in a ring store and rotates by itself.
+ *
+ * @packageDocumentation
+ */
+
 export { AesGcmRequestStateCodec } from './aes-gcm-codec.ts';
 export { type CanonicalJsonOptions, canonicalJson } from './canonical-json.ts';
 export type { Clock, RandomSource } from './clock.ts';

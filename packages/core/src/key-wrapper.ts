@@ -37,7 +37,9 @@ export interface KeyWrapperErrorSummary {
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
+  /** What to make of it: see {@link KeyWrapperErrorKind}. */
   readonly kind: KeyWrapperErrorKind;
+  /** What the service said, as far as it may be told. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
@@ -105,6 +107,7 @@ export interface KeyWrapper {
   readonly provider: string;
   /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
   readonly keyId: string;
+  /** What the key service does itself. */
   readonly supports: {
     /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;

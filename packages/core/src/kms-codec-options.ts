@@ -44,6 +44,7 @@ export interface KmsCodecOptions {
   readonly hedge?: boolean;
   /** Longest token opened or sealed, characters: 102 to 16 777 216. Default 262 144. */
   readonly maxTokenLength?: number;
+  /** Default: the system's clocks and timers. */
   readonly clock?: Clock;
   /** Replaces the system's generator and the kernel's random device, which salts otherwise take in too. */
   readonly random?: RandomSource;

@@ -48,6 +48,7 @@ export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
     readonly state: KeyState | 'unknown';
     readonly stale: boolean;
   };
+  /** How this member stands, without asking anybody. */
   health(): CodecHealth;
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
   refresh(): Promise<void>;

@@ -1,3 +1,9 @@
+/**
+ * Wraps data keys with Google Cloud KMS: {@link gcpKmsKeyWrapper}, and {@link createGcpKmsCodec} for a codec in one call.
+ *
+ * @packageDocumentation
+ */
+
 export type {
   GcpKmsCallOptions,
   GcpKmsChecksum,

@@ -1,3 +1,10 @@
+/**
+ * Plugs a codec into the official MCP TypeScript SDK: {@link createProtectedMcpServer} and {@link protectRequestState}
+ * bind `requestState` to the request, the audience and the principal, on the Python SDK's wire.
+ *
+ * @packageDocumentation
+ */
+
 export { type ProtectRequestStateOptions, protectRequestState } from './attach.ts';
 export { compactJson } from './compact-json.ts';
 export { createProtectedMcpServer } from './create-protected-mcp-server.ts';

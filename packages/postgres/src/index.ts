@@ -1,3 +1,9 @@
+/**
+ * Keeps a ring in PostgreSQL, with push: {@link postgresRing}; and ids that may be used once: {@link postgresSingleUse}.
+ *
+ * @packageDocumentation
+ */
+
 export type { PostgresClient, PostgresListener, PostgresPool, PostgresQuery, PostgresResult } from './client.ts';
 export { migrate, type PostgresTables, schemaSql } from './migration.ts';
 export type { PostgresRingOptions, PostgresSingleUseOptions, PostgresSource } from './options.ts';

@@ -23,6 +23,7 @@ export interface PostgresSingleUse {
 /** The store cannot tell whether a token was redeemed. `kind` is as in `RingStoreError`; the text is fixed and ours. */
 export class SingleUseStoreError extends Error {
   override readonly name = 'SingleUseStoreError';
+  /** As that of a `RingStoreError`. */
   readonly kind: RingStoreErrorKind;
   constructor(kind: RingStoreErrorKind, detail: string) {
     super(`single-use store ${kind}: ${detail}`);

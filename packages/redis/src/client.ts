@@ -8,6 +8,7 @@ export interface RedisReplyTypes {
 export interface RedisSendOptions {
   /** Takes the command out of the client's queue if it was not sent yet: it must not be sent later. */
   readonly abortSignal?: AbortSignal;
+  /** How the reply is to be decoded. */
   readonly typeMapping?: RedisReplyTypes;
 }
 
@@ -26,11 +27,15 @@ export interface RedisClient {
 
 /** The part of a second client that is used for push; the store connects and destroys it. */
 export interface RedisSubscriber {
+  /** Whether it was connected and not destroyed. */
   readonly isOpen: boolean;
+  /** Opens the connection. */
   connect(): Promise<unknown>;
+  /** Asks for the messages of a channel. */
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
   /** `PING`: a connection that is open at one end only shows in no other way. */
   sendCommand(args: string[]): Promise<unknown>;
+  /** The connection broke, or is there again. */
   on(event: 'error' | 'ready', listener: () => void): unknown;
   /** Lets the process end while the connection is open. */
   unref?(): void;

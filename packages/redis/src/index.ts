@@ -1,3 +1,9 @@
+/**
+ * Keeps a ring in Redis or Valkey, with push: {@link redisRing}; and ids that may be used once: {@link redisSingleUse}.
+ *
+ * @packageDocumentation
+ */
+
 export type { RedisClient, RedisReplyTypes, RedisSendOptions, RedisSubscriber } from './client.ts';
 export type { RedisRingOptions, RedisSingleUseOptions, RedisSource } from './options.ts';
 export { redisRing } from './ring.ts';

@@ -1,3 +1,9 @@
+/**
+ * Keeps a ring in an object of Amazon S3, or of a service that honours conditional writes: {@link s3Ring}.
+ *
+ * @packageDocumentation
+ */
+
 export type { S3RingClient, S3RingCommand } from './client.ts';
 export type { S3Encryption, S3RingOptions } from './options.ts';
 export { s3Ring } from './ring.ts';

@@ -16,8 +16,11 @@ export interface Finding {
 export interface DoctorReport {
   /** Whether nothing is an error. */
   readonly healthy: boolean;
+  /** Its name. */
   readonly ring: string;
+  /** What the settings make of this process. */
   readonly role: 'member' | 'reader';
+  /** What was looked at, in order. */
   readonly findings: readonly Finding[];
   /** What was written and where, for whoever wants to know; nothing of it is left. */
   readonly wrote: readonly string[];

@@ -4,7 +4,9 @@ import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '
 
 /** A codec, and what ends it. */
 export interface CodecInstance {
+  /** What is tried. */
   readonly codec: RequestStateCodec;
+  /** Called once for every instance, also when its requirement failed. */
   close?(): Promise<void> | void;
 }
 
@@ -20,6 +22,7 @@ export interface CodecSupport {
 
 /** The codec under test, and the company it keeps. Every call makes a fresh instance. */
 export interface CodecTarget {
+  /** For the report. */
   readonly name: string;
   /** A codec with keys A. */
   create(): Promise<CodecInstance> | CodecInstance;
@@ -29,6 +32,7 @@ export interface CodecTarget {
   createStranger(): Promise<CodecInstance> | CodecInstance;
   /** The fleet after a rotation: seals with B and still opens A. */
   createRotated?(): Promise<CodecInstance> | CodecInstance;
+  /** What the codec claims; requirements beyond it do not apply. */
   readonly supports?: CodecSupport;
   /** The name of the error that refuses a token. Default `InvalidRequestState`. */
   readonly refusal?: string;
