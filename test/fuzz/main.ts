@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import { type FuzzRecord, type FuzzRun, publishTables } from '../support/hardening-tables.ts';
 import { extendCorpus, readCorpus } from './corpus.ts';
 import { Coverage } from './coverage.ts';
 import { fuzz } from './fuzz.ts';
@@ -7,19 +8,9 @@ import { allParsers } from './parsers.ts';
 
 /*
  * The long run: `npm run fuzz -- --inputs 10000000`, or of one parser `npm run fuzz -- claims`. Adds what it finds to the
- * corpus, and its result to test/fuzz/record.json.
+ * corpus, and its result to test/fuzz/record.json and the hardening guide.
  */
 const RECORD = new URL('record.json', import.meta.url);
-
-interface Run {
-  readonly inputs: number;
-  readonly seed: number;
-  readonly seconds: number;
-  readonly accepted: number;
-  /** Inputs that reached new code. */
-  readonly found: number;
-  readonly failures: number;
-}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -45,7 +36,7 @@ for (const parser of parsers.filter(({ name }) => positionals.length === 0 || po
   const { accepted, kept, failures } = await fuzz(parser, coverage, { inputs, seed, corpus: readCorpus(parser.name) });
   const seconds = Math.round((performance.now() - began) / 1_000);
   extendCorpus(parser.name, kept);
-  const run: Run = { inputs, seed, seconds, accepted, found: kept.length, failures: failures.length };
+  const run: FuzzRun = { inputs, seed, seconds, accepted, found: kept.length, failures: failures.length };
   record(parser.name, run);
   process.stdout.write(`${parser.name}: ${JSON.stringify(run)}\n`);
   for (const { input, what } of failures.slice(0, 10)) {
@@ -53,12 +44,12 @@ for (const parser of parsers.filter(({ name }) => positionals.length === 0 || po
     process.exitCode = 1;
   }
 }
+publishTables();
 process.exit();
 
 /** A run with another seed goes on where the ones before it ended: their corpus is its start. */
-function record(name: string, run: Run): void {
-  const all: Record<string, { readonly date: string; readonly node: string; readonly runs: readonly Run[] }> =
-    existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
+function record(name: string, run: FuzzRun): void {
+  const all: Record<string, FuzzRecord> = existsSync(RECORD) ? JSON.parse(readFileSync(RECORD, 'utf8')) : {};
   const others = (all[name]?.runs ?? []).filter(({ seed: other }) => other !== run.seed);
   all[name] = { date: new Date().toISOString().slice(0, 10), node: process.version, runs: [...others, run] };
   writeFileSync(RECORD, `${JSON.stringify(all, null, 2)}\n`);

@@ -3,6 +3,7 @@ import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkS
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { type MutationScore, publishTables } from '../support/hardening-tables.ts';
 import { type SourceChange, withMutants } from './mutants.ts';
 import { type Trial, Trials } from './trials.ts';
 
@@ -13,7 +14,7 @@ import { type Trial, Trials } from './trials.ts';
  *
  * With `--resume` what the last run of the same sources found stays found: for when tests were added since.
  *
- * The scores go to test/mutation/scores.json, what no test failed for to the terminal.
+ * The scores go to test/mutation/scores.json and the hardening guide, what no test failed for to the terminal.
  */
 const ROOT = new URL('../../', import.meta.url);
 const SCORES = new URL('scores.json', import.meta.url);
@@ -38,16 +39,6 @@ const LEFT_OUT = {
   core: ['ring-stores', 'bounds', 'plain-script', 'constant-time'],
   mcp: ['conformance', 'hosting/*', 'constant-time'],
 };
-
-interface Score {
-  /** Changes that were tried. */
-  readonly mutants: number;
-  /** Those for which a test failed or did not end. */
-  readonly killed: number;
-  readonly date: string;
-  /** The rest: `line:column replacement`. */
-  readonly survivors: readonly string[];
-}
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -190,7 +181,7 @@ function killedOf(some: readonly SourceChange[]): readonly SourceChange[] {
 }
 
 function report(): void {
-  const scores: Record<string, Score> = existsSync(SCORES) ? JSON.parse(readFileSync(SCORES, 'utf8')) : {};
+  const scores: Record<string, MutationScore> = existsSync(SCORES) ? JSON.parse(readFileSync(SCORES, 'utf8')) : {};
   for (const file of files) {
     const mine = changes.filter((change) => change.file === file);
     const killed = new Set(killedOf(mine));
@@ -202,6 +193,7 @@ function report(): void {
   }
   const sorted = Object.fromEntries(Object.entries(scores).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   writeFileSync(SCORES, `${JSON.stringify(sorted, null, 2)}\n`);
+  publishTables();
 }
 
 function lineOf({ line, column, replacement }: SourceChange): string {

@@ -1,0 +1,101 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+
+/*
+ * The tables of docs/guides/hardening.md, made of what the long runs recorded. Each stands behind a comment with its name,
+ * `<!-- fuzzing -->`, and ends at the next empty line.
+ */
+export const GUIDE: URL = new URL('../../docs/guides/hardening.md', import.meta.url);
+const FUZZING = new URL('../fuzz/record.json', import.meta.url);
+const SCORES = new URL('../mutation/scores.json', import.meta.url);
+
+/** What test/fuzz/main.ts records of a parser. */
+export interface FuzzRecord {
+  /** `YYYY-MM-DD`, of the last run. */
+  readonly date: string;
+  readonly node: string;
+  readonly runs: readonly FuzzRun[];
+}
+
+/** A run with another seed goes on where the ones before it ended. */
+export interface FuzzRun {
+  readonly inputs: number;
+  readonly seed: number;
+  readonly seconds: number;
+  readonly accepted: number;
+  /** Inputs that reached new code. */
+  readonly found: number;
+  readonly failures: number;
+}
+
+/** What test/mutation/main.ts records of a file. */
+export interface MutationScore {
+  /** Changes that were tried. */
+  readonly mutants: number;
+  /** Those for which a test failed or did not end. */
+  readonly killed: number;
+  /** `YYYY-MM-DD`. */
+  readonly date: string;
+  /** The rest: `line:column replacement`. */
+  readonly survivors: readonly string[];
+}
+
+/** The guide with its tables made anew. @throws where it has no place for one of them. */
+export function withTables(guide: string): string {
+  const fuzzing: Record<string, FuzzRecord> = JSON.parse(readFileSync(FUZZING, 'utf8'));
+  const scores: Record<string, MutationScore> = JSON.parse(readFileSync(SCORES, 'utf8'));
+  return replaced(replaced(guide, 'fuzzing', fuzzingTable(fuzzing)), 'scores', scoresTable(scores));
+}
+
+/** Writes the tables into the guide. */
+export function publishTables(): void {
+  writeFileSync(GUIDE, withTables(readFileSync(GUIDE, 'utf8')));
+}
+
+function replaced(guide: string, name: string, made: string): string {
+  const mark = `<!-- ${name} -->\n`;
+  const start = guide.indexOf(mark) + mark.length;
+  if (start < mark.length) throw new Error(`docs/guides/hardening.md has no <!-- ${name} -->`);
+  return `${guide.slice(0, start)}${made}${guide.slice(guide.indexOf('\n\n', start))}`;
+}
+
+function fuzzingTable(record: Readonly<Record<string, FuzzRecord>>): string {
+  const sorted = Object.entries(record).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const rows = sorted.map(([name, { date, runs }]) => {
+    const seeds = runs.map(({ seed }) => seed);
+    const [first, last] = [Math.min(...seeds), Math.max(...seeds)];
+    const span = first === last ? String(first) : `${first} to ${last}`;
+    const sum = (key: 'inputs' | 'accepted' | 'found' | 'failures') =>
+      spaced(runs.reduce((total, run) => total + run[key], 0));
+    return [`\`${name}\``, date, sum('inputs'), span, sum('accepted'), sum('found'), sum('failures')];
+  });
+  return table(['parser', 'date', 'inputs', 'seeds', 'accepted', 'found new code', 'failures'], rows);
+}
+
+function scoresTable(scores: Readonly<Record<string, MutationScore>>): string {
+  const rows = Object.entries(scores).map(([file, { date, mutants, killed }]) => [
+    `\`${file}\``,
+    date,
+    ...scored(mutants, killed),
+  ]);
+  const sums = ['core', 'mcp'].map((name) => {
+    const mine = Object.entries(scores).filter(([file]) => file.startsWith(`packages/${name}/`));
+    const sum = (key: 'mutants' | 'killed') => mine.reduce((total, [, score]) => total + score[key], 0);
+    return [`**${name}**`, '', ...scored(sum('mutants'), sum('killed'))];
+  });
+  return table(['file', 'date', 'changes', 'found', 'score'], [...rows, ...sums]);
+}
+
+function scored(mutants: number, killed: number): readonly string[] {
+  const score = mutants === 0 ? '–' : `${((100 * killed) / mutants).toFixed(1)} %`;
+  return [spaced(mutants), spaced(killed), score];
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+/** 1000000 as `1 000 000`. */
+function spaced(count: number): string {
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ' ');
+}
