@@ -48,6 +48,16 @@ export async function exchange(
     state = ctx.mcpReq.requestState();
     return Object(handle(state));
   };
+  const { result, error } = await answerOf(server, request, authInfo);
+  return { handled, state, result, error, events, errors };
+}
+
+/** What a server answers to one request, as raw JSON-RPC. */
+export async function answerOf(
+  server: Server,
+  request: { readonly method: string; readonly params?: Record<string, unknown> },
+  authInfo?: AuthInfo,
+): Promise<{ readonly result?: unknown; readonly error?: unknown }> {
   const [client, transport] = InMemoryTransport.createLinkedPair();
   await server.connect(transport);
   const answer = new Promise<unknown>((resolve) => Object.assign(client, { onmessage: resolve }));
@@ -55,6 +65,5 @@ export async function exchange(
   await client.send({ jsonrpc: '2.0', id: 1, ...request }, authInfo === undefined ? {} : { authInfo });
   const message = Object(await answer);
   await client.close();
-  const error: unknown = Reflect.get(message, 'error');
-  return { handled, state, result: Reflect.get(message, 'result'), error, events, errors };
+  return message;
 }

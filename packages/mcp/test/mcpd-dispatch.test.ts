@@ -1,13 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { McpServer } from '@modelcontextprotocol/server';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { McpServer, Server } from '@modelcontextprotocol/server';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
+  authenticatedPrincipal,
   createMcpdRequestStateCodec,
   createMcpdRequestStateSecurity,
   createProtectedMcpServer,
+  type McpdRequestStateSecurityOptions,
   protectRequestState,
   type RejectEvent,
 } from '../src/index.ts';
+import { NonceBudget } from '../src/nonce-budget.ts';
+import { answerOf } from './exchange.ts';
 import { Fleet, HandClock } from './rings.ts';
 import {
   CONFIRM,
@@ -60,6 +64,17 @@ beforeEach(() => {
 
 const call = (params: Record<string, unknown>, user = 'alice') =>
   http.call('tools/call', { ...ORDER, ...params }, { user });
+
+/** A server without HTTP whose only handler asks with `first`, or tells the state that it got back. */
+function fallback(more: Partial<McpdRequestStateSecurityOptions>, first = 'first'): Server {
+  const security = createMcpdRequestStateSecurity({ ...options, ...more, onReject: (event) => events.push(event) });
+  const server = protectRequestState(new Server({ name: 'refund-desk', version: '1.0.0' }), security);
+  server.fallbackRequestHandler = async (_request, ctx) => {
+    const state = ctx.mcpReq.requestState<string>();
+    return state === undefined ? { resultType: 'input_required', requestState: first } : { state };
+  };
+  return server;
+}
 
 describe('a policy that does what mcp.d’s dispatch does', () => {
   test('its tokens are those of an mcp.d server, both ways: bound to subject, method and name', async () => {
@@ -145,6 +160,71 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
       'inbound seal',
       'outbound codec error',
     ]);
+  });
+
+  test('nobody is the empty subject, over HTTP and where there is none', async () => {
+    const token = tokenOf(await http.call('tools/call', ORDER));
+    expect(peer.decode(token, { ...alice, subject: '' })).toBe('asked:A1');
+    expect(textOf(await http.call('tools/call', { ...ORDER, requestState: token }))).toBe('asked:A1');
+    const { result } = await answerOf(fallback({}), { method: 'tools/call', params: { name: 'refund' } });
+    expect(peer.decode(Object(result).requestState, { ...alice, subject: '' })).toBe('first');
+    expect(events).toEqual([]);
+  });
+
+  test('with authenticatedPrincipal for a subject, the client is bound where the token names nobody', async () => {
+    const server = fallback({ subject: authenticatedPrincipal });
+    const authInfo = { token: 't', clientId: 'web', scopes: [] };
+    const { result } = await answerOf(server, { method: 'tools/call', params: { name: 'refund' } }, authInfo);
+    expect(peer.decode(Object(result).requestState, { ...alice, subject: '["web",null,null]' })).toBe('first');
+    expect(events).toEqual([]);
+  });
+
+  test('a requestState that is no text is refused as that, and the handler asks again', async () => {
+    const params = { name: 'refund', requestState: 5 };
+    const { result } = await answerOf(fallback({}), { method: 'tools/call', params });
+    expect(peer.decode(Object(result).requestState, { ...alice, subject: '' })).toBe('first');
+    expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason: 'non-string requestState' }]);
+  });
+
+  test('a token may be as long as maxTokenLength, and what cannot fit spends no nonce (F1)', async () => {
+    const spent = vi.spyOn(NonceBudget.prototype, 'spend');
+    const ask = (server: Server) => answerOf(server, { method: 'tools/call', params: { name: 'refund' } });
+    const fitting = 'x'.repeat(300);
+    const { length } = peer.encode(fitting, { ...alice, subject: '' });
+    spent.mockClear();
+    const exact = Object((await ask(fallback({ maxTokenLength: length }, fitting))).result).requestState;
+    expect(exact).toHaveLength(length);
+    expect(spent).toHaveBeenCalledTimes(1);
+    expect((await ask(fallback({ maxTokenLength: length - 1 }, fitting))).error).toEqual(NOT_SEALED);
+    spent.mockClear();
+    expect((await ask(fallback({ maxTokenLength: 299 }, fitting))).error).toEqual(NOT_SEALED);
+    expect(spent).not.toHaveBeenCalled();
+    spent.mockRestore();
+    expect(events.map((event) => event.reason)).toEqual(['state too large', 'state too large']);
+  });
+
+  test('signed as servers of June 2026 do, where it is told to', async () => {
+    const signed = { mode: 'signed', revision: '2026-06' } as const;
+    const { result } = await answerOf(fallback(signed), { method: 'tools/call', params: { name: 'refund' } });
+    const token: string = Object(result).requestState;
+    const nobody = { ...alice, subject: '' };
+    expect(createMcpdRequestStateCodec({ ...options, ...signed }).decode(token, nobody)).toBe('first');
+    // Made under another key than today's: such a server does not open it.
+    expect(createMcpdRequestStateCodec({ ...options, mode: 'signed' }).decode(token, nobody)).toBe(null);
+  });
+
+  test('with a key, and a ring to come: a token of a ring key that this server has not read yet opens', async () => {
+    await using fleet = new Fleet(1_795_000_000_000);
+    const [ahead, late] = [await fleet.member(), await fleet.member()];
+    const common = { mode: 'encrypted', binding: 'authSubjectAndTool', clock: fleet.clock } as const;
+    await ahead.revoke(ahead.health().keys[0]?.id ?? '');
+    const sealed = createMcpdRequestStateCodec({ ...common, codec: ahead, ttlSeconds: ahead.tokenLifetimeSeconds });
+    const requestState = sealed.encode('from the ring', { ...alice, subject: '' });
+    fleet.clock.advance(400);
+    const server = fallback({ ...common, key: KEY, alsoOpen: late, ttlSeconds: late.tokenLifetimeSeconds });
+    const { result } = await answerOf(server, { method: 'tools/call', params: { name: 'refund', requestState } });
+    expect(result).toMatchObject({ state: 'from the ring' });
+    expect(events).toEqual([]);
   });
 
   test('over a ring: what one member sealed opens on the other, through a rotation', async () => {

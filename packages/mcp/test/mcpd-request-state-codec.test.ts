@@ -46,7 +46,7 @@ function bindKey(): Buffer {
   return subKey('bind-hmac key');
 }
 
-function signedUnder(key: Buffer, payload: string): string {
+function signedUnder(key: Buffer, payload: string | Uint8Array): string {
   const mac = createHmac('sha256', key).update(payload).digest('base64url');
   return `v1.${Buffer.from(payload).toString('base64url')}.${mac}`;
 }
@@ -223,6 +223,32 @@ test('F5: forged tokens make it read the ring once, not once each', async () => 
   expect(fleet.reads - before).toBe(2);
 });
 
+test('a token that opens says nothing of the ring: none is read for it', async () => {
+  await using fleet = new Fleet(NOW);
+  const codec = await fleet.member();
+  const states = createMcpdRequestStateCodec({ codec, clock: fleet.clock, ttlSeconds: codec.tokenLifetimeSeconds });
+  const token = states.encode('1', alice);
+  fleet.clock.advance(400);
+  const before = fleet.reads;
+  expect(states.decode(token, alice)).toBe('1');
+  await fleet.refresh();
+  expect(fleet.reads - before).toBe(1);
+  expect(states.decode('v1.forged.token', alice)).toBe(null);
+  await fleet.refresh();
+  expect(fleet.reads - before).toBe(3);
+});
+
+test('F30: a token of exactly 262 144 characters is made and opened, a longer one is not made', () => {
+  const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
+  // All that is in a token beside the state; what is left of 262 140 characters of base64url.
+  const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
+  const state = 'x'.repeat((262_140 / 4) * 3 - frame);
+  const longest = states.encode(state, alice);
+  expect(longest).toHaveLength(262_144);
+  expect(states.decode(longest, alice)).toBe(state);
+  expect(() => states.encode(`${state}x`, alice)).toThrow(RangeError);
+});
+
 describe('revisions of the signed wire', () => {
   const exp = NOW / 1_000 + 60;
   const tagOf = (subject: string) => createHmac('sha256', bindKey()).update(subject).digest('hex');
@@ -249,6 +275,12 @@ describe('revisions of the signed wire', () => {
     for (const subject of [payload, ` \n${payload}`]) expect(() => june.encode('1', { subject })).toThrow(RangeError);
     const current = createMcpdRequestStateCodec({ key: KEY, clock });
     expect(current.decode(current.encode('1', { subject: payload }), { subject: payload })).toBe('1');
+  });
+
+  test('a brace further on in a subject is no payload', () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    const subject = 'alice {admin}';
+    expect(june.decode(june.encode('1', { subject }), { subject })).toBe('1');
   });
 
   test('the June revision opens both; a ring has only the current one', async () => {
@@ -289,6 +321,13 @@ describe('revisions of the signed wire', () => {
     opened.push(june.decode(signedUnder(bindKey(), proto), alice));
     expect(new Set(opened)).toEqual(new Set([null]));
     expect(june.decode(signedUnder(bindKey(), 'no json'), alice)).toBe(null);
+    // Signed, and of the right members, but not UTF-8 or with a byte order mark: no server prints such a text.
+    const text = Buffer.from(JSON.stringify({ b, exp, s: 'x' }));
+    const invalid = Buffer.from(text.toString('latin1').replace('"x"', '"\xff"'), 'latin1');
+    for (const bytes of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), text])]) {
+      expect(june.decode(signedUnder(bindKey(), bytes), alice)).toBe(null);
+    }
+    expect(june.decode(signedUnder(bindKey(), text), alice)).toBe('x');
     expect(june.decode(signedUnder(bindKey(), JSON.stringify({ more: 1, exp, s: 'x', b })), alice)).toBe('x');
   });
 });
@@ -318,6 +357,13 @@ describe('options', () => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
 
+  test('a key beside a codec is refused, and in alsoOpen what is none', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    expect(() => untyped({ key: KEY, codec })).toThrow('takes one of key and codec, got both');
+    expect(() => untyped({ codec, alsoOpen: 5 })).toThrow('alsoOpen must be a Uint8Array or a string, got 5');
+  });
+
   test('a longer life than the codec honours is refused', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
@@ -333,10 +379,15 @@ describe('options', () => {
     expect(states.decode(token, { subject: 'mallory' })).toBe(null);
   });
 
-  test('without a key: one of this process, with a warning that says so once', () => {
+  test('without a key: one of this process, with a warning that says so once', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const [one, other] = [createMcpdRequestStateCodec(), createMcpdRequestStateCodec({ mode: 'encrypted' })];
-    const twin = createMcpdRequestStateCodec();
+    // As in a process that has not warned yet.
+    vi.resetModules();
+    const fresh = await import('../src/mcpd-request-state-codec.ts');
+    const [one, other, twin] = [{}, { mode: 'encrypted' as const }, {}].map((options) =>
+      fresh.createMcpdRequestStateCodec(options),
+    );
+    if (one === undefined || other === undefined || twin === undefined) throw new Error('not made');
     const token = one.encode('1', alice);
     expect([one.decode(token, alice), twin.decode(token, alice)]).toEqual(['1', null]);
     expect(other.decode(other.encode('1', alice), alice)).toBe('1');
@@ -396,11 +447,20 @@ describe('F1: random nonces', () => {
 
   test('every encrypted token spends one, a signed one none', () => {
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
-    for (const mode of MODES) {
-      const states = createMcpdRequestStateCodec({ key: KEY, mode, clock });
-      for (let i = 0; i < 5; i++) states.encode('1', alice);
-    }
+    const [signed, encrypted] = MODES.map((mode) => createMcpdRequestStateCodec({ key: KEY, mode, clock }));
+    for (let i = 0; i < 5; i++) signed?.encode('1', alice);
+    expect(spent).not.toHaveBeenCalled();
+    for (let i = 0; i < 5; i++) encrypted?.encode('1', alice);
     expect(spent).toHaveBeenCalledTimes(5);
+    expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
+  });
+
+  test('a key of a ring has one budget, however often it is asked for', async () => {
+    await using fleet = new Fleet(NOW);
+    const spent = vi.spyOn(NonceBudget.prototype, 'spend');
+    const states = createMcpdRequestStateCodec({ codec: await fleet.member(), mode: 'encrypted', clock: fleet.clock });
+    for (let i = 0; i < 3; i++) states.encode('1', alice);
+    expect(spent).toHaveBeenCalledTimes(3);
     expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
   });
 });

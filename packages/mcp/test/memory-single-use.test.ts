@@ -124,4 +124,27 @@ describe('memorySingleUse', () => {
     );
     expect(calls).toHaveLength(2);
   });
+
+  test('the error of a full one says where it is explained', async () => {
+    const store = memorySingleUse({ maxTokens: 1, clock: steppedClock() });
+    await store.claim('a', inSeconds(600));
+    const error: unknown = await store.claim('b', inSeconds(600)).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({
+      name: 'SingleUseStoreFullError',
+      message: 'memorySingleUse: 1 tokens are remembered, none has expired',
+      help: 'docs/errors.md#singleusestorefullerror',
+    });
+  });
+
+  test('expired tokens take no room from a burst, within one second too', async () => {
+    const clock = steppedClock();
+    const store = memorySingleUse({ maxTokens: 3_000, clock });
+    const claimMany = async (name: string, count: number, seconds: number) => {
+      const claims = Array.from({ length: count }, (_, n) => store.claim(`${name}-${n}`, inSeconds(seconds)));
+      return (await Promise.all(claims)).filter(Boolean).length;
+    };
+    expect(await claimMany('short', 1_025, 0.4)).toBe(1_025);
+    clock.nowMs += 500;
+    expect(await claimMany('long', 2_500, 600)).toBe(2_500);
+  });
 });

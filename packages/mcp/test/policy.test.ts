@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, InvalidRequestState, type RequestStateCodec } from '@sealring/core';
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { RequestStateBoundary } from '../src/boundary.ts';
 import {
   authenticatedPrincipal,
@@ -33,6 +33,8 @@ const codec = new AesGcmRequestStateCodec([KEY]);
 const REQUEST = { name: 'refund', arguments: { order: 'A1' } };
 
 const construct = (options: unknown) => () => Reflect.construct(RequestStateSecurity, [options]);
+
+afterEach(() => vi.restoreAllMocks());
 
 describe('options', () => {
   test.each([
@@ -103,13 +105,23 @@ describe('options', () => {
 
   test('ephemeral warns once per process, and takes ttlSeconds and audience only', async () => {
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-    RequestStateSecurity.ephemeral();
-    RequestStateSecurity.ephemeral({ ttlSeconds: 5, audience: 'a' });
-    expect(emitWarning).toHaveBeenCalledTimes(1);
-    expect(emitWarning.mock.calls[0]?.[1]).toMatchObject({ code: 'SEALRING_EPHEMERAL' });
-    emitWarning.mockRestore();
+    // As in a process that has not warned yet.
+    vi.resetModules();
+    const fresh = await import('../src/security.ts');
+    const ofFresh = await import('../src/policy.ts');
+    const policies = [
+      fresh.RequestStateSecurity.ephemeral(),
+      fresh.RequestStateSecurity.ephemeral({ ttlSeconds: 5, audience: 'a' }),
+    ].map((security) => ofFresh.policyOf(security));
+    expect(policies).toMatchObject([
+      { ttlSeconds: 600, audience: undefined },
+      { ttlSeconds: 5, audience: 'a' },
+    ]);
+    expect(emitWarning.mock.calls).toEqual([
+      [expect.stringContaining('dies with the process'), { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' }],
+    ]);
     expect(() => Reflect.apply(Reflect.get(RequestStateSecurity, 'ephemeral'), undefined, [{ codec }])).toThrow(
-      '"codec"',
+      'RequestStateSecurity.ephemeral: unknown option "codec"',
     );
     expect(() => RequestStateSecurity.ephemeral({ ttlSeconds: 0 })).toThrow(RangeError);
   });
@@ -225,7 +237,8 @@ describe('principals', () => {
 });
 
 describe('onInvalid', () => {
-  const late = { clock: clockAt(Date.now() + 601_000) };
+  // A day late, not a second: this is read long before the last of these tests mints its token.
+  const late = { clock: clockAt(Date.now() + 86_400_000) };
   const stranger = { keys: [OTHER_KEY] };
   const firstRound = { order: 'A1', state: undefined, answers: undefined };
 

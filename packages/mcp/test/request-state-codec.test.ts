@@ -106,6 +106,16 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     expect(await createRequestStateCodec({ key: Buffer.from(text) }).verify(sdkToken, alice)).toBe(2);
   });
 
+  test('as the SDK’s, it answers of a client that has left what it answers of any other', async () => {
+    const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: AbortSignal.abort(new Error('left')) } });
+    for (const states of [createRequestStateCodec({ key: KEY }), sdkCodec({ key: KEY })]) {
+      const token = await states.mint('mine');
+      expect(await states.verify(token, gone)).toBe('mine');
+      const forged = `${token.slice(0, -43)}${'A'.repeat(43)}`;
+      expect(await reasonOf(states.verify(forged, gone))).toBe('Error: mac');
+    }
+  });
+
   test('methods need no this', async () => {
     // oxlint-disable-next-line typescript/unbound-method -- that is what is tested
     const { mint, verify } = createRequestStateCodec({ key: KEY });
@@ -275,6 +285,114 @@ describe('over a codec tokens are encrypted, and rotate', () => {
   });
 });
 
+describe('a codec of somebody else’s', () => {
+  const sealer = new AesGcmRequestStateCodec([KEY]);
+  const codecOf = (extra: object) => ({
+    seal: (payload: Uint8Array) => sealer.seal(payload),
+    unseal: (token: string) => sealer.unseal(token),
+    ...extra,
+  });
+
+  test('is handed the request’s own signal to prepare with, or none, and needs no context', async () => {
+    const handed: unknown[] = [];
+    const prepare = async (_token: string, options: object) => void handed.push(options);
+    const states = untyped({ codec: codecOf({ prepare }) });
+    const token = await states.mint(1);
+    const { signal } = new AbortController();
+    for (const context of [undefined, Object.create(null), { mcpReq: {} }, { mcpReq: { signal } }]) {
+      expect(await Reflect.apply(Reflect.get(states, 'verify'), states, [token, context])).toBe(1);
+    }
+    expect(handed).toStrictEqual([{}, {}, {}, { signal }]);
+    expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
+  });
+
+  test('that could not look is named by the class of its error (F9)', async () => {
+    const unseal = () => {
+      throw new InvalidRequestState('unknown key');
+    };
+    const prepare = async () => Promise.reject(new RangeError('canary'));
+    expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe(
+      'Error: createRequestStateCodec: the codec failed (RangeError)',
+    );
+  });
+
+  test('seals other things too: what is not an envelope of ours is malformed, whatever it says (F24)', async () => {
+    const states = createRequestStateCodec({ codec: sealer, clock });
+    const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
+    const mark = 'sealring/v1/typescript\0';
+    expect(await states.verify(sealer.seal(Buffer.from(mark + envelope)), alice)).toBe('canary');
+    for (const other of ['sealring/v1/typescript\x01', mark.toUpperCase(), ' '.repeat(mark.length), '']) {
+      expect(await reasonOf(states.verify(sealer.seal(Buffer.from(other + envelope)), alice))).toBe('Error: malformed');
+    }
+  });
+
+  test('a codec whose tokens begin as the signed ones do: a token goes to the one by its shape', async () => {
+    const moved = createRequestStateCodec({ codec: sealer, alsoOpen: KEY, clock });
+    const [sealed, signed] = [await moved.mint(1), await createRequestStateCodec({ key: KEY, clock }).mint(2)];
+    expect([sealed.slice(0, 3), signed.slice(0, 3)]).toEqual(['v1.', 'v1.']);
+    expect([await moved.verify(sealed, alice), await moved.verify(signed, alice)]).toEqual([1, 2]);
+  });
+
+  test('may give tokens of 262 144 characters and no more, and is asked to read no more (F30)', async () => {
+    const read: number[] = [];
+    const of = (length: number) =>
+      untyped({
+        codec: {
+          seal: () => 'A'.repeat(length),
+          unseal: (token: string) => {
+            read.push(token.length);
+            throw new InvalidRequestState('seal');
+          },
+        },
+      });
+    expect(await of(262_144).mint(1)).toHaveLength(262_144);
+    await expect(of(262_145).mint(1)).rejects.toThrow(RangeError);
+    expect(await reasonOf(of(0).verify('A'.repeat(262_144), alice))).toBe('Error: mac');
+    expect(await reasonOf(of(0).verify('A'.repeat(262_145), alice))).toBe('Error: malformed');
+    expect(read).toEqual([262_144]);
+  });
+
+  test('or a bind, that is async: its rejection does not end the process', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const later = async () => Promise.reject(new Error('later'));
+    const states = untyped({ codec: codecOf({ seal: later, unseal: later }) });
+    expect(await reasonOf(states.mint(1))).toMatch(/the codec failed/);
+    expect(await reasonOf(states.verify('token', alice))).toMatch(/the codec failed/);
+    expect(await reasonOf(untyped({ key: KEY, bind: later }).mint(1, alice))).toMatch(/bind must return a string/);
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+test('a payload without a text says so, and quotes nothing of itself (F21)', async () => {
+  const states = createRequestStateCodec({ key: KEY });
+  const cyclic: Record<string, unknown> = {};
+  cyclic['canary'] = { cyclic };
+  const throwing = (error: unknown) => ({
+    toJSON: () => {
+      throw error;
+    },
+  });
+  const general = 'TypeError: createRequestStateCodec: the payload cannot be serialised as JSON';
+  for (const payload of [
+    cyclic,
+    throwing(new TypeError('canary')),
+    throwing(new Error('canary')),
+    throwing('canary'),
+  ]) {
+    expect(await reasonOf(states.mint(payload))).toBe(general);
+  }
+  expect(await reasonOf(states.mint({ canary: 10n }))).toBe('TypeError: Do not know how to serialize a BigInt');
+});
+
+/** Timers that keep the process running. */
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+}
+
 describe('the signed wire under a ring', () => {
   test('every live key opens, the newest mints, and the SDK’s own codec opens it with the key that the ring derives', async () => {
     await using fleet = new Fleet(Date.now());
@@ -354,13 +472,28 @@ describe('the signed wire under a ring', () => {
     const token = await states.mint(1);
     fleet.hangs = true;
     const forged = `${token.slice(0, -43)}${'A'.repeat(43)}`;
+    const before = timers();
     const client = new AbortController();
-    const left = states.verify(forged, Object.assign(contextOf('alice'), { mcpReq: { signal: client.signal } }));
+    const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: client.signal } });
+    const left = reasonOf(states.verify(forged, gone));
     const refused = reasonOf(states.verify(forged, alice));
-    setImmediate(() => client.abort(new Error('left')));
-    await expect(left).rejects.toThrow('left');
+    await new Promise((resolve) => setImmediate(resolve));
+    // The wait keeps no process.
+    const during = timers();
+    client.abort(new Error('left'));
+    expect(await left).toBe('Error: left');
+    expect(during).toBe(before);
     expect(await refused).toBe('Error: mac');
     expect(await states.verify(token, alice)).toBe(1);
+  });
+
+  test('a refusal leaves no timer behind that would keep the process', async () => {
+    await using fleet = new Fleet(NOW);
+    const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
+    const forged = `${(await states.mint(1)).slice(0, -43)}${'A'.repeat(43)}`;
+    const before = timers();
+    expect(await reasonOf(states.verify(forged, alice))).toBe('Error: mac');
+    expect(timers()).toBe(before);
   });
 
   test('a closed ring is not a refused token', async () => {

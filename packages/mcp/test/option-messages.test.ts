@@ -1,0 +1,143 @@
+import { McpServer } from '@modelcontextprotocol/server';
+import { AesGcmRequestStateCodec } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import {
+  createMcpdRequestStateCodec,
+  createMcpdRequestStateSecurity,
+  createProtectedMcpServer,
+  createRequestStateCodec,
+  memorySingleUse,
+  protectRequestState,
+  RequestStateSecurity,
+} from '../src/index.ts';
+
+/*
+ * What is wrong is refused with a message that says whose option it is, its name, and what was given: a number or a
+ * boolean itself, of everything else, which may be a secret, the kind only.
+ */
+const INFO = { name: 'refund-desk', version: '1.0.0' };
+const KEY = 'a key of thirty-two bytes or more, for tests';
+const codec = new AesGcmRequestStateCodec([KEY]);
+const security = new RequestStateSecurity({ codec });
+
+const policy = (options: unknown) => () => Reflect.construct(RequestStateSecurity, [options]);
+const states = (options: unknown) => () => Reflect.apply(createRequestStateCodec, undefined, [options]);
+const mcpd = (options: unknown) => () => Reflect.apply(createMcpdRequestStateCodec, undefined, [options]);
+const protect = (...given: unknown[]) => {
+  return () => Reflect.apply(protectRequestState, undefined, given);
+};
+
+describe('what was given is shown by its kind, and as it is only where it cannot be a secret (F21)', () => {
+  test.each<[unknown, string]>([
+    [null, 'null'],
+    [5, '5'],
+    [Number.NaN, 'NaN'],
+    [true, 'true'],
+    [['canary', 'canary'], 'an array of 2'],
+    [{ canary: 'canary' }, 'an object'],
+    [() => 'canary', 'a function'],
+    [Symbol('canary'), 'a symbol'],
+    [10n, 'a bigint'],
+  ])('%o: %s', (audience, shown) => {
+    const wrong = policy({ codec, audience });
+    expect(wrong).toThrow(new TypeError(`RequestStateSecurity: audience must be a string, got ${shown}`));
+  });
+
+  test('a text is never quoted', () => {
+    const wrong = policy({ codec, bindPrincipal: 'canary' });
+    expect(wrong).toThrow(
+      new TypeError('RequestStateSecurity: bindPrincipal must be a function or null, got a string'),
+    );
+  });
+});
+
+describe('the message names the option', () => {
+  const cases: readonly (readonly [() => unknown, string])[] = [
+    [policy(undefined), 'RequestStateSecurity: options must be an object, got undefined'],
+    [policy(null), 'RequestStateSecurity: options must be an object, got null'],
+    [policy([codec]), 'RequestStateSecurity: options must be an object, got an array of 1'],
+    [policy({ keys: KEY }), 'RequestStateSecurity: keys must be an array, got a string'],
+    [policy({ codec, singleUse: null }), 'RequestStateSecurity: singleUse must have a claim method, got null'],
+    [policy({ codec: null }), 'RequestStateSecurity: codec must have seal and unseal, got null'],
+    [() => memorySingleUse(Object({ maxTokens: '5' })), 'memorySingleUse: maxTokens must be a number, got a string'],
+    [states({ codec: {} }), 'createRequestStateCodec: codec must have seal and unseal, got an object'],
+    [states({ key: KEY, alsoOpen: KEY }), 'createRequestStateCodec: alsoOpen must have seal and unseal, got a string'],
+    [states({ codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
+    [states({ key: KEY, alsoOpen: codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
+    [states({ codec, wire: 'signed' }), 'createRequestStateCodec: codec must be made by createKmsCodec'],
+    [
+      states({ key: KEY, alsoOpen: codec, wire: 'signed' }),
+      'createRequestStateCodec: alsoOpen must be made by createKmsCodec',
+    ],
+    [
+      () => Reflect.apply(createMcpdRequestStateSecurity, undefined, [{ key: KEY, subject: 5 }]),
+      'createMcpdRequestStateSecurity: subject must be a function, got 5',
+    ],
+    [mcpd({ key: KEY, mode: 1 }), 'createMcpdRequestStateCodec: mode must be a string, got 1'],
+    [mcpd({ key: KEY, binding: 1 }), 'createMcpdRequestStateCodec: binding must be a string, got 1'],
+    [mcpd({ key: KEY, revision: 1 }), 'createMcpdRequestStateCodec: revision must be a string, got 1'],
+    [mcpd({ key: 32 }), 'createMcpdRequestStateCodec: key must be a Uint8Array or a string, got 32'],
+    [mcpd({ codec }), 'createMcpdRequestStateCodec: codec must be made by createKmsCodec, got an object'],
+    [mcpd({ key: KEY, alsoOpen: 5 }), 'createMcpdRequestStateCodec: alsoOpen must be made by createKmsCodec, got 5'],
+    [mcpd({ alsoOpen: KEY }), 'createMcpdRequestStateCodec: alsoOpen needs key or codec beside it'],
+  ];
+  test.each(cases.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
+    expect(attempt).toThrow(TypeError);
+    expect(attempt).toThrow(message);
+  });
+
+  const outOfRange: readonly (readonly [() => unknown, string])[] = [
+    [policy({ codec, onInvalid: 'ignore' }), 'onInvalid must be one of reject, re-elicit, re-elicit-any, got "ignore"'],
+    [mcpd({ key: KEY, mode: 'plain' }), 'mode must be one of signed, encrypted, got "plain"'],
+  ];
+  test.each(outOfRange.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
+    expect(attempt).toThrow(RangeError);
+    expect(attempt).toThrow(message);
+  });
+});
+
+describe('what is handed to a server’s protection', () => {
+  const server = new McpServer(INFO);
+  test.each<[string, () => unknown, string]>([
+    ['no server', protect(undefined, security), 'protectRequestState: server must be an McpServer or Server'],
+    ['an object', protect({}, security), 'got an object'],
+    ['half a server', protect({ setRequestHandler: () => {} }, security), 'server must be an McpServer or Server'],
+    ['no policy', protect(server), 'security must be a RequestStateSecurity, got undefined'],
+    ['null for a policy', protect(server, null), 'security must be a RequestStateSecurity, got null'],
+    ['a text for a policy', protect(server, 'canary'), 'security must be a RequestStateSecurity, got a string'],
+    ['what only looks like one', protect(server, { codec }), 'security must be a RequestStateSecurity, got an object'],
+    ['an audience that is no text', protect(server, security, { defaultAudience: 5 }), 'defaultAudience must be'],
+    [
+      'no class',
+      () => Reflect.apply(createProtectedMcpServer, undefined, [undefined, INFO, {}, security]),
+      "createProtectedMcpServer: McpServer must be the SDK's class, got undefined",
+    ],
+  ])('%s is refused', (_name, attempt, message) => {
+    expect(attempt).toThrow(TypeError);
+    expect(attempt).toThrow(message);
+  });
+});
+
+describe('who is asking, of mcp.d’s codec', () => {
+  const [bound, free] = (['authSubjectAndTool', 'none'] as const).map((binding) =>
+    createMcpdRequestStateCodec({ key: KEY, binding }),
+  );
+  test.each<[unknown, unknown, string]>([
+    [bound, undefined, 'who must be an object, got undefined'],
+    [bound, null, 'who must be an object, got null'],
+    [bound, 'alice', 'who must be an object, got a string'],
+    [bound, { target: 't' }, 'who.subject must be a string, got undefined'],
+    [bound, { subject: 'alice' }, 'who.target must be a string, got undefined'],
+    [free, { subject: 7 }, 'who.subject must be a string, got 7'],
+  ])('%#: is refused, of both methods', (made, who, message) => {
+    const { encode, decode } = Object(made);
+    for (const attempt of [() => encode('1', who), () => decode('v1.', who)]) {
+      expect(attempt).toThrow(TypeError);
+      expect(attempt).toThrow(message);
+    }
+  });
+
+  test('a state that is no text', () => {
+    expect(() => Object(bound).encode(5, { subject: 'a', target: 't' })).toThrow('state must be a string, got 5');
+  });
+});
