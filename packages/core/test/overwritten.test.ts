@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { HeldKey } from '../src/key-cache.ts';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { EnvelopeKeyCache, type HeldKey } from '../src/key-cache.ts';
 import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
@@ -170,6 +171,24 @@ describe('F22: the data keys in memory are overwritten', () => {
     expect(revoked).toHaveLength(2);
     expect(revoked.every(isOverwritten)).toBe(true);
     expect([a, b].flatMap(heldBy).map(isOverwritten)).toEqual([false, false]);
+  });
+
+  test('on close, the one that was being unwrapped too', async () => {
+    const set = vi.spyOn(EnvelopeKeyCache.prototype, 'set');
+    const a = await fleet.start();
+    const ring = fleet.store.connectUnwatched();
+    const b = await fleet.start({ ring });
+    await a.codec.rotate();
+    // Told after the KMS has answered, and before the key is remembered.
+    let closed: Promise<void> | undefined;
+    const close = (): void => void (closed ??= b.codec.close());
+    subscribe('sealring:unwrap', close);
+    set.mockClear();
+    await expect(b.codec.refresh()).rejects.toMatchObject({ name: 'CodecClosedError' });
+    await closed;
+    unsubscribe('sealring:unwrap', close);
+    expect(set.mock.calls.map(([, held]) => isOverwritten(held))).toEqual([true]);
+    set.mockRestore();
   });
 
   test('on close, with what still signs and checks ring documents', async () => {

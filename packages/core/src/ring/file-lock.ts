@@ -63,16 +63,18 @@ export async function tryFileLock(directory: string): Promise<FileLock | undefin
   };
 }
 
-/** Returns the modification time of the new file, in milliseconds. */
+/** Returns the modification time of the new file, in milliseconds. Leaves none behind where that fails. */
 async function create(path: string): Promise<number> {
   const handle = await open(path, 'wx', 0o600);
   try {
-    return (await handle.stat()).mtimeMs;
+    try {
+      return (await handle.stat()).mtimeMs;
+    } finally {
+      await handle.close();
+    }
   } catch (error) {
     await removeIfPresent(path);
     throw error;
-  } finally {
-    await handle.close();
   }
 }
 

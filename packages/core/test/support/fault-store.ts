@@ -44,6 +44,13 @@ export class FaultStore {
     return connection;
   }
 
+  /** A connection that hears of nothing by a push: its member reads when it is time to, or is told to. */
+  connectUnwatched(): RingStore {
+    const connection = this.connect();
+    delete connection.watch;
+    return connection;
+  }
+
   async document(): Promise<string | undefined> {
     return (await this.#ring.read())?.document;
   }

@@ -1,0 +1,455 @@
+import { EventEmitter } from 'node:events';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { codeOf, removeIfPresent, tryFileLock } from '../src/ring/file-lock.ts';
+import { fileRing } from '../src/ring/file-ring.ts';
+
+/** The real system, whose every call can be made to fail, and whose waits take no time. */
+const system = vi.hoisted(() => ({
+  /** What is asked before each call: it may throw, or answer in place of the system. */
+  before: undefined as ((call: string, path: string) => unknown) | undefined,
+  calls: [] as { readonly call: string; readonly path: string }[],
+  openHandles: 0,
+  /** Waits that were asked for, milliseconds. */
+  waits: [] as number[],
+  watch: undefined as ((directory: string, options: unknown, changed: unknown) => unknown) | undefined,
+}));
+
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:fs/promises')>();
+  const told = async (call: string, path: string, run: () => unknown): Promise<unknown> => {
+    system.calls.push({ call, path });
+    const answer: unknown = await system.before?.(call, path);
+    return answer === undefined ? run() : answer;
+  };
+  const wrapped = Object.fromEntries(
+    (['lstat', 'mkdir', 'readdir', 'readFile', 'readlink', 'rename', 'stat', 'unlink'] as const).map((name) => [
+      name,
+      (path: string, ...rest: unknown[]) => told(name, path, () => Reflect.apply(real[name], real, [path, ...rest])),
+    ]),
+  );
+  const open = async (path: string, ...rest: [string | number, number?]): Promise<unknown> => {
+    const handle = (await told('open', path, () => real.open(path, ...rest))) as object;
+    system.openHandles += 1;
+    const methods = ['close', 'read', 'stat', 'sync', 'writeFile'].map((name) => [
+      name,
+      async (...given: unknown[]) => {
+        const run = (): unknown => Reflect.apply(Reflect.get(handle, name), handle, given);
+        if (name === 'close') {
+          // Whatever the system says, it is closed.
+          system.openHandles -= 1;
+          await run();
+        }
+        return told(`handle.${name}`, path, name === 'close' ? () => undefined : run);
+      },
+    ]);
+    return Object.fromEntries(methods);
+  };
+  return { ...real, ...wrapped, open };
+});
+
+vi.mock('node:fs', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:fs')>();
+  const watch = (...given: Parameters<typeof real.watch>): unknown =>
+    system.watch === undefined ? Reflect.apply(real.watch, real, given) : Reflect.apply(system.watch, undefined, given);
+  return { ...real, watch };
+});
+
+vi.mock('node:timers/promises', async (importOriginal) => {
+  const real = await importOriginal<typeof import('node:timers/promises')>();
+  const setTimeout = async (delayMs: number): Promise<void> => {
+    // 10 s are some eighty waits.
+    if (system.waits.push(delayMs) > 500) throw new Error('this waits for ever');
+  };
+  return { ...real, setTimeout };
+});
+
+const root = mkdtempSync(join(tmpdir(), 'sealring-file-faults-'));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+let path: string;
+let paths = 0;
+beforeEach(() => {
+  path = join(root, String(++paths), 'payments.ring');
+  mkdirSync(dirname(path));
+  works();
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  works();
+});
+
+/** From here on the system does what it should; what it was asked before is forgotten. */
+function works(): void {
+  Object.assign(system, { before: undefined, calls: [], openHandles: 0, waits: [], watch: undefined });
+}
+
+function systemError(code: string): Error {
+  return Object.assign(new Error(`${code}: something about ${path}`), { code });
+}
+
+/** The calls that match fail with this error of the system. */
+function fail(code: string, isMeant: (call: string, path: string) => boolean): void {
+  system.before = (call, of) => {
+    if (isMeant(call, of)) throw systemError(code);
+  };
+}
+
+const failed = (kind: string) => ({ name: 'RingStoreError', kind });
+
+async function write(document: string, expected: string | undefined): Promise<string> {
+  return (await fileRing(path).write(document, { expected })).revision;
+}
+
+describe('F32: a write to the file ring, one step of which fails', () => {
+  test('changes nothing before the rename, leaves nothing behind, and the next one works', async () => {
+    let revision: string | undefined = await write('document 0', undefined);
+    works();
+    revision = await write('document 1', revision);
+    const { calls } = system;
+    expect(calls.length).toBeGreaterThan(15);
+    const renamed = calls.findIndex(({ call }) => call === 'rename');
+    for (const [at, { call, path: of }] of calls.entries()) {
+      const step = `${call} of ${of.replace(dirname(path), '')}, step ${at}`;
+      const before = readFileSync(path, 'utf8');
+      works();
+      fail('EIO', () => system.calls.length === at + 1);
+      const outcome = await fileRing(path)
+        .write(`document ${at + 2}`, { expected: revision })
+        .then(
+          () => 'done',
+          ({ name, kind }: { readonly name: string; readonly kind?: string }) => `${name} ${kind}`,
+        );
+      // What the system may hide: the lock then decides with less.
+      const isHidden = of.startsWith('/proc/');
+      expect(outcome, step).toBe(isHidden ? 'done' : 'RingStoreError unavailable');
+      const now = isHidden || at > renamed ? `document ${at + 2}` : before;
+      expect(readFileSync(path, 'utf8'), step).toBe(now);
+      expect(system.openHandles, step).toBe(0);
+      expect(readdirSync(dirname(path)).toSorted(), step).toEqual([basename(path), `${basename(path)}.lock`]);
+      // The lock's own file stays where it could not be removed; nothing else does.
+      const left = readdirSync(`${path}.lock`);
+      const mayStay = of.startsWith(`${path}.lock/`) && call === 'unlink';
+      expect(mayStay ? [] : left, step).toEqual([]);
+      for (const name of left) rmSync(join(`${path}.lock`, name));
+      works();
+      revision = (await fileRing(path).read())?.revision;
+    }
+    await write('after all', revision);
+  });
+
+  test('is on the disk before it takes the place of the old document, and the change of place before it is done', async () => {
+    await write('x', undefined);
+    const temporary = system.calls.find(({ call }) => call === 'handle.sync')?.path ?? '';
+    expect(basename(temporary)).toMatch(/^payments\.ring\.tmp-[\w-]{12}$/);
+    const steps = system.calls.filter(({ call }) => /^(?:rename|handle\.(?:writeFile|sync))$/.test(call));
+    expect(steps).toEqual([
+      { call: 'handle.writeFile', path: temporary },
+      { call: 'handle.sync', path: temporary },
+      { call: 'rename', path: temporary },
+      { call: 'handle.sync', path: dirname(path) },
+    ]);
+  });
+
+  test('does without syncing the directory on Windows, which cannot open one', async () => {
+    const { platform } = process;
+    fail('EISDIR', (call, of) => call === 'open' && of === dirname(path));
+    await expect(write('x', undefined)).rejects.toMatchObject(failed('unavailable'));
+    Object.defineProperty(process, 'platform', { value: 'win32' });
+    try {
+      await write('y', (await fileRing(path).read())?.revision);
+    } finally {
+      Object.defineProperty(process, 'platform', { value: platform });
+    }
+    expect(readFileSync(path, 'utf8')).toBe('y');
+  });
+
+  test.each([
+    ['EACCES', 'denied'],
+    ['EPERM', 'denied'],
+    ['EROFS', 'read-only'],
+    ['EIO', 'unavailable'],
+    ['ENOSPC', 'unavailable'],
+  ])('is told by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
+    const revision = await write('x', undefined);
+    fail(code, (call, of) => call === 'open' && of.includes('.tmp-'));
+    const failure: unknown = await write('y', revision).catch((error: unknown) => error);
+    expect(failure).toMatchObject(failed(kind));
+    expect(String(failure)).not.toContain('payments');
+    fail(code, (call) => call === 'open');
+    await expect(fileRing(path).read()).rejects.toMatchObject(failed(kind));
+  });
+
+  test('F9: what hides whether the ring is there is never absence', async () => {
+    for (const [code, kind] of [
+      ['EACCES', 'denied'],
+      ['EIO', 'unavailable'],
+    ] as const) {
+      for (const hidden of ['lstat', 'stat']) {
+        fail(code, (call) => call === hidden);
+        await expect(fileRing(path).read()).rejects.toMatchObject(failed(kind));
+      }
+    }
+  });
+
+  test('an abort at its last step changes nothing', async () => {
+    const revision = await write('x', undefined);
+    const aborting = new AbortController();
+    system.before = (call) => (call === 'handle.sync' ? aborting.abort() : undefined);
+    const written = fileRing(path).write('y', { expected: revision, signal: aborting.signal });
+    await expect(written).rejects.toMatchObject(failed('unavailable'));
+    expect(readFileSync(path, 'utf8')).toBe('x');
+  });
+
+  test.each([
+    [4_999, 'y'],
+    [5_000, 'x'],
+  ])('that had the lock for %d ms by the wall clock: %s stands', async (heldMs, stands) => {
+    const revision = await write('x', undefined);
+    let nowMs = Date.now();
+    vi.spyOn(Date, 'now').mockImplementation(() => nowMs);
+    system.before = (call) => void (call === 'handle.writeFile' && (nowMs += heldMs));
+    await write('y', revision).catch(() => undefined);
+    expect(readFileSync(path, 'utf8')).toBe(stands);
+  });
+});
+
+describe('F29: a write that has to wait for the lock', () => {
+  test('waits twice as long each time, up to a quarter of a second, and gives up when 10 s have passed', async () => {
+    const lock = await tryFileLock(`${path}.lock`);
+    vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    const startNs = process.hrtime.bigint();
+    const waited = () => system.waits.reduce((sum, ms) => sum + ms, 0);
+    vi.spyOn(process.hrtime, 'bigint').mockImplementation(() => startNs + BigInt(Math.round(waited() * 1e6)));
+    await expect(write('x', undefined)).rejects.toMatchObject(failed('unavailable'));
+    expect(system.waits.slice(0, 8)).toEqual([2, 4, 8, 16, 32, 64, 125, 125]);
+    expect(Math.max(...system.waits)).toBe(125);
+    expect(waited()).toBeCloseTo(10_000, 3);
+    await lock?.release();
+  });
+
+  test('leaves no trace on the disk meanwhile', async () => {
+    const lock = await tryFileLock(`${path}.lock`);
+    utimesSync(`${path}.lock`, 1, 1);
+    expect(await tryFileLock(`${path}.lock`)).toBeUndefined();
+    expect(statSync(`${path}.lock`).mtimeMs).toBe(1_000);
+    await lock?.release();
+  });
+});
+
+/** The lock's own file, taken and left: what a process leaves that is killed under the lock. */
+async function leave(rename: (name: string) => string = (name) => name): Promise<string> {
+  expect(await tryFileLock(`${path}.lock`)).toBeDefined();
+  const [own = ''] = readdirSync(`${path}.lock`);
+  const left = join(`${path}.lock`, rename(own));
+  rmSync(join(`${path}.lock`, own));
+  writeFileSync(left, '');
+  return left;
+}
+
+/** What the system says of a process: its start and its state, in a program whose name is meant to mislead. */
+function statOf({ start, state = 'S' }: { readonly start: string; readonly state?: string }): string {
+  return `1 (a) S 9 (b) ${state} ${Array.from({ length: 18 }, () => '7').join(' ')} ${start} 0 0\n`;
+}
+
+describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the file ring', () => {
+  const LONG_AGO = Date.now() / 1_000 - 3_600;
+  const isFree = async (): Promise<boolean> => (await tryFileLock(`${path}.lock`)) !== undefined;
+  const answer = (of: RegExp, what: unknown): void => {
+    system.before = (_, asked) => {
+      if (!of.test(asked)) return undefined;
+      if (what instanceof Error) throw what;
+      return what;
+    };
+  };
+
+  test('is told by a name with the start of its process, in a directory for its owner only', async () => {
+    const left = await leave();
+    const start = readFileSync('/proc/self/stat', 'latin1')
+      .replace(/^.*\) /, '')
+      .split(' ')[19];
+    expect(basename(left).split('.').slice(1, 3)).toEqual([String(process.pid), start]);
+    expect(statSync(`${path}.lock`).mode & 0o777).toBe(0o700);
+  });
+
+  test.each([
+    ['another PID namespace', /^\/proc\/self\/ns\/pid$/, 'pid:[1]'],
+    ['before the machine was started again', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
+  ])('a number of %s says nothing here: its file counts as dead when it is old', async (_, of, what) => {
+    answer(of, what);
+    const left = await leave();
+    system.before = undefined;
+    expect(await isFree()).toBe(false);
+    utimesSync(left, LONG_AGO, LONG_AGO);
+    expect(await isFree()).toBe(true);
+  });
+
+  test.each([
+    ['whose facts are hidden (hidepid)', systemError('EACCES')],
+    ['whose facts cannot be read as such', 'nothing'],
+  ])('a living process %s, by the signal’s answer', async (_, what) => {
+    utimesSync(await leave(), LONG_AGO, LONG_AGO);
+    answer(/^\/proc\/\d+\/stat$/, what);
+    expect(await isFree()).toBe(false);
+    vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw systemError('ESRCH');
+    });
+    expect(await isFree()).toBe(true);
+  });
+
+  test('a process of another user, which no signal may reach', async () => {
+    utimesSync(await leave(), LONG_AGO, LONG_AGO);
+    vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw systemError('EPERM');
+    });
+    expect(await isFree()).toBe(false);
+  });
+
+  test('a process that did not know its own start, as long as its number is in use', async () => {
+    answer(/^\/proc\/self\/stat$/, systemError('EACCES'));
+    const left = await leave();
+    system.before = undefined;
+    utimesSync(left, LONG_AGO, LONG_AGO);
+    expect(await isFree()).toBe(false);
+  });
+
+  test.each([
+    ['S', false],
+    ['Z', true],
+    ['X', true],
+  ])('a process in state %s: free is %s', async (state, free) => {
+    const left = await leave();
+    const [, pid = '', start = ''] = basename(left).split('.');
+    answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start, state }));
+    expect(await isFree()).toBe(free);
+  });
+
+  test('a process whose number another one has now is told by the start, whatever its program is called', async () => {
+    const left = await leave();
+    const [, pid = ''] = basename(left).split('.');
+    answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start: '7' }));
+    expect(await isFree()).toBe(true);
+  });
+
+  test.each([
+    ['longer at its beginning', (name: string) => `x${name}`],
+    ['longer at its end', (name: string) => `${name}.x`],
+  ])('a name that is %s is one of another version: judged by its age', async (_, rename) => {
+    const left = await leave(rename);
+    expect(await isFree()).toBe(false);
+    utimesSync(left, LONG_AGO, LONG_AGO);
+    expect(await isFree()).toBe(true);
+  });
+
+  test.each([
+    [10_000, false],
+    [10_001, true],
+  ])('a foreign file %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
+    const left = await leave(() => 'foreign');
+    utimesSync(left, 1_000, 1_000);
+    system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);
+    expect(await isFree()).toBe(free);
+  });
+
+  test('a foreign file that goes away while it is looked at is dead; one that may not be looked at stops the write', async () => {
+    const left = await leave(() => 'foreign');
+    fail('ENOENT', (call, of) => call === 'stat' && of === left);
+    expect(await isFree()).toBe(true);
+    rmSync(`${path}.lock`, { recursive: true });
+    await leave(() => 'foreign');
+    fail('EACCES', (call, of) => call === 'stat' && of === left);
+    await expect(write('x', undefined)).rejects.toMatchObject(failed('denied'));
+    expect(readdirSync(`${path}.lock`)).toEqual(['foreign']);
+  });
+});
+
+describe('file ring: watching', () => {
+  test('keeps no process alive, and hears of nothing but the ring', async () => {
+    let heard = 0;
+    let others = 0;
+    const alive = process.getActiveResourcesInfo().length;
+    const end = fileRing(path).watch?.(() => heard++);
+    expect(process.getActiveResourcesInfo()).toHaveLength(alive);
+    const { watch } = await vi.importActual<typeof import('node:fs')>('node:fs');
+    // Both hear of one event one after the other, this one last.
+    const witness = watch(dirname(path), () => others++);
+    writeFileSync(`${path}.backup`, 'x');
+    await vi.waitFor(() => expect(others).toBeGreaterThan(0));
+    expect(heard).toBe(0);
+    writeFileSync(path, 'x');
+    await vi.waitFor(() => expect(heard).toBeGreaterThan(0));
+    witness.close();
+    end?.();
+  });
+
+  test('where the directory is missing, or the platform cannot watch, it ends without a word', () => {
+    const end = fileRing(join(root, 'not', 'there', 'ring')).watch?.(() => undefined);
+    expect(end?.()).toBeUndefined();
+    system.watch = () => {
+      throw systemError('ENOSPC');
+    };
+    expect(fileRing(path).watch?.(() => undefined)()).toBeUndefined();
+    system.watch = () => {
+      throw new RangeError('no answer of the system');
+    };
+    expect(() => fileRing(path).watch?.(() => undefined)).toThrow(RangeError);
+  });
+
+  test('a platform that names no file may mean the ring; a watch that fails is closed', () => {
+    let heard = 0;
+    let closed = 0;
+    const watcher = Object.assign(new EventEmitter(), { close: () => closed++ });
+    let tell: (event: string, name: string | null) => void = () => undefined;
+    system.watch = (_, __, changed) => {
+      tell = changed as typeof tell;
+      return watcher;
+    };
+    fileRing(path).watch?.(() => heard++);
+    tell('rename', null);
+    expect(heard).toBe(1);
+    tell('rename', basename(path));
+    expect(heard).toBe(2);
+    tell('rename', `${basename(path)}.lock`);
+    expect(heard).toBe(2);
+    watcher.emit('error', systemError('EIO'));
+    expect(closed).toBe(1);
+  });
+
+  test('it says that it is a file: nothing but this machine founds rings in it', () => {
+    expect(fileRing(path).kind).toBe('file');
+  });
+});
+
+describe('codes of the system', () => {
+  test.each<[unknown, string | undefined]>([
+    [systemError('ENOENT'), 'ENOENT'],
+    [systemError('E2BIG'), 'E2BIG'],
+    [systemError('ERR_INVALID_ARG_TYPE'), undefined],
+    [systemError('ENOENT?'), undefined],
+    [systemError('not ENOENT'), undefined],
+    [Object.assign(new Error('x'), { code: { toString: () => 'EIO' } }), undefined],
+    [{ code: 'ENOENT' }, undefined],
+    [new Error('x'), undefined],
+    ['ENOENT', undefined],
+    [undefined, undefined],
+  ])('%o: %s', (error, code) => {
+    expect(codeOf(error)).toBe(code);
+  });
+
+  test('a file that somebody else removed first is removed; one that stays is an error', async () => {
+    await expect(removeIfPresent(path)).resolves.toBeUndefined();
+    fail('EACCES', (call) => call === 'unlink');
+    await expect(removeIfPresent(path)).rejects.toMatchObject({ code: 'EACCES' });
+  });
+});

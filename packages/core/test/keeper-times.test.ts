@@ -1,0 +1,599 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Moment } from '../src/clock.ts';
+import { CodecClosedError } from '../src/errors.ts';
+import { keeperOf } from '../src/kms-codec.ts';
+import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
+import { RingConflictError, type RingStore } from '../src/ring/store.ts';
+import { CallTimes } from './support/calls-in-time.ts';
+import { Draws } from './support/draws.ts';
+import { EventLog } from './support/event-log.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const HOUR = 3_600;
+
+let fleet: Fleet;
+let draws: Draws;
+let times: CallTimes;
+let log: EventLog;
+let startedAt: number;
+beforeEach(() => {
+  fleet = new Fleet();
+  draws = new Draws();
+  times = new CallTimes(fleet.clock);
+  log = new EventLog();
+});
+afterEach(async () => {
+  log.end();
+  await fleet.close();
+});
+
+/** A member whose every draw is known, and whose every call is noted. Seconds are counted from its start. */
+async function start(options: Partial<KmsCodecOptions> = {}): Promise<Member> {
+  const member = await fleet.start({
+    random: draws.random,
+    ring: times.store(options.ring ?? fleet.store.connectUnwatched()),
+    keyWrapper: times.keyWrapper(fleet.kms.connect()),
+    ...(options.policy === undefined ? {} : { policy: options.policy }),
+    ...(options.role === undefined ? {} : { role: options.role }),
+  });
+  times.clear();
+  // The moment at which it was started, not the one at which that was noticed.
+  startedAt = (keeperOf(member.codec)?.view.limits.lastComplete?.steadyMs ?? Number.NaN) / 1_000;
+  log.listen();
+  return member;
+}
+
+/** From here on, calls are noted and seconds counted anew. */
+function mark(): void {
+  times.clear();
+  startedAt = now();
+}
+
+function now(): number {
+  return Number(fleet.clock.monotonicNs()) / 1e9;
+}
+
+/** Seconds from the start, or from `from`, to the millisecond. */
+function since(all: readonly number[], from = startedAt): number[] {
+  return all.map((at) => Math.round((at - from) * 1e3) / 1e3);
+}
+
+/** To the hundredth: a turn is no whole number of milliseconds. */
+function about(seconds: number): number {
+  return expect.closeTo(seconds, 2) as number;
+}
+
+function stepsOf(all: readonly number[]): number[] {
+  return since(
+    all.map((at, i) => at - (all[i - 1] ?? startedAt)),
+    0,
+  );
+}
+
+describe('reading and proving, at half of every jitter', () => {
+  test('the ring is read each 270 s, and the KMS proves each 810 s: no pass more than that', async () => {
+    await start();
+    await fleet.clock.advance(1_700);
+    expect(since(times.reads)).toEqual([270, 540, 810, 1_080, 1_350, 1_620]);
+    expect(since(times.unwraps)).toEqual([810, 1_620]);
+    expect(log.of('refresh')).toEqual(Array.from({ length: 6 }, () => ({ ok: true, epoch: 1, seconds: 0 })));
+  });
+
+  test('a proof that is due alone reads nothing', async () => {
+    draws.next = 0;
+    await start({ policy: { proveEverySeconds: 100 } });
+    await fleet.clock.advance(301);
+    expect(since(times.unwraps)).toEqual([100, 200, 300]);
+    expect(since(times.reads)).toEqual([300]);
+  });
+
+  test.each([299.999, 300.001])('a proof after %d s and a read after 300 s are one pass', async (proveEverySeconds) => {
+    draws.next = 0;
+    await start({ policy: { proveEverySeconds } });
+    await fleet.clock.advance(302);
+    expect(log.of('refresh')).toHaveLength(1);
+    expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([1, 1]);
+  });
+
+  test('the time of a proof is drawn once, not at every pass: the shortest of many draws would win', async () => {
+    draws.next = 0;
+    await start();
+    draws.next = 0.99;
+    await fleet.clock.advance(901);
+    expect(since(times.unwraps)).toEqual([900]);
+  });
+
+  test('F31: a store that fails is asked again after half of 10 s, doubling up to half of 60 s', async () => {
+    await start();
+    fleet.store.down = true;
+    await fleet.clock.advance(400);
+    expect(stepsOf(times.reads).slice(0, 7)).toEqual([270, 5, 10, 20, 30, 30, 30]);
+    expect(log.of('refresh').slice(0, 1)).toEqual([{ ok: false, kind: 'store unavailable', epoch: 1, seconds: 0 }]);
+  });
+
+  test('F10: a refusal is followed by another question 10 s later until they count, and by the backoff then', async () => {
+    await start();
+    fleet.kms.failing = 'denied';
+    await fleet.clock.advance(900);
+    expect(since(times.unwraps)).toEqual([810, 820, 830, 850, 880]);
+    expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ kind: 'kms denied', epoch: 1 });
+  });
+
+  test('the state is told when it changes, and only then', async () => {
+    await start();
+    await fleet.clock.advance(600);
+    fleet.store.down = true;
+    await fleet.clock.advance(600);
+    fleet.store.down = false;
+    await fleet.clock.advance(600);
+    expect(log.of('state')).toEqual([{ status: 'ok' }, { status: 'degraded' }, { status: 'ok' }]);
+  });
+
+  test('F28: a call notices a gap once the next pass is overdue by more than the backoff; then the KMS proves too', async () => {
+    draws.next = 0;
+    const member = await start();
+    fleet.clock.suspend(359);
+    seal(member);
+    await fleet.clock.advance(0.1);
+    expect([times.reads, times.unwraps]).toEqual([[], []]);
+    fleet.clock.suspend(1);
+    seal(member);
+    await fleet.clock.advance(0.1);
+    expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([1, 1]);
+    // That was the one proof that was wanted.
+    await fleet.clock.advance(301);
+    expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([2, 1]);
+  });
+});
+
+describe('after a push', () => {
+  /** Which keys a member holds, oldest first. */
+  const held = (member: Member) => member.codec.health().keys.map((key) => key.held);
+
+  test.each<[string, object, boolean, number]>([
+    ['half a minute later', {}, false, 30],
+    [
+      'at half of refreshEvery, when that is shorter',
+      { refreshEverySeconds: 20, propagationSeconds: 4_500 },
+      false,
+      10,
+    ],
+    [
+      'at half of a quarter of the time that is left, when that is shorter still',
+      { refreshEverySeconds: 20, backoffCapSeconds: 19, clockSkewSeconds: 1, propagationSeconds: 4_500 },
+      true,
+      5,
+    ],
+  ])('the ring is read at once, and the new key unwrapped %s', async (_, policy, emergency, seconds) => {
+    const writer = await fleet.start({ policy });
+    const member = await start({ policy, ring: fleet.store.connect() });
+    mark();
+    await writer.codec.rotate({ emergency });
+    await fleet.clock.advance(0);
+    expect(since(times.reads)).toEqual([0]);
+    expect(times.unwraps).toEqual([]);
+    expect(held(member)).toEqual([true, false]);
+    await fleet.clock.advance(seconds - 0.001);
+    expect(times.unwraps).toEqual([]);
+    await fleet.clock.advance(0.001);
+    expect(since(times.unwraps)).toEqual([seconds]);
+    expect(held(member)).toEqual([true, true]);
+  });
+
+  test.each([300, 0])(
+    'of a revocation, the successor is unwrapped at once: it seals already (skew %d s)',
+    async (skew) => {
+      const policy = { clockSkewSeconds: skew };
+      const writer = await fleet.start({ policy });
+      const member = await start({ policy, ring: fleet.store.connect() });
+      mark();
+      await writer.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+      await fleet.clock.advance(0);
+      expect(open(member, seal(writer))).toBe('state');
+      expect(open(writer, seal(member))).toBe('state');
+      // Nothing is left to be hurried for: the rest of the pass comes after half a minute.
+      expect(since(times.reads)).toEqual([0]);
+      await fleet.clock.advance(31);
+      expect(since(times.reads)).toEqual([0, 30]);
+    },
+  );
+
+  test('the KMS is not asked, not even for a proof that is wanted', async () => {
+    const writer = await fleet.start();
+    await start({ ring: fleet.store.connect() });
+    await fleet.clock.advance(800);
+    fleet.kms.failing = 'denied';
+    await fleet.clock.advance(11);
+    expect(since(times.unwraps)).toEqual([810]);
+    fleet.kms.failing = undefined;
+    mark();
+    await writer.codec.rotate();
+    await fleet.clock.advance(0);
+    expect(since(times.reads)).toEqual([0]);
+    expect(times.unwraps).toEqual([]);
+  });
+});
+
+describe('F7: a rotation, at half of every wait', () => {
+  /** R × ln(1 + u(e^10 − 1)) / 10, half of it for each turn. */
+  const TURN = (300 * Math.log(1 + 0.5 * (Math.E ** 10 - 1))) / 10 / 2;
+  /** rotateEvery − propagation after the activation, S before the start. */
+  const DUE = 86_400 - 4_500 - 300;
+
+  /** Starts a member that finds at its next read that a rotation is due. */
+  async function startBeforeDue(): Promise<Member> {
+    const member = await start();
+    // Without the readings between: by the wall clock alone.
+    fleet.clock.suspend(DUE - 200);
+    await member.codec.refresh();
+    mark();
+    return member;
+  }
+
+  test('waits two turns, each of which reads, and is done', async () => {
+    await startBeforeDue();
+    await fleet.clock.advance(1_000);
+    // 270 s: found due. The readings between go on.
+    expect(since(times.reads)).toEqual([270, 270 + TURN, 540, 270 + 2 * TURN, 810].map(about));
+    expect(since(times.generates)).toEqual([about(270 + 2 * TURN)]);
+    expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled', epoch: 2 }]);
+  });
+
+  test('that fails is told at once and tried again after ¾ of 120 s, doubling up to proveEvery, and a turn', async () => {
+    const member = await startBeforeDue();
+    fleet.kms.wrapFailing = 'corrupt';
+    await fleet.clock.advance(560);
+    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'scheduled', kind: 'kms corrupt' }]);
+    expect(log.of('state').at(-1)).toEqual({ status: 'degraded' });
+    expect(member.codec.health()).toMatchObject({ status: 'degraded', lastError: { kind: 'kms corrupt' } });
+    await fleet.clock.advance(2_700);
+    const waits = [90, 180, 360, 675, 675].map((backoff) => about(backoff + TURN));
+    expect(stepsOf(times.generates).slice(1)).toEqual(waits);
+  });
+
+  test('that is overdue when a member starts is waited for from then on', async () => {
+    const first = await fleet.start();
+    await first.codec.close();
+    fleet.clock.suspend(DUE + 10);
+    await start();
+    await fleet.clock.advance(400);
+    expect(since(times.generates)).toEqual([about(2 * TURN)]);
+  });
+
+  test('is due from its very moment on', async () => {
+    draws.next = 0;
+    const member = await start();
+    fleet.clock.suspend(DUE - 300 - (now() - startedAt));
+    await member.codec.refresh();
+    await fleet.clock.advance(299.999);
+    expect(times.generates).toEqual([]);
+    await fleet.clock.advance(0.001);
+    expect(times.generates).toHaveLength(1);
+  });
+
+  test('that loses its race is no failure', async () => {
+    let lost = 0;
+    const inner = fleet.store.connectUnwatched();
+    await start({
+      ring: {
+        ...inner,
+        write: async (document, options) => {
+          if (now() - startedAt < 1 || lost > 0) return inner.write(document, options);
+          lost += 1;
+          throw new RingConflictError();
+        },
+      },
+    });
+    fleet.clock.suspend(DUE);
+    await fleet.clock.advance(1_600);
+    expect(lost).toBe(1);
+    expect(log.of('rotation-failed')).toEqual([]);
+    expect(log.of('state')).toEqual([{ status: 'ok' }]);
+    expect(log.of('conflict')).toEqual([{ epoch: 2 }]);
+    expect(log.of('rotation')).toHaveLength(1);
+  });
+
+  test('is not tried while sealing is stopped, and so does not fail', async () => {
+    const member = await start();
+    fleet.kms.failing = 'disabled';
+    await fleet.clock.advance(900);
+    fleet.clock.suspend(DUE);
+    await fleet.clock.advance(HOUR);
+    expect(member.codec.health().canSeal).toBe(false);
+    expect(times.generates).toEqual([]);
+    expect(log.of('rotation-failed')).toEqual([]);
+  });
+
+  test('is not tried by a clock that is wrong, and so does not fail', async () => {
+    await startBeforeDue();
+    fleet.store.date = () => new Date(fleet.clock.wallMs() + HOUR * 1_000);
+    await fleet.clock.advance(HOUR);
+    expect(times.generates).toEqual([]);
+    expect(log.of('rotation-failed')).toEqual([]);
+  });
+
+  test('has the KMS prove once at the end of its first turn: no retries where nobody waits', async () => {
+    await startBeforeDue();
+    await fleet.clock.advance(400);
+    times.clear();
+    fleet.kms.failing = 'unavailable';
+    await fleet.clock.advance(20);
+    expect(since(times.unwraps)).toEqual([about(270 + TURN)]);
+    expect(log.of('rotation-failed')).toMatchObject([{ kind: 'kms unavailable' }]);
+  });
+
+  test('has a key that it hears of at the end of its turn unwrapped once, too', async () => {
+    const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
+    const member = await startBeforeDue();
+    await fleet.clock.advance(400);
+    await writer.codec.rotate();
+    times.clear();
+    fleet.kms.failNext = 1;
+    await fleet.clock.advance(20);
+    expect(since(times.unwraps)).toEqual([about(270 + TURN)]);
+    expect(member.codec.health().keys).toHaveLength(2);
+  });
+
+  test('counts from the newest key that is not revoked', async () => {
+    const member = await start();
+    await member.codec.rotate();
+    const propagating = member.codec.health().keys[1]?.id ?? '';
+    await member.codec.revoke(propagating);
+    times.clear();
+    fleet.clock.suspend(DUE);
+    await fleet.clock.advance(HOUR / 2);
+    expect(times.generates).toHaveLength(1);
+  });
+});
+
+describe('F8: a write that loses its race', () => {
+  test('is made again after a growing wait, and given up after 64 more', async () => {
+    const writes: number[] = [];
+    const inner = fleet.store.connectUnwatched();
+    let losing = false;
+    const member = await start({
+      ring: {
+        ...inner,
+        write: async (document, options) => {
+          if (!losing) return inner.write(document, options);
+          writes.push(now());
+          throw new RingConflictError();
+        },
+      },
+    });
+    losing = true;
+    mark();
+    const outcome = member.codec.rotate().catch((error: unknown) => error);
+    await fleet.clock.advance(60);
+    expect(await outcome).toBeInstanceOf(RingConflictError);
+    expect(writes).toHaveLength(65);
+    const waits = [0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5];
+    expect(stepsOf(writes).slice(0, 10)).toEqual(waits);
+    expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', kind: 'conflict' }]);
+  });
+
+  test('of a pass is no failure: the ring is read again within 5 s', async () => {
+    const winner = await fleet.start({ random: new Draws(0.1).random });
+    const member = await start();
+    mark();
+    fleet.store.flush();
+    const outcomes = [winner, member].map(({ codec }) => codec.refresh().catch((error: unknown) => error));
+    await fleet.clock.advance(2.6);
+    expect(await Promise.all(outcomes)).toEqual([undefined, expect.any(RingConflictError)]);
+    expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ kind: 'conflict' });
+    expect(member.codec.health().lastError).toBeUndefined();
+    await fleet.clock.advance(2.5);
+    expect(since(times.reads)).toEqual([0, 2.5, 5]);
+    expect(member.codec.health().status).toBe('ok');
+  });
+});
+
+describe('who waits, and who does not', () => {
+  /** A member that has not heard of the newest key. */
+  async function behind(): Promise<Member> {
+    const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
+    const member = await start();
+    await writer.codec.rotate();
+    mark();
+    fleet.kms.failNext = 1;
+    return member;
+  }
+
+  const asked: readonly [string, (member: Member) => Promise<void>][] = [
+    ['a refresh', ({ codec }) => codec.refresh()],
+    ['a rotation', ({ codec }) => codec.rotate()],
+    ['a revocation', ({ codec }) => codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000))],
+  ];
+  test.each(asked)('%s that was asked for tries the KMS again', async (_, run) => {
+    const member = await behind();
+    const done = run(member);
+    await fleet.clock.advance(1);
+    await expect(done).resolves.toBeUndefined();
+    expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
+  });
+
+  test('a token of an unknown key has the ring read, once per missRefresh, and the KMS asked once (F5)', async () => {
+    const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
+    const member = await start();
+    await writer.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    const token = seal(writer);
+    fleet.kms.failNext = 1;
+    mark();
+    for (let i = 0; i < 9; i++) {
+      expect(open(member, token)).toBe('InvalidRequestState: unknown key');
+      await fleet.clock.advance(0.5);
+    }
+    expect(since(times.reads)).toEqual([0]);
+    expect(since(times.unwraps)).toEqual([0]);
+    // The backoff of 10 s, drawn at a half.
+    await fleet.clock.advance(1);
+    expect(open(member, token)).toBe('state');
+    expect(since(times.reads)).toEqual([0, 5]);
+  });
+
+  test('tokens of keys that there are not have the ring read once in 10 s (F5)', async () => {
+    const member = await start();
+    const token = seal(member);
+    const unknown = `${token.slice(0, 4)}${'A'.repeat(12)}${token.slice(16)}`;
+    mark();
+    for (const seconds of [0, 0, 5, 4.9, 0.1]) {
+      await fleet.clock.advance(seconds);
+      expect(open(member, unknown)).toBe('InvalidRequestState: unknown key');
+    }
+    await fleet.clock.advance(0);
+    expect(since(times.reads)).toEqual([0, 10]);
+  });
+
+  test('a token of a known key that may not be used any more has nothing read', async () => {
+    const member = await start();
+    const token = seal(member);
+    await member.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
+    times.clear();
+    expect(open(member, token)).toBe('InvalidRequestState: unknown key');
+    await fleet.clock.advance(1);
+    expect(times.reads).toEqual([]);
+  });
+
+  test('a token that names no key has the ring read', async () => {
+    const ring = times.store(fleet.store.connectUnwatched());
+    const member = await fleet.start({ random: draws.random, ring, accept: ['sealring', 'python'] });
+    times.clear();
+    const python = await fleet.start({ format: 'python', ringName: 'other', ring: new Fleet().store.connect() });
+    expect(open(member, seal(python))).toBe('InvalidRequestState: unknown key');
+    await fleet.clock.advance(0);
+    expect(times.reads).toHaveLength(1);
+  });
+
+  /** Whether a token waits for a refresh, so many seconds after the last good read, or after `from`. */
+  function waits(member: Member, id: string | undefined, seconds: number, from?: Moment): boolean | undefined {
+    const keeper = keeperOf(member.codec);
+    const { wallMs, steadyMs } = from ?? keeper?.view.limits.lastRead ?? { wallMs: 0, steadyMs: 0 };
+    return keeper?.needsRefreshFor(id, { wallMs: wallMs + seconds * 1_000, steadyMs: steadyMs + seconds * 1_000 });
+  }
+
+  test('a token waits when the ring was read longer ago than refreshEvery, or its key is unknown', async () => {
+    const member = await start();
+    const id = member.codec.health().sealingKey;
+    expect([0, 300, 300.001].map((seconds) => waits(member, id, seconds))).toEqual([false, false, true]);
+    expect([0, 300, 300.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
+    expect(waits(member, 'unknown', 0)).toBe(true);
+  });
+
+  test('a token waits when the KMS proved longer ago than proveEvery', async () => {
+    const policy = {
+      refreshEverySeconds: 2_000,
+      propagationSeconds: 7_900,
+      rotateEverySeconds: 31_600,
+    };
+    const member = await start({ policy });
+    expect([0, 900, 900.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
+  });
+
+  test('while passes fail no token waits for age alone, until the last failure is 80 s old (F29)', async () => {
+    const member = await start();
+    fleet.store.down = true;
+    await fleet.clock.advance(400);
+    await member.codec.refresh().catch(() => undefined);
+    const failed = keeperOf(member.codec)?.view.now();
+    expect([0, 61, 80, 80.001].map((seconds) => waits(member, undefined, seconds, failed))).toEqual([
+      false,
+      false,
+      false,
+      true,
+    ]);
+    expect(waits(member, 'unknown', 0)).toBe(true);
+  });
+});
+
+describe('closing', () => {
+  /** The same clock, which counts what is still to come. */
+  function counting() {
+    const pending = new Set<object>();
+    const { clock } = fleet;
+    return {
+      pending,
+      wallMs: () => clock.wallMs(),
+      monotonicNs: () => clock.monotonicNs(),
+      schedule(callback: () => void, delayMs: number) {
+        const timer = {};
+        pending.add(timer);
+        const cancel = clock.schedule(() => {
+          pending.delete(timer);
+          callback();
+        }, delayMs);
+        return () => {
+          pending.delete(timer);
+          cancel();
+        };
+      },
+    };
+  }
+
+  test('ends every timer, the push of the store once, and sealing from the call on', async () => {
+    let watched = 0;
+    const inner = fleet.store.connectUnwatched();
+    const ring: RingStore = { ...inner, watch: () => (watched++, () => void watched--) };
+    const clock = counting();
+    const member = await fleet.start({ ring, clock });
+    expect([clock.pending.size, watched]).toEqual([1, 1]);
+    const closing = member.codec.close();
+    expect(() => seal(member)).toThrow(CodecClosedError);
+    await closing;
+    await member.codec.close();
+    expect([clock.pending.size, watched]).toEqual([0, 0]);
+  });
+
+  test('ends a rotation that waits for its turn', async () => {
+    const clock = counting();
+    const member = await fleet.start({ clock });
+    fleet.clock.suspend(86_400);
+    // The first one proves, and only then may anything be published.
+    await member.codec.refresh();
+    await member.codec.refresh();
+    // The next pass, and the turn.
+    expect(clock.pending.size).toBe(2);
+    await member.codec.close();
+    expect(clock.pending.size).toBe(0);
+  });
+
+  test('ends what is under way: it rejects as closed, and nothing is told of it', async () => {
+    const member = await start();
+    const silent = async (run: () => Promise<void>, expected: object): Promise<void> => {
+      const outcome = run().catch((error: unknown) => error);
+      await fleet.clock.advance(0);
+      log.clear();
+      await Promise.all([member.codec.close(), fleet.clock.advance(1)]);
+      expect(await outcome).toMatchObject(expected);
+      for (const channel of ['refresh', 'rotation-failed', 'state', 'store-call', 'kms-call']) {
+        expect(log.of(channel)).toEqual([]);
+      }
+    };
+    fleet.store.hanging = true;
+    await silent(() => member.codec.refresh(), { name: 'CodecClosedError' });
+  });
+
+  test('ends a rotation that was asked for, and tells of no failure', async () => {
+    const member = await start();
+    fleet.kms.hanging = true;
+    const outcome = member.codec.rotate().catch((error: unknown) => error);
+    await fleet.clock.advance(0);
+    expect(times.generates).toHaveLength(1);
+    await Promise.all([member.codec.close(), fleet.clock.advance(1)]);
+    expect(await outcome).toBeInstanceOf(Error);
+    expect(log.of('rotation-failed')).toEqual([]);
+  });
+
+  test('ends a rotation that was due, and tells of no failure', async () => {
+    const member = await start();
+    fleet.clock.suspend(86_400);
+    // The first one proves, and only then may anything be published.
+    await member.codec.refresh();
+    await member.codec.refresh();
+    await fleet.clock.advance(200);
+    fleet.kms.hanging = true;
+    await fleet.clock.advance(80);
+    expect(times.generates).toHaveLength(1);
+    await Promise.all([member.codec.close(), fleet.clock.advance(1)]);
+    expect(log.of('rotation-failed')).toEqual([]);
+  });
+});

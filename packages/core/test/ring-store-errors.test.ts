@@ -1,0 +1,137 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { keeperOf } from '../src/kms-codec.ts';
+import { RingConflictError, type RingStore, RingStoreError, type RingStoreErrorKind } from '../src/ring/store.ts';
+import { EventLog } from './support/event-log.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const CANARY = 'postgres://user:canary@host';
+const KINDS: readonly RingStoreErrorKind[] = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+
+let fleet: Fleet;
+let answer: (() => unknown) | undefined;
+let loseRace: (() => unknown) | undefined;
+beforeEach(() => {
+  fleet = new Fleet();
+  answer = undefined;
+  loseRace = undefined;
+});
+afterEach(() => fleet.close());
+
+/** A member whose store answers a read with what `answer` gives or throws, and a write as `loseRace` says. */
+async function start(): Promise<Member> {
+  const inner = fleet.store.connect();
+  const ring: RingStore = {
+    ...inner,
+    read: async (options) => (answer === undefined ? inner.read(options) : (answer() as never)),
+    write: async (document, options) => {
+      const race = loseRace;
+      loseRace = undefined;
+      race?.();
+      return inner.write(document, options);
+    },
+  };
+  return fleet.start({ ring });
+}
+
+/** What a read that fails with `thrown` comes to. */
+async function failureOf(member: Member, thrown: unknown): Promise<unknown> {
+  answer = () => {
+    throw thrown;
+  };
+  return member.codec.refresh().then(
+    () => 'no failure',
+    (error: unknown) => error,
+  );
+}
+
+/** An error as the store's own copy of our classes would make it. */
+function foreign(name: string, members: object = {}): Error {
+  return Object.assign(new Error(CANARY), { name }, members);
+}
+
+describe('F33: an error of a ring store', () => {
+  test('of our own class is handed on as it is', async () => {
+    const member = await start();
+    for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
+      expect(await failureOf(member, own)).toBe(own);
+    }
+  });
+
+  test.each(KINDS)('of another copy of our class keeps its kind, %s, and loses its text', async (kind) => {
+    const member = await start();
+    const failure = await failureOf(member, foreign('RingStoreError', { kind }));
+    expect(failure).toBeInstanceOf(RingStoreError);
+    expect(failure).toMatchObject({ kind });
+    expect(String(failure)).not.toContain('canary');
+    expect(member.codec.health().lastError?.kind).toBe(`store ${kind}`);
+  });
+
+  test.each<[string, unknown]>([
+    ['of another class', foreign('PostgresError', { kind: 'denied' })],
+    ['of a kind that there is not', foreign('RingStoreError', { kind: 'sleepy' })],
+    ['without a kind', foreign('RingStoreError')],
+    ['that is no error at all', { name: 'RingStoreError', kind: 'denied' }],
+    ['that is no error of a race', { name: 'RingConflictError' }],
+    ['that is a text', CANARY],
+    ['that is nothing', undefined],
+  ])('%s is unavailable, and its text is lost', async (_, thrown) => {
+    const member = await start();
+    const failure = await failureOf(member, thrown);
+    expect(failure).toBeInstanceOf(RingStoreError);
+    expect(failure).toMatchObject({ kind: 'unavailable' });
+    expect(String(failure)).not.toContain('canary');
+  });
+
+  test('that says in another copy of our class that a race was lost has the write tried again', async () => {
+    const member = await start();
+    loseRace = () => {
+      throw foreign('RingConflictError');
+    };
+    const rotated = member.codec.rotate();
+    await fleet.clock.advance(1);
+    await rotated;
+    expect(member.codec.health().keys).toHaveLength(2);
+  });
+});
+
+describe('an answer of a ring store', () => {
+  test.each([
+    ['bytes for a document', { document: Buffer.from('x') }],
+    ['no document', { document: undefined }],
+    ['a number for a revision', { revision: 5 }],
+    ['no revision', { revision: undefined }],
+  ])('with %s is corrupt, and nothing is taken from it', async (_, change) => {
+    const member = await start();
+    const stored = await fleet.store.connect().read();
+    answer = () => ({ ...stored, ...change });
+    await expect(member.codec.refresh()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(open(member, seal(member))).toBe('state');
+  });
+
+  test('that is the same as before changes nothing: what this member knows stays the same object', async () => {
+    const member = await start();
+    const view = keeperOf(member.codec)?.view;
+    const before = view?.snapshot;
+    await member.codec.refresh();
+    expect(view?.snapshot).toBe(before);
+    // Stored anew, it has another revision, which the next write needs.
+    await fleet.store.put((await fleet.store.document()) ?? '');
+    await member.codec.rotate();
+    expect(member.codec.health().keys).toHaveLength(2);
+  });
+
+  test('is told with what it was an answer to, and that it was good', async () => {
+    const log = new EventLog();
+    const member = await start();
+    log.listen();
+    await member.codec.refresh();
+    await member.codec.rotate();
+    log.end();
+    const told = { store: 'memory', ok: true, seconds: 0 };
+    expect(log.of('store-call').slice(0, 3)).toEqual([
+      { ...told, operation: 'read' },
+      { ...told, operation: 'read' },
+      { ...told, operation: 'write' },
+    ]);
+  });
+});

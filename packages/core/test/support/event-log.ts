@@ -1,0 +1,30 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { channels } from '../../src/events.ts';
+
+type Event = Readonly<Record<string, unknown>>;
+
+/** Everything that codecs tell on their channels, from `listen` to `end`. */
+export class EventLog {
+  readonly #names = Object.keys(channels).map((name) => `sealring:${name}`);
+  #heard: { readonly channel: string; readonly event: Event }[] = [];
+
+  listen(): void {
+    for (const name of this.#names) subscribe(name, this.#note);
+  }
+
+  end(): void {
+    for (const name of this.#names) unsubscribe(name, this.#note);
+  }
+
+  clear(): void {
+    this.#heard = [];
+  }
+
+  of(channel: string): readonly Event[] {
+    return this.#heard.filter((one) => one.channel === channel).map(({ event }) => event);
+  }
+
+  readonly #note = (event: unknown, channel: string | symbol): void => {
+    this.#heard.push({ channel: String(channel).replace('sealring:', ''), event: Object(event) });
+  };
+}
