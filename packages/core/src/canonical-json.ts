@@ -90,18 +90,19 @@ function compareCodePoints(a: string, b: string): number {
   for (let i = 0; i < length; i++) {
     const x = a.charCodeAt(i);
     const y = b.charCodeAt(i);
-    if (x !== y) return codePointRank(a, i, x) - codePointRank(b, i, y);
+    if (x === y) continue;
+    // Behind a high surrogate, which both have, a low one is the second half of a code point that begins there.
+    const isHalf = i > 0 && isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
+    const start = isHalf ? i - 1 : i;
+    return (a.codePointAt(start) ?? 0) - (b.codePointAt(start) ?? 0);
   }
   return a.length - b.length;
 }
 
-/** Rank of the code point that the first differing unit belongs to: unpaired surrogates rank as themselves. */
-function codePointRank(text: string, index: number, unit: number): number {
-  if (unit < 0xd800 || unit > 0xdfff) return unit;
-  if (unit >= 0xdc00) {
-    const before = index > 0 ? text.charCodeAt(index - 1) : 0;
-    const paired = before >= 0xd800 && before < 0xdc00;
-    return paired ? (text.codePointAt(index - 1) ?? unit) : unit;
-  }
-  return text.codePointAt(index) ?? unit;
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
 }

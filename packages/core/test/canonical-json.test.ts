@@ -81,6 +81,7 @@ describe('values', () => {
     ['a bigint', 1n],
     ['a symbol', Symbol('x')],
     ['a function', () => 1],
+    ['a function without a prototype', Object.setPrototypeOf(() => 1, null)],
     ['a Date', new Date(0)],
     ['a Map', new Map([['a', 1]])],
     ['a Set', new Set([1])],
@@ -216,6 +217,18 @@ describe('properties', () => {
       }),
       { numRuns: 1000 },
     );
+  });
+
+  test('keys are sorted by code point, with every neighbour of the surrogates in every place', () => {
+    const edges = ['A', '\ud7ff', '\ud800', '\udbff', '\udc00', '\udfff', '\ue000', '\uffff'];
+    const ofLength = (length: number): readonly string[] =>
+      length === 0 ? [''] : ofLength(length - 1).flatMap((start) => edges.map((edge) => start + edge));
+    const keys = [0, 1, 2, 3].flatMap(ofLength);
+    // Neither order is that which is wanted, so that none is right by chance.
+    for (const given of [keys, keys.toReversed()]) {
+      const printed = canonicalJson(Object.fromEntries(given.map((key) => [key, 0])), { sortKeys: true });
+      expect(Object.keys(JSON.parse(printed))).toEqual(keys.toSorted((a, b) => compare(points(a), points(b))));
+    }
   });
 
   test('the order in which members were added does not matter when they are sorted', () => {

@@ -20,6 +20,7 @@ import {
   type RingDocument,
   type RingEntry,
   sameWrap,
+  signedBytes,
   wrapContext,
 } from '../src/ring/document.ts';
 import { ARMED, afterRefusal, isRefusal } from '../src/ring/kill-switch.ts';
@@ -394,6 +395,17 @@ describe('a document is refused', () => {
     expect(() => textOf(padded(262_145))).toThrow(refused('too-large'));
   });
 
+  test('F27 with what could be read and never be written again: an infinite number, nesting deeper than 512', () => {
+    const body = encodeBody(contentOf([entryOf(idOf(1))]));
+    const withMember = (value: string) => () =>
+      parseDocument(`${body.slice(0, -1)},"more":${value}}\n{"macs":{}}`, RING).unknown;
+    expect(withMember('1e300')()).toEqual({ more: 1e300 });
+    expect(withMember(`${'['.repeat(500)}${']'.repeat(500)}`)).not.toThrow();
+    for (const value of ['1e400', '-1e400', '[{"a":1e400}]', `${'['.repeat(513)}${']'.repeat(513)}`]) {
+      expect(withMember(value)).toThrow(refused('corrupt'));
+    }
+  });
+
   test('with wraps that are missing, too many, or of a wrong shape', () => {
     const good = { provider: 'local', keyId: 'k', wrapped: 'AAAA' };
     const bad: unknown[] = [
@@ -432,7 +444,12 @@ describe('a document is refused', () => {
         }),
       ).toThrow(refused('corrupt'));
     }
-    for (const wraps of [[good], Array.from({ length: 16 }, () => good), [{ ...good, signature: 'AAAA', more: 1 }]]) {
+    for (const wraps of [
+      [good],
+      Array.from({ length: 16 }, () => good),
+      [{ ...good, signature: 'AAAA', more: 1 }],
+      [{ ...good, provider: 'x'.repeat(64), keyId: 'x'.repeat(2_048) }],
+    ]) {
       expect(() =>
         parseEdited((_, key) => {
           key['wraps'] = wraps;
@@ -446,6 +463,8 @@ describe('a document is refused', () => {
     const mac = Buffer.alloc(32, 1).toString('base64url');
     const withMacs = (line: string) => () => parseDocument(`${body}\n${line}`, RING);
     expect(withMacs(`{"macs":{"x":"${mac}"},"more":1}`)).not.toThrow();
+    const sixtyFour = Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`k${i}`, mac]));
+    expect(parseDocument(`${body}\n${JSON.stringify({ macs: sixtyFour })}`, RING).macs.size).toBe(64);
     for (const line of [
       '{}',
       '[]',
@@ -466,9 +485,73 @@ describe('a document is refused', () => {
     ]) {
       expect(withMacs(line)).toThrow(refused('corrupt'));
     }
+    const started = body.slice(0, -1);
+    for (const first of [
+      `${started},"more":"é"}`,
+      `${started},"more":"\u007f"}`,
+      `\t${body}`,
+      `\r${body}`,
+      `{}\n${body}`,
+    ]) {
+      expect(() => parseDocument(`${first}\n{"macs":{}}`, RING)).toThrow(refused('corrupt'));
+    }
+    expect(() => parseDocument(`${started},"more":"e"}\n{"macs":{}}`, RING)).not.toThrow();
     for (const text of ['', '\n', body, `${body}\n`, `\n${body}`, `${body}\n\n{"macs":{}}`, ` \n `]) {
       expect(() => parseDocument(text, RING)).toThrow(refused('corrupt'));
     }
+  });
+});
+
+describe('the error of a document says what is wrong with it', () => {
+  const good = { provider: 'local', keyId: 'k', wrapped: 'AAAA' };
+
+  test.each<readonly [string, unknown]>([
+    ['created', { created: 'now' }],
+    ['activates', { activates: 5 }],
+    ['sealsUntil', { sealsUntil: null }],
+    ['opensUntil', { opensUntil: '' }],
+    ['revoked', { revoked: 'never' }],
+    ['wrap is not an object', { wraps: [5] }],
+    ['wrapped', { wraps: [{ ...good, wrapped: '' }] }],
+    ['signature', { wraps: [{ ...good, signature: '' }] }],
+  ])('%s, of a key', (what, change) => {
+    expect(() => parseEdited((_, key) => void Object.assign(key, change))).toThrow(`corrupt: ${what}`);
+  });
+
+  test.each([
+    ['first line is not JSON', '{\n{"macs":{}}'],
+    ['first line is not an object', '[]\n{"macs":{}}'],
+    ['second line is not JSON', `${encodeBody(contentOf([]))}\n{`],
+    ['second line is not an object', `${encodeBody(contentOf([]))}\n[]`],
+    ['macs is not an object', `${encodeBody(contentOf([]))}\n{"macs":5}`],
+    ['mac', `${encodeBody(contentOf([]))}\n{"macs":{"x":"?"}}`],
+    ['key is not an object', `${encodeBody(contentOf([])).replace('"keys":[]', '"keys":[5]')}\n{"macs":{}}`],
+  ])('%s', (what, text) => {
+    expect(() => parseDocument(text, RING)).toThrow(`corrupt: ${what}`);
+  });
+});
+
+describe('what is written', () => {
+  const signed = { provider: 'local', keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]), unknown: {} };
+  const fourTimes = ['2026-11-21T03:00:00Z', '2026-11-21T04:00:00Z', '2026-11-21T05:00:00Z', '2026-11-21T06:00:00Z'];
+  const [created, activates, sealsUntil, opensUntil] = fourTimes.map((time) => JSON.stringify(time));
+  const id = JSON.stringify(idOf(1));
+
+  test('F27 is the first line as the document of the formats gives it, character for character', () => {
+    const revoked = entryOf(idOf(1), { wraps: [{ ...signed, signature: Buffer.from([1, 2, 3]) }], revoked: T0 });
+    expect(encodeBody(contentOf([revoked]))).toBe(
+      `{"format":"sealring/ring/1","ring":"payments","epoch":3,"critical":[],"keys":[{"id":${id},"created":${created},` +
+        `"activates":${activates},"sealsUntil":${sealsUntil},"opensUntil":${opensUntil},"revoked":${created},` +
+        `"wraps":[{"provider":"local","keyId":"k/1","wrapped":"-_8A","signature":"AQID"}]}]}`,
+    );
+    expect(encodeDocument('{}', new Map([['x', Buffer.from([0xfb])]]))).toBe('{}\n{"macs":{"x":"-w"}}');
+  });
+
+  test('F35 is signed as canonical JSON of ring, id, times, provider, key version and ciphertext, sorted', () => {
+    expect(Buffer.from(signedBytes(RING, entryOf(idOf(1)), signed)).toString()).toBe(
+      `{"activates":${activates},"created":${created},"id":${id},"keyId":"k/1","opensUntil":${opensUntil},` +
+        `"provider":"local","ring":"payments","sealsUntil":${sealsUntil},"wrapped":"-_8A"}`,
+    );
   });
 });
 
@@ -606,6 +689,19 @@ describe('F31 absence is not deletion', () => {
     expect(lacks(contentOf([...known.entries, entryOf(idOf(3))]), known, now)).toBe(false);
     expect(lacks(contentOf([]), known, T0 + 3 * HOUR)).toBe(false);
     expect(lacks(contentOf([]), known, T0 + 3 * HOUR - 1)).toBe(true);
+  });
+
+  test('a union keeps a revocation of either side, and of two the earlier one', () => {
+    for (const [mine, theirs, expected] of [
+      [undefined, undefined, undefined],
+      [T0, undefined, T0],
+      [undefined, T0, T0],
+      [T0, T0 + HOUR, T0],
+      [T0 + HOUR, T0, T0],
+    ]) {
+      const of = (revoked: number | undefined) => contentOf([entryOf(idOf(1), { revoked })]);
+      expect(union(of(mine), of(theirs)).entries.map(({ revoked }) => revoked)).toEqual([expected]);
+    }
   });
 
   test('a union lacks nothing of either, revocations and wraps included, whichever side had them', () => {

@@ -1,5 +1,6 @@
 import { createHash, createHmac, hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { startupSnapshot } from 'node:v8';
+import { describe, expect, test, vi } from 'vitest';
 import { type Moment, momentOf, type RandomSource } from '../src/clock.ts';
 import { deriveTokenKey, tokenKeySource } from '../src/formats/sealring.ts';
 import { createSealingState, type SealingState, TOKENS_PER_SALT, TokenSealer } from '../src/token-sealer.ts';
@@ -86,6 +87,60 @@ describe('F1 with a constant random source and frozen clocks', () => {
     // One instance: what its sealers share also keeps their nonces apart, whatever their salts.
     expect(new Set(tokens.map((token) => token.slice(64, 80))).size).toBe(3_000);
     expect(new Set(tokens.map((token) => token.slice(4, 64))).size).toBe(3);
+  });
+});
+
+describe('F2 a salt', () => {
+  test('depends on the time by either clock, the process and the last tag besides the random source', () => {
+    function saltAt(moment: Moment, before: readonly Moment[] = []): string {
+      const state = stateWith();
+      for (const earlier of before) sealerOver(state).seal(NOTHING, earlier);
+      return saltOf(sealerOver(state).seal(NOTHING, moment));
+    }
+    const salts = [
+      saltAt(FROZEN),
+      saltAt(after(FROZEN, 0, 1_000n)),
+      saltAt({ ...FROZEN, wallMs: FROZEN.wallMs + 1 }),
+      saltAt(FROZEN, [FROZEN]),
+    ];
+    const pid = vi.spyOn(process, 'pid', 'get').mockReturnValue(process.pid + 1);
+    salts.push(saltAt(FROZEN));
+    pid.mockRestore();
+    expect(new Set(salts).size).toBe(salts.length);
+    expect(saltAt(FROZEN)).toBe(salts[0]);
+  });
+});
+
+describe('F2 a start-up snapshot, which is started many times', () => {
+  test('begins each time with a salt and random bytes of its own, and no other start is told anything', () => {
+    const drawn: number[] = [];
+    const random: RandomSource = (fill) => {
+      drawn.push(fill.length);
+      randomFillSync(fill);
+    };
+    const onStart: (() => void)[] = [];
+    const told = vi.spyOn(startupSnapshot, 'addDeserializeCallback').mockImplementation((callback) => {
+      onStart.push(() => callback(undefined));
+    });
+    const building = vi.spyOn(startupSnapshot, 'isBuildingSnapshot');
+    try {
+      sealerOver(stateWith({ random })).seal(NOTHING, FROZEN);
+      expect(onStart).toEqual([]);
+      drawn.length = 0;
+      building.mockReturnValue(true);
+      const sealer = sealerOver(stateWith({ random }));
+      const before = [sealer.seal(NOTHING, FROZEN), sealer.seal(NOTHING, FROZEN)];
+      expect(new Set(before.map(saltOf)).size).toBe(1);
+      // One salt, and 256 nonces at once.
+      expect(drawn).toEqual([18, 3_072]);
+      for (const start of onStart) start();
+      const started = sealer.seal(NOTHING, FROZEN);
+      expect(before.map(saltOf)).not.toContain(saltOf(started));
+      expect(drawn).toEqual([18, 3_072, 18, 3_072]);
+    } finally {
+      told.mockRestore();
+      building.mockRestore();
+    }
   });
 });
 

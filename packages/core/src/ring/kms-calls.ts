@@ -79,7 +79,7 @@ export class KmsCalls {
       const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
       try {
         const answer = await this.#deadlines.run(
-          (signal) => this.#inSlot(run, signal),
+          (signal) => this.#inSlot(what, run, signal),
           () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
           this.#msLeft(options),
         );
@@ -126,8 +126,10 @@ export class KmsCalls {
   }
 
   /** Makes the call in one of the four slots. */
-  #inSlot<T>(run: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
-    if (this.#inFlight >= MAX_IN_FLIGHT) return this.#turn(signal).then(() => this.#release(started(run, signal)));
+  #inSlot<T>(what: Call, run: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      return this.#turn(what, signal).then(() => this.#release(started(run, signal)));
+    }
     this.#inFlight += 1;
     return this.#release(started(run, signal));
   }
@@ -139,11 +141,11 @@ export class KmsCalls {
   }
 
   /** Waits for a slot to be handed over; gives up when the signal aborts. */
-  #turn(signal: AbortSignal): Promise<void> {
+  #turn(what: Call, signal: AbortSignal): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       const giveUp = (): void => {
         this.#waiting.delete(take);
-        reject(new Error('no slot in time'));
+        reject(new KeyWrapperError('unavailable', { ...what, hint: 'too many calls at once' }));
       };
       const take = (): void => {
         signal.removeEventListener('abort', giveUp);

@@ -1,0 +1,482 @@
+import {
+  constants,
+  createHash,
+  generateKeyPairSync,
+  publicEncrypt,
+  randomBytes,
+  randomFillSync,
+  sign,
+} from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { describe, expect, test } from 'vitest';
+import type { RandomSource } from '../src/clock.ts';
+import { hashedKeyId } from '../src/events.ts';
+import { keyIdOf } from '../src/formats/derivation.ts';
+import { EnvelopeKeyCache } from '../src/key-cache.ts';
+import { type KeyWrapper, KeyWrapperError } from '../src/key-wrapper.ts';
+import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/ring/data-key-bytes.ts';
+import {
+  encodeBody,
+  encodeDocument,
+  parseDocument,
+  type RingEntry,
+  sameWrap,
+  signedBytes,
+  wrapContext,
+} from '../src/ring/document.ts';
+import { type CallOptions, KmsCalls } from '../src/ring/kms-calls.ts';
+import { KeyWraps, lacksWraps, unionOfWraps } from '../src/ring/wraps.ts';
+import { FaultKms } from './support/fault-kms.ts';
+import { PublicKeyKms } from './support/public-key-kms.ts';
+import { VirtualClock } from './support/virtual-clock.ts';
+
+const RING = 'payments';
+const START = '2026-11-21T03:00:00Z';
+const T0 = Date.parse(START);
+const HOUR = 3_600_000;
+const TIMES = { created: T0, activates: T0 + HOUR, sealsUntil: T0 + 2 * HOUR, opensUntil: T0 + 3 * HOUR };
+const BACKGROUND: CallOptions = { foreground: false };
+const FOREGROUND: CallOptions = { foreground: true };
+const nobody = (): boolean => false;
+const systemRandom: RandomSource = (fill) => void randomFillSync(fill);
+/** No retry waits at all. */
+const zeros: RandomSource = (fill) => void fill.fill(0);
+
+interface Options {
+  readonly quorum?: number;
+  readonly trustStore?: boolean;
+  readonly random?: RandomSource;
+  readonly ring?: string;
+  readonly clock?: VirtualClock;
+}
+
+/** The key wraps of one member, which remembers nothing of what others unwrapped. */
+function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWraps {
+  const { clock = new VirtualClock(START), random = systemRandom } = options;
+  const closing = new AbortController().signal;
+  return new KeyWraps({
+    ring: options.ring ?? RING,
+    wrappers,
+    quorum: options.quorum ?? wrappers.length,
+    trustStore: options.trustStore ?? false,
+    calls: new KmsCalls({ clock, random: zeros, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
+    cache: new EnvelopeKeyCache(clock),
+    random,
+  });
+}
+
+/** Lets time pass until it has settled: a retry waits, be it for 0 ms. */
+async function passing<T>(clock: VirtualClock, promise: Promise<T>): Promise<T> {
+  const progress = { settled: false };
+  const done = (): void => {
+    progress.settled = true;
+  };
+  promise.then(done, done);
+  for (let i = 0; i < 100 && !progress.settled; i++) await clock.advance(0.01);
+  return promise;
+}
+
+const corrupt = expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' });
+
+/** The same wrapper without a method that a wrapper need not have. */
+function without(wrapper: KeyWrapper, method: 'sign' | 'verify' | 'generate'): KeyWrapper {
+  return Object.fromEntries(Object.entries(wrapper).filter(([name]) => name !== method)) as unknown as KeyWrapper;
+}
+
+/** Two services of one provider know their own wraps by the id of their key. */
+function named(kms: FaultKms, provider: string): KeyWrapper {
+  return kms.connect(provider);
+}
+
+// One RSA key for the whole file: to make one takes longer than all tests.
+const publicKms = new PublicKeyKms();
+
+describe('F35 a wrap that anybody with a public key could have made', () => {
+  test('is signed by the KMS when it is made, and opened by whoever finds the signature right', async () => {
+    const { entry, held } = await member([publicKms.connect()]).create(TIMES, nobody);
+    expect(entry.wraps[0]?.signature).toHaveLength(64);
+    const opened = await member([publicKms.connect()]).unwrap(entry, BACKGROUND);
+    expect(opened.id).toBe(held.id);
+    // Signature and all come back from the store.
+    const content = { ring: RING, epoch: 1, entries: [entry], unknown: {} };
+    const [stored] = parseDocument(encodeDocument(encodeBody(content), new Map()), RING).entries;
+    if (stored === undefined) throw new Error('the ring has a key');
+    expect((await member([publicKms.connect()]).unwrap(stored, BACKGROUND)).id).toBe(held.id);
+  });
+
+  test('is refused before any call without a signature, with another one, and with that of another entry', async () => {
+    const maker = member([publicKms.connect()]);
+    const { entry } = await maker.create(TIMES, nobody);
+    const { entry: second } = await maker.create(TIMES, nobody);
+    const [wrap] = entry.wraps;
+    const [otherWrap] = second.wraps;
+    if (wrap?.signature === undefined || otherWrap?.signature === undefined) throw new Error('both are signed');
+    const { signature, ...unsigned } = wrap;
+    const stranger = generateKeyPairSync('ed25519').privateKey;
+    const forged = sign(null, signedBytes(RING, entry, wrap), stranger);
+    const changed = [
+      { ...entry, wraps: [unsigned] },
+      { ...entry, wraps: [{ ...wrap, signature: new Uint8Array(0) }] },
+      { ...entry, wraps: [{ ...wrap, signature: randomBytes(64) }] },
+      { ...entry, wraps: [{ ...wrap, signature: otherWrap.signature }] },
+      { ...entry, wraps: [{ ...wrap, signature: forged }] },
+      { ...entry, wraps: [{ ...otherWrap, signature }] },
+      { ...second, wraps: [wrap] },
+      { ...entry, created: entry.created + 1_000 },
+      { ...entry, activates: entry.activates + 1_000 },
+      { ...entry, sealsUntil: entry.sealsUntil + 1_000 },
+      { ...entry, opensUntil: entry.opensUntil + 1_000 },
+    ];
+    const before = publicKms.calls.unwrap;
+    for (const other of changed) {
+      await expect(member([publicKms.connect()]).unwrap(other, BACKGROUND)).rejects.toEqual(corrupt);
+    }
+    await expect(member([publicKms.connect()], { ring: 'orders' }).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
+    expect(publicKms.calls.unwrap).toBe(before);
+  });
+
+  test('is refused by a wrapper that cannot check a signature', async () => {
+    const { entry } = await member([publicKms.connect()]).create(TIMES, nobody);
+    const unable = without(publicKms.connect(), 'verify');
+    await expect(member([unable]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
+  });
+
+  /** What a stranger makes who knows the public key and nothing else, and can write the store. */
+  function madeByStranger(): { readonly dataKey: Buffer; readonly entry: RingEntry } {
+    const dataKey = randomBytes(32);
+    const key = { key: publicKms.publicKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };
+    const wrapped = publicEncrypt(key, boundPlaintext(dataKey, wrapContext(RING, TIMES)));
+    const { provider, keyId } = publicKms.connect();
+    const id = keyIdOf(dataKey).toString('base64url');
+    return {
+      dataKey,
+      entry: { id, ...TIMES, revoked: undefined, wraps: [{ provider, keyId, wrapped, unknown: {} }], unknown: {} },
+    };
+  }
+
+  test('that a stranger made is refused, but by a member that was told to trust the store', async () => {
+    const { dataKey, entry } = madeByStranger();
+    await expect(member([publicKms.connect()]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
+    const trusting = member([publicKms.connect()], { trustStore: true });
+    expect((await trusting.unwrap(entry, BACKGROUND)).equals(dataKey)).toBe(true);
+  });
+
+  test('is made without a signature where nobody can sign and the store is trusted', async () => {
+    const unable = without(publicKms.connect(), 'sign');
+    const trusting = { trustStore: true };
+    const { entry, held } = await member([unable], trusting).create(TIMES, nobody);
+    expect(entry.wraps[0]).not.toHaveProperty('signature');
+    expect((await member([unable], trusting).unwrap(entry, BACKGROUND)).id).toBe(held.id);
+  });
+
+  test('needs no signature of a service whose unwrap proves the origin, though it could sign', async () => {
+    const kms = new FaultKms();
+    let asked = 0;
+    const signing = async (): Promise<Uint8Array> => new Uint8Array(++asked);
+    const { entry } = await member([{ ...kms.connect(), sign: signing }]).create(TIMES, nobody);
+    expect([asked, entry.wraps[0]?.signature]).toEqual([0, undefined]);
+  });
+
+  test('F29 waits for the signature no longer than for any call, and says what hung', async () => {
+    const clock = new VirtualClock(START);
+    const kms = publicKms.connect();
+    const signals: (AbortSignal | undefined)[] = [];
+    const hanging: KeyWrapper['sign'] = (_, options) => {
+      signals.push(options?.signal);
+      return new Promise(() => undefined);
+    };
+    const seen: { error?: unknown } = {};
+    member([{ ...kms, sign: hanging }], { clock })
+      .create(TIMES, nobody)
+      .catch((error: unknown) => {
+        seen.error = error;
+      });
+    for (let i = 0; i < 10 && signals.length === 0; i++) await clock.advance(0);
+    // Somebody waits: four attempts.
+    for (let i = 0; i < 4; i++) await clock.advance(5);
+    expect(seen.error).toMatchObject({ kind: 'unavailable', summary: { provider: 'public-key', operation: 'sign' } });
+    expect(signals.map((signal) => signal?.aborted)).toEqual([true, true, true, true]);
+  });
+});
+
+describe('a new data key', () => {
+  test('F16 is another one where its id is taken', async () => {
+    const taken: string[] = [];
+    const isTaken = (id: string): boolean => taken.length < 2 && taken.push(id) > 0;
+    const kms = new FaultKms();
+    const { entry, held } = await member([kms.connect()]).create(TIMES, isTaken);
+    expect(taken).toHaveLength(2);
+    expect(taken).not.toContain(entry.id);
+    expect(entry).toMatchObject({ id: held.id, ...TIMES, revoked: undefined });
+  });
+
+  test('F9 is made though the KMS fails once or twice: somebody waits for it', async () => {
+    const kms = new FaultKms();
+    kms.failNext = 2;
+    const clock = new VirtualClock(START);
+    const { entry } = await passing(clock, member([kms.connect()], { clock }).create(TIMES, nobody));
+    expect([entry.wraps.length, kms.calls.generate]).toEqual([1, 3]);
+  });
+
+  test('F7 is not published when its wrap unwraps to anything else', async () => {
+    const kms = new FaultKms();
+    const wrapper = kms.connect();
+    const other = { ...wrapper, unwrap: async () => new Uint8Array(randomBytes(32)) };
+    await expect(member([other]).create(TIMES, nobody)).rejects.toMatchObject({
+      kind: 'corrupt',
+      summary: { provider: 'local', operation: 'unwrap' },
+    });
+  });
+
+  test('F17 of one byte repeated, of another length or of no bytes is none, whoever made or unwrapped it', async () => {
+    const kms = new FaultKms();
+    const good = kms.connect();
+    const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};
+    if (wrapped === undefined) throw new Error('this key wrapper generates');
+    const short = new Uint8Array(randomBytes(31));
+    const long = new Uint8Array(randomBytes(33));
+    const wrong: unknown[] = [new Uint8Array(32), new Uint8Array(32).fill(7), short, long, new Uint8Array(0)];
+    wrong.push([...randomBytes(32)], randomBytes(32).toString('latin1'), undefined, null, { length: 32 });
+    for (const dataKey of wrong) {
+      const generating = { ...good, generate: async () => ({ dataKey: dataKey as Uint8Array, wrapped }) };
+      await expect(member([generating]).create(TIMES, nobody)).rejects.toMatchObject({
+        kind: 'corrupt',
+        summary: { provider: 'local', operation: 'generate' },
+      });
+      const unwrapping = { ...good, unwrap: async () => dataKey as Uint8Array };
+      await expect(member([unwrapping]).create(TIMES, nobody)).rejects.toMatchObject({
+        kind: 'corrupt',
+        summary: { provider: 'local', operation: 'unwrap' },
+      });
+    }
+  });
+
+  test('is our own where the first service cannot make one and the others are enough; else its failure is ours', async () => {
+    const [down, up] = [new FaultKms(), new FaultKms()];
+    down.failing = 'denied';
+    const wrappers = [named(down, 'down'), named(up, 'up')];
+    const { entry } = await member(wrappers, { quorum: 1 }).create(TIMES, nobody);
+    expect(entry.wraps.map(({ provider }) => provider)).toEqual(['up']);
+    await expect(member(wrappers).create(TIMES, nobody)).rejects.toMatchObject({
+      kind: 'denied',
+      summary: { provider: 'down', operation: 'generate' },
+    });
+  });
+
+  test('F29 says which wrap hung', async () => {
+    const clock = new VirtualClock(START);
+    const kms = without(new FaultKms().connect(), 'generate');
+    const hanging = { ...kms, wrap: () => new Promise<never>(() => undefined) };
+    const seen: { error?: unknown } = {};
+    member([hanging], { clock })
+      .create(TIMES, nobody)
+      .catch((error: unknown) => {
+        seen.error = error;
+      });
+    for (let i = 0; i < 4; i++) await clock.advance(5);
+    expect(seen.error).toMatchObject({ kind: 'unavailable', summary: { provider: 'local', operation: 'wrap' } });
+  });
+});
+
+describe('a key that was published', () => {
+  test('F23 is unwrapped once, however often it is asked for; proved as often as that is asked', async () => {
+    const kms = new FaultKms();
+    const { entry } = await member([kms.connect()]).create(TIMES, nobody);
+    kms.calls.unwrap = 0;
+    const other = member([kms.connect()]);
+    const held = await other.unwrap(entry, BACKGROUND);
+    expect(await other.unwrap(entry, BACKGROUND)).toBe(held);
+    expect(kms.calls.unwrap).toBe(1);
+    await other.prove(entry, held, BACKGROUND);
+    await other.prove(entry, held, BACKGROUND);
+    expect(kms.calls.unwrap).toBe(3);
+  });
+
+  test('F9 is unwrapped at once again where somebody waits and the KMS failed; in the background it is not', async () => {
+    const kms = new FaultKms();
+    const { entry } = await member([kms.connect()]).create(TIMES, nobody);
+    const clock = new VirtualClock(START);
+    kms.failNext = 3;
+    const held = await passing(clock, member([kms.connect()], { clock }).unwrap(entry, FOREGROUND));
+    expect(held.id).toBe(entry.id);
+    kms.failNext = 1;
+    await expect(member([kms.connect()]).unwrap(entry, BACKGROUND)).rejects.toHaveProperty('kind', 'unavailable');
+  });
+
+  test('F10, F22 is not proved by an answer with another key, and what came is overwritten', async () => {
+    const kms = new FaultKms();
+    const { entry, held } = await member([kms.connect()]).create(TIMES, nobody);
+    const { held: another } = await member([kms.connect()]).create(TIMES, nobody);
+    const came: Uint8Array[] = [];
+    const wrapper = kms.connect();
+    const watched: KeyWrapper = {
+      ...wrapper,
+      unwrap: async (wrapped, options) => {
+        const bytes = await wrapper.unwrap(wrapped, options);
+        came.push(bytes);
+        return bytes;
+      },
+    };
+    await expect(member([watched]).prove(entry, another, BACKGROUND)).rejects.toMatchObject({
+      kind: 'corrupt',
+      summary: { provider: 'local', operation: 'unwrap' },
+    });
+    await member([watched]).prove(entry, held, BACKGROUND);
+    await member([watched]).unwrap(entry, BACKGROUND);
+    expect(came).toEqual([new Uint8Array(32), new Uint8Array(32), new Uint8Array(32)]);
+    expect(held.equals(new Uint8Array(32))).toBe(false);
+  });
+
+  test('that none of our wrappers wrapped is corrupt, and the error names them', async () => {
+    const { entry } = await member([named(new FaultKms(), 'theirs')]).create(TIMES, nobody);
+    const ours = [named(new FaultKms(), 'one'), named(new FaultKms(), 'two')];
+    await expect(member(ours).unwrap(entry, BACKGROUND)).rejects.toMatchObject({
+      kind: 'corrupt',
+      summary: { provider: 'one or two', operation: 'unwrap', hint: expect.stringMatching(/no wrap/) },
+    });
+  });
+
+  test('is told of on the channels of wraps and unwraps, by provider and hashed id', async () => {
+    const heard: unknown[] = [];
+    const listen = (event: unknown, channel: string | symbol): void => void heard.push([channel, event]);
+    for (const name of ['sealring:wrap', 'sealring:unwrap']) subscribe(name, listen);
+    try {
+      const kms = new FaultKms();
+      const { entry } = await member([kms.connect()]).create(TIMES, nobody);
+      await member([kms.connect()]).unwrap(entry, BACKGROUND);
+      const event = { provider: 'local', keyId: hashedKeyId(entry.id) };
+      expect(heard).toEqual([
+        ['sealring:wrap', event],
+        ['sealring:unwrap', event],
+      ]);
+    } finally {
+      for (const name of ['sealring:wrap', 'sealring:unwrap']) unsubscribe(name, listen);
+    }
+  });
+});
+
+describe('wraps by several wrappers', () => {
+  const services = { a: new FaultKms(), b: new FaultKms(), c: new FaultKms() };
+  const a = named(services.a, 'a');
+  const b = named(services.b, 'b');
+  const c = named(services.c, 'c');
+  const providers = (entry: RingEntry): readonly string[] => entry.wraps.map(({ provider }) => provider);
+
+  test('are missing where one of the wrappers has none, whatever else is there', async () => {
+    const { entry } = await member([a, b]).create(TIMES, nobody);
+    expect(providers(entry)).toEqual(['a', 'b']);
+    for (const [wrappers, expected] of [
+      [[a], false],
+      [[b], false],
+      [[a, b], false],
+      [[a, c], true],
+      [[c, b], true],
+      [[c], true],
+      [[], false],
+    ] as const) {
+      expect(lacksWraps(entry, wrappers)).toBe(expected);
+    }
+  });
+
+  test('that are missing are added, and open the same key', async () => {
+    const { entry, held } = await member([a]).create(TIMES, nobody);
+    const added = await member([a, b, c]).addMissing(entry, held, BACKGROUND);
+    expect(providers(added)).toEqual(['a', 'b', 'c']);
+    expect(added.wraps[0]).toBe(entry.wraps[0]);
+    for (const wrapper of [a, b, c]) {
+      expect((await member([wrapper]).unwrap(added, BACKGROUND)).id).toBe(held.id);
+    }
+  });
+
+  test('are added by those that can; where none can, or none is missing, the entry stays the very same', async () => {
+    const { entry, held } = await member([a, b]).create(TIMES, nobody);
+    const down = new FaultKms();
+    down.failing = 'unavailable';
+    const added = await member([a, named(down, 'd'), c]).addMissing(entry, held, BACKGROUND);
+    expect(providers(added)).toEqual(['a', 'b', 'c']);
+    expect(await member([a, named(down, 'd')]).addMissing(entry, held, BACKGROUND)).toBe(entry);
+    const before = services.a.total + services.b.total;
+    expect(await member([b]).addMissing(entry, held, BACKGROUND)).toBe(entry);
+    // Nor is the data key copied: for a key that is gone there would be none.
+    held.destroy();
+    expect(await member([a, b]).addMissing(entry, held, BACKGROUND)).toBe(entry);
+    expect(services.a.total + services.b.total).toBe(before);
+  });
+
+  test('are each there once in a union, known by provider, version of the key and ciphertext', async () => {
+    const { entry } = await member([a, b]).create(TIMES, nobody);
+    const [first, second] = entry.wraps;
+    if (first === undefined || second === undefined) throw new Error('there are two');
+    const copy = { ...first, wrapped: Uint8Array.from(first.wrapped) };
+    expect(unionOfWraps([first], [copy, second])).toEqual([first, second]);
+    expect(unionOfWraps([], [second])).toEqual([second]);
+    const others = [
+      { ...first, provider: 'z' },
+      { ...first, keyId: 'z' },
+      { ...first, wrapped: first.wrapped.slice(1) },
+      { ...first, wrapped: Uint8Array.from(first.wrapped, (byte) => byte ^ 1) },
+    ];
+    for (const other of others) {
+      expect(sameWrap(first, other)).toBe(false);
+      expect(unionOfWraps([first], [other])).toEqual([first, other]);
+    }
+  });
+});
+
+describe('F25 the 64 bytes for a service that binds no context', () => {
+  const context = { 'sealring:ring': RING, 'sealring:purpose': 'data-key' };
+  const reordered = { 'sealring:purpose': 'data-key', 'sealring:ring': RING };
+
+  test('are the data key and SHA-256 of the canonical context, in whatever order that was written', () => {
+    const dataKey = randomBytes(32);
+    const text = `{"sealring:purpose":"data-key","sealring:ring":"${RING}"}`;
+    const expected = Buffer.concat([dataKey, createHash('sha256').update(text).digest()]);
+    for (const one of [context, reordered]) expect(boundPlaintext(dataKey, one)).toEqual(expected);
+    expect(unboundPlaintext(Buffer.from(expected), reordered, 'kms')).toEqual(new Uint8Array(dataKey));
+  });
+
+  test('F22 are overwritten when the data key has been taken out, and when it is refused', () => {
+    const good = boundPlaintext(randomBytes(32), context);
+    unboundPlaintext(good, context, 'kms');
+    const bad = boundPlaintext(randomBytes(32), {});
+    expect(() => unboundPlaintext(bad, context, 'kms')).toThrow(KeyWrapperError);
+    for (const bytes of [good, bad]) expect(bytes.every((byte) => byte === 0)).toBe(true);
+  });
+
+  test('are refused with another context, length or kind, and around a data key of one byte repeated', () => {
+    const whole = boundPlaintext(randomBytes(32), context);
+    const other = boundPlaintext(randomBytes(32), { ...context, more: '' });
+    const fifty = Buffer.concat([randomBytes(32), randomBytes(18)]);
+    const hash = whole.subarray(32);
+    for (const wrong of [
+      other,
+      fifty,
+      whole.subarray(0, 63),
+      Buffer.concat([whole, Buffer.from([0])]),
+      Buffer.concat([randomBytes(31), hash]),
+      Buffer.concat([randomBytes(33), hash]),
+      whole.subarray(0, 32),
+      new Uint8Array(0),
+      Buffer.concat([Buffer.alloc(32), hash]),
+      Buffer.concat([Buffer.alloc(32, 9), hash]),
+      [...whole],
+      Buffer.from(whole).toString('latin1'),
+      undefined,
+      null,
+    ]) {
+      const given = Buffer.isBuffer(wrong) ? Buffer.from(wrong) : wrong;
+      let error: unknown;
+      try {
+        unboundPlaintext(given, context, 'kms');
+      } catch (thrown) {
+        error = thrown;
+      }
+      expect(error).toMatchObject({
+        name: 'KeyWrapperError',
+        kind: 'corrupt',
+        summary: { provider: 'kms', operation: 'unwrap' },
+      });
+    }
+    expect(checkedDataKey(new Uint8Array(whole.subarray(0, 32)), 'kms', 'unwrap')).toHaveLength(32);
+  });
+});

@@ -1,0 +1,31 @@
+import { describe, expect, test } from 'vitest';
+import { type RingPolicy, resolvePolicy } from '../src/ring/policy.ts';
+
+const remote = { storeKind: 'redis', createNow: false };
+const resolve = (given: Partial<RingPolicy>) => resolvePolicy(given, remote);
+
+describe('the times that no other time depends on', () => {
+  test.each([
+    ['backoffCapSeconds', 0.05, 3_600],
+    ['createAfterSeconds', 0, 86_400],
+    ['kmsTimeoutSeconds', 0.01, 300],
+    ['startTimeoutSeconds', 0.01, 86_400],
+    ['missRefreshSeconds', 0, 86_400],
+  ] as const)('%s may be from %d to %d', (name, least, most) => {
+    for (const seconds of [least, (least + most) / 2, most]) {
+      expect(resolve({ [name]: seconds })).toEqual({ ...resolve({}), [name]: seconds });
+    }
+    for (const seconds of [least - 0.001, most + 0.001]) {
+      expect(() => resolve({ [name]: seconds })).toThrow(
+        new RegExp(`policy: ${name} must be from ${least} to ${most}`),
+      );
+    }
+  });
+});
+
+test('F23 a policy that would need more keys than a ring may have says which times ask for how many', () => {
+  const day = 86_400;
+  expect(() => resolve({ tokenLifetimeSeconds: 60 * day })).toThrow(
+    /^policy: tokenLifetimeSeconds \(5184000\) over rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,
+  );
+});

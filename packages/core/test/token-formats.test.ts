@@ -1,0 +1,342 @@
+import {
+  createDecipheriv,
+  createHash,
+  createHmac,
+  createSecretKey,
+  randomBytes,
+  randomFillSync,
+  timingSafeEqual,
+} from 'node:crypto';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
+import { type Moment, systemClock } from '../src/clock.ts';
+import { InvalidRequestState } from '../src/codec.ts';
+import { derivePythonKey } from '../src/formats/python.ts';
+import { decodeHeader, headerText } from '../src/formats/sealring.ts';
+import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
+import type { UsableKey } from '../src/ring/snapshot.ts';
+import { formatOf, type KeySource, PythonTokens, SealringTokens, type TokenFormat } from '../src/token-formats.ts';
+import { createSealingState } from '../src/token-sealer.ts';
+
+const RING = 'payments';
+const MAX_LENGTH = 256 * 1024;
+const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
+const random = (fill: Uint8Array): void => void randomFillSync(fill);
+const state = Buffer.from('state');
+
+function usable(held: HeldKey): UsableKey {
+  const times = { created: 0, activates: 0, sealsUntil: Infinity, opensUntil: Infinity };
+  const entry = { id: held.id, ...times, revoked: undefined, wraps: [], unknown: {} };
+  return { id: held.id, ...times, revoked: false, entry, held, signer: held };
+}
+
+/** A source of some keys, of which the first seals; remembers what it was told of. */
+function sourceOf(keys: readonly HeldKey[]): KeySource & { readonly misses: (string | undefined)[] } {
+  const misses: (string | undefined)[] = [];
+  return {
+    misses,
+    sealingKey: () => usable(keys[0] as HeldKey),
+    openingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
+    openingKeys: () => keys.map(usable),
+    noteUnknownKey: (id) => void misses.push(id),
+  };
+}
+
+function native(keys: readonly HeldKey[], options: { purpose?: string; maxTokenLength?: number } = {}) {
+  const source = sourceOf(keys);
+  const sealing = createSealingState({ random, hedge: false, kernelEntropy: () => new Uint8Array(0) });
+  const { purpose, maxTokenLength = MAX_LENGTH } = options;
+  const cache = new EnvelopeKeyCache(systemClock);
+  return Object.assign(new SealringTokens(source, sealing, cache, { purpose, maxTokenLength }), { source });
+}
+
+function python(keys: readonly HeldKey[], maxTokenLength: number = MAX_LENGTH) {
+  const source = sourceOf(keys);
+  return Object.assign(new PythonTokens(source, random, maxTokenLength), { source });
+}
+
+function newKey(): HeldKey {
+  return new HeldKey(randomBytes(32), RING);
+}
+
+/** The payload and the key of a token, or why it was refused. */
+function outcome(tokens: TokenFormat, token: string): string {
+  try {
+    const { payload, key } = tokens.open(token, now);
+    return `${Buffer.from(payload).toString()} under ${key.id}`;
+  } catch (error) {
+    if (error instanceof InvalidRequestState) return error.reason;
+    throw error;
+  }
+}
+
+function changed(token: string): string {
+  return `${token.slice(0, -6)}${token.at(-6) === 'A' ? 'B' : 'A'}${token.slice(-5)}`;
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** What every call of a method of node:crypto returns from now on. Passes everything through. */
+function results(prototype: object, method: string): () => readonly Buffer[] {
+  const spy = vi.spyOn(prototype as Record<string, () => Buffer>, method);
+  return () => spy.mock.results.map(({ value }) => value);
+}
+
+const hmacs = Object.getPrototypeOf(createHmac('sha512', 'x')) as object;
+const deciphers = Object.getPrototypeOf(createDecipheriv('aes-256-gcm', randomBytes(32), randomBytes(12))) as object;
+const isZero = (bytes: Uint8Array): boolean => bytes.every((byte) => byte === 0);
+
+describe('the format that a token claims', () => {
+  test.each([
+    ['sr1.', 'sealring'],
+    ['sr1.AAAA.AAAA', 'sealring'],
+    ['v1.', 'python'],
+    ['v1.AAAA', 'python'],
+    ['v1.AAAA.AAAA', undefined],
+    ['v1..', undefined],
+    ['v1', undefined],
+    ['sr1', undefined],
+    ['v2.AAAA', undefined],
+    ['AAAA', undefined],
+    ['', undefined],
+    ['.', undefined],
+    [' v1.AAAA', undefined],
+  ])('by %j is %j', (token, format) => {
+    expect(formatOf(token)).toBe(format);
+  });
+});
+
+describe('F30 a payload whose token nobody would open', () => {
+  for (const [name, make, least] of [
+    ['sealring', (held: HeldKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
+    ['python', (held: HeldKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
+  ] as const) {
+    test(`is not sealed as ${name}, and the longest one is`, () => {
+      const held = newKey();
+      for (let maxTokenLength = least; maxTokenLength < least + 9; maxTokenLength++) {
+        const tokens = make(held, maxTokenLength);
+        const fits = (length: number): boolean => {
+          try {
+            return tokens.seal(new Uint8Array(length), now).length > 0;
+          } catch (error) {
+            if (error instanceof RangeError) return false;
+            throw error;
+          }
+        };
+        const lengths = Array.from({ length: 20 }, (_, length) => length);
+        const length = lengths.find((each) => !fits(each)) ?? Infinity;
+        const token = tokens.seal(new Uint8Array(length - 1), now);
+        expect(token.length).toBeLessThanOrEqual(maxTokenLength);
+        expect(tokens.open(token, now).payload).toHaveLength(length - 1);
+        // One byte more would not have fitted.
+        const longer = make(held, MAX_LENGTH).seal(new Uint8Array(length), now);
+        expect(longer.length).toBeGreaterThan(maxTokenLength);
+      }
+    });
+  }
+});
+
+describe('native tokens', () => {
+  test('F4 of one purpose do not open for another or none, cold or warm, under one key', () => {
+    const held = newKey();
+    const [none, cursor, other] = [
+      native([held]),
+      native([held], { purpose: 'cursor' }),
+      native([held], { purpose: 'x' }),
+    ];
+    for (const sealer of [none, cursor, other]) {
+      const token = sealer.seal(state, now);
+      for (let round = 0; round < 2; round++) {
+        for (const opener of [none, cursor, other, none]) {
+          expect(outcome(opener, token)).toBe(opener === sealer ? `state under ${held.id}` : 'seal');
+        }
+      }
+    }
+  });
+
+  test('of a header that opened before cost no derivation, by runs of one header and by turns', () => {
+    const held = newKey();
+    const tokens = native([held]);
+    const [a, b] = [native([held]), native([held])].map((sealer) => [sealer.seal(state, now), sealer.seal(state, now)]);
+    if (a === undefined || b === undefined) throw new Error('there are two sealers');
+    const derived = results(hmacs, 'digest');
+    for (const token of [a[0], b[0]]) expect(outcome(tokens, token ?? '')).toBe(`state under ${held.id}`);
+    expect(derived()).toHaveLength(2);
+    for (const token of [a[1], a[0], b[1], a[1], b[0], b[0]]) {
+      expect(outcome(tokens, token ?? '')).toBe(`state under ${held.id}`);
+    }
+    expect(derived()).toHaveLength(2);
+    expect(held.tokenKeyCount).toBe(2);
+  });
+
+  test('of up to 4 KiB are sealed and opened without a buffer of their own, longer ones with one each', () => {
+    const tokens = native([newKey()]);
+    tokens.open(tokens.seal(state, now), now);
+    const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
+    for (const [length, buffers] of [
+      [0, 0],
+      [4_096, 0],
+      [4_097, 2],
+      [9_000, 2],
+    ] as const) {
+      const payload = randomBytes(length);
+      made.mockClear();
+      const opened = tokens.open(tokens.seal(payload, now), now);
+      expect([length, made.mock.calls.length]).toEqual([length, buffers]);
+      expect(Buffer.from(opened.payload).equals(payload)).toBe(true);
+    }
+  });
+
+  test('F5 of an unknown key are noted by its id', () => {
+    const tokens = native([newKey()]);
+    const stranger = newKey();
+    expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
+    expect(tokens.source.misses).toEqual([stranger.id]);
+  });
+
+  test('a header is 60 characters, of which each counts', () => {
+    const header = headerText(native([newKey()]).seal(state, now));
+    expect(header).toHaveLength(60);
+    expect(decodeHeader(header).aad).toEqual(Buffer.concat([Buffer.from('sr1.'), Buffer.from(header, 'base64url')]));
+    for (const wrong of [
+      '',
+      header.slice(0, 56),
+      header.slice(0, 59),
+      `${header}A`,
+      `${header}AAAA`,
+      `${header.slice(0, 59)}=`,
+    ]) {
+      expect(() => decodeHeader(wrong)).toThrow(InvalidRequestState);
+    }
+  });
+});
+
+describe('tokens of the Python SDK', () => {
+  test('are those of its codec under the secret that the data key derives for it', () => {
+    const dataKey = randomBytes(32);
+    const held = new HeldKey(dataKey, RING);
+    const message = Buffer.concat([Buffer.from('sealring/v1/python\0'), Buffer.from([0, 8]), Buffer.from(RING)]);
+    const secret = createHmac('sha512', dataKey).update(message).digest().subarray(0, 32);
+    const peer = new AesGcmRequestStateCodec([secret]);
+    const tokens = python([held]);
+    expect(Buffer.from(peer.unseal(tokens.seal(state, now))).toString()).toBe('state');
+    expect(outcome(tokens, peer.seal(state))).toBe(`state under ${held.id}`);
+  });
+
+  test('F1 have a nonce of 12 bytes from the random source each', () => {
+    const drawn: Buffer[] = [];
+    const source = sourceOf([newKey()]);
+    const tokens = new PythonTokens(
+      source,
+      (fill) => {
+        random(fill);
+        drawn.push(Buffer.from(fill));
+      },
+      MAX_LENGTH,
+    );
+    for (let i = 0; i < 5; i++) {
+      const body = Buffer.from(tokens.seal(state, now).slice(3), 'base64url');
+      expect(drawn).toHaveLength(i + 1);
+      expect(body.subarray(4, 16)).toEqual(drawn[i]);
+    }
+  });
+
+  test('cost one derivation per key, however many are sealed and opened', () => {
+    const secrets = vi.spyOn(HeldKey.prototype, 'secret');
+    const tokens = python([newKey(), newKey()]);
+    for (let i = 0; i < 5; i++) tokens.open(tokens.seal(state, now), now);
+    expect(secrets).toHaveBeenCalledTimes(2);
+  });
+
+  // Found by trying: their keys on this wire have one fingerprint, of 32 bits.
+  const twins = [15_985, 69_952].map(
+    (n) => new HeldKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
+  ) as [HeldKey, HeldKey];
+
+  test('F16 open under the right one of two keys that share a fingerprint, and under neither when changed', () => {
+    expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
+    const others = [newKey(), newKey()];
+    for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
+      const tokens = python(order as HeldKey[]);
+      for (const held of twins) {
+        const token = python([held]).seal(state, now);
+        expect(outcome(tokens, token)).toBe(`state under ${held.id}`);
+        expect(outcome(tokens, changed(token))).toBe('seal');
+      }
+      // The key is known: reading the ring once more would bring nothing.
+      expect(tokens.source.misses).toEqual([]);
+    }
+  });
+
+  test('F5 of an unknown fingerprint are noted, without an id, and tried with no key', () => {
+    const tokens = python([newKey(), newKey()]);
+    const opened = results(deciphers, 'update');
+    expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
+    expect(tokens.source.misses).toEqual([undefined]);
+    expect(opened()).toEqual([]);
+  });
+});
+
+describe('F22 what is left in memory', () => {
+  test('of the blocks that keys are derived in is nothing, whether a header fits its key or not', () => {
+    const dataKey = randomBytes(32);
+    const sealer = native([new HeldKey(dataKey, RING)]);
+    const token = sealer.seal(state, now);
+    const held = new HeldKey(dataKey, RING);
+    const blocks = results(hmacs, 'digest');
+    held.deriveTokenKey(randomBytes(18));
+    held.deriveTokenKey(randomBytes(18), { hedge: true, purpose: 'cursor' });
+    const opener = native([held]);
+    expect(outcome(opener, token)).toBe(`state under ${held.id}`);
+    expect(outcome(native([held], { purpose: 'cursor' }), sealer.seal(state, now))).toBe('seal');
+    for (const label of ['python', 'typescript', 'mcp.d', 'ring-mac'] as const) {
+      expect(isZero(held.secret(label))).toBe(false);
+    }
+    expect(blocks().map(({ length }) => length)).toEqual(Array.from({ length: 8 }, () => 64));
+    expect(blocks().every(isZero)).toBe(true);
+  });
+
+  test('of the key of the Python wire is nothing outside its KeyObject', () => {
+    const made = vi.spyOn(Buffer, 'from');
+    const { key } = derivePythonKey(randomBytes(32));
+    const buffers = made.mock.results.map(({ value }) => value as Buffer);
+    expect(buffers.filter((buffer) => buffer.length === 32 && isZero(buffer))).toHaveLength(1);
+    expect(buffers.filter((buffer) => buffer.includes(key.export()))).toEqual([]);
+    expect(isZero(key.export())).toBe(false);
+  });
+
+  test('of a payload that did not authenticate is nothing, on either wire', () => {
+    const held = newKey();
+    for (const tokens of [native([held]), python([held])]) {
+      const token = tokens.seal(Buffer.from('a payload that nobody may see'), now);
+      const opened = results(deciphers, 'update');
+      expect(outcome(tokens, changed(token))).toBe('seal');
+      const payloads = opened();
+      expect(payloads.map(({ length }) => length)).toEqual([29]);
+      expect(payloads.every(isZero)).toBe(true);
+      vi.restoreAllMocks();
+    }
+  });
+});
+
+describe('a token key', () => {
+  test('has a key for hedged nonces only where that was asked for', () => {
+    const held = newKey();
+    const salt = randomBytes(18);
+    expect(held.deriveTokenKey(salt).hedgeKey).toBeUndefined();
+    expect(held.deriveTokenKey(salt, { hedge: false }).hedgeKey).toBeUndefined();
+    expect(held.deriveTokenKey(salt, { hedge: true }).hedgeKey).toHaveLength(14);
+  });
+
+  test('F22 a key of a format is imported once, and is the secret of that format', () => {
+    const held = newKey();
+    for (const format of ['python', 'typescript', 'mcp.d'] as const) {
+      const key = held.formatKey(format);
+      expect(held.formatKey(format)).toBe(key);
+      expect(key.equals(createSecretKey(held.secret(format)))).toBe(true);
+      expect(timingSafeEqual(key.export(), held.secret('ring-mac'))).toBe(false);
+    }
+  });
+});
