@@ -38,6 +38,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/python-parity.md',
     'docs/guides/write-your-own-codec.md',
     'docs/guides/hardening.md',
+    'docs/guides/surviving-changes.md',
     'docs/guides/packaging.md',
     'docs/benchmarks.md',
   ],

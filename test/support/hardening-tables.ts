@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
  */
 export const GUIDE: URL = new URL('../../docs/guides/hardening.md', import.meta.url);
 const FUZZING = new URL('../fuzz/record.json', import.meta.url);
-const SCORES = new URL('../mutation/scores.json', import.meta.url);
+export const SCORES: URL = new URL('../mutation/scores.json', import.meta.url);
 
 /** What test/fuzz/main.ts records of a parser. */
 export interface FuzzRecord {

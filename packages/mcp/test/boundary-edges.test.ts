@@ -252,6 +252,18 @@ describe('single use', () => {
   });
 });
 
+test('who binds to nobody may say so with null or undefined, which are the same', async () => {
+  for (const [sealing, opening] of [
+    [null, undefined],
+    [undefined, null],
+  ]) {
+    const sealed = await exchange(CALL, Object({ codec, bindPrincipal: () => sealing }), undefined, ask('x'));
+    const token: unknown = Reflect.get(Object(sealed.result), 'requestState');
+    expect(token).toEqual(expect.any(String));
+    expect((await echo(String(token), { bindPrincipal: () => opening })).state).toBe('x');
+  }
+});
+
 test('a client that left while its token was prepared: nothing is unsealed, and nothing was wrong', async () => {
   const leaving = new AbortController();
   const unsealed: string[] = [];

@@ -316,6 +316,23 @@ describe('a codec of somebody else’s', () => {
     );
   });
 
+  test('that could not look has learned all the same that a seal is wrong (F9)', async () => {
+    const unseal = () => {
+      throw new InvalidRequestState('seal');
+    };
+    const prepare = async () => Promise.reject(new RangeError('canary'));
+    expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe('Error: mac');
+  });
+
+  test('is never asked for what is no text, or too long: that is malformed', async () => {
+    let asked = 0;
+    const states = untyped({ codec: codecOf({ unseal: () => asked++ }) });
+    for (const state of [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)]) {
+      expect(await reasonOf(Reflect.apply(states.verify, states, [state, alice]))).toBe('Error: malformed');
+    }
+    expect(asked).toBe(0);
+  });
+
   test('seals other things too: what is not an envelope of ours is malformed, whatever it says (F24)', async () => {
     const states = createRequestStateCodec({ codec: sealer, clock });
     const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
