@@ -327,8 +327,9 @@ describe('a codec of somebody else’s', () => {
   test('is never asked for what is no text, or too long: that is malformed', async () => {
     let asked = 0;
     const states = untyped({ codec: codecOf({ unseal: () => asked++ }) });
-    for (const state of [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)]) {
-      expect(await reasonOf(Reflect.apply(states.verify, states, [state, alice]))).toBe('Error: malformed');
+    const wrong: readonly unknown[] = [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)];
+    for (const state of wrong) {
+      expect(await reasonOf(states.verify(state as string, alice))).toBe('Error: malformed');
     }
     expect(asked).toBe(0);
   });
