@@ -96,7 +96,7 @@ const INTRODUCTIONS: Readonly<Record<PartName, string>> = {
   'fleet-costs':
     'Calls of the KMS and of the store: how many tokens cause, a member a day, a start, and a herd that starts at once. All of it is counted.',
   growth:
-    'Rings of more keys, tokens of more processes, and the heap over many tokens. Another process means another salt, so the first token of each makes a key.',
+    "Rings of more keys, tokens of more processes, and the heap over many tokens. Another process means another salt, so the first token of each makes a key. The heap is measured without V8's optimizing compilers, whose own lists grow with every collection that is asked for.",
   steadiness:
     'A server on an emulated AWS KMS and a local Redis, under a load of a fixed rate: requests go out when their time has come, whatever became of the ones before, and count from then. Each trouble comes between two quiet phases.',
   instructions:
