@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { array, assert as assertProperty, property as forAll, nat, string } from 'fast-check';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { UNSEEN_THROUGH_PIPE } from '../src/codec/unseen.ts';
 import { Lines } from '../src/exec/lines.ts';
 import { shownRequest, shownText } from '../src/exec/shown.ts';
@@ -76,6 +76,18 @@ describe('a sound codec in a process of its own', () => {
   test('passes where it writes to stderr without end', async () => {
     const [result] = await resultsOf(faulty('floods-stderr'), ['CODEC-STRANGER']);
     expect(result).toMatchObject({ status: 'pass' });
+  });
+
+  test('is waited for, also when a waking that was for the answer before comes late', async () => {
+    const wait = vi.spyOn(Atomics, 'wait');
+    cleanUp.push(() => wait.mockRestore());
+    const { codec } = await faulty('sound').create();
+    // As a thread that was stopped between its ring and its waking would do it.
+    for (const [i, payload] of ['a', 'b', 'c'].entries()) {
+      wait.mockReturnValueOnce('ok');
+      expect(Buffer.from(codec.unseal(codec.seal(Buffer.from(payload)))).toString()).toBe(payload);
+      expect(wait.mock.calls.length).toBeGreaterThan(2 * i + 1);
+    }
   });
 
   test('is started by a shell where the command is text, in the folder and with the variables it is given', async () => {

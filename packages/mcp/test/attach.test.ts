@@ -552,7 +552,7 @@ describe('7: the SDK’s CommonJS build', () => {
     const token = tokenOf(await call({ name: 't' }));
     expect(sealedIn(token)).toBe(PLAINTEXT);
     expect(textOf(await call({ name: 't', requestState: token }))).toBe(PLAINTEXT);
-    expect((await call({ name: 't', requestState: `${token}x` })).error).toEqual(REFUSED);
+    expect((await call({ name: 't', requestState: `${token}.` })).error).toEqual(REFUSED);
     expect(events.map((event) => event.reason)).toEqual(['malformed']);
   });
 });
