@@ -55,8 +55,8 @@ export class HeldKey {
    * To open with, for a header whose key id is that of this key.
    * @throws {InvalidRequestState} `seal`: the header commits to another key.
    */
-  openingTokenKey(text: string, header: DecodedHeader, purpose: string | undefined): TokenKey {
-    return openingTokenKey(this.#source(), text, header, purpose);
+  openingTokenKey(header: DecodedHeader, purpose: string | undefined): TokenKey {
+    return openingTokenKey(this.#source(), header, purpose);
   }
 
   #source(): TokenKeySource {

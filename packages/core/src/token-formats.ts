@@ -107,7 +107,7 @@ export class SealringTokens implements TokenFormat {
       this.#source.noteUnknownKey(id, now);
       throw new InvalidRequestState('unknown key');
     }
-    const tokenKey = key.held.openingTokenKey(header, decodedHeader, this.#purpose);
+    const tokenKey = key.held.openingTokenKey(decodedHeader, this.#purpose);
     const payload = openBody(tokenKey, body);
     this.#cache.boundTokenKeys();
     key.held.rememberTokenKey(tokenKey);

@@ -1,5 +1,7 @@
 import { createHmac, randomBytes, randomFillSync } from 'node:crypto';
 import { inspect } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock, Moment } from '../src/clock.ts';
@@ -379,6 +381,33 @@ function tokensOver(...keys: readonly HeldKey[]) {
 function sealWith(tokenKey: TokenKey): string {
   return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
 }
+
+/** Bytes on V8's heap that something reaches. */
+function bytesHeld(): number {
+  setFlagsFromString('--expose-gc');
+  runInNewContext('gc')();
+  return process.memoryUsage().heapUsed;
+}
+
+describe('F23 what is remembered of a token', () => {
+  test('is its header alone: the token itself is let go of', () => {
+    const { dataKey, held } = newKey();
+    const { tokens } = tokensOver(held);
+    const source = tokenKeySource(dataKey, 'payments');
+    const payload = Buffer.alloc(150_000);
+    const openOne = (): void => {
+      const token = sealSealring(deriveTokenKey(source, randomBytes(18)), randomBytes(12), payload, new Uint8Array(16));
+      // Flat, as one that came over a socket is.
+      tokens.open(Buffer.from(token, 'latin1').toString('latin1'), moment);
+    };
+    openOne();
+    const before = bytesHeld();
+    for (let i = 0; i < 100; i++) openOne();
+    expect(held.tokenKeyCount).toBe(101);
+    // A hundred of them would be twenty million bytes.
+    expect(bytesHeld() - before).toBeLessThan(2_000_000);
+  });
+});
 
 describe('F5 remembered token keys', () => {
   test('only headers of which a token authenticated enter', () => {

@@ -70,7 +70,7 @@ export interface DecodedHeader {
   /** 18 bytes. */
   readonly commitment: Uint8Array;
   /** As that of the token key, 49 bytes. */
-  readonly aad: Uint8Array;
+  readonly aad: Buffer;
 }
 
 /** What follows the header of a token. None of it is authenticated. */
@@ -124,13 +124,12 @@ export function deriveTokenKey(
 }
 
 /**
- * Derives the token key that `header` names, to open with; `text` is the same header, and its key id that of `source`.
+ * Derives the token key that a header names, to open with; the key id in it is that of `source`.
  * The commitment is compared in constant time: whoever sent the token chose it.
  * @throws {InvalidRequestState} `seal`: the header commits to another key.
  */
 export function openingTokenKey(
   source: TokenKeySource,
-  text: string,
   { salt, commitment, aad }: DecodedHeader,
   purpose: string | undefined,
 ): TokenKey {
@@ -139,8 +138,9 @@ export function openingTokenKey(
   const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
   block.fill(0);
   if (key === undefined) throw new InvalidRequestState('seal');
-  // A copy: what was decoded is overwritten by the next.
-  return { header: text, start: SEALRING_PREFIX + text, aad: new Uint8Array(aad), key, purpose, hedgeKey: undefined };
+  // Copies, both: the bytes are overwritten by the next header, and a text cut out of a token would keep all of the token.
+  const header = aad.toString('base64url', PREFIX_BYTES.length);
+  return { header, start: SEALRING_PREFIX + header, aad: new Uint8Array(aad), key, purpose, hedgeKey: undefined };
 }
 
 /**
