@@ -30,6 +30,7 @@ test('every change that survived is explained, and nothing else is', () => {
   ]);
   expect(survived.length).toBeGreaterThan(50);
   const explained = explainedPlaces();
+  expect([...explained.keys()].filter((file) => !Object.hasOwn(scores, file))).toEqual([]);
   for (const [file, places] of survived)
     expect([file, [...places].toSorted()]).toEqual([file, [...(explained.get(file) ?? [])].toSorted()]);
 });

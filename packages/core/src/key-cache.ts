@@ -7,6 +7,7 @@ import {
   type DecodedHeader,
   deriveTokenKey,
   openingTokenKey,
+  type SealingTokenKey,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
@@ -47,7 +48,7 @@ export class HeldKey {
   }
 
   /** To seal with. */
-  deriveTokenKey(salt: Uint8Array, options: TokenKeyOptions = {}): TokenKey {
+  deriveTokenKey(salt: Uint8Array, options: TokenKeyOptions = {}): SealingTokenKey {
     return deriveTokenKey(this.#source(), salt, options);
   }
 

@@ -11,6 +11,16 @@ import { sectionOn } from './errors.ts';
  */
 export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
 
+/** Every kind, the mildest first. */
+export const KEY_WRAPPER_ERROR_KINDS: readonly KeyWrapperErrorKind[] = [
+  'throttled',
+  'unavailable',
+  'denied',
+  'disabled',
+  'not-found',
+  'corrupt',
+];
+
 /** The redacted facts of a failed call. Everything here is chosen by the adapter; nothing is copied from a vendor's text. */
 export interface KeyWrapperErrorSummary {
   /** The wrapper's `provider`. */

@@ -2,7 +2,7 @@ import { createHash, createHmac } from 'node:crypto';
 import { startupSnapshot } from 'node:v8';
 import { threadId } from 'node:worker_threads';
 import type { Moment, RandomSource } from './clock.ts';
-import { NONCE_BYTES, SALT_BYTES, sealSealring, type TokenKey } from './formats/sealring.ts';
+import { NONCE_BYTES, SALT_BYTES, type SealingTokenKey, sealSealring } from './formats/sealring.ts';
 
 /** Tokens under one salt: the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
@@ -65,15 +65,15 @@ export function createSealingState(options: Pick<SealingState, 'random' | 'kerne
  */
 export class TokenSealer {
   readonly #state: SealingState;
-  readonly #derive: (salt: Uint8Array) => TokenKey;
+  readonly #derive: (salt: Uint8Array) => SealingTokenKey;
   readonly #nonce = new Uint8Array(NONCE_BYTES);
-  #tokenKey: TokenKey | undefined;
+  #tokenKey: SealingTokenKey | undefined;
   #count = 0;
   #saltedAt = 0;
   #sealedAt = 0;
   #sealedAtWallMs = 0;
 
-  constructor(state: SealingState, derive: (salt: Uint8Array) => TokenKey) {
+  constructor(state: SealingState, derive: (salt: Uint8Array) => SealingTokenKey) {
     this.#state = state;
     this.#derive = derive;
     // A start-up snapshot is deserialised many times: every copy must begin with a salt and a pool of its own.
@@ -99,7 +99,7 @@ export class TokenSealer {
     return sealSealring(tokenKey, nonce, payload, lastTag);
   }
 
-  #currentTokenKey(now: Moment): TokenKey {
+  #currentTokenKey(now: Moment): SealingTokenKey {
     const { steadyMs, wallMs } = now;
     if (
       this.#tokenKey !== undefined &&

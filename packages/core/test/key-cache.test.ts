@@ -6,7 +6,13 @@ import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock, Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
-import { deriveTokenKey, headerText, sealSealring, type TokenKey, tokenKeySource } from '../src/formats/sealring.ts';
+import {
+  deriveTokenKey,
+  headerText,
+  type SealingTokenKey,
+  sealSealring,
+  tokenKeySource,
+} from '../src/formats/sealring.ts';
 import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS, wrapIdentity } from '../src/key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
 import { SealringTokens } from '../src/token-formats.ts';
@@ -378,7 +384,7 @@ function tokensOver(...keys: readonly HeldKey[]) {
   return { tokens, cache };
 }
 
-function sealWith(tokenKey: TokenKey): string {
+function sealWith(tokenKey: SealingTokenKey): string {
   return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
 }
 

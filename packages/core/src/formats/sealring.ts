@@ -52,13 +52,17 @@ const decodedHeader: DecodedHeader = Object.freeze({
 export interface TokenKey {
   /** The 60 characters after the prefix. */
   readonly header: string;
-  /** The prefix and {@link header}: what its tokens begin with. */
-  readonly start: string;
   /** "sr1." ‖ keyId ‖ salt ‖ commitment. */
   readonly aad: Uint8Array;
   readonly key: KeyObject;
   /** What the key was derived for: a token of one purpose must not open for another, warm or not. */
   readonly purpose: string | undefined;
+}
+
+/** One to seal with. */
+export interface SealingTokenKey extends TokenKey {
+  /** The prefix and {@link TokenKey.header}: what its tokens begin with. */
+  readonly start: string;
   /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
   readonly hedgeKey: Buffer | undefined;
 }
@@ -109,7 +113,7 @@ export function deriveTokenKey(
   source: TokenKeySource,
   salt: Uint8Array,
   { purpose, hedge = false }: TokenKeyOptions = {},
-): TokenKey {
+): SealingTokenKey {
   const block = deriveBlock(source, salt, purpose);
   const aad = Buffer.allocUnsafe(AAD_BYTES);
   aad.set(PREFIX_BYTES);
@@ -140,12 +144,12 @@ export function openingTokenKey(
   if (key === undefined) throw new InvalidRequestState('seal');
   // Copies, both: the bytes are overwritten by the next header, and a text cut out of a token would keep all of the token.
   const header = aad.toString('base64url', PREFIX_BYTES.length);
-  return { header, start: SEALRING_PREFIX + header, aad: new Uint8Array(aad), key, purpose, hedgeKey: undefined };
+  return { header, aad: new Uint8Array(aad), key, purpose };
 }
 
 /**
  * sub(token, salt ‖ 0x00 ‖ purpose): the first 32 bytes are the AES key, the next 18 commit to it, the last 14 are
- * {@link TokenKey.hedgeKey}. Without a purpose the tail is the salt alone. To be overwritten by who asked for it.
+ * {@link SealingTokenKey.hedgeKey}. Without a purpose the tail is the salt alone. To be overwritten by who asked for it.
  */
 function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: string | undefined): Buffer {
   input.set(salt, input.length - SALT_BYTES);
@@ -155,7 +159,12 @@ function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: 
 }
 
 /** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
-export function sealSealring(tokenKey: TokenKey, nonce: Uint8Array, payload: Uint8Array, tagOut: Uint8Array): string {
+export function sealSealring(
+  tokenKey: SealingTokenKey,
+  nonce: Uint8Array,
+  payload: Uint8Array,
+  tagOut: Uint8Array,
+): string {
   const cipher = createCipheriv('aes-256-gcm', tokenKey.key, nonce, FULL_TAG);
   cipher.setAAD(tokenKey.aad);
   const ciphertext = cipher.update(payload);

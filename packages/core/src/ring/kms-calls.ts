@@ -10,7 +10,12 @@ import {
   uniform,
 } from '../clock.ts';
 import { channels } from '../events.ts';
-import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
+import {
+  KEY_WRAPPER_ERROR_KINDS,
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+} from '../key-wrapper.ts';
 import { Deadlines, started } from './deadlines.ts';
 
 /** Calls of one member that may be under way at once. */
@@ -22,14 +27,7 @@ const FOREGROUND_RETRIES = 3;
 const RETRY_BASE_MS = 100;
 const RETRY_CAP_MS = 2_000;
 
-const KINDS: ReadonlySet<unknown> = new Set<KeyWrapperErrorKind>([
-  'throttled',
-  'unavailable',
-  'denied',
-  'disabled',
-  'not-found',
-  'corrupt',
-]);
+const KINDS: ReadonlySet<unknown> = new Set(KEY_WRAPPER_ERROR_KINDS);
 
 type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 

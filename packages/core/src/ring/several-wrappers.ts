@@ -1,14 +1,4 @@
-import { KeyWrapperError, type KeyWrapperErrorKind } from '../key-wrapper.ts';
-
-/** Which kind speaks for several. */
-const MILDEST_FIRST: readonly KeyWrapperErrorKind[] = [
-  'throttled',
-  'unavailable',
-  'denied',
-  'disabled',
-  'not-found',
-  'corrupt',
-];
+import { KEY_WRAPPER_ERROR_KINDS, KeyWrapperError } from '../key-wrapper.ts';
 
 /** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
 export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
@@ -37,7 +27,8 @@ export function allOf(failures: readonly unknown[]): unknown {
   const known = failures.filter((failure) => failure instanceof KeyWrapperError);
   if (failures.length === 1 || known.length < failures.length) return first;
   const kinds = known.map(({ kind }) => kind);
-  const kind = MILDEST_FIRST.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
+  // The mildest speaks for all.
+  const kind = KEY_WRAPPER_ERROR_KINDS.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
   return new KeyWrapperError(kind, {
     provider: known.map(({ summary }) => summary.provider).join(', '),
     operation: known[0]?.summary.operation ?? 'unwrap',
