@@ -33,19 +33,28 @@ function print(value: unknown, options: CanonicalJsonOptions, depth: number): st
   if (typeof value === 'string') return printString(value);
   if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
   if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
-  if (Array.isArray(value)) {
-    // Array.from visits holes, which map would skip and join would print as nothing.
-    return `[${Array.from(value, (item) => print(item, options, depth + 1)).join(',')}]`;
-  }
+  if (Array.isArray(value)) return printArray(value, options, depth + 1);
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
-  const entries = Object.entries(value);
-  if (options.sortKeys === true && entries.length > 1) entries.sort(([a], [b]) => compareCodePoints(a, b));
-  let text = '';
-  for (const [key, item] of entries) {
-    text += `${text === '' ? '{' : ','}${printString(key)}:${print(item, options, depth + 1)}`;
+  return printObject(value, options, depth + 1);
+}
+
+function printArray(values: readonly unknown[], options: CanonicalJsonOptions, depth: number): string {
+  let text = '[';
+  // Holes are visited: join would print them as nothing.
+  for (let i = 0; i < values.length; i++) text += (i === 0 ? '' : ',') + print(values[i], options, depth);
+  return `${text}]`;
+}
+
+function printObject(value: object, options: CanonicalJsonOptions, depth: number): string {
+  const keys = Object.keys(value);
+  if (options.sortKeys === true && keys.length > 1) keys.sort(compareCodePoints);
+  let text = '{';
+  for (const key of keys) {
+    if (text !== '{') text += ',';
+    text += `${printString(key)}:${print(Reflect.get(value, key), options, depth)}`;
   }
-  return text === '' ? '{}' : `${text}}`;
+  return `${text}}`;
 }
 
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */

@@ -4,10 +4,12 @@ import { canonicalJson } from './canonical-json.ts';
 import type { Clock } from './clock.ts';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
 import {
-  type DecodedHeader,
+  type DecodedToken,
   deriveTokenKey,
+  isSameHeader,
   openingTokenKey,
   type SealingTokenKey,
+  saltWord,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
@@ -28,8 +30,9 @@ export class HeldKey {
   readonly id: string;
   readonly #ring: string;
   readonly #dataKey: Buffer;
-  // Oldest first. A plain map: one that is dropped too early is derived again, which costs ten microseconds.
-  readonly #tokenKeys = new Map<string, TokenKey>();
+  // By the start of their salts, oldest first. A plain map: one that is dropped too early, or replaced by one whose salt
+  // starts alike, is derived again, which costs ten microseconds.
+  readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
   #tokenKeySource: TokenKeySource | undefined;
@@ -53,11 +56,11 @@ export class HeldKey {
   }
 
   /**
-   * To open with, for a header whose key id is that of this key.
+   * To open with, for a token whose key id is that of this key.
    * @throws {InvalidRequestState} `seal`: the header commits to another key.
    */
-  openingTokenKey(header: DecodedHeader, purpose: string | undefined): TokenKey {
-    return openingTokenKey(this.#source(), header, purpose);
+  openingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
+    return openingTokenKey(this.#source(), token, purpose);
   }
 
   #source(): TokenKeySource {
@@ -65,14 +68,15 @@ export class HeldKey {
     return this.#tokenKeySource;
   }
 
-  /** The token key of the 60 characters of a header, if a token with that header authenticated before. */
-  knownTokenKey(header: string): TokenKey | undefined {
-    return this.#tokenKeys.get(header);
+  /** The token key of a header, if a token with that header authenticated before. */
+  knownTokenKey(words: Int32Array): TokenKey | undefined {
+    const known = this.#tokenKeys.get(saltWord(words));
+    return known !== undefined && isSameHeader(known.words, words) ? known : undefined;
   }
 
   /** Remembers a token key. Only for headers of which a token authenticated: others are attacker-chosen. */
   rememberTokenKey(tokenKey: TokenKey): void {
-    this.#tokenKeys.set(tokenKey.header, tokenKey);
+    this.#tokenKeys.set(saltWord(tokenKey.words), tokenKey);
   }
 
   get tokenKeyCount(): number {
@@ -80,8 +84,8 @@ export class HeldKey {
   }
 
   forgetOldestTokenKey(): void {
-    for (const header of this.#tokenKeys.keys()) {
-      this.#tokenKeys.delete(header);
+    for (const word of this.#tokenKeys.keys()) {
+      this.#tokenKeys.delete(word);
       return;
     }
   }

@@ -270,7 +270,7 @@ class RingCodec implements KmsCodec {
   }
 
   #open(format: TokenFormat, token: string): Uint8Array {
-    const now = this.#keeper.view.now();
+    const now = this.#keeper.view.nowToOpen();
     const { payload, key } = format.open(token, now);
     if (channels.stale.isHeard) {
       const state = this.#keeper.view.states(now).find((other) => other.key.id === key.id)?.state;

@@ -277,4 +277,19 @@ describe('F13, F28: a machine that was suspended', () => {
     await fleet.clock.advance(30);
     expect(open(b, seal(a))).toBe('state');
   });
+
+  test('opens the token it was given, though a clock opens another one when it is told of the gap', async () => {
+    const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
+    const a = await start(0, { clock });
+    const b = await start(0);
+    const [token, other] = [a.codec.seal(Buffer.from('asked for')), b.codec.seal(Buffer.from('of somebody else'))];
+    let opened = 0;
+    clock.schedule = (callback, delayMs) => {
+      opened += a.codec.unseal(other).length;
+      return fleet.clock.schedule(callback, delayMs);
+    };
+    fleet.clock.suspend(480);
+    expect(open(a, token)).toBe('asked for');
+    expect(opened).toBe(16);
+  });
 });

@@ -7,10 +7,11 @@ import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Clock, Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
 import {
+  decodeToken,
   deriveTokenKey,
-  headerText,
   type SealingTokenKey,
   sealSealring,
+  type TokenKey,
   tokenKeySource,
 } from '../src/formats/sealring.ts';
 import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS, wrapIdentity } from '../src/key-cache.ts';
@@ -42,6 +43,16 @@ function isDestroyed(held: HeldKey): boolean {
   } catch {
     return true;
   }
+}
+
+/** The token key of a salt of its own, to open with. */
+function openingOf(held: HeldKey): TokenKey {
+  const token = sealWith(held.deriveTokenKey(randomBytes(18)));
+  return held.openingTokenKey(decodeToken(token), undefined);
+}
+
+function sealWith(tokenKey: SealingTokenKey): string {
+  return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
 }
 
 /** Every Buffer that is made while `run` runs. Passes everything through. */
@@ -96,7 +107,7 @@ describe('F22 what is left of a data key', () => {
 
     test(`after ${end} no data key, token key or format key is given out, and none of zeros is derived`, () => {
       const { held } = newKey();
-      held.rememberTokenKey(held.deriveTokenKey(randomBytes(18)));
+      held.rememberTokenKey(openingOf(held));
       const formats = ['python', 'typescript', 'mcp.d'] as const;
       for (const format of formats) held.formatKey(format);
       held[end]();
@@ -142,12 +153,11 @@ describe('F22 what is left of a data key', () => {
   test('F15 warm token keys go with the key', () => {
     for (const end of ['destroy', 'limitToRing'] as const) {
       const { held } = newKey();
-      const tokenKey = held.deriveTokenKey(randomBytes(18));
+      const tokenKey = openingOf(held);
       held.rememberTokenKey(tokenKey);
-      const token = sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
-      expect(held.knownTokenKey(headerText(token))).toBe(tokenKey);
+      expect(held.knownTokenKey(tokenKey.words)).toBe(tokenKey);
       held[end]();
-      expect(held.knownTokenKey(headerText(token))).toBeUndefined();
+      expect(held.knownTokenKey(tokenKey.words)).toBeUndefined();
     }
   });
 });
@@ -171,9 +181,11 @@ describe('F21 no sink shows a key', () => {
     cache.set('identity', held, START + HOUR);
     const secrets = [dataKey, held.secret('python'), held.secret('ring-mac'), held.secret('mcp.d')];
     const tokenKey = held.deriveTokenKey(randomBytes(18), { hedge: true });
-    held.rememberTokenKey(tokenKey);
+    const opening = openingOf(held);
+    held.rememberTokenKey(opening);
     held.formatKey('python');
-    const bytes = [...secrets, tokenKey.hedgeKey ?? randomBytes(14), tokenKey.key.export()];
+    const keys = [tokenKey.key.export(), opening.key.export()];
+    const bytes = [...secrets, tokenKey.hedgeKey ?? randomBytes(14), ...keys];
     for (const thing of [held, cache, { held, cache, list: [held] }]) {
       const sinks = [
         inspect(thing, {
@@ -384,10 +396,6 @@ function tokensOver(...keys: readonly HeldKey[]) {
   return { tokens, cache };
 }
 
-function sealWith(tokenKey: SealingTokenKey): string {
-  return sealSealring(tokenKey, randomBytes(12), Buffer.from('state'), new Uint8Array(16));
-}
-
 /** Bytes on V8's heap that something reaches. */
 function bytesHeld(): number {
   setFlagsFromString('--expose-gc');
@@ -444,10 +452,11 @@ describe('F5 remembered token keys', () => {
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
     // Stands for ten thousand clients: what differs is the header alone.
-    const model = deriveTokenKey(tokenKeySource(two.dataKey, 'payments'), randomBytes(18));
+    const model = openingOf(two.held);
+    const wordsOf = (i: number) => new Int32Array(12).fill(i);
     for (let i = 0; i < 9_990; i++) {
       cache.boundTokenKeys();
-      two.held.rememberTokenKey({ ...model, header: String(i).padStart(60, '0') });
+      two.held.rememberTokenKey({ ...model, words: wordsOf(i) });
     }
     for (let i = 0; i < 300; i++) {
       const tokenKey = deriveTokenKey(tokenKeySource(one.dataKey, 'payments'), randomBytes(18));
@@ -456,27 +465,41 @@ describe('F5 remembered token keys', () => {
     }
     expect(one.held.tokenKeyCount).toBe(300);
     expect(two.held.tokenKeyCount).toBe(9_700);
-    const known = (i: number) => two.held.knownTokenKey(String(i).padStart(60, '0')) !== undefined;
+    const known = (i: number) => two.held.knownTokenKey(wordsOf(i)) !== undefined;
     expect([known(0), known(289), known(290), known(5_000)]).toEqual([false, false, true, true]);
     // One key alone is bounded too.
     for (let i = 0; i < 20_000; i++) {
       cache.boundTokenKeys();
-      one.held.rememberTokenKey({ ...model, header: `a${String(i).padStart(59, '0')}` });
+      one.held.rememberTokenKey({ ...model, words: wordsOf(-1 - i) });
     }
     expect(total()).toBe(MAX_TOKEN_KEYS);
   });
 
   test('F4 are looked up by the whole header: another salt, commitment or key id is another token key', () => {
-    const { dataKey, held } = newKey();
-    const tokenKey = deriveTokenKey(tokenKeySource(dataKey, 'payments'), randomBytes(18));
-    held.rememberTokenKey(tokenKey);
-    const token = sealWith(tokenKey);
-    expect(held.knownTokenKey(headerText(token))).toBe(tokenKey);
+    const { held } = newKey();
+    const { tokens } = tokensOver(held);
+    const token = tokens.seal(Buffer.from('state'), moment);
+    const { words } = decodeToken(token);
+    expect(held.knownTokenKey(words)).toBeUndefined();
+    tokens.open(token, moment);
+    expect(held.knownTokenKey(decodeToken(token).words)?.words).toEqual(new Int32Array(words));
     for (let at = 4; at < 64; at++) {
       const other = token.slice(0, at) + (token.charAt(at) === 'A' ? 'B' : 'A') + token.slice(at + 1);
-      expect(held.knownTokenKey(headerText(other))).toBeUndefined();
+      expect(held.knownTokenKey(decodeToken(other).words)).toBeUndefined();
     }
-    expect(held.knownTokenKey(headerText(token.slice(0, 63)))).toBeUndefined();
-    expect(held.knownTokenKey('')).toBeUndefined();
+  });
+
+  test('whose salts start alike take turns: both open, and the one that was remembered last is known', () => {
+    const { dataKey, held } = newKey();
+    const { tokens } = tokensOver(held);
+    const source = tokenKeySource(dataKey, 'payments');
+    const [one, two] = [1, 2].map((last) => sealWith(deriveTokenKey(source, Buffer.alloc(18).fill(last, 4))));
+    if (one === undefined || two === undefined) throw new Error('there are two');
+    for (const [opened, other] of [[one, two] as const, [two, one] as const, [one, two] as const]) {
+      expect(Buffer.from(tokens.open(opened, moment).payload).toString()).toBe('state');
+      expect(held.knownTokenKey(decodeToken(opened).words)).toBeDefined();
+      expect(held.knownTokenKey(decodeToken(other).words)).toBeUndefined();
+      expect(held.tokenKeyCount).toBe(1);
+    }
   });
 });

@@ -22,63 +22,72 @@ export const NONCE_BYTES = 12;
 const COMMITMENT_BYTES = 18;
 const TAG_BYTES = 16;
 const KEY_ID_CHARS = 12;
-const HEADER_CHARS = 60;
-const BODY_START = SEALRING_PREFIX.length + HEADER_CHARS;
+const BODY_START = SEALRING_PREFIX.length + 60;
 /** 28 bytes of nonce and tag around an empty payload are 38 characters. */
 const SHORTEST_TOKEN = BODY_START + 38;
 /** Node 20 takes tags of 4 bytes for whole ones unless it is told the length. */
 const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
-/** Bytes of a body that is encoded and decoded in place: 4 KiB of state. */
-const SCRATCH_BYTES = 4_096 + NONCE_BYTES + TAG_BYTES;
-const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
-/** The parts of a body of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
-const scratchBodies = Array.from<SealedBody | undefined>({ length: SCRATCH_BYTES + 1 });
 const PREFIX_BYTES = Buffer.from(SEALRING_PREFIX, 'ascii');
 const SALT_START = PREFIX_BYTES.length + KEY_ID_BYTES;
 const COMMITMENT_START = SALT_START + SALT_BYTES;
 const AAD_BYTES = COMMITMENT_START + COMMITMENT_BYTES;
 const AES_KEY_BYTES = 32;
 const HEDGE_KEY_START = AES_KEY_BYTES + COMMITMENT_BYTES;
-/** The prefix, and behind it the header that was decoded last. */
-const decoded = Buffer.allocUnsafeSlow(AAD_BYTES);
-decoded.set(PREFIX_BYTES);
-const decodedHeader: DecodedHeader = Object.freeze({
-  salt: decoded.subarray(SALT_START, COMMITMENT_START),
-  commitment: decoded.subarray(COMMITMENT_START),
-  aad: decoded,
-});
 
-/** The AES-256-GCM key of one data key and one salt, with what its tokens have in common. */
+/*
+ * A token of up to 4 KiB of state is decoded in place, behind three bytes that nothing uses, so that its header can be
+ * read as words: the last three bytes of the prefix and the key id are 3 of them, salt and commitment 9.
+ */
+const UNUSED_BYTES = 3;
+const WORDS_START = 4;
+const KEY_ID_WORDS = 3;
+const HEADER_WORDS = 12;
+const NONCE_START = UNUSED_BYTES + AAD_BYTES;
+const CIPHERTEXT_START = NONCE_START + NONCE_BYTES;
+const SCRATCH_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
+const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+scratch.set(PREFIX_BYTES, UNUSED_BYTES);
+const scratchHeader = {
+  words: new Int32Array(scratch.buffer, WORDS_START, HEADER_WORDS),
+  aad: scratch.subarray(UNUSED_BYTES, NONCE_START),
+  salt: scratch.subarray(UNUSED_BYTES + SALT_START, UNUSED_BYTES + COMMITMENT_START),
+  commitment: scratch.subarray(UNUSED_BYTES + COMMITMENT_START, NONCE_START),
+};
+/** Where the body of a new token is put together. */
+const scratchBody = scratch.subarray(NONCE_START);
+/** The parts of a token of so many bytes in {@link scratch}: views cost more than the bytes that they show. */
+const scratchTokens = Array.from<DecodedToken | undefined>({ length: SCRATCH_BYTES + 1 });
+
+/** The AES-256-GCM key of one data key and one salt, to open with. */
 export interface TokenKey {
-  /** The 60 characters after the prefix. */
-  readonly header: string;
-  /** "sr1." ‖ keyId ‖ salt ‖ commitment. */
-  readonly aad: Uint8Array;
+  /** The header of its tokens, as {@link DecodedToken.words}. */
+  readonly words: Int32Array;
   readonly key: KeyObject;
   /** What the key was derived for: a token of one purpose must not open for another, warm or not. */
   readonly purpose: string | undefined;
 }
 
 /** One to seal with. */
-export interface SealingTokenKey extends TokenKey {
-  /** The prefix and {@link TokenKey.header}: what its tokens begin with. */
+export interface SealingTokenKey {
+  /** The prefix and the 60 characters of the header: what its tokens begin with. */
   readonly start: string;
+  /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
+  readonly aad: Uint8Array;
+  readonly key: KeyObject;
   /** 14 bytes that nothing else uses; they key the payload hash of hedged nonces. Only where those were asked for. */
   readonly hedgeKey: Buffer | undefined;
 }
 
-/** What 60 characters of header name. None of it is authenticated. */
-export interface DecodedHeader {
+/** What a token says. None of it is authenticated. */
+export interface DecodedToken {
+  /** What tokens of one token key have in common, key id, salt and commitment, as 12 words: they compare quickest. */
+  readonly words: Int32Array;
+  /** "sr1." ‖ keyId ‖ salt ‖ commitment, 49 bytes. */
+  readonly aad: Uint8Array;
   /** 18 bytes. */
   readonly salt: Uint8Array;
   /** 18 bytes. */
   readonly commitment: Uint8Array;
-  /** As that of the token key, 49 bytes. */
-  readonly aad: Buffer;
-}
-
-/** What follows the header of a token. None of it is authenticated. */
-export interface SealedBody {
   /** 12 bytes. */
   readonly nonce: Uint8Array;
   /** As many bytes as the payload has. */
@@ -120,21 +129,21 @@ export function deriveTokenKey(
   aad.set(source.keyId, SALT_START - KEY_ID_BYTES);
   aad.set(salt, SALT_START);
   block.copy(aad, COMMITMENT_START, AES_KEY_BYTES, HEDGE_KEY_START);
-  const header = aad.toString('base64url', PREFIX_BYTES.length);
+  const start = SEALRING_PREFIX + aad.toString('base64url', PREFIX_BYTES.length);
   const key = createSecretKey(block.subarray(0, AES_KEY_BYTES));
   const hedgeKey = hedge ? unpooled(block.subarray(HEDGE_KEY_START)) : undefined;
   block.fill(0);
-  return { header, start: SEALRING_PREFIX + header, aad, key, purpose, hedgeKey };
+  return { start, aad, key, hedgeKey };
 }
 
 /**
- * Derives the token key that a header names, to open with; the key id in it is that of `source`.
+ * Derives the token key that a token names, to open it with; the key id in it is that of `source`.
  * The commitment is compared in constant time: whoever sent the token chose it.
  * @throws {InvalidRequestState} `seal`: the header commits to another key.
  */
 export function openingTokenKey(
   source: TokenKeySource,
-  { salt, commitment, aad }: DecodedHeader,
+  { words, salt, commitment }: DecodedToken,
   purpose: string | undefined,
 ): TokenKey {
   const block = deriveBlock(source, salt, purpose);
@@ -142,9 +151,8 @@ export function openingTokenKey(
   const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
   block.fill(0);
   if (key === undefined) throw new InvalidRequestState('seal');
-  // Copies, both: the bytes are overwritten by the next header, and a text cut out of a token would keep all of the token.
-  const header = aad.toString('base64url', PREFIX_BYTES.length);
-  return { header, aad: new Uint8Array(aad), key, purpose };
+  // A copy: these are overwritten by the next token.
+  return { words: new Int32Array(words), key, purpose };
 }
 
 /**
@@ -172,7 +180,7 @@ export function sealSealring(
   const tag = cipher.getAuthTag();
   const end = NONCE_BYTES + ciphertext.length;
   const length = end + TAG_BYTES;
-  const body = length <= SCRATCH_BYTES ? scratch : Buffer.allocUnsafeSlow(length);
+  const body = length <= SCRATCH_BYTES - NONCE_START ? scratchBody : Buffer.allocUnsafeSlow(length);
   // Few bytes are copied sooner than a copy is called.
   for (let i = 0; i < NONCE_BYTES; i++) body[i] = nonce[i] as number;
   body.set(ciphertext, NONCE_BYTES);
@@ -194,34 +202,62 @@ export function keyIdText(token: string): string {
   return token.slice(SEALRING_PREFIX.length, SEALRING_PREFIX.length + KEY_ID_CHARS);
 }
 
-/** Cuts the header out of a token: 60 characters, the key under which its token key is looked up. */
-export function headerText(token: string): string {
-  return token.slice(SEALRING_PREFIX.length, BODY_START);
+/** Whether two headers have the key id in common. */
+export function isSameKeyId(one: Int32Array, other: Int32Array): boolean {
+  return isSame(one, other, KEY_ID_WORDS);
+}
+
+/** Whether two headers are the same. Nothing of them is secret. */
+export function isSameHeader(one: Int32Array, other: Int32Array): boolean {
+  return isSame(one, other, HEADER_WORDS);
+}
+
+function isSame(one: Int32Array, other: Int32Array, count: number): boolean {
+  for (let i = 0; i < count; i++) if (one[i] !== other[i]) return false;
+  return true;
+}
+
+/** The first 4 bytes of the salt, by which token keys are looked up. */
+export function saltWord(words: Int32Array): number {
+  return words[KEY_ID_WORDS] as number;
 }
 
 /**
- * Decodes the 60 characters of a header; the result is good until the next call.
+ * Decodes a token that begins with the prefix; the result is good until the next call. Short tokens, which is nearly
+ * all, go into one buffer: a new one for each costs a tenth of an unseal.
  * @throws {InvalidRequestState} `malformed`.
  */
-export function decodeHeader(text: string): DecodedHeader {
-  const isCanonical =
-    text.length === HEADER_CHARS && isCanonicalBase64url(text, decoded.write(text, PREFIX_BYTES.length, 'base64url'));
-  if (!isCanonical) throw new InvalidRequestState('malformed');
-  return decodedHeader;
+export function decodeToken(token: string): DecodedToken {
+  if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
+  const text = token.slice(SEALRING_PREFIX.length);
+  const start = UNUSED_BYTES + PREFIX_BYTES.length;
+  const end = start + Math.floor((text.length * 3) / 4);
+  const isShort = end <= SCRATCH_BYTES;
+  const bytes = isShort ? scratch : Buffer.allocUnsafeSlow(end);
+  if (!isCanonicalBase64url(text, bytes.write(text, start, 'base64url'))) throw new InvalidRequestState('malformed');
+  if (isShort) return (scratchTokens[end] ??= partsOf(scratch, end));
+  bytes.copy(scratch, start, start, NONCE_START);
+  return partsOf(bytes, end);
+}
+
+/** The header is always in {@link scratch}. */
+function partsOf(bytes: Buffer, end: number): DecodedToken {
+  const tagStart = end - TAG_BYTES;
+  return {
+    ...scratchHeader,
+    nonce: bytes.subarray(NONCE_START, CIPHERTEXT_START),
+    ciphertext: bytes.subarray(CIPHERTEXT_START, tagStart),
+    tag: bytes.subarray(tagStart, end),
+  };
 }
 
 /**
- * Opens the body of a token whose header is the token key's; the result is an array of its own.
- * @throws {InvalidRequestState} `malformed`, or `seal`.
+ * Opens what {@link decodeToken} returned last, whose header is the token key's; the result is an array of its own.
+ * @throws {InvalidRequestState} `seal`.
  */
-export function openSealring(tokenKey: TokenKey, token: string): Uint8Array {
-  return openBody(tokenKey, decodeBody(token));
-}
-
-/** Opens what {@link decodeBody} returned last. @throws {InvalidRequestState} `seal`. */
-export function openBody(tokenKey: TokenKey, { nonce, ciphertext, tag }: SealedBody): Uint8Array {
-  const decipher = createDecipheriv('aes-256-gcm', tokenKey.key, nonce, FULL_TAG);
-  decipher.setAAD(tokenKey.aad);
+export function openSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, FULL_TAG);
+  decipher.setAAD(aad);
   decipher.setAuthTag(tag);
   const payload = decipher.update(ciphertext);
   try {
@@ -231,29 +267,4 @@ export function openBody(tokenKey: TokenKey, { nonce, ciphertext, tag }: SealedB
     throw new InvalidRequestState('seal');
   }
   return new Uint8Array(payload.buffer, payload.byteOffset, payload.length);
-}
-
-/**
- * Decodes the body of a token; the result is good until the next call. Short bodies, which is nearly all, go into one
- * buffer: a new one for each costs a tenth of an unseal.
- * @throws {InvalidRequestState} `malformed`.
- */
-export function decodeBody(token: string): SealedBody {
-  if (token.length < SHORTEST_TOKEN) throw new InvalidRequestState('malformed');
-  const text = token.slice(BODY_START);
-  const length = Math.floor((text.length * 3) / 4);
-  const isShort = length <= SCRATCH_BYTES;
-  const bytes = isShort ? scratch : Buffer.allocUnsafeSlow(length);
-  if (!isCanonicalBase64url(text, bytes.write(text, 0, 'base64url'))) throw new InvalidRequestState('malformed');
-  if (!isShort) return partsOf(bytes, length);
-  return (scratchBodies[length] ??= partsOf(scratch, length));
-}
-
-function partsOf(bytes: Buffer, length: number): SealedBody {
-  const end = length - TAG_BYTES;
-  return {
-    nonce: bytes.subarray(0, NONCE_BYTES),
-    ciphertext: bytes.subarray(NONCE_BYTES, end),
-    tag: bytes.subarray(end, length),
-  };
 }

@@ -1,4 +1,4 @@
-import { type Clock, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
+import { type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
 import type { EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
 import type { RingDocument, RingEntry } from './document.ts';
@@ -67,6 +67,16 @@ export class RingView {
 
   now(): Moment {
     return momentOf(this.#o.clock);
+  }
+
+  /**
+   * The moment of a token that is about to be opened, coarse. What its gap may cause is caused here: a token is decoded
+   * in place, so nobody else may be called between its decoding and its opening.
+   */
+  nowToOpen(): Moment {
+    const now = coarseMomentOf(this.#o.clock);
+    this.#noticeGap(now);
+    return now;
   }
 
   /** The time that keys are judged by: never further back than the highest seen minus the tolerated skew. */
