@@ -41,12 +41,16 @@ describe('what a ring and its fleet cost as they grow', () => {
       heap: { ...report.heap, perMillionTokens: { median: 0, low: -1, high: 1 } },
     };
     expect(judgeGrowth(fine).filter(({ met }) => !met)).toEqual([]);
-    const [one, ...others] = fine.opening;
-    if (one === undefined) throw new Error('nothing was opened');
+    const [one, many, ...others] = fine.opening;
+    if (one === undefined || many === undefined) throw new Error('nothing was opened');
+    const slow = { ...level, median: 2.51 };
+    expect(judgeGrowth({ ...fine, opening: [{ ...one, firstTimesWarm: slow }, many] })).toEqual(
+      judgeGrowth({ ...fine, opening: [one, many] }),
+    );
     const broken: readonly GrowthReport[] = [
-      { ...fine, opening: [{ ...one, firstTimesWarm: { ...level, median: 2.51 } }, ...others] },
-      { ...fine, opening: [{ ...one, nextTimesBare: { ...level, median: 1.11 } }, ...others] },
-      { ...fine, opening: [{ ...one, kmsCalls: 1 }, ...others] },
+      { ...fine, opening: [one, { ...many, firstTimesWarm: slow }, ...others] },
+      { ...fine, opening: [{ ...one, nextTimesBare: { ...level, median: 1.11 } }, many, ...others] },
+      { ...fine, opening: [{ ...one, kmsCalls: 1 }, many, ...others] },
       { ...fine, heap: { ...fine.heap, perMillionTokens: { median: 2, low: 1, high: 3 } } },
     ];
     const laws = broken.map((bad) => judgeGrowth(bad).filter(({ met }) => !met));

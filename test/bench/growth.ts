@@ -123,11 +123,15 @@ export async function measureGrowth(
 }
 
 export function judgeGrowth({ opening, heap }: GrowthReport): readonly Verdict[] {
+  // Of few, each by a codec that was just made, it is a cold processor that is timed: reported, and judged where they are many.
+  const most = Math.max(...opening.map(({ salts }) => salts));
   return [
     ...opening.flatMap(({ keys, salts, firstTimesWarm, nextTimesBare, kmsCalls: calls }): Verdict[] => {
       const where = `of each of ${salts} other processes, ring of ${keys}`;
       return [
-        atMost(`first token ${where}: times a warm unseal`, FIRST_TIMES_WARM, firstTimesWarm.median),
+        ...(salts === most
+          ? [atMost(`first token ${where}: times a warm unseal`, FIRST_TIMES_WARM, firstTimesWarm.median)]
+          : []),
         atMost(
           `next token ${where}: times what the bare cipher pays for the keys`,
           NEXT_TIMES_BARE,
