@@ -77,5 +77,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0012-a-rotation-waits-two-turns.md',
     'docs/decisions/0013-no-token-waits-for-a-service-that-fails.md',
     'docs/decisions/0014-an-export-keeps-keys-wrapped.md',
+    'docs/decisions/0015-a-token-is-opened-by-a-coarse-clock.md',
   ],
 };

@@ -48,7 +48,7 @@ const SCRATCH_BYTES = CIPHERTEXT_START + 4_096 + TAG_BYTES;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 scratch.set(PREFIX_BYTES, UNUSED_BYTES);
 const scratchHeader = {
-  words: new Int32Array(scratch.buffer, WORDS_START, HEADER_WORDS),
+  words: new Int32Array(scratch.buffer, scratch.byteOffset + WORDS_START, HEADER_WORDS),
   aad: scratch.subarray(UNUSED_BYTES, NONCE_START),
   salt: scratch.subarray(UNUSED_BYTES + SALT_START, UNUSED_BYTES + COMMITMENT_START),
   commitment: scratch.subarray(UNUSED_BYTES + COMMITMENT_START, NONCE_START),

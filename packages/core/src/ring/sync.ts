@@ -168,9 +168,7 @@ export class RingSync {
     const wallMs = this.#view.wallMs();
     const own: readonly OwnKey[] = liveKeys(snapshot, wallMs).filter(isUsable);
     if (own.length === 0) return 'start';
-    const live = new Set(own.map((key) => key.id));
-    const past = this.#view.pastSigners().filter((key) => !live.has(key.id));
-    switch (judge(document, own, past)) {
+    switch (judge(document, own, this.#view.pastSigners())) {
       case 'accepted':
         return document.epoch > current.epoch && !lacks(document, current, wallMs) ? 'adopt' : 'unite';
       case 'older branch':
