@@ -78,5 +78,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0013-no-token-waits-for-a-service-that-fails.md',
     'docs/decisions/0014-an-export-keeps-keys-wrapped.md',
     'docs/decisions/0015-a-token-is-opened-by-a-coarse-clock.md',
+    'docs/decisions/0016-a-document-carries-facts.md',
+    'docs/decisions/0017-one-clock.md',
+    'docs/decisions/0018-revoking-waits-until-the-store-has-kept-it.md',
   ],
 };

@@ -71,7 +71,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     const after = await run(['doctor']);
     expect(after.code).toBe(0);
     expect(after.output).toMatch(/ring "payments" as a member, by the environment/);
-    expect(after.output).toMatch(/ring is authentic: epoch 2, 2 live of 2 keys/);
+    expect(after.output).toMatch(/keys of the ring prove themselves: 2 live of 2, all unwrapped/);
   });
 
   test('a misconfiguration, its remedy, and exit code 1', async () => {

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { freezeProcess, hasStopped } from '../support/freeze.ts';
 import type { Answer, Calls, OrderName, Orders, Sealed, StartOrder } from './member-process.ts';
 
 interface Waiting {
@@ -61,6 +62,19 @@ export class Member {
   kill(): void {
     this.#child.kill('SIGKILL');
   }
+
+  /** SIGSTOP: it does nothing any more until {@link thaw}, and its orders wait. */
+  freeze(): void {
+    freezeProcess(this.#child);
+  }
+
+  get isFrozen(): boolean {
+    return this.#child.pid !== undefined && hasStopped(this.#child.pid);
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT');
+  }
 }
 
 /** The members that get requests, and what became of them. */
@@ -94,8 +108,8 @@ export class Fleet {
   }
 
   /** Starts codecs at the same moment and sends them requests from then on. Answers what each asked of the KMS. */
-  async start(members: readonly Member[]): Promise<Calls[]> {
-    const calls = await Promise.all(members.map((member) => member.tell('start', this.#order)));
+  async start(members: readonly Member[], order: StartOrder = this.#order): Promise<Calls[]> {
+    const calls = await Promise.all(members.map((member) => member.tell('start', order)));
     this.members.push(...members);
     return calls;
   }

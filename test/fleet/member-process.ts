@@ -2,15 +2,18 @@
  * A member of a fleet in a process of its own, forked by `fleet.ts`: does what it is told over IPC, one order after
  * another, and counts what it asks of the KMS.
  */
-import { createKmsCodec, fileRing, type KeyWrapper, type KmsCodec, type RingPolicy } from '@sealring/core';
-import { redisRing } from '@sealring/redis';
+import { uptime } from 'node:os';
+import { type Clock, createKmsCodec, type KeyWrapper, type KmsCodec, type RingPolicy } from '@sealring/core';
 import { type KmsPlace, keyWrapperAt } from './member-kms.ts';
+import { type RingPlace, ringAt, type StoreCalls } from './member-ring.ts';
 
 /** Where the ring and the KMS are, and the times. */
 export interface StartOrder {
-  readonly ring: { readonly file: string } | { readonly redis: string; readonly key: string };
+  readonly ring: RingPlace;
   readonly kms: KmsPlace;
   readonly policy: Partial<RingPolicy>;
+  /** Whether its clock can be set wrong. Default: it goes by the system's own. */
+  readonly hasOwnClock?: boolean;
 }
 
 /** A token, with what it must open to. */
@@ -32,6 +35,7 @@ interface MemberHealth {
   readonly sealingKey: string | undefined;
   readonly keys: readonly { readonly id: string; readonly state: string; readonly held: boolean }[];
   readonly lastError: string | undefined;
+  readonly problems: readonly string[];
 }
 
 /** What a member can be told, and what it answers. */
@@ -44,6 +48,13 @@ export interface Orders {
   revoke: { given: { readonly keyId: string }; answer: undefined };
   health: { given: undefined; answer: MemberHealth };
   calls: { given: undefined; answer: Calls };
+  storeCalls: { given: undefined; answer: StoreCalls };
+  /** Opens only if it is ready at that moment: then it has to know every key that another one seals with. */
+  openIfReady: { given: readonly Sealed[]; answer: { readonly ready: boolean; readonly failures: string[] } };
+  /** From now on the clock of this process is wrong by so much; the monotonic one is right, as ever. */
+  setClock: { given: { readonly aheadSeconds: number }; answer: undefined };
+  /** Has the process stop itself, as SIGSTOP does, when it next asks the KMS for a data key. */
+  stopAtNextKey: { given: undefined; answer: undefined };
   close: { given: undefined; answer: undefined };
 }
 
@@ -58,6 +69,15 @@ export interface Answer {
 }
 
 const counts = { generate: 0, wrap: 0, unwrap: 0 };
+let aheadMs = 0;
+let stopsAtNextKey = false;
+/** The system's, as wrong as it was told to be. */
+const clock: Clock = {
+  wallMs: () => Date.now() + aheadMs,
+  monotonicNs: () => process.hrtime.bigint(),
+  uptimeMs: () => uptime() * 1_000,
+};
+let storeCalls: StoreCalls = { reads: 0, writes: 0 };
 let codec: KmsCodec | undefined;
 let closeStore: (() => Promise<void>) | undefined;
 
@@ -77,6 +97,10 @@ function counted(inner: KeyWrapper): KeyWrapper {
     },
     async generate(options) {
       counts.generate += 1;
+      if (stopsAtNextKey) {
+        stopsAtNextKey = false;
+        process.kill(process.pid, 'SIGSTOP');
+      }
       const dataKey = crypto.getRandomValues(new Uint8Array(32));
       return { dataKey, wrapped: await inner.wrap(dataKey, options) };
     },
@@ -93,11 +117,16 @@ function text(error: unknown): string {
 }
 
 async function start(given: StartOrder): Promise<Calls> {
-  const { ring: place } = given;
-  const ring = 'file' in place ? fileRing(place.file) : redisRing({ url: place.redis, key: place.key });
+  const { store: ring, calls } = await ringAt(given.ring);
+  storeCalls = calls;
   closeStore = async () => ring.close?.();
   const keyWrapper = counted(await keyWrapperAt(given.kms));
-  codec = await createKmsCodec({ keyWrapper, ring, policy: given.policy });
+  codec = await createKmsCodec({
+    keyWrapper,
+    ring,
+    policy: given.policy,
+    ...(given.hasOwnClock === true ? { clock } : {}),
+  });
   // Before the first proof of its background passes.
   return { ...counts };
 }
@@ -130,14 +159,20 @@ function open(sealed: readonly Sealed[]): string[] {
 }
 
 function health(): MemberHealth {
-  const { status, ready, sealingKey, keys, lastError } = running().health();
+  const { status, ready, sealingKey, keys, lastError, problems } = running().health();
   return {
     status,
     ready,
     sealingKey,
     keys: keys.map(({ id, state, held }) => ({ id, state, held })),
     lastError: lastError?.kind,
+    problems: problems.map(({ kind }) => kind),
   };
+}
+
+function openIfReady(sealed: readonly Sealed[]): Orders['openIfReady']['answer'] {
+  const { ready } = running().health();
+  return { ready, failures: ready ? open(sealed) : [] };
 }
 
 async function close(): Promise<undefined> {
@@ -162,6 +197,16 @@ async function obey(order: Order): Promise<unknown> {
       return health();
     case 'calls':
       return { ...counts };
+    case 'storeCalls':
+      return storeCalls;
+    case 'openIfReady':
+      return openIfReady(order.given);
+    case 'setClock':
+      aheadMs = order.given.aheadSeconds * 1_000;
+      return undefined;
+    case 'stopAtNextKey':
+      stopsAtNextKey = true;
+      return undefined;
     case 'close':
       return close();
   }

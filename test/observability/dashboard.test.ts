@@ -78,6 +78,7 @@ async function hoursAgo(hours: number, work: (codec: KmsCodec) => Promise<void>)
     ringName: RING,
     ring: fileRing(ringPath),
     keyWrapper: localKeyWrapper({ masterKey }),
+    create: 'now',
     clock: { wallMs: () => Date.now() - hours * HOUR_MS, monotonicNs: () => process.hrtime.bigint() },
   });
   await work(codec);

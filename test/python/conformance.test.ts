@@ -17,7 +17,8 @@ let python = '';
 
 async function foundRings([before = '', after = '', stranger = '']: readonly string[]): Promise<void> {
   for (const path of [after, stranger]) {
-    const codec = await createKmsCodec({ keyWrapper: localKeyWrapper({ masterKey }), ring: fileRing(path) });
+    const keyWrapper = localKeyWrapper({ masterKey });
+    const codec = await createKmsCodec({ keyWrapper, ring: fileRing(path), create: 'now' });
     if (path === after) {
       copyFileSync(after, before);
       await codec.rotate({ emergency: true });

@@ -13,6 +13,9 @@ test.each([
   [['--members', '0'], "'--members <n>' argument '0'", 'from 1 to 100000'],
   [['--loss', '0.6'], "'--loss <share>' argument '0.6'", 'from 0 to 0.5'],
   [['--faults', 'quiet,nope'], "'--faults <classes>' argument 'quiet,nope'", 'no class "nope"'],
+  [['--adversary', 'W,nobody'], "'--adversary <names>' argument 'W,nobody'", 'no adversary "nobody"'],
+  [['--adversary', 'W', '--seeds', '5-1'], "'--seeds <A-B>' argument '5-1'", 'two numbers, A-B'],
+  [['--mutants', 'none-such'], "'--mutants [names]' argument 'none-such'", 'no mutant "none-such"'],
   [['--hours', '5'], "unknown option '--hours'", ''],
 ])('%j is refused in one line that names option and value', async (args, named, bounds) => {
   const { code, output } = await run(args);
@@ -29,4 +32,10 @@ test('a small run ends well, and leaves its report and its picture', async () =>
   expect(output).toMatch(/^3 members, 1 days, seed 1; faults: quiet$/m);
   expect((await readdir(out)).toSorted()).toEqual(['report.json', 'report.svg']);
   await rm(out, { recursive: true });
+});
+
+test('episodes with an adversary end well, and are counted', async () => {
+  const { code, output } = await run(['--adversary', 'W,N', '--seeds', '4-4', '--members', '5']);
+  expect(code).toBe(0);
+  expect(output).toMatch(/^2 episodes of W, N; \d+ hostile acts; 0 episodes failed$/m);
 });

@@ -1,37 +1,18 @@
-import { EPOCH_MS } from './member.ts';
+import { AIMED_FAULTS } from './aimed-faults.ts';
+import { nowAndThen, operate, QUIET_MS, revokeSealingKey } from './operations.ts';
 import type { Oracle } from './oracle.ts';
+import { storedKeys } from './stored-keys.ts';
+import { EPOCH_MS } from './timeline.ts';
 import { DAY, HOUR, MINUTE, propagationSecondsOf, SECOND, type World } from './world.ts';
 
 /** One class of faults: schedules them in a world. Begins after six quiet hours. */
 export type FaultClass = (world: World, oracle: Oracle) => void;
 
-const QUIET = 6 * HOUR;
-
-/** Every `everyMs` from the quiet hours on, at a random moment within it. */
-function nowAndThen(world: World, everyMs: number, run: () => void): void {
-  world.timeline.after(QUIET, () => {
-    const next = (): void => {
-      world.timeline.after(world.dice.between(0, everyMs), run);
-      world.timeline.after(everyMs, next);
-    };
-    next();
-  });
-}
-
-/** What an operator asks of any member; a refused wish is tried again by nobody. */
-function operate(world: World, act: (codec: NonNullable<World['members'][number]['codec']>) => Promise<void>): void {
-  const codec = world.anyMember()?.codec;
-  if (codec === undefined) return;
-  // The world may be in trouble just now: the operator sees the error.
-  act(codec).catch(() => undefined);
-}
-
 /** The newest key, and when it becomes active. */
 function newestKey(world: World): { readonly id: string; readonly activates: number } {
-  const body: { readonly keys: readonly { readonly id: string; readonly activates: string }[] } = JSON.parse(
-    world.store.document?.split('\n')[0] ?? '{"keys":[]}',
-  );
-  const newest = body.keys.toSorted((a, b) => a.activates.localeCompare(b.activates)).at(-1);
+  const newest = storedKeys(world.store.document)
+    .toSorted((a, b) => a.activates.localeCompare(b.activates))
+    .at(-1);
   return {
     id: newest?.id ?? '',
     activates: newest === undefined ? world.timeline.nowMs : Date.parse(newest.activates) - EPOCH_MS,
@@ -42,7 +23,7 @@ function newestKey(world: World): { readonly id: string; readonly activates: num
 function outageAtRotation(world: World, startsMs: number, lastsMs: number): void {
   const dueAfterMs = (world.policy.rotateEverySeconds - propagationSecondsOf(world.policy)) * SECOND;
   const met = new Set<string>();
-  world.timeline.after(QUIET, () =>
+  world.timeline.after(QUIET_MS, () =>
     world.timeline.every(MINUTE, () => {
       const { id, activates } = newestKey(world);
       if (met.has(id) || world.timeline.nowMs < activates + dueAfterMs + startsMs) return;
@@ -56,19 +37,10 @@ function kmsOutage(minutes: number): FaultClass {
   return (world) => nowAndThen(world, DAY, () => world.kmsFails('unavailable', minutes * MINUTE));
 }
 
-function revokeSealingKey(world: World, oracle: Oracle): void {
-  operate(world, async (codec) => {
-    const { sealingKey } = codec.health();
-    if (sealingKey === undefined) return;
-    await codec.revoke(sealingKey);
-    oracle.revoked(sealingKey);
-  });
-}
-
 export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze({
   quiet: () => undefined,
   'kms-outage-hourly-10': (world) => {
-    world.timeline.after(QUIET, () => world.timeline.every(HOUR, () => world.kmsFails('unavailable', 10 * MINUTE)));
+    world.timeline.after(QUIET_MS, () => world.timeline.every(HOUR, () => world.kmsFails('unavailable', 10 * MINUTE)));
   },
   'kms-outage-30': kmsOutage(30),
   'kms-outage-44': kmsOutage(44),
@@ -108,13 +80,14 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
       if (member !== undefined) member.skewMs = world.dice.between(-half, half);
     });
   },
-  'two-operators-rotate': (world) => {
+  'two-operators-rotate': (world, oracle) => {
     nowAndThen(world, 12 * HOUR, () => {
-      operate(world, (codec) => codec.rotate());
-      operate(world, (codec) => codec.rotate());
+      operate(world, oracle, (codec) => codec.rotate());
+      operate(world, oracle, (codec) => codec.rotate());
     });
   },
-  emergency: (world) => nowAndThen(world, DAY, () => operate(world, (codec) => codec.rotate({ emergency: true }))),
+  emergency: (world, oracle) =>
+    nowAndThen(world, DAY, () => operate(world, oracle, (codec) => codec.rotate({ emergency: true }))),
   revocation: (world, oracle) => nowAndThen(world, DAY, () => revokeSealingKey(world, oracle)),
   'revocation-at-partition': (world, oracle) => {
     nowAndThen(world, DAY, () => {
@@ -155,4 +128,5 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
   push: (world) => {
     world.store.pushes = true;
   },
+  ...AIMED_FAULTS,
 });

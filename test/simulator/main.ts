@@ -2,7 +2,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
+import { ADVERSARIES } from './adversary/powers.ts';
+import { searchWithAdversaries } from './adversary-command.ts';
 import { FAULT_CLASSES } from './faults.ts';
+import { searchMutants } from './mutant-search.ts';
+import { MUTANTS } from './mutants.ts';
 import { picture } from './picture.ts';
 import { type RunReport, simulate } from './simulate.ts';
 import { HOUR, type WorldOptions } from './world.ts';
@@ -10,17 +14,24 @@ import { HOUR, type WorldOptions } from './world.ts';
 const LARGE_FLEET = 200;
 
 const values = read();
-process.exitCode = await run();
+process.exitCode = await chosen();
 
 /** What was asked for. Ends the process with 2 where that is wrong, with 0 after `--help`. */
 function read(): Values {
-  const classes = (text: string): readonly string[] => {
-    const names = text === 'all' ? Object.keys(FAULT_CLASSES) : text.split(',');
-    for (const name of names) {
-      if (!Object.hasOwn(FAULT_CLASSES, name))
-        throw new InvalidArgumentError(`There is no class ${JSON.stringify(name)}.`);
-    }
-    return names;
+  const namesOf =
+    (what: string, known: readonly string[]) =>
+    (text: string): readonly string[] => {
+      const names = text === 'all' ? known : text.split(',');
+      for (const name of names) {
+        if (!known.includes(name)) throw new InvalidArgumentError(`There is no ${what} ${JSON.stringify(name)}.`);
+      }
+      return names;
+    };
+  const classes = namesOf('class', Object.keys(FAULT_CLASSES));
+  const seedsOf = (text: string): readonly [number, number] => {
+    const [, from, to] = /^(\d{1,9})-(\d{1,9})$/.exec(text) ?? [];
+    if (from === undefined || Number(from) > Number(to)) throw new InvalidArgumentError('It must be two numbers, A-B.');
+    return [Number(from), Number(to)];
   };
   const command = new Command()
     .name('npm run simulate --')
@@ -43,9 +54,23 @@ function read(): Values {
     )
     .option('--out <folder>', 'where report.json and report.svg go', '.cache/simulation')
     .option('--trace', 'tell everything that happens', false)
+    .option(
+      '--adversary <names>',
+      'episodes with attackers instead of days, or "all"; fleets of 5 up to --members',
+      namesOf('adversary', Object.keys(ADVERSARIES)),
+    )
+    .option('--seeds <A-B>', 'seeds of the episodes', seedsOf, [1, 10])
+    .option(
+      '--mutants [names]',
+      'take away guards of core, one at a time, and record which search notices; all, or some',
+      namesOf(
+        'mutant',
+        MUTANTS.map(({ name }) => name),
+      ),
+    )
     .addHelpText(
       'after',
-      `\nClasses of faults: ${Object.keys(FAULT_CLASSES).join(', ')}\n\nExample:\n  npm run simulate -- --faults store-flush,crash --seed 7`,
+      `\nClasses of faults: ${Object.keys(FAULT_CLASSES).join(', ')}\nAdversaries: ${Object.keys(ADVERSARIES).join(', ')}\n\nExample:\n  npm run simulate -- --faults store-flush,crash --seed 7`,
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   return command.parse().opts<Values>();
@@ -61,6 +86,19 @@ interface Values {
   readonly quantum?: number;
   readonly out: string;
   readonly trace: boolean;
+  readonly adversary?: readonly string[];
+  readonly seeds: readonly [number, number];
+  readonly mutants?: readonly string[] | true;
+}
+
+async function chosen(): Promise<number> {
+  const { adversary, mutants, seeds, members, trace } = values;
+  if (mutants !== undefined) {
+    const names = mutants === true ? [] : mutants;
+    return (await searchMutants(names, (line) => process.stdout.write(`${line}\n`))) ? 0 : 1;
+  }
+  if (adversary === undefined) return run();
+  return (await searchWithAdversaries({ adversaries: adversary, seeds, mostMembers: members, trace })) ? 0 : 1;
 }
 
 async function run(): Promise<number> {
@@ -105,7 +143,7 @@ function summary(report: RunReport, out: string): string {
     `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} opens, ${tokens.excusedAtOnce} opens of a key that was just made active at once`,
     `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,
     `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.store)}`,
-    `ring        epoch ${ring.epoch}, ${ring.keys} keys, never more than ${ring.mostKeys}`,
+    `ring        ${ring.writes} writes, ${ring.published} keys published, ${ring.keys} left, never more than ${ring.mostKeys}`,
     `propagation ${propagationSeconds.length} keys, the slowest ${slowest} s to the last member`,
     `written     ${join(out, 'report.json')}, ${join(out, 'report.svg')}`,
     ...violations.map(({ atMs, law, detail }) => `FAILED      ${hours(atMs)}  ${law}: ${detail}`),

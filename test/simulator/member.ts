@@ -1,22 +1,22 @@
 import { type Clock, createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import type { Dice } from './dice.ts';
-import type { Line, SimulatedKms, SimulatedStore } from './services.ts';
-import type { Timeline } from './timeline.ts';
+import { type Line, newLine, type SimulatedKms, type SimulatedStore } from './services.ts';
+import { EPOCH_MS, type Timeline } from './timeline.ts';
 
-/** Any date: that of the simulated world's beginning, milliseconds since the epoch. */
-/** The wall time at which a world begins, milliseconds. */
-export const EPOCH_MS: number = Date.parse('2026-11-21T03:00:00Z');
+export { EPOCH_MS } from './timeline.ts';
 
 /** A process of the fleet: its clock, its line, and its codec while it runs. */
 export class SimulatedMember implements Clock {
   readonly name: string;
-  readonly line: Line = { kmsCut: false, storeCut: false };
+  readonly line: Line = newLine();
   readonly #timeline: Timeline;
   readonly #options: Omit<KmsCodecOptions, 'ring' | 'keyWrapper' | 'clock' | 'random'>;
   readonly #services: { readonly kms: SimulatedKms; readonly store: SimulatedStore };
   readonly #dice: Dice;
   /** Wall clock minus world time, milliseconds. */
   skewMs: number;
+  /** How far it is wrong beyond what is tolerated, milliseconds. */
+  wrongMs = 0;
   #frozenFromMs: number | undefined;
   /** How long the machine was suspended in all: its monotonic clock is behind by that. */
   #suspendedMs = 0;
@@ -25,6 +25,10 @@ export class SimulatedMember implements Clock {
   codec: KmsCodec | undefined;
   startedAtMs: number | undefined;
   startFailures = 0;
+  /** Told when it has started. */
+  onStarted: () => void = () => undefined;
+  /** Told of what a start failed with, unless it was the end of the process. */
+  onStartFailure: (error: unknown) => void = () => undefined;
 
   constructor(
     name: string,
@@ -42,11 +46,16 @@ export class SimulatedMember implements Clock {
   }
 
   wallMs(): number {
-    return EPOCH_MS + this.#timeline.nowMs + this.skewMs;
+    return EPOCH_MS + this.#timeline.nowMs + this.skewMs + this.wrongMs;
   }
 
   monotonicNs(): bigint {
     return BigInt(Math.round((this.#timeline.nowMs - this.#suspendedMs) * 1e6));
+  }
+
+  /** The machines of this world were started with it; a suspension counts. */
+  uptimeMs(): number {
+    return this.#timeline.nowMs;
   }
 
   /** A timer of this process: a suspended one runs it when it wakes up, a dead one never. */
@@ -111,8 +120,11 @@ export class SimulatedMember implements Clock {
         }
         this.codec = codec;
         this.startedAtMs = this.#timeline.nowMs;
+        this.onStarted();
         return;
-      } catch {
+      } catch (error) {
+        if (this.#life !== life) return;
+        this.onStartFailure(error);
         this.startFailures += 1;
         await this.#timeline.pause(5_000);
       }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import {
   type KeyWrapper,
   KeyWrapperError,
@@ -10,13 +9,49 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from '@sealring/core';
+import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
 import type { Dice } from './dice.ts';
-import type { Timeline } from './timeline.ts';
+import { inShort } from './stored-keys.ts';
+import { EPOCH_MS, type Timeline } from './timeline.ts';
 
 /** The way from one member to the services: what a network does to calls. */
 export interface Line {
   kmsCut: boolean;
   storeCut: boolean;
+  /** How long the network holds a write before the store has it; its answer comes as late. Milliseconds. */
+  writesHeldMs: number;
+  /** Calls that were made on this line. */
+  readonly calls: { kms: number; reads: number; writes: number };
+  /** Told when a data key is asked for: somebody is about to publish. */
+  onGenerate: () => void;
+}
+
+export function newLine(): Line {
+  return {
+    kmsCut: false,
+    storeCut: false,
+    writesHeldMs: 0,
+    calls: { kms: 0, reads: 0, writes: 0 },
+    onGenerate: () => undefined,
+  };
+}
+
+/** The clock of a service, which it puts on its answers. */
+export class ServiceDates {
+  readonly #timeline: Timeline;
+  /** How far it is ahead of the true time, milliseconds; undefined: its answers carry no date. */
+  aheadMs: number | undefined = 0;
+
+  constructor(timeline: Timeline) {
+    this.#timeline = timeline;
+  }
+
+  /** A date in a header is a whole second, cut off. */
+  tell(listener: ((date: Date) => void) | undefined): void {
+    if (this.aheadMs === undefined) return;
+    const ms = EPOCH_MS + this.#timeline.nowMs + this.aheadMs;
+    listener?.(new Date(Math.floor(ms / 1_000) * 1_000));
+  }
 }
 
 /** How a simulated network behaves. */
@@ -26,21 +61,35 @@ export interface NetworkWeather {
   readonly meanLatencyMs: number;
 }
 
+/** Who hears of a call's end. */
+interface Caller {
+  readonly signal?: AbortSignal | undefined;
+  readonly onServiceDate?: ((date: Date) => void) | undefined;
+  readonly heldMs?: number;
+}
+
 /** A call that is delayed, lost or cut off before `answer` decides it. */
 function call<T>(
-  world: { readonly timeline: Timeline; readonly dice: Dice; readonly weather: NetworkWeather },
-  signal: AbortSignal | undefined,
+  service: {
+    readonly timeline: Timeline;
+    readonly dice: Dice;
+    readonly weather: NetworkWeather;
+    readonly dates: ServiceDates;
+  },
+  { signal, onServiceDate, heldMs = 0 }: Caller,
   answer: () => T,
 ): Promise<T> {
-  const { timeline, dice, weather } = world;
+  const { timeline, dice, weather, dates } = service;
   return new Promise<T>((resolve, reject) => {
     if (dice.chance(weather.loss)) {
       signal?.addEventListener('abort', () => reject(new RingStoreError('unavailable', 'aborted')), { once: true });
       return;
     }
-    timeline.after(dice.latencyMs(weather.meanLatencyMs), () => {
+    timeline.after(heldMs + dice.latencyMs(weather.meanLatencyMs), () => {
       try {
-        resolve(answer());
+        const answered = answer();
+        dates.tell(onServiceDate);
+        resolve(answered);
       } catch (error) {
         reject(error);
       }
@@ -55,7 +104,9 @@ export class SimulatedKms {
   readonly #timeline: Timeline;
   readonly #dice: Dice;
   readonly weather: NetworkWeather;
+  readonly dates: ServiceDates;
   readonly #keys = new Map<string, { readonly dataKey: Uint8Array; readonly context: string }>();
+  readonly #ids = new Set<string>();
   readonly #failures: KeyWrapperErrorKind[] = [];
   /** What calls that wrap are answered with. */
   wrapFailing: KeyWrapperErrorKind | undefined;
@@ -67,11 +118,22 @@ export class SimulatedKms {
     this.#timeline = timeline;
     this.#dice = dice;
     this.weather = weather;
+    this.dates = new ServiceDates(timeline);
   }
 
   /** What every call is answered with; undefined: it works. Of several troubles the gravest speaks. */
   get failing(): KeyWrapperErrorKind | undefined {
     return GRAVITY.find((kind) => this.#failures.includes(kind));
+  }
+
+  /** Whether a key of this id was ever wrapped. */
+  isGenuine(id: string): boolean {
+    return this.#ids.has(id);
+  }
+
+  /** Every data key that was ever wrapped: what a thief may have. */
+  get dataKeys(): readonly Uint8Array[] {
+    return [...this.#keys.values()].map(({ dataKey }) => dataKey);
   }
 
   /** Fails until the returned function is called. */
@@ -85,11 +147,13 @@ export class SimulatedKms {
   }
 
   connect(line: Line): KeyWrapper {
-    const made = (operation: 'generate' | 'wrap' | 'unwrap', signal: AbortSignal | undefined) => {
+    const made = (operation: 'generate' | 'wrap' | 'unwrap', caller: Caller) => {
       this.calls[operation] += 1;
+      line.calls.kms += 1;
+      if (operation === 'generate') line.onGenerate();
       return {
         answered: <T>(answer: () => T): Promise<T> =>
-          call({ timeline: this.#timeline, dice: this.#dice, weather: this.weather }, signal, () => {
+          call({ timeline: this.#timeline, dice: this.#dice, weather: this.weather, dates: this.dates }, caller, () => {
             const kind = line.kmsCut
               ? 'unavailable'
               : (this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing));
@@ -102,27 +166,33 @@ export class SimulatedKms {
       provider: 'simulated',
       keyId: 'key',
       supports: { context: true, authenticated: true },
-      wrap: (dataKey, { context, signal }) =>
-        made('wrap', signal).answered(() => this.#keep(Uint8Array.from(dataKey), context)),
-      unwrap: (wrapped, { context, signal }) => made('unwrap', signal).answered(() => this.#give(wrapped, context)),
-      generate: ({ context, signal }) =>
-        made('generate', signal).answered(() => {
+      wrap: (dataKey, options) =>
+        made('wrap', options).answered(() => this.keep(Uint8Array.from(dataKey), options.context)),
+      unwrap: (wrapped, options) => made('unwrap', options).answered(() => this.#give(wrapped, options.context)),
+      generate: (options) =>
+        made('generate', options).answered(() => {
           this.made += 1;
           const dataKey = new Uint8Array(32);
           this.#dice.source(dataKey);
-          return { dataKey: Uint8Array.from(dataKey), wrapped: this.#keep(dataKey, context) };
+          return { dataKey: Uint8Array.from(dataKey), wrapped: this.keep(dataKey, options.context) };
         }),
     };
   }
 
-  #keep(dataKey: Uint8Array, context: WrapOptions['context']): WrappedKey {
-    const wrapped = randomBytes(12);
+  /** Wraps a data key, as whoever may can at any time. */
+  keep(dataKey: Uint8Array, context: WrapOptions['context']): WrappedKey {
+    const wrapped = Buffer.alloc(12);
+    this.#dice.source(wrapped);
+    this.#ids.add(keyIdOf(dataKey).toString('base64url'));
     this.#keys.set(wrapped.toString('base64url'), { dataKey, context: JSON.stringify(context) });
     return { provider: 'simulated', keyId: 'key/1', wrapped };
   }
 
   #give(wrapped: WrappedKey, context: WrapOptions['context']): Uint8Array {
     const kept = this.#keys.get(Buffer.from(wrapped.wrapped).toString('base64url'));
+    // Of another key of this account, which the fleet may not use.
+    if (wrapped.keyId === 'forbidden')
+      throw new KeyWrapperError('denied', { provider: 'simulated', operation: 'unwrap' });
     if (kept === undefined || kept.context !== JSON.stringify(context)) {
       throw new KeyWrapperError('corrupt', { provider: 'simulated', operation: 'unwrap' });
     }
@@ -135,6 +205,7 @@ export class SimulatedStore {
   readonly #timeline: Timeline;
   readonly #dice: Dice;
   readonly weather: NetworkWeather;
+  readonly dates: ServiceDates;
   #current: StoredRing | undefined;
   #revision = 0;
   #watchers = new Set<() => void>();
@@ -142,6 +213,8 @@ export class SimulatedStore {
   readonly history: { readonly at: number; readonly stored: StoredRing }[] = [];
   /** Told about every change of what is stored. */
   trace: (line: string) => void = () => undefined;
+  /** Told of every document that is stored, and of what it replaces. */
+  onWritten: (document: string, before: string | undefined) => void = () => undefined;
   down = false;
   /** When it last failed over to an older copy. */
   lastFailOverAt: number | undefined;
@@ -152,6 +225,7 @@ export class SimulatedStore {
     this.#timeline = timeline;
     this.#dice = dice;
     this.weather = weather;
+    this.dates = new ServiceDates(timeline);
   }
 
   get document(): string | undefined {
@@ -159,8 +233,9 @@ export class SimulatedStore {
   }
 
   connect(line: Line): RingStore {
-    const answered = <T>(signal: AbortSignal | undefined, answer: () => T): Promise<T> =>
-      call({ timeline: this.#timeline, dice: this.#dice, weather: this.weather }, signal, () => {
+    const service = { timeline: this.#timeline, dice: this.#dice, weather: this.weather, dates: this.dates };
+    const answered = <T>(caller: Caller, answer: () => T): Promise<T> =>
+      call(service, caller, () => {
         if (this.down || line.storeCut) throw new RingStoreError('unavailable', 'cut');
         return answer();
       });
@@ -168,11 +243,13 @@ export class SimulatedStore {
       kind: 'simulated',
       read: (options) => {
         this.calls.read += 1;
-        return answered(options?.signal, () => this.#current);
+        line.calls.reads += 1;
+        return answered(options ?? {}, () => this.#current);
       },
-      write: (document, { expected, signal }) => {
+      write: (document, { expected, signal, onServiceDate }) => {
         this.calls.write += 1;
-        return answered(signal, () => {
+        line.calls.writes += 1;
+        return answered({ signal, onServiceDate, heldMs: line.writesHeldMs }, () => {
           if (this.#current?.revision !== expected) throw new RingConflictError();
           this.#put(document);
           return { revision: String(this.#revision) };
@@ -180,7 +257,7 @@ export class SimulatedStore {
       },
       watch: (changed) => {
         const heard = (): void => {
-          if (this.pushes && !line.storeCut) {
+          if (!line.storeCut) {
             this.#timeline.after(this.#dice.latencyMs(this.weather.meanLatencyMs), changed);
           }
         };
@@ -204,22 +281,24 @@ export class SimulatedStore {
     this.#current = { document: older.stored.document, revision: String(++this.#revision) };
   }
 
+  /** Whoever may write the store puts anything there; undefined: nothing. */
+  replace(document: string | undefined): void {
+    if (document === undefined) this.flush();
+    else this.#put(document);
+  }
+
+  /** Calls what watches, as whoever may notify can without writing anything. */
+  notify(): void {
+    for (const heard of this.#watchers) heard();
+  }
+
   #put(document: string): void {
+    const before = this.#current?.document;
     this.#revision += 1;
     this.#current = { document, revision: String(this.#revision) };
     this.trace(`written: ${inShort(document)}`);
     this.history.push({ at: this.#timeline.nowMs, stored: this.#current });
-    for (const heard of this.#watchers) heard();
+    this.onWritten(document, before);
+    if (this.pushes) this.notify();
   }
-}
-
-/** Epoch and keys of a document, for a trace: `!` is revoked. */
-function inShort(document: string): string {
-  const { epoch, keys }: { epoch: number; keys: { id: string; activates: string; revoked?: string }[] } = JSON.parse(
-    document.split('\n')[0] ?? '{}',
-  );
-  const ids = keys.map(
-    (key) => `${key.id.slice(0, 4)}${key.revoked === undefined ? '' : '!'}@${key.activates.slice(8, 16)}`,
-  );
-  return `epoch ${epoch}, ${ids.join(' ')}`;
 }

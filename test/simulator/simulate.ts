@@ -1,7 +1,9 @@
+import { disagreement } from './agreement.ts';
 import { FAULT_CLASSES, type FaultClass } from './faults.ts';
 import { callsPerMemberDay } from './formula.ts';
 import type { SimulatedMember } from './member.ts';
 import { Oracle, type Violation } from './oracle.ts';
+import { storedKeys } from './stored-keys.ts';
 import { DAY, HOUR, MINUTE, SECOND, World, type WorldOptions } from './world.ts';
 
 /** What a run came to. Everything in it follows from its options. */
@@ -25,7 +27,13 @@ export interface RunReport {
     /** By the formula of the guide, where it covers the faults of the run; without the reads of a start. */
     readonly expected: { readonly kms: number; readonly store: number } | undefined;
   };
-  readonly ring: { readonly epoch: number; readonly keys: number; readonly mostKeys: number };
+  readonly ring: {
+    /** Writes that the store took, and keys that were ever in it. */
+    readonly writes: number;
+    readonly published: number;
+    readonly keys: number;
+    readonly mostKeys: number;
+  };
   /** Seconds from the publication of a key until the last running member held it, one for each key. */
   readonly propagationSeconds: readonly number[];
   readonly bounds: {
@@ -118,53 +126,30 @@ function faultClass(name: string): FaultClass {
 
 /** After the last fault and a few quiet hours there is one ring, and everybody holds it. */
 async function converge(world: World, oracle: Oracle): Promise<void> {
-  const document = (): string | undefined => world.store.document?.split('\n')[0];
   const deadline = world.timeline.nowMs + 3 * HOUR;
+  // Whoever does not know the time may not know the ring.
+  const sound = (): readonly SimulatedMember[] => world.members.filter((member) => !oracle.excuses.isLost(member));
+  let last: string | undefined;
   // Scheduled faults go on; one moment of peace is enough.
   while (world.timeline.nowMs < deadline) {
     await world.timeline.advance(world.timeline.nowMs + 5 * MINUTE, world.options.quantumMs);
-    if (idsOf(document()) !== '' && disagreeing(world, idsOf(document())).length === 0) return;
+    last = disagreement(world, sound());
+    if (last === undefined) return;
   }
-  const others = disagreeing(world, idsOf(document()));
-  oracle.report(
-    'one ring',
-    `${others.length} of ${world.members.length} members hold another ring, ${others[0] ?? ''}`,
-  );
+  oracle.report('one ring', last ?? '');
 }
 
 /** However many members find a rotation due, few make a key for it. */
 function checkGenerated(world: World, oracle: Oracle): void {
-  const published = new Set(
-    world.store.history.flatMap(({ stored }) => idsOf(stored.document.split('\n')[0]).split(' ')).filter(Boolean),
-  );
-  if (world.kms.made > MOST_KEYS_MADE * published.size) {
-    oracle.report('at most 3 data keys per rotation', `${world.kms.made} made for ${published.size} published`);
+  const published = publishedIn(world);
+  if (world.kms.made > MOST_KEYS_MADE * published) {
+    oracle.report('at most 3 data keys per rotation', `${world.kms.made} made for ${published} published`);
   }
 }
 
-function idsOf(body: string | undefined): string {
-  if (body === undefined) return '';
-  const keys: unknown = JSON.parse(body).keys;
-  return Array.isArray(keys)
-    ? keys
-        .map((key) => String(key.id))
-        .toSorted()
-        .join(' ')
-    : '';
-}
-
-function disagreeing(world: World, ids: string): string[] {
-  return world.members
-    .filter((member) => member.isUp)
-    .filter((member) => {
-      const held = member.codec
-        ?.health()
-        .keys.map(({ id }) => id)
-        .toSorted()
-        .join(' ');
-      return held !== ids;
-    })
-    .map((member) => member.name);
+/** Keys that were ever stored. */
+function publishedIn({ store }: World): number {
+  return new Set(store.history.flatMap(({ stored }) => storedKeys(stored.document).map(({ id }) => id))).size;
 }
 
 /** Measures how long a new key takes to reach the whole fleet. Sampled, so within 30 s. */
@@ -174,7 +159,7 @@ function watchPropagation(world: World): number[] {
   const pending = new Map<string, number>();
   world.timeline.every(30 * SECOND, () => {
     for (const { at, stored } of world.store.history.slice(known)) {
-      for (const id of idsOf(stored.document.split('\n')[0]).split(' ')) {
+      for (const id of storedKeys(stored.document).map((key) => key.id)) {
         if (!seen.has(id)) pending.set(id, at);
         seen.add(id);
       }
@@ -214,8 +199,6 @@ function reportOf(
   const { options, kms, store } = world;
   const storeCalls = store.calls.read + store.calls.write;
   const memberDays = options.members * (world.timeline.nowMs / DAY);
-  const document: unknown = JSON.parse(store.document?.split('\n')[0] ?? '{"keys":[],"epoch":0}');
-  const { epoch, keys } = document as { epoch: number; keys: readonly unknown[] };
   return {
     options: { ...options, faults },
     tokens: {
@@ -235,12 +218,17 @@ function reportOf(
       generated: kms.made,
       expected: expectedCalls(world, faults),
     },
-    ring: { epoch, keys: keys.length, mostKeys: oracle.mostKeys },
+    ring: {
+      writes: store.history.length,
+      published: publishedIn(world),
+      keys: storedKeys(store.document).length,
+      mostKeys: oracle.mostKeys,
+    },
     propagationSeconds,
     bounds: {
-      lastSealWithRevokedSeconds: oracle.lastSealWithRevokedMs / SECOND,
-      lastSealAfterRefusalSeconds: oracle.lastSealAfterRefusalMs / SECOND,
-      lastOpenAfterRefusalSeconds: oracle.lastOpenAfterRefusalMs / SECOND,
+      lastSealWithRevokedSeconds: oracle.limits.lastSealWithRevokedMs / SECOND,
+      lastSealAfterRefusalSeconds: oracle.limits.lastSealAfterRefusalMs / SECOND,
+      lastOpenAfterRefusalSeconds: oracle.limits.lastOpenAfterRefusalMs / SECOND,
     },
     violationCount: oracle.violationCount,
     violations: oracle.violations,

@@ -39,7 +39,7 @@ test.each([
   // What is under way for half a second at a time stands for a larger fleet.
   const report = await simulate({ ...world(1, 1.1, 1_000), quantumMs: 500 }, [faults]);
   expect(report.violations).toEqual([]);
-  expect(report.ring.epoch).toBe(2);
+  expect(report.ring.published).toBe(2);
   expect(report.calls.generated).toBeLessThanOrEqual(4);
 });
 

@@ -1,5 +1,8 @@
 import TinyQueue from 'tinyqueue';
 
+/** The wall time at which a world begins, milliseconds: any date. */
+export const EPOCH_MS: number = Date.parse('2026-11-21T03:00:00Z');
+
 interface Happening {
   readonly at: number;
   readonly order: number;

@@ -1,8 +1,11 @@
-import type { RingPolicy } from '@sealring/core';
 import { Dice } from './dice.ts';
 import { SimulatedMember } from './member.ts';
 import { type NetworkWeather, SimulatedKms, SimulatedStore } from './services.ts';
-import { Timeline } from './timeline.ts';
+import { type StoredKey, storedKeys } from './stored-keys.ts';
+import { EPOCH_MS, Timeline } from './timeline.ts';
+import { lastingMs, Trouble } from './trouble.ts';
+
+export { lastingMs, Trouble };
 
 /** Lifecycle defaults that the invariants are computed from, seconds. */
 export interface WorldPolicy {
@@ -27,6 +30,8 @@ export interface WorldOptions {
   readonly clockSkewSeconds: number;
   /** Milliseconds of events that are let loose together. */
   readonly quantumMs: number;
+  /** What is not the default of the lifecycle. */
+  readonly policy?: Partial<WorldPolicy>;
 }
 
 export const SECOND = 1_000;
@@ -59,7 +64,18 @@ export class World {
   readonly wrapTrouble = new Trouble();
   /** When the KMS answers, but refuses: it is to be obeyed, not to be coasted through. */
   readonly refusals = new Trouble();
+  /** While somebody hostile writes the store. */
+  readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
+  readonly #listeners: ((event: WorldEvent) => void)[] = [];
+  /** Every key that was ever stored, as it was when it first was. */
+  readonly firstSeen = new Map<string, FirstSeen>();
+  /** Whether somebody hostile may wrap: then a start can be deceived. */
+  mayWrap = false;
+  /** When a write was last held in the network, milliseconds. */
+  lastHeldAtMs: number = Number.NEGATIVE_INFINITY;
+  /** When the last fault is over, milliseconds: those that begin before end by then. */
+  peaceFromMs: number = Number.POSITIVE_INFINITY;
   /** Told what is done to the world and what it does, a line each. */
   trace: (line: string) => void = () => undefined;
 
@@ -76,23 +92,76 @@ export class World {
       tokenLifetimeSeconds: 3_600,
       kmsTimeoutSeconds: 5,
       rotateEverySeconds: 86_400,
+      ...options.policy,
     };
     const weather = (meanLatencyMs: number): NetworkWeather => ({ loss: options.loss, meanLatencyMs });
     this.kms = new SimulatedKms(this.timeline, this.dice, weather(30));
     this.store = new SimulatedStore(this.timeline, this.dice, weather(8));
-    const policy: Partial<RingPolicy> = this.policy;
+    this.store.onWritten = (document, before) => this.#noticeWrite(document, before);
     const half = (options.clockSkewSeconds * SECOND) / 2;
     this.members = Array.from({ length: options.members }, (_, i) => {
       const skewMs = this.dice.between(-half, half);
-      return new SimulatedMember(`member ${i}`, this, new Dice(this.dice.word()), skewMs, { policy });
+      return this.newMember(`member ${i}`, skewMs);
     });
+  }
+
+  /** A machine of the fleet that does not run yet; of those that are not in {@link members} nobody takes care. */
+  newMember(name: string, skewMs: number): SimulatedMember {
+    const member = new SimulatedMember(name, this, new Dice(this.dice.word()), skewMs, { policy: this.policy });
+    member.line.onGenerate = () => this.tell({ kind: 'generating', member });
+    return member;
+  }
+
+  /** Calls `listener` on everything that can be aimed at. */
+  listen(listener: (event: WorldEvent) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  tell(event: WorldEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+
+  #noticeWrite(document: string, before: string | undefined): void {
+    const known = new Map(storedKeys(before).map((key) => [key.id, key]));
+    const keys = storedKeys(document);
+    for (const key of keys) {
+      if (!this.firstSeen.has(key.id))
+        this.firstSeen.set(key.id, { at: this.timeline.nowMs, key, before: [...known.values()] });
+      if (known.has(key.id)) continue;
+      this.tell({ kind: 'publication' });
+      const activatesInMs = Date.parse(key.activates) - EPOCH_MS - this.timeline.nowMs;
+      if (activatesInMs > 0) this.timeline.after(activatesInMs, () => this.tell({ kind: 'activation' }));
+    }
+    if (keys.some((key) => key.revoked !== undefined && known.get(key.id)?.revoked === undefined)) {
+      this.tell({ kind: 'revocation' });
+    }
+  }
+
+  /** How long a fault that begins now may last. */
+  untilPeace(durationMs: number): number {
+    return Math.max(0, Math.min(durationMs, this.peaceFromMs - this.timeline.nowMs));
+  }
+
+  /** How long after somebody hostile has stopped everybody must agree: 2 R + 60 s, and a call that is lost. */
+  get settleMs(): number {
+    const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.policy;
+    return (2 * refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
+  }
+
+  get settledFromMs(): number {
+    return (this.hostility.spells.at(-1)?.until ?? Number.NEGATIVE_INFINITY) + this.settleMs;
+  }
+
+  /** Whether somebody writes the store who must not, or did until just now. */
+  get isUnsettled(): boolean {
+    return this.timeline.nowMs < this.settledFromMs;
   }
 
   /** Trouble that is this member's alone. */
   ownTrouble(member: SimulatedMember): OwnTrouble {
     let own = this.#own.get(member);
     if (own === undefined) {
-      own = { kms: new Trouble(), store: new Trouble(), machine: new Trouble() };
+      own = { kms: new Trouble(), store: new Trouble(), clock: new Trouble(), machine: new Trouble() };
       this.#own.set(member, own);
     }
     return own;
@@ -100,17 +169,17 @@ export class World {
 
   /** When a key first stood in the store; milliseconds of the world. */
   publishedAt(keyId: string): number | undefined {
-    return this.store.history.find(({ stored }) => stored.document.includes(`"id":"${keyId}"`))?.at;
+    return this.firstSeen.get(keyId)?.at;
   }
 
   /** A member that runs; every one of them is as likely. */
-  anyMember(): SimulatedMember | undefined {
+  anyMember(dice: Dice = this.dice): SimulatedMember | undefined {
     for (let tries = 0; tries < 8; tries++) {
-      const member = this.dice.pick(this.members);
+      const member = dice.pick(this.members);
       if (member.isUp) return member;
     }
     const up = this.members.filter((member) => member.isUp);
-    return up.length === 0 ? undefined : this.dice.pick(up);
+    return up.length === 0 ? undefined : dice.pick(up);
   }
 
   /** Some of the members, other ones each time: all of a small fleet. */
@@ -123,14 +192,16 @@ export class World {
    * A member that can be taken away without the ring being lost with it: nothing heals a store that was flushed once no
    * process holds the ring any more.
    */
-  anyToSpare(): SimulatedMember | undefined {
+  anyToSpare(dice: Dice = this.dice): SimulatedMember | undefined {
     const holding = this.members.filter((member) => member.isUp && !member.line.storeCut);
-    return holding.length <= 3 ? undefined : this.dice.pick(holding);
+    return holding.length <= 3 ? undefined : dice.pick(holding);
   }
 
   /** The KMS fails as `kind` says for `durationMs`. */
-  kmsFails(kind: NonNullable<SimulatedKms['failing']>, durationMs: number): void {
+  kmsFails(kind: NonNullable<SimulatedKms['failing']>, forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
     this.trace(`the KMS answers ${kind} for ${seconds(durationMs)}`);
+    this.tell({ kind: 'KMS away' });
     const mend = this.kms.fail(kind);
     const refuses = kind === 'denied' || kind === 'disabled' || kind === 'not-found';
     this.kmsTrouble.begin(this.timeline.nowMs);
@@ -142,7 +213,8 @@ export class World {
     });
   }
 
-  wrapsFail(durationMs: number): void {
+  wrapsFail(forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
     this.trace(`the KMS denies wraps for ${seconds(durationMs)}`);
     this.kms.wrapFailing = 'denied';
     this.wrapTrouble.begin(this.timeline.nowMs);
@@ -152,7 +224,8 @@ export class World {
     });
   }
 
-  storeFails(durationMs: number): void {
+  storeFails(forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
     this.trace(`the store is down for ${seconds(durationMs)}`);
     this.store.down = true;
     this.storeTrouble.begin(this.timeline.nowMs);
@@ -163,7 +236,9 @@ export class World {
   }
 
   /** Cuts one member off from a service. */
-  cut(member: SimulatedMember, service: 'kms' | 'store', durationMs: number): void {
+  cut(member: SimulatedMember, service: 'kms' | 'store', forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
+    this.tell({ kind: 'cut off', member });
     const flag = service === 'kms' ? 'kmsCut' : 'storeCut';
     this.trace(`${member.name} is cut off from the ${service} for ${seconds(durationMs)}`);
     const trouble = this.ownTrouble(member)[service];
@@ -175,18 +250,21 @@ export class World {
     });
   }
 
-  crash(member: SimulatedMember, downMs: number): void {
+  crash(member: SimulatedMember, forMs: number): void {
+    const downMs = this.untilPeace(forMs);
     const { machine } = this.ownTrouble(member);
     this.trace(`${member.name} crashes for ${seconds(downMs)}`);
     member.crash();
     machine.begin(this.timeline.nowMs);
     this.timeline.after(downMs, () => {
       machine.end(this.timeline.nowMs);
+      this.tell({ kind: 'starting', member });
       member.start();
     });
   }
 
-  freeze(member: SimulatedMember, durationMs: number): void {
+  freeze(member: SimulatedMember, forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
     const { machine } = this.ownTrouble(member);
     this.trace(`${member.name} is suspended for ${seconds(durationMs)}`);
     member.freeze();
@@ -196,51 +274,77 @@ export class World {
       member.thaw();
     });
   }
+
+  /** One member's clock is wrong, and then as right as before. */
+  clockIsWrong(member: SimulatedMember, aheadMs: number, forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
+    this.trace(`the clock of ${member.name} is ${seconds(aheadMs)} ahead for ${seconds(durationMs)}`);
+    const { clock } = this.ownTrouble(member);
+    member.wrongMs += aheadMs;
+    clock.begin(this.timeline.nowMs);
+    this.tell({ kind: 'clock wrong', member });
+    this.timeline.after(durationMs, () => {
+      member.wrongMs -= aheadMs;
+      clock.end(this.timeline.nowMs);
+    });
+  }
+
+  /** The dates of one service are wrong. */
+  dateIsWrong(service: 'kms' | 'store', aheadMs: number, forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
+    this.trace(`the dates of the ${service} are ${seconds(aheadMs)} ahead for ${seconds(durationMs)}`);
+    const { dates } = this[service];
+    const before = dates.aheadMs;
+    dates.aheadMs = aheadMs;
+    this.timeline.after(durationMs, () => {
+      dates.aheadMs = before;
+    });
+  }
+
+  /** The network holds the writes that one member sends during the next minute, and delivers them that much later. */
+  holdWrites(member: SimulatedMember, heldMs: number): void {
+    this.trace(`what ${member.name} writes now arrives ${seconds(heldMs)} later`);
+    this.lastHeldAtMs = this.timeline.nowMs;
+    member.line.writesHeldMs = this.untilPeace(heldMs);
+    this.timeline.after(60_000, () => {
+      member.line.writesHeldMs = 0;
+    });
+  }
 }
 
 function seconds(ms: number): string {
   return `${Math.round(ms / SECOND)} s`;
 }
 
+/** Something that faults and attackers can be aimed at. `member` is whom it is about. */
+export interface WorldEvent {
+  readonly kind:
+    | 'starting'
+    | 'cut off'
+    | 'KMS away'
+    | 'clock wrong'
+    | 'generating'
+    | 'publication'
+    | 'revocation'
+    | 'activation';
+  readonly member?: SimulatedMember;
+}
+
+/** A key when it first stood in the store, and what stood there before. */
+export interface FirstSeen {
+  readonly at: number;
+  readonly key: StoredKey;
+  readonly before: readonly StoredKey[];
+}
+
 interface OwnTrouble {
   readonly kms: Trouble;
   readonly store: Trouble;
+  /** Its clock is wrong by more than is tolerated. */
+  readonly clock: Trouble;
   /** Crashed, or suspended. */
   readonly machine: Trouble;
 }
 
 /** Members that are looked at where looking at all of them would cost more than running them. */
 const SAMPLE = 200;
-/** Troubles with a shorter peace between them count as one: a member may not have got a call through meanwhile. */
-const PEACE_MS: number = 3 * MINUTE;
-const REMEMBERED = 256;
-
-/** When something was wrong. */
-export class Trouble {
-  #depth = 0;
-  /** Oldest first; the last one may be going on. */
-  readonly spells: { readonly from: number; until: number }[] = [];
-
-  begin(nowMs: number): void {
-    if (this.#depth === 0) this.spells.push({ from: nowMs, until: Number.POSITIVE_INFINITY });
-    if (this.spells.length > REMEMBERED) this.spells.shift();
-    this.#depth += 1;
-  }
-
-  end(nowMs: number): void {
-    this.#depth -= 1;
-    const spell = this.spells.at(-1);
-    if (this.#depth === 0 && spell !== undefined) spell.until = nowMs;
-  }
-}
-
-/** Milliseconds since the beginning of what is wrong now, or was until just now; 0: nothing is. */
-export function lastingMs(nowMs: number, troubles: readonly Trouble[]): number {
-  const spells = troubles.flatMap((trouble) => trouble.spells).toSorted((a, b) => b.until - a.until);
-  let from = nowMs;
-  for (const spell of spells) {
-    if (spell.until < from - PEACE_MS) break;
-    from = Math.min(from, spell.from);
-  }
-  return nowMs - from;
-}

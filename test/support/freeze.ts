@@ -16,7 +16,7 @@ export function freezeProcess(server: ChildProcess | undefined): void {
 }
 
 /** Whether every thread is stopped, by Linux's account; elsewhere nobody knows, and yes is as good an answer. */
-function hasStopped(pid: number): boolean {
+export function hasStopped(pid: number): boolean {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return true;
   // The state is the first letter after the command, which is in parentheses and may hold any character.

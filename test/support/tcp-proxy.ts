@@ -16,11 +16,37 @@ export interface TcpProxy {
   reset(): void;
   /** Keeps every connection open and lets nothing pass, on new ones neither, until {@link mend}. What came is lost. */
   hang(): void;
+  /**
+   * Holds what clients send from the first bytes on that have `text` in them, on that connection and all others, and
+   * delivers it at {@link mend}. Answers pass. Resolves when there is something to hold.
+   */
+  holdFrom(text: string): Promise<void>;
   mend(): void;
   close(): Promise<void>;
 }
 
 type Mode = 'pass' | 'cut' | 'hang';
+
+/** What is held back, and from when on. */
+interface Hold {
+  readonly text: string;
+  readonly begun: Signal;
+  readonly ended: Signal;
+  isOn: boolean;
+}
+
+interface Signal {
+  readonly given: Promise<void>;
+  give(): void;
+}
+
+function newSignal(): Signal {
+  let give: () => void = () => undefined;
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give };
+}
 
 /** Starts a proxy to a server on this machine. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
@@ -28,6 +54,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let mode: Mode = 'pass';
   let delayMs = 0;
   let accepted = 0;
+  let hold: Hold | undefined;
 
   const server = createServer((near) => {
     accepted++;
@@ -38,8 +65,8 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     }
     const far = connect(targetPort, '127.0.0.1');
     keep(far);
-    carry(near, far);
-    carry(far, near);
+    carry(near, far, 'asks');
+    carry(far, near, 'answers');
   });
 
   function keep(socket: Socket): void {
@@ -48,13 +75,22 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     socket.on('close', () => sockets.delete(socket));
   }
 
-  function carry(from: Socket, to: Socket): void {
+  function carry(from: Socket, to: Socket, what: 'asks' | 'answers'): void {
     // One after the other, so that a delay keeps the order.
     let passed: Promise<void> = Promise.resolve();
     const next = (step: () => void): void => {
       passed = passLater(passed, step);
     };
-    from.on('data', (bytes: Buffer) => next(() => void to.write(bytes)));
+    from.on('data', (bytes: Buffer) => {
+      if (what === 'asks') {
+        if (hold !== undefined && !hold.isOn && bytes.includes(hold.text)) {
+          hold.isOn = true;
+          hold.begun.give();
+        }
+        if (hold?.isOn === true) passed = Promise.all([passed, hold.ended.given]).then(() => undefined);
+      }
+      next(() => void to.write(bytes));
+    });
     from.on('close', () => next(() => void to.destroy()));
   }
 
@@ -87,8 +123,14 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     hang() {
       mode = 'hang';
     },
+    holdFrom(text) {
+      hold = { text, begun: newSignal(), ended: newSignal(), isOn: false };
+      return hold.begun.given;
+    },
     mend() {
       mode = 'pass';
+      hold?.ended.give();
+      hold = undefined;
     },
     async close() {
       resetAll();

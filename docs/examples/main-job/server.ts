@@ -17,7 +17,7 @@ interface Running {
 
 async function start({ name, ringPath, ringName, kms }: Extract<ToServer, { type: 'start' }>): Promise<Running> {
   const { keyWrapper, calls } = counted(await keyWrapperFor(kms));
-  const codec = await createKmsCodec({ keyWrapper, ring: fileRing(ringPath), ringName, policy });
+  const codec = await createKmsCodec({ keyWrapper, ring: fileRing(ringPath), ringName, policy, create: 'now' });
   const { codec: countingCodec, tokens } = countingTokens(codec);
   const shared = {
     codec: countingCodec,

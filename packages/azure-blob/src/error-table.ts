@@ -9,7 +9,10 @@ import {
 } from '@sealring/core/adapter';
 
 /** `absent`: there is no such blob. `conflict`: the condition of a write did not hold. */
-export type Failure = StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'>;
+export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
+  /** Of what is stored, where it is no document. */
+  readonly revision?: string;
+}
 
 /** A failure that is meant under one status only. */
 interface Row extends Failure {

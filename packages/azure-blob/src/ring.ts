@@ -26,7 +26,8 @@ const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
  * the blob's ETag, which is another after every write, also after one of the same bytes.
  *
  * A ring is founded with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is `too-large`,
- * and no more of it is read. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ended as
+ * and no more of it is read; the error has its ETag, as has that of a blob that is `corrupt`, so that it can be written
+ * over. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ended as
  * `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
  * wrong arguments; each request ends within `timeoutSeconds`.
  *
@@ -134,8 +135,11 @@ async function storedRing(answer: unknown): Promise<Outcome<StoredRing, Failure>
     field(answer, 'contentLength'),
     field(answer, 'contentMD5'),
   );
-  if ('failure' in document) return document;
   const revision = etagOf(answer);
+  if ('failure' in document) {
+    const isSeen = revision !== undefined && document.failure.kind !== 'unavailable';
+    return isSeen ? { failure: { ...document.failure, revision } } : document;
+  }
   if (revision === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
   return { answer: { document: document.answer, revision } };
 }
@@ -151,9 +155,10 @@ function etagOf(answer: unknown): string | undefined {
   return typeof etag === 'string' && ETAG.test(etag) ? etag : undefined;
 }
 
-function refusal({ kind, detail }: Failure): RingStoreError {
+function refusal({ kind, detail, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? {} : { revision };
   // 412 or 409 to a call that had no condition.
-  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail);
+  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }
 
 /** A property of the answer to a call, inherited getters included: the SDK's answer to a download has nothing else. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { azureBlobRing } from '../src/index.ts';
 
 const bytes = Buffer.from('abcdef');
-const unavailable = { name: 'RingStoreError', kind: 'unavailable' };
+const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
 
 /** A ring whose client gives this answer to everything. */
 function ringWith(answer: unknown) {

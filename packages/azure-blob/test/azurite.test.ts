@@ -5,7 +5,7 @@ import {
   generateBlobSASQueryParameters,
   StorageSharedKeyCredential,
 } from '@azure/storage-blob';
-import type { RingStoreErrorKind } from '@sealring/core';
+import type { RingStore, RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { azureBlobRing } from '../src/index.ts';
@@ -15,6 +15,13 @@ const containerName = `azurite-${process.pid}`;
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `blob-${process.pid}-${++names}`;
+
+/** Of what is no ring, as the error about it says. */
+async function revisionOf(ring: RingStore): Promise<string> {
+  const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ name: 'RingStoreError', revision: expect.any(String) });
+  return String(Object(error).revision);
+}
 
 // Only where this machine lacks npm; under CI=true the set-up fails instead.
 describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
@@ -101,6 +108,25 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toBeInstanceOf(RingConflictError);
     expect((await theirs.downloadToBuffer()).equals(body)).toBe(true);
+  });
+
+  test.each([
+    ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
+    ['empty', Buffer.alloc(0)],
+    ['262 145 bytes', Buffer.alloc(262_145, 'x')],
+  ])('what is %s is written over by whoever saw it, by one of many, and by nobody who saw another', async (_, body) => {
+    const { ring, theirs } = newRing();
+    const put = (bytes: Buffer) => theirs.upload(bytes, bytes.length);
+    await put(body);
+    const seen = await revisionOf(ring);
+    await expect(revisionOf(ring)).resolves.toBe(seen);
+    await put(Buffer.concat([body, Buffer.from([0xff])]));
+    await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
+    const expected = await revisionOf(ring);
+    const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
+    const results = await Promise.allSettled(writes);
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect((await ring.read())?.document).toMatch(/^[0-7]$/);
   });
 
   test('a blob under a lease is unavailable to a write, not a conflict: reading again does not help', async () => {

@@ -16,10 +16,22 @@ export interface MemberHealth {
     readonly sealingKey: string | undefined;
     readonly sealUntil: string | undefined;
     readonly lastError: string | undefined;
+    /** What needs an operator there. */
+    readonly problems: readonly MemberProblem[];
   };
   /** Why there is no answer. */
   readonly failure?: string;
 }
+
+/** A problem as a server tells it. */
+interface MemberProblem {
+  readonly kind: string;
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+/** Problems of one server that are shown: there are fewer kinds. */
+const MOST_PROBLEMS = 16;
 
 /** @throws {UsageError} unless it is an http(s) address without a password. */
 export function checkMemberUrl(text: string): string {
@@ -55,7 +67,7 @@ async function ask(member: string): Promise<MemberHealth> {
 /** What came over the network is believed member by member, and shown as text only. */
 function healthIn(text: string): MemberHealth['health'] | undefined {
   const health = parsed(text);
-  const { status, ready, canSeal, canUnseal, sealingKey, sealUntil, lastError } = health;
+  const { status, ready, canSeal, canUnseal, sealingKey, sealUntil, lastError, problems } = health;
   if (status !== 'ok' && status !== 'degraded' && status !== 'failing') return undefined;
   const kind = Object(lastError)['kind'];
   return {
@@ -66,7 +78,14 @@ function healthIn(text: string): MemberHealth['health'] | undefined {
     sealingKey: typeof sealingKey === 'string' ? sealingKey : undefined,
     sealUntil: typeof sealUntil === 'string' ? sealUntil : undefined,
     lastError: typeof kind === 'string' ? kind : undefined,
+    problems: Array.isArray(problems) ? problems.slice(0, MOST_PROBLEMS).flatMap(problemIn) : [],
   };
+}
+
+function problemIn(value: unknown): readonly MemberProblem[] {
+  const { kind, detail, remedy } = Object(value);
+  const isOne = typeof kind === 'string' && typeof detail === 'string' && typeof remedy === 'string';
+  return isOne ? [{ kind, detail, remedy }] : [];
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> {
@@ -78,11 +97,14 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function short(text = ''): string {
-  return visibleLine(text).slice(0, 40);
+function short(text = '', most = 40): string {
+  return visibleLine(text).slice(0, most);
 }
 
-/** A line for each server. */
+/** Of a sentence. */
+const MOST_CHARACTERS = 300;
+
+/** A line for each server, and below what needs an operator there. */
 export function membersText(members: readonly MemberHealth[]): string {
   const rows = members.map(({ member, health, failure }) =>
     health === undefined
@@ -96,5 +118,12 @@ export function membersText(members: readonly MemberHealth[]): string {
           short(health.lastError),
         ],
   );
-  return `${tableOf([['member', 'status', 'can', 'seals with', 'seals until', 'last error'], ...rows]).join('\n')}\n`;
+  const problems = members.flatMap(({ member, health }) =>
+    (health?.problems ?? []).map(({ detail, remedy }) => {
+      const [what, toDo] = [short(detail, MOST_CHARACTERS), short(remedy, MOST_CHARACTERS)];
+      return `problem at ${visibleLine(member)}: ${what}\n  → ${toDo}`;
+    }),
+  );
+  const head = ['member', 'status', 'can', 'seals with', 'seals until', 'last error'];
+  return `${[...tableOf([head, ...rows]), ...problems].join('\n')}\n`;
 }

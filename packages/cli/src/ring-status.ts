@@ -1,6 +1,7 @@
 import type { CodecHealth, KmsCodec } from '@sealring/core';
-import { type Paint } from './paint.ts';
+import type { Paint } from './paint.ts';
 import { completePolicy, rotateAt } from './policy-times.ts';
+import { MANY_RING_KEYS, MAX_RING_KEYS, type RingText, readRingText, unprovedRevocationsOf } from './ring-text.ts';
 import { ringNameOf, type SealringConfig } from './settings/settings.ts';
 import { tableOf } from './table.ts';
 import { LEGEND, timelineOf } from './timeline.ts';
@@ -14,11 +15,18 @@ export interface RingStatus {
   readonly sealingKey: string | undefined;
   readonly nextRotation: Date | undefined;
   readonly keys: CodecHealth['keys'];
+  readonly problems: CodecHealth['problems'];
+  /** Keys in the document, which has room for 64; undefined while the store cannot be read. */
+  readonly storedKeys: number | undefined;
+  /** Keys that the document calls revoked without a certificate that proves it: servers go on with them. */
+  readonly unprovedRevocations: readonly string[];
 }
 
 /** Asks a codec that has just read the ring. As a reader it seals nothing: the key that members seal with is told. */
-export function statusOf(codec: KmsCodec, config: SealringConfig): RingStatus {
-  const { keys } = codec.health();
+export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise<RingStatus> {
+  const stored = await storedText(config);
+  const { claims, health } = await claimsIn(stored, codec, config);
+  const { keys, problems } = health;
   const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
   const newest = usable.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
   const due = newest && rotateAt({ activates: newest.activates.getTime() }, completePolicy(config.policy));
@@ -29,11 +37,37 @@ export function statusOf(codec: KmsCodec, config: SealringConfig): RingStatus {
     sealingKey: keys.find(({ state }) => state === 'active')?.id,
     nextRotation: due === undefined ? undefined : new Date(due),
     keys,
+    problems,
+    storedKeys: stored?.keys.length,
+    unprovedRevocations: claims,
   };
 }
 
+/** Undefined for what is no ring, and while the store fails: that is told by whoever reads the ring itself. */
+async function storedText({ ring, policy }: SealringConfig): Promise<RingText | undefined> {
+  const deadlineMs = completePolicy(policy).kmsTimeoutSeconds * 1_000;
+  const stored = await ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);
+  return stored === undefined ? undefined : readRingText(stored.document);
+}
+
+/** The document may be newer than what the codec has read: before a claim is told it reads again. */
+async function claimsIn(
+  stored: RingText | undefined,
+  codec: KmsCodec,
+  { clock }: SealringConfig,
+): Promise<{ readonly claims: readonly string[]; readonly health: CodecHealth }> {
+  const claimsBy = (health: CodecHealth): readonly string[] =>
+    stored === undefined ? [] : unprovedRevocationsOf(stored, health.keys, clock?.wallMs() ?? Date.now());
+  const health = codec.health();
+  if (claimsBy(health).length === 0) return { claims: [], health };
+  await codec.refresh().catch(() => undefined);
+  const again = codec.health();
+  return { claims: claimsBy(again), health: again };
+}
+
 /** The same for people. */
-export function statusText({ ring, store, at, sealingKey, nextRotation, keys }: RingStatus, paint: Paint): string {
+export function statusText(status: RingStatus, paint: Paint): string {
+  const { ring, store, at, sealingKey, nextRotation, keys } = status;
   const bars = timelineOf(keys, at);
   const rows = keys.map((key, index) => [
     key.id,
@@ -52,9 +86,43 @@ export function statusText({ ring, store, at, sealingKey, nextRotation, keys }: 
     LEGEND,
     sealingKey === undefined ? 'no key seals now' : `seals now: ${sealingKey}`,
     ...(nextRotation === undefined ? [] : [`next rotation due: ${timeOf(nextRotation)}`]),
+    ...troublesOf(status).flatMap(({ what, remedy }) => [paint('yellow', `problem: ${what}`), `  → ${remedy}`]),
     '',
   ].join('\n');
 }
+
+/** One thing that somebody has to look at, as `status` and the dashboard show it. */
+export interface Trouble {
+  readonly what: string;
+  readonly remedy: string;
+}
+
+/** Problems, claims and a ring that is nearly full. `nameOf` is what a key is called. */
+export function troublesOf(
+  { problems, storedKeys = 0, unprovedRevocations }: RingStatus,
+  nameOf: (id: string) => string = (id) => id,
+): readonly Trouble[] {
+  const isTold = problems.some(({ kind }) => kind === 'nearly-full');
+  return [
+    ...problems.map(({ detail, remedy }) => ({ what: visibleLine(detail), remedy: visibleLine(remedy) })),
+    ...(storedKeys < MANY_RING_KEYS || isTold ? [] : [manyKeys(storedKeys)]),
+    ...unprovedRevocations.map((id) => ({ what: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
+  ];
+}
+
+export function manyKeys(count: number): Trouble {
+  return {
+    what: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
+    remedy: 'Find out who rotates so often. A key leaves the ring when its last tokens have ended.',
+  };
+}
+
+export function claimText(key: string): string {
+  return `the ring only claims that key ${key} is revoked: no certificate proves it, and servers go on with the key`;
+}
+
+export const CLAIM_REMEDY =
+  'Find out who wrote it: he may write the store. If the key is to be revoked: sealring revoke.';
 
 /** Whole seconds, UTC. */
 function timeOf(date: Date): string {

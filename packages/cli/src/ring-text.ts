@@ -5,26 +5,34 @@ export interface RingTextKey {
   readonly activates: number;
   readonly sealsUntil: number;
   readonly opensUntil: number;
-  readonly isRevoked: boolean;
+  /** What is said of its revocation; undefined where none is claimed. */
+  readonly revoked: RingTextRevocation | undefined;
   readonly wraps: readonly { readonly provider: string; readonly keyId: string }[];
 }
 
-/** What a ring document says, before anybody has checked who wrote it. To report, never to act on. */
+/** A revocation as it is claimed: whether a certificate proves it, only a holder of keys can tell. */
+interface RingTextRevocation {
+  readonly at: string;
+  /** Certificates, by the id of the key that is said to have made them. */
+  readonly by: Readonly<Record<string, string>>;
+}
+
+/** What a ring document says, before anything of it is proved. To report, never to act on. */
 export interface RingText {
   readonly ring: string;
-  readonly epoch: number;
   readonly keys: readonly RingTextKey[];
 }
 
-/** Reads the first line of a ring document (docs/guides/wire-format.md). Undefined where it is none. */
+/** Keys that a ring has room for, and from how many on people are told. Core does not export them. */
+export const MAX_RING_KEYS = 64;
+export const MANY_RING_KEYS = 48;
+
+/** Reads a ring document (docs/guides/wire-format.md). Undefined where it is none. */
 export function readRingText(document: string): RingText | undefined {
-  const body = parsed(document.split('\n', 1)[0] ?? '');
-  const { format, ring, epoch, keys } = objectOf(body);
-  if (format !== 'sealring/ring/1' || typeof ring !== 'string' || typeof epoch !== 'number' || !Array.isArray(keys)) {
-    return undefined;
-  }
+  const { format, ring, keys } = objectOf(parsed(document));
+  if (format !== 'sealring/ring/1' || typeof ring !== 'string' || !Array.isArray(keys)) return undefined;
   const read = keys.map(keyOf);
-  return read.every((key) => key !== undefined) ? { ring, epoch, keys: read } : undefined;
+  return read.every((key) => key !== undefined) ? { ring, keys: read } : undefined;
 }
 
 function keyOf(value: unknown): RingTextKey | undefined {
@@ -38,12 +46,18 @@ function keyOf(value: unknown): RingTextKey | undefined {
     activates: from,
     sealsUntil: seals,
     opensUntil: opens,
-    isRevoked: revoked !== undefined,
+    revoked: revoked === undefined ? undefined : revocationOf(revoked),
     wraps: wraps.map((wrap) => {
       const { provider, keyId } = objectOf(wrap);
       return { provider: String(provider), keyId: String(keyId) };
     }),
   };
+}
+
+function revocationOf(value: unknown): RingTextRevocation {
+  const { at, by } = objectOf(value);
+  const certificates = Object.entries(objectOf(by)).map(([id, mac]) => [id, String(mac)]);
+  return { at: String(at), by: Object.fromEntries(certificates) };
 }
 
 function parsed(text: string): unknown {
@@ -59,9 +73,21 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
 }
 
-/** The keys that may still open a token, oldest first. */
-export function liveKeysOf(ring: RingText, nowMs: number): readonly RingTextKey[] {
+/** The keys whose own times let them open a token, revoked or not, oldest first. */
+export function unendedKeysOf(ring: RingText, nowMs: number): readonly RingTextKey[] {
   return ring.keys
-    .filter((key) => !key.isRevoked && nowMs < key.opensUntil)
+    .filter((key) => nowMs < key.opensUntil)
     .toSorted((a, b) => a.activates - b.activates || (a.id < b.id ? -1 : 1));
+}
+
+/** Ids of the keys that the document calls revoked, and that who has opened the ring does not: nothing proves it. */
+export function unprovedRevocationsOf(
+  ring: RingText,
+  keys: readonly { readonly id: string; readonly state: string }[],
+  nowMs: number,
+): readonly string[] {
+  const proved = new Set(keys.filter(({ state }) => state === 'revoked').map(({ id }) => id));
+  return unendedKeysOf(ring, nowMs)
+    .filter(({ id, revoked }) => revoked !== undefined && !proved.has(id))
+    .map(({ id }) => id);
 }

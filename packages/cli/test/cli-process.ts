@@ -19,10 +19,15 @@ export interface RunOptions {
   readonly input?: string;
   /** Called with all that was printed to standard output, whenever there is more. */
   readonly onStdout?: (text: string, child: ChildProcess) => void;
+  /** The same of standard error. */
+  readonly onStderr?: (text: string, child: ChildProcess) => void;
 }
 
 /** Runs the built command as a process. */
-export function runCli(args: readonly string[], { cwd, env = {}, input = '', onStdout }: RunOptions): Promise<Ended> {
+export function runCli(
+  args: readonly string[],
+  { cwd, env = {}, input = '', onStdout, onStderr }: RunOptions,
+): Promise<Ended> {
   const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { ...cleanEnvironment(), ...env } });
   const printed = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -31,6 +36,7 @@ export function runCli(args: readonly string[], { cwd, env = {}, input = '', onS
   });
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     printed.stderr += text;
+    onStderr?.(printed.stderr, child);
   });
   // A command that does not read its input has closed it.
   child.stdin.on('error', () => undefined).end(input);

@@ -10,6 +10,13 @@ const root = join(import.meta.dirname, '../../..');
 const MAIN = join(import.meta.dirname, '../dist/main.js');
 const EXAMPLE_ID = 'zWmwhf-E_bTV';
 
+/** What npx would run. A revocation waits for minutes: that it does is another test's. */
+const NPX = `#!/bin/sh
+shift
+if [ "$1" = revoke ]; then shift; set -- revoke --no-wait "$@"; fi
+exec "${process.execPath}" "${MAIN}" "$@"
+`;
+
 /** Where the guide on moving moves to. */
 const NEW_CONFIG = `import { fileRing, localKeyWrapper } from '@sealring/core';
 export default {
@@ -22,10 +29,9 @@ export default {
 let project: ReturnType<typeof newProject>;
 beforeEach(() => {
   project = newProject();
-  // What npx would run, had the package been installed here.
   const bin = join(project.cwd, 'bin');
   mkdirSync(bin);
-  writeFileSync(join(bin, 'npx'), `#!/bin/sh\nshift\nexec "${process.execPath}" "${MAIN}" "$@"\n`);
+  writeFileSync(join(bin, 'npx'), NPX);
   chmodSync(join(bin, 'npx'), 0o755);
 });
 afterEach(() => project.remove());

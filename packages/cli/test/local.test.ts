@@ -140,8 +140,9 @@ describe('on a local ring', () => {
 
   test('revoke ends a key for ever, and its successor seals at once', async () => {
     const { sealingKey } = await statusOf();
-    const { code } = await run(['revoke', '--', sealingKey]);
+    const { code, stdout } = await run(['revoke', '--no-wait', '--json', '--', sealingKey]);
     expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ revoked: [sealingKey], waited: false });
     const after = await statusOf();
     expect(after.keys.find(({ id }) => id === sealingKey)?.state).toBe('revoked');
     expect(after.sealingKey).not.toBe(sealingKey);
@@ -149,9 +150,110 @@ describe('on a local ring', () => {
 
   test('revoke --before ends every older key', async () => {
     const later = new Date(Date.now() + 60_000).toISOString();
-    const { code } = await run(['revoke', '--before', later]);
+    const { code } = await run(['revoke', '--no-wait', '--before', later]);
     expect(code).toBe(0);
     expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
+  });
+
+  test('revoke --all ends every key, also one that is still propagating, and leaves the successor', async () => {
+    await run(['rotate']);
+    const before = await statusOf();
+    const { code, stdout } = await run(['revoke', '--all', '--no-wait', '--json']);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).revoked.toSorted()).toEqual(before.keys.map(({ id }) => id).toSorted());
+    const after = await statusOf();
+    expect(after.keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked', 'revoked']);
+    expect(before.keys.map(({ id }) => id)).not.toContain(after.sealingKey);
+  });
+
+  test('revoke waits until it is interrupted, with progress, and says that nobody has waited to the end', async () => {
+    const { sealingKey } = await statusOf();
+    const { code, stdout, stderr } = await runCli(['revoke', '--', sealingKey], {
+      cwd: project.cwd,
+      onStderr(text, child) {
+        if (/waiting.*\n$/.test(text)) child.kill('SIGINT');
+      },
+    });
+    expect(code).toBe(1);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(
+      /^revoked; waiting until the store has kept it for 360 s, .* … \(\d s\)\nerror: .*sealring status/,
+    );
+    expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
+  });
+
+  test('revoke puts back what an older copy of the ring took away', { timeout: 60_000 }, async () => {
+    const ring = join(project.cwd, 'sealring.local.ring');
+    const old = readFileSync(ring, 'utf8');
+    let wasRolledBack = false;
+    let isWatching = false;
+    const { code, stderr } = await runCli(['revoke', '--all'], {
+      cwd: project.cwd,
+      onStderr(text, child) {
+        if (!wasRolledBack) {
+          wasRolledBack = true;
+          writeFileSync(ring, old);
+        }
+        if (isWatching || !text.includes('lost the revocation')) return;
+        isWatching = true;
+        const isBack = (): boolean => readFileSync(ring, 'utf8').includes('"revoked":');
+        const timer = setInterval(() => {
+          if (!isBack()) return;
+          clearInterval(timer);
+          child.kill('SIGINT');
+        }, 100);
+      },
+    });
+    expect(stderr).toContain('the store has lost the revocation: it is written again, and the wait begins anew');
+    expect(code).toBe(1);
+    expect((await statusOf()).keys.map(({ state }) => state).toSorted()).toEqual(['active', 'revoked']);
+  });
+
+  test('what a ring only claims is told by status and by the doctor, and servers go on', async () => {
+    const ring = join(project.cwd, 'sealring.local.ring');
+    const document = JSON.parse(readFileSync(ring, 'utf8'));
+    const [{ vouchers, wraps, ...times }] = document.keys;
+    const revoked = { at: '2026-01-01T00:00:00Z', by: { [times.id]: Buffer.alloc(32, 1).toString('base64url') } };
+    const junk = { ...times, id: 'AAAAAAAAAAAA', vouchers, wraps };
+    writeFileSync(ring, JSON.stringify({ ...document, keys: [{ ...times, vouchers, revoked, wraps }, junk] }));
+    const { code, stdout } = await run(['status']);
+    expect(code).toBe(0);
+    expect(stdout).toContain(`seals now: ${times.id}`);
+    expect(stdout).toMatch(
+      new RegExp(`^problem: the ring only claims that key ${times.id} is revoked: .*\n {2}→ Find out`, 'm'),
+    );
+    const json = await run(['status', '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ unprovedRevocations: [times.id], storedKeys: 2, problems: [] });
+    const { healthy, findings } = JSON.parse((await run(['doctor', '--json'])).stdout);
+    expect(healthy).toBe(true);
+    expect(findings).toContainEqual(expect.objectContaining({ id: 'ring-claim', severity: 'warning' }));
+    expect(findings).toContainEqual(expect.objectContaining({ id: 'ring-unproved', severity: 'warning' }));
+    expect(findings).toContainEqual(
+      expect.objectContaining({ id: 'ring', severity: 'ok', what: expect.stringContaining('1 live of 2') }),
+    );
+    // A revocation that proves itself is none of these.
+    await run(['revoke', '--no-wait', '--', times.id]);
+    expect(JSON.parse((await run(['status', '--json'])).stdout)).toMatchObject({ unprovedRevocations: [] });
+  });
+
+  test('from 48 keys on status and the doctor say so; rotating is refused and revoking is not', {
+    timeout: 120_000,
+  }, async () => {
+    await using codec = await createKmsCodec({
+      ringName: 'local',
+      ring: fileRing(join(project.cwd, 'sealring.local.ring')),
+      keyWrapper: localKeyWrapper({ masterKey: secretOf() }),
+    });
+    for (let i = 1; i < 47; i++) await codec.rotate();
+    expect((await run(['status'])).stdout).not.toContain('of 64 keys');
+    await codec.rotate();
+    await codec.close();
+    const { stdout } = await run(['status']);
+    expect(stdout).toMatch(/^problem: the ring has 48 of 64 keys\n {2}→ /m);
+    const { findings } = JSON.parse((await run(['doctor', '--json'])).stdout);
+    expect(findings).toContainEqual(expect.objectContaining({ id: 'ring-size', severity: 'warning' }));
+    expect(await run(['rotate'])).toMatchObject({ code: 1, stderr: expect.stringContaining('too-large') });
+    expect((await run(['revoke', '--all', '--no-wait'])).code).toBe(0);
   });
 
   test('revoke of a key that the ring does not have names it', async () => {
@@ -163,6 +265,8 @@ describe('on a local ring', () => {
   test.each([
     [['revoke']],
     [['revoke', 'AAAAAAAAAAAA', '--before', '2026-01-01']],
+    [['revoke', 'AAAAAAAAAAAA', '--all']],
+    [['revoke', '--all', '--before', '2026-01-01']],
     [['revoke', '--before', 'yesterday']],
     [['revoke', '--before', '2026-13-45']],
   ])('%j is a mistake on the command line', async (args) => {
@@ -194,7 +298,7 @@ describe('on a local ring', () => {
 
   test('a token of a revoked key', async () => {
     const token = await seal('x');
-    await run(['revoke', '--before', new Date(Date.now() + 60_000).toISOString()]);
+    await run(['revoke', '--no-wait', '--before', new Date(Date.now() + 60_000).toISOString()]);
     expect((await run(['inspect'], { input: token })).stdout).toMatch(/state: +revoked/);
   });
 

@@ -42,7 +42,8 @@ test('each server says how it is, and one that is away or says something else is
     serve((_, response) => {
       const lastError = { kind: 'kms \u001b[31mdenied', at: new Date() };
       response.statusCode = 503;
-      response.end(JSON.stringify({ ...codec.health(), status: 'failing', canSeal: false, lastError }));
+      const problems = [{ kind: 'clock', detail: 'off \u001b[31mby far', remedy: 'mend it' }, { kind: 7 }, null];
+      response.end(JSON.stringify({ ...codec.health(), status: 'failing', canSeal: false, lastError, problems }));
     }),
     serve((_, response) => response.end('hello')),
     serve((_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
@@ -52,6 +53,8 @@ test('each server says how it is, and one that is away or says something else is
   const lineOf = (member: string): string => stdout.split('\n').find((line) => line.startsWith(member)) ?? '';
   expect(lineOf(well)).toMatch(new RegExp(`ok +seals opens +${sealingKey} +\\d{4}-`));
   expect(lineOf(ill)).toMatch(/failing +- opens .*kms \\u001b\[31mdenied/);
+  expect(stdout).toContain(`problem at ${ill}: off \\u001b[31mby far\n  → mend it\n`);
+  expect(stdout.match(/^problem/gm)).toHaveLength(1);
   expect(lineOf(other)).toContain('no health in its answer (200)');
   expect(lineOf(rude)).toContain('not reachable');
   expect(lineOf('http://127.0.0.1:1/')).toContain('not reachable');

@@ -112,6 +112,15 @@ describe('import', () => {
     expect(Buffer.from(again.unseal(token)).toString()).toBe('x');
   });
 
+  test('a newline that an editor has put at the end of the file is not of the ring', async () => {
+    await run(['export', 'backup.ring']);
+    const text = textOf('backup.ring');
+    writeFileSync(at('backup.ring'), `${text}\n`);
+    renameSync(at('sealring.local.ring'), at('lost.ring'));
+    expect((await run(['import', 'backup.ring'])).code).toBe(0);
+    expect(textOf('sealring.local.ring')).toBe(text);
+  });
+
   test('F31: never over a ring that is there', async () => {
     await run(['export', 'backup.ring']);
     const before = textOf('sealring.local.ring');
@@ -124,7 +133,7 @@ describe('import', () => {
   test('F26: what the configuration does not open is not stored', async () => {
     await run(['export', 'backup.ring']);
     writeNewConfig();
-    writeFileSync(at('edited.ring'), textOf('backup.ring').replace('"epoch":1', '"epoch":2'));
+    writeFileSync(at('edited.ring'), textOf('backup.ring').replace('"keys":', '"epoch":1,"keys":'));
     renameSync(at('sealring.local.ring'), at('lost.ring'));
     for (const args of [['edited.ring'], ['sealring.local.key'], ['backup.ring', '--config', NEW]]) {
       expect((await run(['import', ...args])).code).toBe(1);
@@ -142,7 +151,7 @@ describe('import', () => {
     const { code, stdout, stderr } = await run(['import', '--from', OLD, '--config', NEW, '--json']);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^WARNING: two stores hold this ring now/);
-    expect(JSON.parse(stdout).keys).toHaveLength(2);
+    expect(JSON.parse(stdout)).toMatchObject({ keys: { length: 2 }, unprovedRevocations: [] });
     const ring = fileRing(at('new.ring'));
     await using carried = await createKmsCodec({
       ringName: 'local',

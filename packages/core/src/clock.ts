@@ -1,4 +1,5 @@
 import { randomFillSync } from 'node:crypto';
+import { uptime } from 'node:os';
 import { performance } from 'node:perf_hooks';
 
 /** Where time comes from. Replaced in tests and in the simulator; everything else uses {@link systemClock}. */
@@ -7,6 +8,11 @@ export interface Clock {
   wallMs(): number;
   /** Nanoseconds since any fixed point; never steps back, and stands still while the machine is suspended. */
   monotonicNs(): bigint;
+  /**
+   * Milliseconds since the machine started, time in which it was suspended included. Tells a suspension from a wrong
+   * clock where neither the KMS nor the store gives dates. Default: `os.uptime()` for the system's clock, else unknown.
+   */
+  uptimeMs?(): number;
   /**
    * Runs `callback` once after `delayMs` milliseconds and returns what cancels it. Must not keep the process alive.
    * Default: an unref'ed `setTimeout`.
@@ -82,6 +88,7 @@ export function hasPassed(deadline: Deadline, now: Moment): boolean {
 export const systemClock: Clock = Object.freeze({
   wallMs: () => Date.now(),
   monotonicNs: () => process.hrtime.bigint(),
+  uptimeMs: () => uptime() * 1_000,
 });
 
 export const systemRandom: RandomSource = (fill) => {

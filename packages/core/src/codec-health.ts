@@ -1,5 +1,6 @@
 import type { Moment } from './clock.ts';
 import type { RingKeeper } from './ring/keeper.ts';
+import type { RingProblem } from './ring/problems.ts';
 import type { KeyState } from './ring/schedule.ts';
 
 /** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
@@ -24,6 +25,8 @@ export interface CodecHealth {
   readonly lastProof: Date | undefined;
   /** What last went wrong, until a refresh goes through: `kms denied`, `store unavailable`, … */
   readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
+  /** What needs an operator, with what to do about it. */
+  readonly problems: readonly RingProblem[];
 }
 
 /** One key of the ring in {@link CodecHealth}. */
@@ -70,6 +73,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     lastRefresh: dateOf(limits.lastComplete),
     lastProof: dateOf(limits.lastProof),
     lastError: lastFailure,
+    problems: keeper.problems(now),
   };
 }
 

@@ -10,16 +10,10 @@ export interface CodecEvents {
   'sealring:refresh': {
     readonly ok: boolean;
     readonly kind?: string;
-    readonly epoch?: number;
     readonly seconds: number;
   };
   /** A new key was published by this member. */
-  'sealring:rotation': {
-    readonly keyId: string;
-    readonly reason: string;
-    readonly epoch: number;
-    readonly seconds: number;
-  };
+  'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly seconds: number };
   /** A key was to be published, and was not. */
   'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
   /** One call to the KMS, each attempt by itself; `seconds` has the wait for a free slot in it. */
@@ -42,10 +36,10 @@ export interface CodecEvents {
   'sealring:wrap': { readonly provider: string; readonly keyId: string };
   /** A data key was unwrapped. */
   'sealring:unwrap': { readonly provider: string; readonly keyId: string };
-  /** Another member wrote first; `epoch` is that of the document that was not written. */
-  'sealring:conflict': { readonly epoch: number };
-  /** This member wrote back what the store had lost. */
-  'sealring:healed': { readonly epoch: number };
+  /** Another member wrote first; `keys` are those of the document that was not written. */
+  'sealring:conflict': { readonly keys: number };
+  /** This member wrote back what the store had lost; `keys` are those it knows. */
+  'sealring:healed': { readonly keys: number };
   /** A token was opened under a key that seals no more. */
   'sealring:stale': { readonly keyId: string };
   /** A token was refused, for this {@link InvalidReason}. */

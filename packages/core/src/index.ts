@@ -26,6 +26,7 @@ export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrappe
 export { fileRing } from './ring/file-ring.ts';
 export { memoryRing } from './ring/memory-ring.ts';
 export type { RingPolicy } from './ring/policy.ts';
+export type { RingProblem, RingProblemKind } from './ring/problems.ts';
 export type { KeyState } from './ring/schedule.ts';
 export { staticRing } from './ring/static-ring.ts';
 export {

@@ -1,7 +1,4 @@
-import { createHash, createSecretKey, type KeyObject } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
-import { canonicalJson } from './canonical-json.ts';
-import type { Clock } from './clock.ts';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
 import {
   type DecodedToken,
@@ -15,7 +12,6 @@ import {
   type TokenKeySource,
   tokenKeySource,
 } from './formats/sealring.ts';
-import type { WrappedKey } from './key-wrapper.ts';
 import { unpooled } from './options.ts';
 
 /** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
@@ -102,6 +98,11 @@ export class HeldKey {
     return secret;
   }
 
+  /** HMAC-SHA-256 of an ASCII text under the sub-key that certifies facts of the ring, 32 bytes. */
+  certify(text: string): Buffer {
+    return createHmac('sha256', this.secret('ring-mac')).update(text, 'ascii').digest();
+  }
+
   /** {@link secret} of a token format as a KeyObject, imported once. */
   formatKey(label: 'python' | 'typescript' | 'mcp.d'): KeyObject {
     let key = this.#formatKeys.get(label);
@@ -118,8 +119,8 @@ export class HeldKey {
   }
 
   /**
-   * Overwrites the data key and drops all that could seal or open a token; what is left can only sign and check ring
-   * documents. For a revoked key: a member that missed the revocation knows the ring by this key alone.
+   * Overwrites the data key and drops all that could seal or open a token; what is left can only certify
+   * facts of the ring. For a revoked or ended key: a member that missed much may know the ring by this key alone.
    */
   limitToRing(): void {
     if (this.#overwritten) return;
@@ -133,13 +134,6 @@ export class HeldKey {
       secret.fill(0);
       this.#secrets.delete(label);
     }
-  }
-
-  /** A copy that can only sign and check ring documents: what is remembered of a key that has ended. */
-  asRingSigner(): HeldKey {
-    const copy = new HeldKey(this.#live(), this.#ring);
-    copy.limitToRing();
-    return copy;
   }
 
   /** Overwrites what can be overwritten. KeyObjects cannot be: they go with the garbage collector. */
@@ -169,54 +163,34 @@ export class HeldKey {
 }
 
 /**
- * What an unwrapped key is remembered under: everything that the unwrap depended on, so that the same ciphertext under
- * another KMS key version or context is asked for anew, and refused there.
- */
-export function wrapIdentity(wrapped: WrappedKey, context: Readonly<Record<string, string>>): string {
-  const question = canonicalJson([wrapped.provider, wrapped.keyId, context], { sortKeys: true });
-  return createHash('sha256').update(question).update('\0').update(wrapped.wrapped).digest('base64url');
-}
-
-/** Twice the keys a ring may have: keys that a damaged document lacks stay held beside those it names. */
-const MAX_HELD_KEYS = 128;
-
-/**
- * The envelope key cache: unwrapped data keys by {@link wrapIdentity}, bounded, expiring at the end of the key's life
- * and overwritten when they leave.
+ * The envelope key cache: every unwrapped data key of one codec by its id, overwritten when it leaves. What may leave,
+ * and when, is decided by who knows the ring: no more stay than a full ring has, and as many ended ones that certify.
  */
 export class EnvelopeKeyCache {
-  readonly #keys: LRUCache<string, HeldKey>;
-  readonly #clock: Clock;
+  readonly #keys = new Map<string, HeldKey>();
   #tokenKeysAtMost = 0;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#keys = new LRUCache<string, HeldKey>({
-      max: MAX_HELD_KEYS,
-      ttlResolution: 0,
-      perf: { now: () => clock.wallMs() },
-      // Not `dispose`, which runs while the entry is still listed: every key would look as if it were held elsewhere too.
-      disposeAfter: (key, _identity, reason) => {
-        if (reason !== 'set' && ![...this.#keys.values()].includes(key)) key.destroy();
-      },
-    });
+  get(id: string): HeldKey | undefined {
+    return this.#keys.get(id);
   }
 
-  get(identity: string): HeldKey | undefined {
-    return this.#keys.get(identity);
+  /** Takes over `key`, or, where its data key is here already, overwrites it and returns the one that is. */
+  hold(key: HeldKey): HeldKey {
+    const known = this.#keys.get(key.id);
+    if (known !== undefined) {
+      if (known !== key) key.destroy();
+      return known;
+    }
+    this.#keys.set(key.id, key);
+    return key;
   }
 
-  /** Keeps `key` until `opensUntilMs` (wall clock). */
-  set(identity: string, key: HeldKey, opensUntilMs: number): void {
-    const ttl = Math.ceil(opensUntilMs - this.#clock.wallMs());
-    if (ttl > 0) this.#keys.set(identity, key, { ttl });
-  }
-
-  /** Drops and overwrites every key whose life is over, and every one that `keep` refuses. */
+  /** Drops and overwrites every key that `keep` refuses. */
   prune(keep: (key: HeldKey) => boolean): void {
-    this.#keys.purgeStale();
-    for (const [identity, key] of Array.from(this.#keys)) {
-      if (!keep(key)) this.#keys.delete(identity);
+    for (const [id, key] of this.#keys) {
+      if (keep(key)) continue;
+      this.#keys.delete(id);
+      key.destroy();
     }
   }
 
@@ -227,7 +201,7 @@ export class EnvelopeKeyCache {
       this.#tokenKeysAtMost += 1;
       return;
     }
-    const held = [...new Set(this.#keys.values())];
+    const held = [...this.#keys.values()];
     let total = held.reduce((sum, key) => sum + key.tokenKeyCount, 0);
     for (; total >= MAX_TOKEN_KEYS; total--) {
       held.reduce((most, key) => (key.tokenKeyCount > most.tokenKeyCount ? key : most)).forgetOldestTokenKey();
@@ -240,6 +214,6 @@ export class EnvelopeKeyCache {
   }
 
   clear(): void {
-    this.#keys.clear();
+    this.prune(() => false);
   }
 }

@@ -55,12 +55,20 @@ export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
   /**
    * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
    * with `emergency` after refreshEvery + backoffCap + clockSkew.
-   * @throws {RingStoreError | KeyWrapperError} also `too-large`, when the ring is full of live keys.
+   * @throws {RingStoreError | KeyWrapperError} also `too-large`, from 48 keys on: there must be room for revocations.
    */
   rotate(options?: { readonly emergency?: boolean }): Promise<void>;
-  /** Revokes a key and makes a successor active, in one write. @throws {RangeError} when the ring has no such key. */
+  /**
+   * Revokes a key, and makes a successor active in the same write where there is room and the KMS answers; else as soon
+   * as it can be. Neither the KMS nor this machine's clock can refuse it.
+   * @throws {RangeError} when the ring has no such key.
+   * @throws {RingStoreError} when it could not be written: then nothing is revoked.
+   */
   revoke(keyId: string): Promise<void>;
-  /** Revokes every key created before `time`, likewise. */
+  /**
+   * Revokes every key that may have been created at `time` or before it by any clock of the fleet, likewise: those with
+   * `created` − clockSkew ≤ `time`.
+   */
   revokeAllBefore(time: Date): Promise<void>;
   /**
    * Stops timers and calls and overwrites the data keys; KeyObjects cannot be overwritten and go with the garbage
@@ -87,7 +95,7 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   const checked = checkOptions(options);
   checked.signal?.throwIfAborted();
   const closing = new AbortController();
-  const cache = new EnvelopeKeyCache(checked.clock);
+  const cache = new EnvelopeKeyCache();
   const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });
@@ -238,18 +246,15 @@ class RingCodec implements KmsCodec {
 
   async revoke(keyId: string): Promise<void> {
     if (typeof keyId !== 'string') throw new TypeError(`revoke: keyId must be a string, got ${show(keyId)}`);
-    await awaited(() => this.#keeper.refresh());
-    if (!this.#keeper.view.snapshot.byId.has(keyId)) {
-      throw new RangeError(`revoke: the ring has no key ${JSON.stringify(keyId.slice(0, 80))}`);
-    }
-    await awaited(() => this.#keeper.revoke((key) => key.id === keyId));
+    await awaited(() => this.#keeper.revoke((key) => key.id === keyId, keyId));
   }
 
   async revokeAllBefore(time: Date): Promise<void> {
     if (!(time instanceof Date)) throw new TypeError(`revokeAllBefore: time must be a Date, got ${show(time)}`);
     const ms = time.getTime();
     if (Number.isNaN(ms)) throw new RangeError('revokeAllBefore: time is an invalid Date');
-    await awaited(() => this.#keeper.revoke((key) => key.created < ms));
+    const latest = ms + this.#options.policy.clockSkewSeconds * 1_000;
+    await awaited(() => this.#keeper.revoke((key) => key.created <= latest));
   }
 
   async close(): Promise<void> {

@@ -73,8 +73,7 @@ describe('a start that waits for absence', () => {
   });
 
   test('a memory ring that holds a claim is founded', async () => {
-    const claim =
-      '{"format":"sealring/ring/1","ring":"default","epoch":0,"critical":[],"keys":[],"claim":"x"}\n{"macs":{}}';
+    const claim = '{"format":"sealring/ring/1","ring":"default","claim":"AAAAAAAAAAAAAAAAAAAAAA","keys":[]}';
     await fleet.store.put(claim);
     const member = await fleet.start();
     expect(open(member, seal(member))).toBe('state');
@@ -99,22 +98,26 @@ describe('a rotation that is overdue and fails', () => {
   });
 });
 
-test('a stored ring with its own first line and no MACs is refused by who runs, too (F26)', async () => {
-  const member = await fleet.start();
-  const [body = ''] = ((await fleet.store.document()) ?? '').split('\n');
-  await fleet.store.put(`${body}\n{"macs":{}}`);
+test('a stored ring of another format is junk to who runs: refused, and written over (F26)', async () => {
+  const member = await fleet.start({ policy: { refreshEverySeconds: 10, propagationSeconds: 4_500 } });
+  const document = (await fleet.store.document()) ?? '';
+  await fleet.store.put(`${document}\n{"macs":{}}`);
   await expect(member.codec.refresh()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
   expect(member.codec.health().status).toBe('degraded');
   expect(open(member, seal(member))).toBe('state');
+  await fleet.clock.advance(30);
+  expect(await fleet.store.document()).toBe(document);
+  expect(member.codec.health().status).toBe('ok');
 });
 
-test('on a full ring a leaked key can still be revoked', async () => {
+test('where no rotation can be asked for any more, a leaked key can still be revoked', async () => {
   const member = await fleet.start();
-  for (let i = 0; i < 63; i++) {
+  for (let i = 0; i < 47; i++) {
     await member.codec.rotate({ emergency: true });
     await fleet.clock.advance(1_000);
   }
-  expect(await entries()).toHaveLength(64);
+  expect(await entries()).toHaveLength(48);
+  await expect(member.codec.rotate({ emergency: true })).rejects.toMatchObject({ kind: 'too-large' });
   const leaked = member.codec.health().sealingKey ?? '';
   const token = seal(member);
   await member.codec.revoke(leaked);

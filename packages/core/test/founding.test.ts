@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { pause } from '../src/clock.ts';
 import { createKmsCodec } from '../src/kms-codec.ts';
-import { parseDocument } from '../src/ring/document.ts';
+import { encodeDocument, parseDocument } from '../src/ring/document.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 
 let fleet: Fleet;
@@ -93,9 +93,7 @@ describe('a store that other processes share', () => {
     const running = await fleet.start(AT_ONCE);
     const { entries } = await ring();
     fleet.store.flush();
-    await fleet.store.put(
-      '{"format":"sealring/ring/1","ring":"default","epoch":0,"critical":[],"keys":[],"claim":"x"}\n{"macs":{}}',
-    );
+    await fleet.store.put(encodeDocument({ ring: 'default', claim: 'x'.repeat(22), entries: [] }));
     await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
     const reader = fleet.start({ role: 'reader' });
     await running.codec.refresh().catch(() => undefined);

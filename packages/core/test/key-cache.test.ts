@@ -2,9 +2,8 @@ import { createHmac, randomBytes, randomFillSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Clock, Moment } from '../src/clock.ts';
+import type { Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
 import {
   decodeToken,
@@ -14,7 +13,7 @@ import {
   type TokenKey,
   tokenKeySource,
 } from '../src/formats/sealring.ts';
-import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS, wrapIdentity } from '../src/key-cache.ts';
+import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS } from '../src/key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
 import { SealringTokens } from '../src/token-formats.ts';
 import { createSealingState } from '../src/token-sealer.ts';
@@ -24,12 +23,6 @@ const GONE = /was overwritten/;
 const START = 1_795_000_000_000;
 const HOUR = 3_600_000;
 const moment: Moment = Object.freeze({ wallMs: START, steadyMs: 1_000 });
-
-/** A wall clock that the test sets. */
-function settableClock(): Clock & { wall: number } {
-  const clock = { wall: START, wallMs: () => clock.wall, monotonicNs: () => 0n };
-  return clock;
-}
 
 function newKey(ring = 'payments'): { readonly dataKey: Buffer; readonly held: HeldKey } {
   const dataKey = randomBytes(32);
@@ -123,7 +116,17 @@ describe('F22 what is left of a data key', () => {
     });
   }
 
-  test('a key limited to the ring still signs documents with the key it always had; a destroyed one does not', () => {
+  test('a key limited to the ring certifies facts as it always did; a destroyed one does not', () => {
+    const { held } = newKey();
+    const before = held.certify('a fact');
+    held.limitToRing();
+    expect(held.certify('a fact')).toEqual(before);
+    expect(held.certify('another')).not.toEqual(before);
+    held.destroy();
+    expect(() => held.certify('a fact')).toThrow(GONE);
+  });
+
+  test('a key limited to the ring still has the sub-key of the ring that it always had; a destroyed one does not', () => {
     for (const signedBefore of [true, false]) {
       const { dataKey, held } = newKey();
       const sub = createHmac('sha512', dataKey)
@@ -177,8 +180,8 @@ describe('F21 no sink shows a key', () => {
 
   test('inspect, JSON and String of a held key and of the cache hold none of its bytes', () => {
     const { dataKey, held } = newKey();
-    const cache = new EnvelopeKeyCache(settableClock());
-    cache.set('identity', held, START + HOUR);
+    const cache = new EnvelopeKeyCache();
+    cache.hold(held);
     const secrets = [dataKey, held.secret('python'), held.secret('ring-mac'), held.secret('mcp.d')];
     const tokenKey = held.deriveTokenKey(randomBytes(18), { hedge: true });
     const opening = openingOf(held);
@@ -219,158 +222,62 @@ describe('F21 no sink shows a key', () => {
   });
 });
 
-describe('F23 the envelope key cache is bounded', () => {
-  test('by 128 keys: the one used least recently is overwritten, the others are not', () => {
-    const cache = new EnvelopeKeyCache(settableClock());
-    const keys = Array.from({ length: 200 }, () => newKey().held);
-    for (const [i, key] of keys.entries()) {
-      cache.set(`${i}`, key, START + HOUR);
-      // Kept in use, so that it is never the oldest.
-      cache.get('0');
-    }
-    expect(cache.size).toBe(128);
-    expect(keys.filter((key) => !isDestroyed(key))).toHaveLength(128);
-    expect(cache.get('0')).toBe(keys[0]);
-    expect(keys.map(isDestroyed).lastIndexOf(true)).toBe(200 - 128);
-  });
-
-  test('by the end of a key: it is neither given out nor kept past it, by the injected clock', () => {
-    const clock = settableClock();
-    const cache = new EnvelopeKeyCache(clock);
-    const [early, late] = [newKey().held, newKey().held];
-    cache.set('early', early, START + HOUR);
-    cache.set('late', late, START + 2 * HOUR);
-    clock.wall = START + HOUR - 1;
-    expect(cache.get('early')).toBe(early);
-    clock.wall = START + HOUR + 1;
-    cache.prune(() => true);
-    expect(isDestroyed(early)).toBe(true);
-    expect(cache.get('early')).toBeUndefined();
-    expect(cache.get('late')).toBe(late);
-    expect(isDestroyed(late)).toBe(false);
+describe('F23 the envelope key cache', () => {
+  test('has one held key per data key: another one of the same bytes is overwritten', () => {
+    const cache = new EnvelopeKeyCache();
+    const { dataKey, held } = newKey();
+    const again = new HeldKey(dataKey, 'payments');
+    expect(cache.hold(held)).toBe(held);
+    expect(cache.hold(held)).toBe(held);
+    expect(cache.hold(again)).toBe(held);
+    expect([isDestroyed(held), isDestroyed(again)]).toEqual([false, true]);
     expect(cache.size).toBe(1);
   });
 
-  test('an expired key that is asked for is overwritten then', () => {
-    const clock = settableClock();
-    const cache = new EnvelopeKeyCache(clock);
-    const { held } = newKey();
-    cache.set('one', held, START + HOUR);
-    clock.wall = START + HOUR + 1;
-    expect(cache.get('one')).toBeUndefined();
-    expect(isDestroyed(held)).toBe(true);
-  });
-
-  test('a key whose life is over already is not taken in', () => {
-    const cache = new EnvelopeKeyCache(settableClock());
-    for (const until of [START, START - 1, 0, -1]) cache.set(`${until}`, newKey().held, until);
-    expect(cache.size).toBe(0);
+  test('finds a key by its id, and no other', () => {
+    const cache = new EnvelopeKeyCache();
+    const [one, two] = [newKey().held, newKey().held];
+    cache.hold(one);
+    expect([cache.get(one.id), cache.get(two.id), cache.get('')]).toEqual([one, undefined, undefined]);
   });
 
   test('F22 pruning overwrites exactly the keys that are refused', () => {
-    const cache = new EnvelopeKeyCache(settableClock());
-    const keys = Array.from({ length: 20 }, () => newKey().held);
-    for (const [i, key] of keys.entries()) cache.set(`${i}`, key, START + HOUR);
+    const cache = new EnvelopeKeyCache();
+    const keys = Array.from({ length: 20 }, () => cache.hold(newKey().held));
     const kept = new Set(keys.filter((_, i) => i % 3 === 0));
     cache.prune((key) => kept.has(key));
     expect(cache.size).toBe(kept.size);
-    for (const key of keys) expect(isDestroyed(key)).toBe(!kept.has(key));
+    for (const key of keys) {
+      expect(isDestroyed(key)).toBe(!kept.has(key));
+      expect(cache.get(key.id)).toBe(kept.has(key) ? key : undefined);
+    }
   });
 
   test('F22 clearing overwrites all keys', () => {
-    const cache = new EnvelopeKeyCache(settableClock());
-    const keys = Array.from({ length: 5 }, () => newKey().held);
-    for (const [i, key] of keys.entries()) cache.set(`${i}`, key, START + HOUR);
+    const cache = new EnvelopeKeyCache();
+    const keys = Array.from({ length: 5 }, () => cache.hold(newKey().held));
     cache.clear();
     expect(cache.size).toBe(0);
     expect(keys.every(isDestroyed)).toBe(true);
-  });
-
-  test('a key that is there under two wraps is overwritten when it leaves for good', () => {
-    const clock = settableClock();
-    const cache = new EnvelopeKeyCache(clock);
-    const { held } = newKey();
-    cache.set('one wrap', held, START + HOUR);
-    cache.set('another wrap', held, START + 2 * HOUR);
-    clock.wall = START + HOUR + 1;
-    cache.prune(() => true);
-    expect(isDestroyed(held)).toBe(false);
-    expect(cache.get('another wrap')).toBe(held);
-    cache.prune(() => false);
-    expect(isDestroyed(held)).toBe(true);
-  });
-
-  test('a key that another unwrap of the same wrap replaces may still be in use, and is left alone', () => {
-    const cache = new EnvelopeKeyCache(settableClock());
-    const [first, second] = [newKey().held, newKey().held];
-    cache.set('one', first, START + HOUR);
-    cache.set('one', second, START + HOUR);
-    expect(cache.get('one')).toBe(second);
-    expect(isDestroyed(first)).toBe(false);
-    expect(isDestroyed(second)).toBe(false);
-  });
-});
-
-describe('F15 an unwrapped key is found by everything its unwrap depended on', () => {
-  const wrapped = { provider: 'aws-kms', keyId: 'arn:key/1', wrapped: Buffer.from('ciphertext') };
-  const context = { 'sealring:ring': 'payments', 'sealring:times': 'a/b/c/d' };
-  const identity = wrapIdentity(wrapped, context);
-
-  test('the same question has the same identity, whatever the order of its context and whatever else is known', () => {
-    const reordered = { 'sealring:times': 'a/b/c/d', 'sealring:ring': 'payments' };
-    expect(wrapIdentity({ ...wrapped, wrapped: Uint8Array.from(wrapped.wrapped) }, reordered)).toBe(identity);
-    expect(wrapIdentity({ ...wrapped, signature: randomBytes(10) }, context)).toBe(identity);
-  });
-
-  test('another provider, key version, context or ciphertext is another question', () => {
-    const others = [
-      wrapIdentity({ ...wrapped, provider: 'gcp-kms' }, context),
-      wrapIdentity({ ...wrapped, keyId: 'arn:key/2' }, context),
-      wrapIdentity({ ...wrapped, wrapped: Buffer.from('Ciphertext') }, context),
-      wrapIdentity({ ...wrapped, wrapped: Buffer.from('ciphertext\0') }, context),
-      wrapIdentity(wrapped, { ...context, 'sealring:ring': 'orders' }),
-      wrapIdentity(wrapped, { ...context, more: '' }),
-      wrapIdentity(wrapped, {}),
-    ];
-    expect(new Set([identity, ...others]).size).toBe(others.length + 1);
-  });
-
-  test('no two different questions share an identity, however their parts are cut', () => {
-    const text = fc.string({ maxLength: 4, unit: fc.constantFrom('a', '"', ',', '[', ']', '{', '}', ':', '\\', '\0') });
-    const question = fc.record({
-      provider: text,
-      keyId: text,
-      wrapped: fc.uint8Array({ maxLength: 3 }),
-      context: fc.dictionary(text, text, { maxKeys: 2 }),
-    });
-    fc.assert(
-      fc.property(question, question, (a, b) => {
-        const sorted = (q: typeof a) =>
-          JSON.stringify([
-            q.provider,
-            q.keyId,
-            [...q.wrapped],
-            Object.entries(q.context).toSorted(([a1], [b1]) => (a1 < b1 ? -1 : 1)),
-          ]);
-        expect(wrapIdentity(a, a.context) === wrapIdentity(b, b.context)).toBe(sorted(a) === sorted(b));
-      }),
-      { numRuns: 2_000 },
-    );
   });
 });
 
 /** Native tokens over some keys in a cache: the first one seals. */
 function tokensOver(...keys: readonly HeldKey[]) {
-  const cache = new EnvelopeKeyCache(settableClock());
-  for (const key of keys) cache.set(key.id, key, START + HOUR);
+  const cache = new EnvelopeKeyCache();
+  for (const key of keys) cache.hold(key);
   const times = { created: 0, activates: 0, sealsUntil: START + HOUR, opensUntil: START + 2 * HOUR };
   const usable = (held: HeldKey): UsableKey => ({
     id: held.id,
     ...times,
     revoked: false,
-    entry: { id: held.id, ...times, revoked: undefined, wraps: [], unknown: {} },
+    revocation: undefined,
+    vouchers: new Map(),
+    wraps: [],
     held,
     signer: held,
+    sealsFromSteadyMs: 0,
+    isLeft: false,
   });
   const [first] = keys;
   if (first === undefined) throw new Error('give a key');

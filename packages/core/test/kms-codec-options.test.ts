@@ -327,11 +327,11 @@ describe('the defaults', () => {
     });
   });
 
-  test('a ring is founded at once in memory, in a file and by create: now; elsewhere after R + 60', () => {
+  test('a ring is created at once in memory and by create: now; elsewhere, in a file too, after R + backoffCap', () => {
     const after = (storeKind: string, createNow = false, refreshEverySeconds = 300) =>
       resolvePolicy({ refreshEverySeconds }, { storeKind, createNow }).createAfterSeconds;
-    expect([after('memory'), after('file'), after('s3', true)]).toEqual([0, 0, 0]);
-    expect([after('s3'), after('redis'), after('s3', false, 100)]).toEqual([360, 360, 160]);
+    expect([after('memory'), after('file', true), after('s3', true)]).toEqual([0, 0, 0]);
+    expect([after('s3'), after('file'), after('redis'), after('s3', false, 100)]).toEqual([360, 360, 360, 160]);
     expect(resolvePolicy({ createAfterSeconds: 7 }, { storeKind: 'memory', createNow: true }).createAfterSeconds).toBe(
       7,
     );

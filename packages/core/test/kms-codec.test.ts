@@ -517,6 +517,7 @@ describe('health', () => {
       lastRefresh: started,
       lastProof: started,
       lastError: undefined,
+      problems: [],
     });
     expect(codec.tokenLifetimeSeconds).toBe(3_600);
   });

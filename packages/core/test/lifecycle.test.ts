@@ -174,9 +174,10 @@ describe('founding', () => {
     const a = await fleet.start();
     await a.codec.close();
     await fleet.clock.advance(5 * DAY);
+    const [ended] = (await ring()).entries;
     const b = await fleet.start();
     expect(open(b, seal(b))).toBe('state');
-    expect((await ring()).epoch).toBe(2);
+    expect((await ring()).entries.map(({ id }) => id)).not.toContain(ended?.id);
   });
 });
 
@@ -230,7 +231,7 @@ describe('outages', () => {
     const a = await fleet.start();
     fleet.clock.suspend(HOUR);
     expect(() => seal(a)).toThrow(SealUnavailableError);
-    await fleet.clock.advance(1);
+    await fleet.clock.advance(2);
     expect(open(a, seal(a))).toBe('state');
   });
 
@@ -326,12 +327,16 @@ describe('the store is not trusted (F26)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('an edited document is refused', async () => {
+  test('a document that was edited into none is refused by who starts, and written over by who runs', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
-    await fleet.store.put(honest.replace('"epoch":1', '"epoch":2'));
+    const edited = honest.replace('"ring":"default"', '"ring":"default","epoch":2');
+    await fleet.store.put(edited);
     await expect(a.codec.refresh()).rejects.toMatchObject({ kind: 'corrupt' });
     await expect(fleet.start()).rejects.toMatchObject({ kind: 'corrupt' });
+    await fleet.clock.advance(15);
+    expect(await fleet.store.document()).toBe(honest);
+    expect(a.codec.health().status).toBe('ok');
   });
 
   test('a copy of the ring whose keys have all ended meanwhile is written over, and founds nothing (F31)', async () => {
@@ -346,7 +351,7 @@ describe('the store is not trusted (F26)', () => {
     expect((await ring()).entries.map(({ id }) => id)).toEqual(a.codec.health().keys.map(({ id }) => id));
   });
 
-  test('an older document, signed as it is, is healed: no key is lost', async () => {
+  test('an older document is healed: no key is lost', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await a.codec.rotate();
@@ -354,9 +359,7 @@ describe('the store is not trusted (F26)', () => {
     const token = seal(a);
     await fleet.store.put(old);
     await fleet.clock.advance(600);
-    const healed = await ring();
-    expect(healed.entries).toHaveLength(2);
-    expect(healed.epoch).toBeGreaterThan(2);
+    expect((await ring()).entries).toHaveLength(2);
     const b = await fleet.start();
     expect(open(b, token)).toBe('state');
   });

@@ -228,8 +228,24 @@ describe('F11: the KMS key is changed behind the ring', () => {
     const b = await fleet.start({ keyWrapper: rotated() });
     for (const each of [token, seal(a)]) expect([open(a, each), open(b, each)]).toEqual(['state', 'state']);
     expect(seal(a).slice(4, 16)).not.toBe(token.slice(4, 16));
-    // A proof asks the version that wrapped the key: disabled, it stops this ring and no other.
-    await expect(fleet.start({ keyWrapper: localKeyWrapper({ masterKey: next }) })).rejects.toMatchObject({
+  });
+
+  test('who cannot unwrap with the version before opens what is left, and leaves the older key to the others', async () => {
+    const [old, next] = [randomBytes(32), randomBytes(32)];
+    const before = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: old, alsoUnwrap: [next] }) });
+    const token = seal(before);
+    const a = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: next, alsoUnwrap: [old] }) });
+    await a.codec.rotate({ emergency: true });
+    await fleet.clock.advance(1_000);
+    const late = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: next }) });
+    expect([open(late, token), open(late, seal(a))]).toEqual(['InvalidRequestState: unknown key', 'state']);
+    // What it writes lacks the key that it cannot prove; whoever holds that writes it back.
+    await late.codec.rotate();
+    await fleet.clock.advance(1_000);
+    expect((await ring()).entries).toHaveLength(3);
+    for (const member of [before, a]) expect(open(member, token)).toBe('state');
+    // With no version that it may use, it does not start at all.
+    await expect(fleet.start({ keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }) })).rejects.toMatchObject({
       name: 'KeyWrapperError',
       kind: 'corrupt',
     });

@@ -23,6 +23,7 @@ const MEMBERS_OF_HEALTH = [
   'lastError',
   'lastProof',
   'lastRefresh',
+  'problems',
   'ready',
   'sealUntil',
   'sealingKey',

@@ -13,7 +13,8 @@ describe('the times that no other time depends on', () => {
     ['missRefreshSeconds', 0, 86_400],
   ] as const)('%s may be from %d to %d', (name, least, most) => {
     for (const seconds of [least, (least + most) / 2, most]) {
-      expect(resolve({ [name]: seconds })).toEqual({ ...resolve({}), [name]: seconds });
+      const given = { createAfterSeconds: 360, [name]: seconds };
+      expect(resolve(given)).toEqual({ ...resolve({}), ...given });
     }
     for (const seconds of [least - 0.001, most + 0.001]) {
       expect(() => resolve({ [name]: seconds })).toThrow(
@@ -21,6 +22,13 @@ describe('the times that no other time depends on', () => {
       );
     }
   });
+});
+
+test('a ring is created after refreshEvery and backoffCap of absence, at once in memory and where that is asked for', () => {
+  const createAfter = (storeKind: string, createNow: boolean) =>
+    resolvePolicy({ refreshEverySeconds: 100, backoffCapSeconds: 30 }, { storeKind, createNow }).createAfterSeconds;
+  expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, false))).toEqual([130, 130, 0]);
+  expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, true))).toEqual([0, 0, 0]);
 });
 
 test('F23 a policy that would need more keys than a ring may have says which times ask for how many', () => {

@@ -111,6 +111,7 @@ describe('an answer of a ring store', () => {
   test('that is the same as before changes nothing: what this member knows stays the same object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
+    await member.codec.refresh();
     const before = view?.snapshot;
     await member.codec.refresh();
     expect(view?.snapshot).toBe(before);

@@ -9,13 +9,13 @@ import {
 } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Clock, type Moment, systemClock } from '../src/clock.ts';
+import type { Clock, Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
 import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
 import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { createKmsCodec, type KmsCodec } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
-import { encodeBody, encodeDocument, parseDocument } from '../src/ring/document.ts';
+import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
 import { memoryRing } from '../src/ring/memory-ring.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
 import { RingStoreError } from '../src/ring/store.ts';
@@ -132,18 +132,13 @@ function usable(held: HeldKey): UsableKey {
     sealsUntil: Number.MAX_SAFE_INTEGER,
     opensUntil: Number.MAX_SAFE_INTEGER,
     revoked: false,
-    entry: {
-      id: held.id,
-      created: 0,
-      activates: 0,
-      sealsUntil: 1,
-      opensUntil: 2,
-      revoked: undefined,
-      wraps: [],
-      unknown: {},
-    },
+    revocation: undefined,
+    vouchers: new Map(),
+    wraps: [],
     held,
     signer: held,
+    sealsFromSteadyMs: 0,
+    isLeft: false,
   };
 }
 
@@ -168,8 +163,8 @@ function tokensOver(table: ReadonlyMap<string, HeldKey>, purpose?: string): Seal
     hedge: false,
     kernelEntropy: () => new Uint8Array(0),
   });
-  const cache = new EnvelopeKeyCache(systemClock);
-  for (const [id, held] of table) cache.set(id, held, systemClock.wallMs() + 3_600_000);
+  const cache = new EnvelopeKeyCache();
+  for (const held of table.values()) cache.hold(held);
   const tokens = new SealringTokens(source, state, cache, { purpose, maxTokenLength: MAX_LENGTH });
   return Object.assign(tokens, { misses });
 }
@@ -768,13 +763,16 @@ describe('a ciphertext made for two keys', () => {
 
 describe('key ids', () => {
   const times = { created: 0, activates: 0, sealsUntil: 1_000, opensUntil: 2_000 };
-  const wraps = [{ provider: 'local', keyId: 'k', wrapped: Buffer.alloc(60, 1), unknown: {} }];
+  const mac = Buffer.alloc(32, 1);
+  const wrap = { provider: 'local', keyId: 'k', wrapped: Buffer.alloc(60, 1), mac };
+  const entry: RingEntry = { id: 'AAAAAAAAAAAA', ...times, vouchers: new Map(), revoked: undefined, wraps: [wrap] };
+  const textOf = (...entries: readonly RingEntry[]) => encodeDocument({ ring: 'payments', claim: undefined, entries });
 
-  /** The ids of a document's keys and MACs, or the kind of its refusal. */
+  /** The ids of a document's keys and vouchers, or the kind of its refusal. */
   function idsIn(text: string): unknown {
     try {
-      const parsed = parseDocument(text, 'payments');
-      return [...parsed.entries.map((each) => each.id), ...parsed.macs.keys()];
+      const { entries } = parseDocument(text, 'payments');
+      return entries.flatMap(({ id, vouchers }) => [id, ...vouchers.keys()]);
     } catch (error) {
       if (error instanceof RingStoreError) return error.kind;
       throw error;
@@ -782,14 +780,9 @@ describe('key ids', () => {
   }
 
   test('F16 a document with two keys of one id is refused', () => {
-    const entry = { id: 'AAAAAAAAAAAA', ...times, revoked: undefined, wraps, unknown: {} };
-    const other = { ...entry, wraps: [{ provider: 'local', keyId: 'k', wrapped: Buffer.alloc(60, 2), unknown: {} }] };
-    const document = (entries: (typeof entry)[]) =>
-      encodeDocument(encodeBody({ ring: 'payments', epoch: 1, entries, unknown: {} }), new Map());
-    expect(() => parseDocument(document([entry, other]), 'payments')).toThrow(
-      expect.objectContaining({ name: 'RingStoreError', kind: 'corrupt' }),
-    );
-    expect(parseDocument(document([entry, { ...other, id: 'AAAAAAAAAAAB' }]), 'payments').entries).toHaveLength(2);
+    const other = { ...entry, wraps: [{ ...wrap, wrapped: Buffer.alloc(60, 2) }] };
+    expect(idsIn(textOf(entry, other))).toBe('corrupt');
+    expect(idsIn(textOf(entry, { ...other, id: 'AAAAAAAAAAAB' }))).toEqual(['AAAAAAAAAAAA', 'AAAAAAAAAAAB']);
   });
 
   test('F17 ids that are names of every object are no ids of a document, and unknown keys in a token', () => {
@@ -801,11 +794,7 @@ describe('key ids', () => {
       expect(reasonOf(() => tokens.open(`${PREFIX}${id}${body}`, now))).toBe('unknown key');
       expect(tokens.misses).toContain(id);
 
-      const entry = { id: name, ...times, revoked: undefined, wraps, unknown: {} };
-      const text = encodeDocument(
-        encodeBody({ ring: 'payments', epoch: 1, entries: [entry], unknown: {} }),
-        new Map([[name, Buffer.alloc(32)]]),
-      );
+      const text = textOf({ ...entry, id: name, vouchers: new Map([[name, mac]]) });
       expect(idsIn(text)).toEqual(name.length === 12 ? [name, name] : 'corrupt');
     }
     expect(Object.getPrototypeOf({})).toBe(Object.prototype);

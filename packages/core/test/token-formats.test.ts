@@ -9,7 +9,7 @@ import {
 } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
-import { type Moment, systemClock } from '../src/clock.ts';
+import type { Moment } from '../src/clock.ts';
 import { InvalidRequestState } from '../src/codec.ts';
 import { derivePythonKey } from '../src/formats/python.ts';
 import { decodeToken } from '../src/formats/sealring.ts';
@@ -26,8 +26,8 @@ const state = Buffer.from('state');
 
 function usable(held: HeldKey): UsableKey {
   const times = { created: 0, activates: 0, sealsUntil: Infinity, opensUntil: Infinity };
-  const entry = { id: held.id, ...times, revoked: undefined, wraps: [], unknown: {} };
-  return { id: held.id, ...times, revoked: false, entry, held, signer: held };
+  const facts = { revoked: false, revocation: undefined, vouchers: new Map(), wraps: [] };
+  return { id: held.id, ...times, ...facts, held, signer: held, sealsFromSteadyMs: 0, isLeft: false };
 }
 
 /** A source of some keys, of which the first seals; remembers what it was told of. */
@@ -46,7 +46,7 @@ function native(keys: readonly HeldKey[], options: { purpose?: string; maxTokenL
   const source = sourceOf(keys);
   const sealing = createSealingState({ random, hedge: false, kernelEntropy: () => new Uint8Array(0) });
   const { purpose, maxTokenLength = MAX_LENGTH } = options;
-  const cache = new EnvelopeKeyCache(systemClock);
+  const cache = new EnvelopeKeyCache();
   return Object.assign(new SealringTokens(source, sealing, cache, { purpose, maxTokenLength }), { source });
 }
 

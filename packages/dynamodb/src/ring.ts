@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { GetItemCommand, PutItemCommand } from '@aws-sdk/client-dynamodb';
+import { GetItemCommand, PutItemCommand, type PutItemCommandInput } from '@aws-sdk/client-dynamodb';
 import {
   RingConflictError,
   type RingStore,
@@ -14,6 +14,8 @@ import { type DynamodbRingOptions, readRingOptions } from './options.ts';
 
 const OWNER = 'dynamodbRing';
 const REVISION_BYTES = 16;
+/** Stands for the revision of an item that has none: something else was written in the ring's place. */
+const NO_REVISION = 'foreign';
 
 /**
  * A ring store in one item of a DynamoDB table: `{ pk: 'ring#<name>', document, revision }`, all strings.
@@ -22,7 +24,8 @@ const REVISION_BYTES = 16;
  * is 16 random bytes, so that none comes back, not even with its document. Reads are strongly consistent: an eventually
  * consistent one may answer with an older ring, or with none just after it was founded.
  *
- * A document may have up to 262 144 bytes; DynamoDB has room for 400 KiB. A table that does not exist is `unavailable`
+ * A document may have up to 262 144 bytes; DynamoDB has room for 400 KiB. What is stored and is `too-large` or `corrupt` has
+ * a revision too, in the error, by which it can be written over. A table that does not exist is `unavailable`
  * and never an absent ring. A write that ended as `unavailable` may have been done all the same. Its methods reject
  * with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends within
  * `timeoutSeconds`.
@@ -68,13 +71,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
         ...PROOF,
         TableName: settings.table,
         Item: { pk, document: { S: document }, revision: { S: revision } },
-        ...(expected === undefined
-          ? { ConditionExpression: 'attribute_not_exists(pk)' }
-          : {
-              ConditionExpression: '#revision = :expected',
-              ExpressionAttributeNames: { '#revision': 'revision' },
-              ExpressionAttributeValues: { ':expected': { S: expected } },
-            }),
+        ...conditionOf(expected),
       });
       const outcome = await connection.send(command, given);
       if ('answer' in outcome) return { revision };
@@ -88,17 +85,41 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
   });
 }
 
+function conditionOf(
+  expected: string | undefined,
+): Pick<PutItemCommandInput, 'ConditionExpression' | 'ExpressionAttributeNames' | 'ExpressionAttributeValues'> {
+  if (expected === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
+  const names = { '#revision': 'revision' };
+  const values = { ':expected': { S: expected } };
+  if (expected !== NO_REVISION) {
+    return {
+      ConditionExpression: '#revision = :expected',
+      ExpressionAttributeNames: names,
+      ExpressionAttributeValues: values,
+    };
+  }
+  return {
+    ConditionExpression:
+      'attribute_exists(pk) AND (NOT attribute_type(#revision, :string) OR #revision IN (:expected, :empty))',
+    ExpressionAttributeNames: names,
+    ExpressionAttributeValues: { ...values, ':string': { S: 'S' }, ':empty': { S: '' } },
+  };
+}
+
 /** @throws {RingStoreError} for an item that is no ring. */
 function storedRing(answer: object): StoredRing | undefined {
   const item = property(answer, 'Item');
   if (item === undefined) return undefined;
   const document = property(property(item, 'document'), 'S');
-  const revision = property(property(item, 'revision'), 'S');
-  if (typeof document !== 'string' || typeof revision !== 'string') {
-    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings');
+  const given = property(property(item, 'revision'), 'S');
+  const revision = typeof given === 'string' && given !== '' ? given : NO_REVISION;
+  if (typeof document !== 'string' || typeof given !== 'string') {
+    throw new RingStoreError('corrupt', 'the item has no document and revision that are strings', { revision });
   }
-  if (document === '' || revision === '') throw new RingStoreError('corrupt', 'the document or revision is empty');
-  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge();
+  if (document === '' || given === '') {
+    throw new RingStoreError('corrupt', 'the document or revision is empty', { revision });
+  }
+  if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw tooLarge(revision);
   return { document, revision };
 }
 

@@ -35,9 +35,9 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
   describe('ring', () => {
     test('the item is three strings, for whoever reads it', async () => {
       const { name, ring } = newRing();
-      const { revision } = await ring.write('{"epoch":1}\n{}', { expected: undefined });
+      const { revision } = await ring.write('{"keys":[]}', { expected: undefined });
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
-      expect(Item).toEqual({ ...keyOf(name), document: { S: '{"epoch":1}\n{}' }, revision: { S: revision } });
+      expect(Item).toEqual({ ...keyOf(name), document: { S: '{"keys":[]}' }, revision: { S: revision } });
     });
 
     test('A, B and A again: the revision of the first A does not come back with its text', async () => {
@@ -55,6 +55,13 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       const { revision: expected } = await ring.write('a', { expected: undefined });
       const calls = await Promise.allSettled(Array.from({ length: 20 }, () => ring.write('a', { expected })));
       expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    });
+
+    test('the revision of an item without one replaces no ring, and nothing that is not there', async () => {
+      const { ring } = newRing();
+      await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
+      await ring.write('x', { expected: undefined });
+      await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     });
 
     test('a deleted item is absent, cannot be replaced, and can be founded again', async () => {
@@ -84,14 +91,24 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       ['a number as revision', { document: text('d'), revision: { N: '1' } }, 'corrupt'],
       ['an empty document', { document: text(''), revision: text('r') }, 'corrupt'],
       ['an empty revision', { document: text('d'), revision: text('') }, 'corrupt'],
+      ['nothing else', {}, 'corrupt'],
+      ['no document, and the revision of an item without', { revision: text('foreign') }, 'corrupt'],
       ['a document of 262 145 bytes', { document: text(`${'é'.repeat(131_072)}x`), revision: text('r') }, 'too-large'],
-    ])('F9, F31: an item with %s is refused, and not overwritten by who found nothing', async (_, attributes, kind) => {
-      const { name, ring } = newRing();
-      await client.send(new PutItemCommand({ TableName: table, Item: { ...keyOf(name), ...attributes } }));
-      await expect(ring.read()).rejects.toMatchObject(failed(kind));
-      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
-      await expect(ring.read()).rejects.toMatchObject(failed(kind));
-    });
+    ])(
+      'F9, F31: an item with %s is refused, not overwritten by who found nothing, and by one of those who saw it',
+      async (_, attributes, kind) => {
+        const { name, ring } = newRing();
+        await client.send(new PutItemCommand({ TableName: table, Item: { ...keyOf(name), ...attributes } }));
+        await expect(ring.read()).rejects.toMatchObject(failed(kind));
+        await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+        await expect(ring.read()).rejects.toMatchObject(failed(kind));
+        const { revision: expected } = Object(await ring.read().catch((thrown: unknown) => thrown));
+        const writes = await Promise.allSettled(Array.from({ length: 8 }, () => ring.write('x', { expected })));
+        expect(writes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+        expect((await ring.read())?.document).toBe('x');
+        await expect(ring.write('late', { expected })).rejects.toBeInstanceOf(RingConflictError);
+      },
+    );
   });
 
   describe('single use', () => {

@@ -9,7 +9,10 @@ import {
 } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
-export type Failure = StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'>;
+export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
+  /** Of what is stored, where it is no document. */
+  readonly revision?: string;
+}
 
 /** A failure that is meant under one status only. */
 interface Row extends Failure {

@@ -28,7 +28,8 @@ const ABSENT = '0';
  * Every write has the precondition `ifGenerationMatch`. A 404 does not tell an object that is not there from a bucket that
  * is not there, so a ring is absent only if a listing of the bucket, which succeeds, does not have the object.
  *
- * An object of 262 145 bytes or more is `too-large`, and no more of it is read. Checksums are verified both ways. A write
+ * An object of 262 145 bytes or more is `too-large`, and no more of it is read; the error has its generation, as has that
+ * of an object that is `corrupt`, so that it can be written over. Checksums are verified both ways. A write
  * that ended as `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `timeoutSeconds`.
  *
@@ -132,20 +133,21 @@ class GcsRing implements RingStore {
 
 async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>> {
   const body = await answer.readBody();
-  if ('failure' in body) return body;
+  if ('failure' in body && body.failure.kind === 'unavailable') return body;
   const revision = answer.header('x-goog-generation');
   if (revision === undefined || !GENERATION.test(revision)) {
     return { failure: { kind: 'unavailable', detail: 'the answer has no generation' } };
   }
+  if ('failure' in body) return { failure: { ...body.failure, revision } };
   if ((answer.header('x-goog-stored-content-encoding') ?? 'identity') !== 'identity') {
-    return { failure: { kind: 'corrupt', detail: 'the object is stored compressed' } };
+    return { failure: { kind: 'corrupt', detail: 'the object is stored compressed', revision } };
   }
   const crc32c = /(?:^|[, ])crc32c=([A-Za-z0-9+/=]+)/.exec(answer.header('x-goog-hash') ?? '')?.[1];
   if (crc32c !== crc32cOf(body.answer)) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
   }
-  if (body.answer.length === 0) return { failure: { kind: 'corrupt', detail: 'the object is empty' } };
-  if (!isUtf8(body.answer)) return { failure: { kind: 'corrupt', detail: 'the object is not UTF-8' } };
+  if (body.answer.length === 0) return { failure: { kind: 'corrupt', detail: 'the object is empty', revision } };
+  if (!isUtf8(body.answer)) return { failure: { kind: 'corrupt', detail: 'the object is not UTF-8', revision } };
   return { answer: { document: body.answer.toString('utf8'), revision } };
 }
 
@@ -183,7 +185,8 @@ async function readJson(answer: Answer): Promise<unknown> {
   }
 }
 
-function refusal({ kind, detail }: Failure): RingStoreError {
+function refusal({ kind, detail, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? {} : { revision };
   // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
-  return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail);
+  return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

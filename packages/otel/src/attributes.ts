@@ -6,7 +6,6 @@ export const ATTRIBUTE = {
   errorType: 'error.type',
   status: 'sealring.status',
   ring: 'sealring.ring.name',
-  epoch: 'sealring.ring.epoch',
   rotationReason: 'sealring.rotation.reason',
   kmsProvider: 'sealring.kms.provider',
   kmsOperation: 'sealring.kms.operation',
@@ -17,6 +16,7 @@ export const ATTRIBUTE = {
   method: 'mcp.method.name',
   keyState: 'sealring.key.state',
   keyHash: 'sealring.key.hash',
+  problemKind: 'sealring.problem.kind',
 } as const;
 
 /** What stands for every value that is not known. */
@@ -60,6 +60,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
   keyState: ['propagating', 'active', 'verify-only', 'retired', 'revoked'],
+  problemKind: ['clock', 'service-clock', 'contested', 'foreign-ring', 'no-sealing-key', 'nearly-full'],
 };
 
 type KnownValues =
@@ -74,7 +75,8 @@ type KnownValues =
   | 'boundaryReason'
   | 'direction'
   | 'method'
-  | 'keyState';
+  | 'keyState'
+  | 'problemKind';
 
 /** The member of an event if it is one of the known values, else {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {

@@ -103,9 +103,5 @@ function timed(event: object, attributes: Attributes, kinds: readonly string[]):
 
 function keyAttributes(event: object): Attributes {
   const hash = keyHashOf(event);
-  const epoch: unknown = Reflect.get(event, 'epoch');
-  return {
-    ...(hash === undefined ? {} : { [ATTRIBUTE.keyHash]: hash }),
-    ...(typeof epoch === 'number' ? { [ATTRIBUTE.epoch]: epoch } : {}),
-  };
+  return hash === undefined ? {} : { [ATTRIBUTE.keyHash]: hash };
 }

@@ -20,6 +20,7 @@ interface Report {
   readonly proofAge: number;
   readonly refreshAge: number;
   readonly keyStates: readonly string[];
+  readonly problems: readonly string[];
   readonly sealingKey: number;
 }
 
@@ -33,6 +34,7 @@ const GONE: Report = Object.freeze({
   proofAge: 0,
   refreshAge: 0,
   keyStates: [],
+  problems: [],
   sealingKey: 0,
 });
 
@@ -97,6 +99,9 @@ export class HealthGauges {
       const count = report.keyStates.filter((each) => each === state).length;
       result.observe(gauges.keys, count, { ...own, [ATTRIBUTE.keyState]: state });
     }
+    for (const kind of KNOWN.problemKind) {
+      result.observe(gauges.problem, report.problems.includes(kind) ? 1 : 0, { ...own, [ATTRIBUTE.problemKind]: kind });
+    }
     for (const name of ['ready', 'canSeal', 'canOpen'] as const) {
       result.observe(gauges[name], report[name] ? 1 : 0, own);
     }
@@ -117,6 +122,7 @@ function reportOf(health: CodecHealth, nowMs: number): Report {
     proofAge: secondsSince(health.lastProof, nowMs),
     refreshAge: secondsSince(health.lastRefresh, nowMs),
     keyStates: health.keys.map(({ state }) => state),
+    problems: health.problems.map(({ kind }) => kind),
     sealingKey: health.sealingKey === undefined ? 0 : fingerprint(health.sealingKey),
   };
 }
@@ -128,6 +134,11 @@ function createGauges(meter: Meter) {
     meter.createObservableUpDownCounter(name, { unit, description });
   return {
     status: count('sealring.codec.status', '1', '1 for the status that the codec has, 0 for the others'),
+    problem: count(
+      'sealring.codec.problem',
+      '1',
+      '1 for each kind of problem that needs an operator, 0 for the others',
+    ),
     ready: flag('sealring.codec.ready', 'Whether requests may be sent to this member'),
     canSeal: flag('sealring.codec.can_seal', 'Whether this member may seal now'),
     canOpen: flag('sealring.codec.can_open', 'Whether this member may open tokens now'),

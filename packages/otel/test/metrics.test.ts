@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
-import { hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
+import { type CodecHealth, hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { createServices, join, type Services } from '../../../test/support/failing-services.ts';
@@ -84,10 +84,31 @@ describe('a codec that works', () => {
     expect(before.get(`sealring_ring_sealing_key_fingerprint{${own}}`)).toBe(
       Number.parseInt(hash.toString('hex', 0, 6), 16),
     );
+    expect(before.get(`sealring_codec_problem{${own},sealring_problem_kind="nearly-full"}`)).toBe(0);
     await codec.rotate();
     const after = await meter.samples();
     expect(after.get(`sealring_ring_key_count{${own},sealring_key_state="active"}`)).toBe(1);
     expect(after.get(`sealring_ring_key_count{${own},sealring_key_state="propagating"}`)).toBe(1);
+  });
+});
+
+describe('problems', () => {
+  test('are told by their kinds, one that is not known under no name, and none of a codec that is gone', async () => {
+    const codec = await start();
+    const problem = (kind: string): CodecHealth['problems'][number] =>
+      ({ kind, detail: 'canary', remedy: 'canary' }) as CodecHealth['problems'][number];
+    let problems = [problem('contested'), problem('service-clock'), problem('canary')];
+    const stop = bridge.observe({ health: () => ({ ...codec.health(), problems }) }, { ringName: 'payments' });
+    const told = async (): Promise<readonly string[]> =>
+      [...(await meter.samples())]
+        .filter(([name, number]) => name.startsWith('sealring_codec_problem{') && number === 1)
+        .map(([name]) => /sealring_problem_kind="([^"]*)"/.exec(name)?.[1] ?? '');
+    expect(await told()).toEqual(['service-clock', 'contested']);
+    expect([...(await meter.samples()).keys()].join('\n')).not.toContain('canary');
+    problems = [problem('clock')];
+    expect(await told()).toEqual(['clock']);
+    stop();
+    expect(await told()).toEqual([]);
   });
 });
 

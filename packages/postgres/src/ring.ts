@@ -21,7 +21,7 @@ const OWNER = 'postgresRing';
  * made by {@link migrate} or `schema.sql`, never by the store.
  *
  * A revision is a random UUID, so that none comes back after a deletion or a restored backup. A document may have up to
- * 262 144 bytes and no NUL. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
+ * 262 144 bytes and no NUL; the error about a stored one that is `too-large` or empty has its revision. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
  * `unavailable` may have been done all the same, or be done by the server later, if the row is still at `expected`.
  *
  * `watch` listens on a connection of its own, outside the pool, that does not keep the process alive, and also calls
@@ -138,10 +138,11 @@ function storedRing(row: Row | undefined): StoredRing | undefined {
     );
   }
   if (row['revision'] === null) return undefined;
-  if (row['isTooLarge'] !== false) throw tooLarge();
+  const revision = textOf(row, 'revision');
+  if (row['isTooLarge'] !== false) throw tooLarge(revision);
   const document = textOf(row, 'document');
-  if (document === '') throw new RingStoreError('corrupt', 'the document is empty');
-  return { document, revision: textOf(row, 'revision') };
+  if (document === '') throw new RingStoreError('corrupt', 'the document is empty', { revision });
+  return { document, revision };
 }
 
 function textOf(row: Row, column: string): string {

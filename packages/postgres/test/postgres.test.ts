@@ -101,7 +101,8 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
 
   test('F23: an over-long document does not travel', async () => {
     const pool = poolOf();
-    await pool.query('CREATE TABLE IF NOT EXISTS unbounded (name text PRIMARY KEY, document text, revision uuid)');
+    await pool.query('DROP TABLE IF EXISTS unbounded');
+    await pool.query('CREATE TABLE unbounded (name text PRIMARY KEY, document text, revision uuid)');
     await pool.query(
       "INSERT INTO unbounded VALUES ('long', repeat('x', 262145), gen_random_uuid()) ON CONFLICT DO NOTHING",
     );
@@ -120,8 +121,16 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
       },
     };
     const ring = postgresRing({ pool: recording, table: 'unbounded', name: 'long' });
-    await expect(ring.read()).rejects.toMatchObject(failed('too-large'));
+    const [{ revision }] = (await pool.query("SELECT revision::text FROM unbounded WHERE name = 'long'")).rows;
+    await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision });
     expect(answers).toMatchObject([{ isTooLarge: true, document: null }]);
+    // Whoever knows the ring writes over it.
+    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+    const written = await ring.write('x', { expected: revision });
+    expect(await ring.read()).toEqual({ document: 'x', ...written });
+    await expect(ring.write('y', { expected: revision })).rejects.toBeInstanceOf(RingConflictError);
+    await pool.query("UPDATE unbounded SET document = '' WHERE name = 'long'");
+    await expect(ring.read()).rejects.toMatchObject({ ...failed('corrupt'), ...written });
   });
 
   test('the table of the migration refuses what is too long or empty, whoever writes', async () => {

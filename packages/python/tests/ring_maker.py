@@ -4,7 +4,7 @@ told."""
 import hmac
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -20,6 +20,7 @@ from sealring.derivation import key_id_of, sub_key
 from sealring.key_wrapper import OnServiceDate, WrappedKey
 
 RING = "payments"
+TIMES = ("created", "activates", "sealsUntil", "opensUntil")
 START_MS = 1_795_000_000_000
 DAY = 86_400
 
@@ -57,6 +58,22 @@ class MadeKey:
     def id(self) -> str:
         return str(self.entry["id"])
 
+    @property
+    def times(self) -> list[str]:
+        return [str(self.entry[name]) for name in TIMES]
+
+    def certify(self, facts: list[object], ring: str = RING) -> str:
+        key = sub_key(self.data_key, "ring-mac", ring)[:32]
+        text = json.dumps(facts, separators=(",", ":"))
+        return base64url.encode(hmac.digest(key, text.encode(), "sha256"))
+
+    def edited(self, **changes: object) -> "MadeKey":
+        return MadeKey(self.data_key, {**self.entry, **changes})
+
+    def wrapped_too(self, other: "MadeKey") -> "MadeKey":
+        """With the wraps of another entry of the same data key."""
+        return self.edited(wraps=[*self.entry["wraps"], *other.entry["wraps"]])  # type: ignore[misc]
+
 
 def made_key(
     wrapper: LocalKeyWrapper,
@@ -67,50 +84,40 @@ def made_key(
     opens: float = 4_200,
     created_ms: float | None = None,
     data_key: bytes | None = None,
+    by: Sequence[MadeKey] = (),
 ) -> MadeKey:
-    """A data key, wrapped under its own times."""
+    """A data key, wrapped under its own times, that the keys `by` vouch for."""
     data_key = data_key or os.urandom(32)
     created_ms = activates_ms if created_ms is None else created_ms
     seals_until_ms = activates_ms + seals * 1_000
     ends = (created_ms, activates_ms, seals_until_ms, seals_until_ms + opens * 1_000)
-    times = dict(
-        zip(("created", "activates", "sealsUntil", "opensUntil"), map(time_text, ends), strict=True)
-    )
+    times = dict(zip(TIMES, map(time_text, ends), strict=True))
+    key = MadeKey(data_key, {"id": base64url.encode(key_id_of(data_key)), **times})
+    vouchers = {one.id: one.certify(["key", ring, key.id, *key.times], ring) for one in by}
     context = {
         "sealring:ring": ring,
         "sealring:purpose": "data-key",
-        "sealring:times": "/".join(times.values()),
+        "sealring:times": "/".join(key.times),
     }
     wrap = wrapper.wrap(data_key, context)
-    wraps = [{"provider": "local", "keyId": wrap.key_id, "wrapped": base64url.encode(wrap.wrapped)}]
-    return MadeKey(data_key, {"id": base64url.encode(key_id_of(data_key)), **times, "wraps": wraps})
+    wrapped = base64url.encode(wrap.wrapped)
+    mac = key.certify(["wrap", ring, key.id, "local", wrap.key_id, wrapped, None], ring)
+    wraps = [{"provider": "local", "keyId": wrap.key_id, "wrapped": wrapped, "mac": mac}]
+    return naming(key.edited(vouchers=vouchers, wraps=wraps), by, ring)
 
 
-def mac(body: str, data_key: bytes, ring: str = RING) -> str:
-    key = sub_key(data_key, "ring-mac", ring)[:32]
-    return base64url.encode(hmac.digest(key, body.encode(), "sha256"))
+def naming(key: MadeKey, ancestors: Sequence[MadeKey], ring: str = RING) -> MadeKey:
+    """A key that names those as its ancestors, oldest first."""
+    ids = [one.id for one in reversed(ancestors)]
+    mac = key.certify(["ancestors", ring, key.id, *ids], ring)
+    return key.edited(ancestors={"ids": ids, "mac": mac})
 
 
-def document(
-    keys: list[MadeKey],
-    *,
-    epoch: int = 1,
-    ring: str = RING,
-    signers: list[MadeKey] | None = None,
-    **more: object,
-) -> str:
-    """The text of a document; by default every key signs it."""
-    first = {
-        "format": "sealring/ring/1",
-        "ring": ring,
-        "epoch": epoch,
-        "critical": [],
-        "keys": [key.entry for key in keys],
-        **more,
-    }
-    body = json.dumps(first, separators=(",", ":"))
-    macs = {key.id: mac(body, key.data_key, ring) for key in (keys if signers is None else signers)}
-    return f"{body}\n{json.dumps({'macs': macs}, separators=(',', ':'))}"
+def document(keys: Sequence[MadeKey], *, ring: str = RING, **more: object) -> str:
+    """The text of a document."""
+    entries = [key.entry for key in keys]
+    first = {"format": "sealring/ring/1", "ring": ring, **more, "keys": entries}
+    return json.dumps(first, separators=(",", ":"))
 
 
 class Store:
@@ -123,9 +130,11 @@ class Store:
         self.failure: Exception | None = None
         self.reads = 0
         self.date_ms: float | None = None
+        self.on_read: Callable[[], object] = lambda: None
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         self.reads += 1
+        self.on_read()
         if on_service_date is not None and self.date_ms is not None:
             on_service_date(self.date_ms)
         if self.failure is not None:
@@ -174,12 +183,21 @@ class Fleet:
 
     def __post_init__(self) -> None:
         self.kms = Kms(self.wrapper)
+        self.made: list[MadeKey] = []
+        self.created = self.clock.wall - 300_000
         self.first = self.key(-300)
         self.publish([self.first])
 
-    def key(self, activates_in: float, **more: float) -> MadeKey:
-        """A key that activates so many seconds from now."""
-        return made_key(self.wrapper, self.clock.wall + activates_in * 1_000, **more)  # type: ignore[arg-type]
+    def key(self, activates_in: float, **more: object) -> MadeKey:
+        """A key that activates so many seconds from now, newer than all before, that the last eight
+        of those vouch for."""
+        if self.made:
+            self.created = max(self.clock.wall, self.created + 1_000)
+        activates_ms = self.clock.wall + activates_in * 1_000
+        options: dict[str, object] = {"created_ms": self.created, "by": self.made[-8:], **more}
+        key = made_key(self.wrapper, activates_ms, **options)  # type: ignore[arg-type]
+        self.made.append(key)
+        return key
 
     def publish(self, keys: list[MadeKey], **more: object) -> None:
         self.store.text = document(keys, **more)  # type: ignore[arg-type]
@@ -198,5 +216,9 @@ class Fleet:
         self.store.failure = RingStoreError("unavailable", "the test says so")
 
 
-def revoked(key: MadeKey, at_ms: float) -> MadeKey:
-    return MadeKey(key.data_key, {**key.entry, "revoked": time_text(at_ms)})
+def revoked(key: MadeKey, at_ms: float, *, by: Sequence[MadeKey] | None = None) -> MadeKey:
+    """A key with its revocation; by default it certifies it itself."""
+    at = time_text(at_ms)
+    signers = (key,) if by is None else by
+    macs = {one.id: one.certify(["revoked", RING, key.id, at]) for one in signers}
+    return key.edited(revoked={"at": at, "by": macs})

@@ -127,11 +127,11 @@ def test_f22_a_key_that_ended_or_was_revoked_is_overwritten(fleet: Fleet) -> Non
     fleet.publish([fleet.first, second])
     with fleet.reader() as codec:
         keys = [key.held for key in codec._view.snapshot.keys if key.held is not None]
-        fleet.clock.advance(DAY + 4_200)
+        fleet.clock.advance(DAY + 4_200 + 300)
         codec.refresh()
         assert [bytes(key._data_key) == bytes(32) for key in keys] == [True, False]
         third = fleet.key(-300)
-        fleet.publish([revoked(second, fleet.clock.wall), third], epoch=2)
+        fleet.publish([revoked(second, fleet.clock.wall), third])
         codec.refresh()
         assert [bytes(key._data_key) == bytes(32) for key in keys] == [True, True]
         held = {key.id: key.held for key in codec.health().keys}
@@ -180,9 +180,9 @@ def test_many_threads_seal_and_open_through_rotations(fleet: Fleet) -> None:
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
         for thread in threads:
             thread.start()
-        for epoch in range(2, 20):
-            keys.append(fleet.key(-300 + epoch))
-            fleet.publish(keys, epoch=epoch)
+        for number in range(2, 20):
+            keys.append(fleet.key(-300 + number))
+            fleet.publish(keys)
             codec.refresh()
         is_over.set()
         for thread in threads:
@@ -274,7 +274,7 @@ def test_an_unknown_key_refreshes_at_most_once_per_miss_refresh(fleet: Fleet) ->
         sealer = stranger.sealer(None)
         token = sealer.seal(codec._sealing, b"x", codec._view.now())
         reads = fleet.store.reads
-        fleet.publish([fleet.first, second], epoch=2)
+        fleet.publish([fleet.first, second])
         with pytest.raises(InvalidRequestState):
             codec.unseal(token)
         until(lambda: len(codec.health().keys) == 2)

@@ -24,14 +24,12 @@ import { READ, runScript, WRITE } from './scripts.ts';
 
 const OWNER = 'redisRing';
 const REVISION_BYTES = 16;
-/** Over this it was not written by us. */
-const MAX_REVISION_LENGTH = 64;
 
 /**
  * A ring store in Redis 7.0 or later, or Valkey: one hash, compared and replaced by a script, which Redis runs alone.
  *
  * A revision is 16 random bytes, so that none comes back after a deletion, a flush or a failover. A document may have
- * up to 262 144 bytes. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
+ * up to 262 144 bytes; the error about what is stored and is `too-large` or `corrupt` has its revision. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
  * `unavailable` may have been done all the same.
  *
  * `watch` keeps a second connection that does not keep the process alive, and also calls back whenever it was
@@ -61,8 +59,8 @@ export function redisRing(options: RedisRingOptions): RingStore {
 
     async read(given) {
       checkRead(OWNER, given);
-      const bounds = [String(MAX_DOCUMENT_BYTES), String(MAX_REVISION_LENGTH)];
-      const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bounds, ended));
+      const bound = [String(MAX_DOCUMENT_BYTES)];
+      const outcome = await connection.run(given?.signal, (to, ended) => runScript(to, READ, key, bound, ended));
       const [status, time, ...held] = fieldsOf(outcome);
       noteServiceTime(Number.parseInt(String(time), 10) * 1_000, given?.onServiceDate);
       return storedRing(status, held);
@@ -111,12 +109,13 @@ function isField(value: unknown): value is Field {
   return typeof value === 'string' || Buffer.isBuffer(value);
 }
 
-function storedRing(status: string, [document, revision]: readonly Field[]): StoredRing | undefined {
+function storedRing(status: string, [found, document]: readonly Field[]): StoredRing | undefined {
   if (status === 'absent') return undefined;
-  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(status);
-  if (Buffer.isBuffer(document) && !isUtf8(document)) throw new RingStoreError('corrupt', 'not UTF-8');
-  if (document.length === 0) throw new RingStoreError('corrupt', 'the document is empty');
-  return { document: String(document), revision: String(revision) };
+  const revision = found === undefined ? undefined : String(found);
+  if (status !== 'held' || document === undefined || revision === undefined) throw refusal(status, revision);
+  if (Buffer.isBuffer(document) && !isUtf8(document)) throw new RingStoreError('corrupt', 'not UTF-8', { revision });
+  if (document.length === 0) throw new RingStoreError('corrupt', 'the document is empty', { revision });
+  return { document: String(document), revision };
 }
 
 const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> = Object.freeze({
@@ -125,7 +124,8 @@ const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> 
   'too-large': [TOO_LARGE.kind, TOO_LARGE.detail],
 });
 
-function refusal(status: string): RingStoreError {
+function refusal(status: string, revision?: string): RingStoreError {
   const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer was not one of the script'];
-  return new RingStoreError(kind, detail);
+  const isSeen = revision !== undefined && kind !== 'unavailable';
+  return new RingStoreError(kind, detail, isSeen ? { revision } : {});
 }

@@ -14,8 +14,20 @@ function script(source: string, suffix: '_RO' | ''): Script {
   return Object.freeze({ source, sha1: createHash('sha1').update(source).digest('hex'), suffix });
 }
 
+/** Over this a revision was not written by us. */
+const MAX_REVISION_LENGTH = 64;
+
+/** `revision`: that of what the key holds, of the type `kind`; `foreign` for what no ring store has written. */
+const REVISION = `
+local revision = 'foreign'
+if kind == 'hash' then
+  local length = redis.call('HSTRLEN', KEYS[1], 'revision')
+  if length > 0 and length <= ${MAX_REVISION_LENGTH} then revision = redis.call('HMGET', KEYS[1], 'revision')[1] end
+end
+`;
+
 /**
- * KEYS: the ring. ARGV: most bytes of a document, most bytes of a revision.
+ * KEYS: the ring. ARGV: most bytes of a document.
  *
  * A replica may be behind, and what it does not have yet is not absent: only a primary answers. Sizes are looked at
  * before the values, so that an over-long one is never sent. The server's time is told where the user may ask for it.
@@ -26,12 +38,12 @@ if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) th
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.pcall('TIME')[1] or ''
 if kind == 'none' then return {'absent', time} end
-if kind ~= 'hash' then return {'foreign'} end
-if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large'} end
-if redis.call('HSTRLEN', KEYS[1], 'revision') > tonumber(ARGV[2]) then return {'foreign'} end
-local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
-if not held[1] or not held[2] then return {'foreign'} end
-return {'held', time, held[1], held[2]}
+${REVISION}
+if revision == 'foreign' then return {'foreign', time, revision} end
+if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large', time, revision} end
+local document = redis.call('HMGET', KEYS[1], 'document')[1]
+if not document then return {'foreign', time, revision} end
+return {'held', time, revision, document}
 `,
   '_RO',
 );
@@ -39,20 +51,15 @@ return {'held', time, held[1], held[2]}
 /**
  * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
  *
- * A script runs alone, from the comparison to the write. The push may fail, where the user may not publish: by then
- * the write is done, and it must not be reported as failed.
+ * A script runs alone, from the comparison to the write. What is no ring and was read as that goes first. The push may
+ * fail, where the user may not publish: by then the write is done, and it must not be reported as failed.
  */
 export const WRITE: Script = script(
   `
 local kind = redis.call('TYPE', KEYS[1]).ok
-if kind == 'none' then
-  if ARGV[1] ~= 'absent' then return {'conflict'} end
-else
-  if kind ~= 'hash' then return {'foreign'} end
-  local held = redis.call('HMGET', KEYS[1], 'revision')[1]
-  if not held then return {'foreign'} end
-  if ARGV[1] ~= '=' .. held then return {'conflict'} end
-end
+${REVISION}
+if ARGV[1] ~= (kind == 'none' and 'absent' or '=' .. revision) then return {'conflict'} end
+if kind ~= 'none' and revision == 'foreign' then redis.call('DEL', KEYS[1]) end
 redis.call('HSET', KEYS[1], 'document', ARGV[2], 'revision', ARGV[3])
 redis.pcall('PUBLISH', KEYS[1], ARGV[3])
 return {'written'}

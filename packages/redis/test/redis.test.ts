@@ -102,21 +102,40 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     ['a hash of something else', ['HSET', '%', 'user', '7']],
     ['a hash without a revision', ['HSET', '%', 'document', '{}']],
     ['a hash without a document', ['HSET', '%', 'revision', 'x']],
+    ['a hash that calls itself none', ['HSET', '%', 'document', '{}', 'revision', 'foreign']],
     ['a revision nobody wrote', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
   ])('F9: %s at the key is corrupt, never absent', async (_, command) => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(command.map((word) => (word === '%' ? key : word)));
-    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('corrupt'));
-    await expect(redisRing({ client, key }).write('x', { expected: undefined })).rejects.toBeInstanceOf(Error);
-    expect(await client.exists(key)).toBe(1);
+    const ring = redisRing({ client, key });
+    await expect(ring.read()).rejects.toMatchObject(failed('corrupt'));
+    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+    await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
+    await expect(ring.read()).rejects.toMatchObject(failed('corrupt'));
+    // Whoever knows the ring writes over it, one of many.
+    const { revision: expected } = Object(await ring.read().catch((thrown: unknown) => thrown));
+    const writes = await Promise.allSettled(Array.from({ length: 8 }, () => ring.write('x', { expected })));
+    expect(writes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(await ring.read()).toMatchObject({ document: 'x' });
+    await expect(ring.write('late', { expected })).rejects.toBeInstanceOf(RingConflictError);
+  });
+
+  test('the revision of what is no ring replaces none, and nothing that is not there', async () => {
+    const ring = redisRing({ client: await connected(), key: freshKey() });
+    await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
+    await ring.write('x', { expected: undefined });
+    await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
   test('F9: bytes that are no UTF-8 are corrupt', async () => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(['HSET', key, 'document', Buffer.from([0x7b, 0xff, 0x7d]), 'revision', 'x']);
-    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('corrupt'));
+    const ring = redisRing({ client, key });
+    await expect(ring.read()).rejects.toMatchObject({ ...failed('corrupt'), revision: 'x' });
+    await ring.write('{}', { expected: 'x' });
+    expect(await ring.read()).toMatchObject({ document: '{}' });
   });
 
   test('F23: an over-long document does not travel', async () => {
@@ -126,7 +145,9 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     const bytesOut = async (): Promise<number> =>
       Number(/total_net_output_bytes:(\d+)/.exec(await client.info('stats'))?.[1]);
     const before = await bytesOut();
-    await expect(redisRing({ client, key }).read()).rejects.toMatchObject(failed('too-large'));
+    const ring = redisRing({ client, key });
+    await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision: 'x' });
+    await ring.write('{}', { expected: 'x' });
     expect((await bytesOut()) - before).toBeLessThan(100_000);
   });
 
@@ -208,6 +229,11 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     const silent = await as('silent', `${member} -publish`);
     const written = await silent.write('z', { expected: revision });
     expect(await ring.read()).toEqual({ document: 'z', revision: written.revision });
+    // Junk in the ring's place is removed by who writes over it.
+    await root.sendCommand(['SET', key, 'junk']);
+    const undeleting = await as('undeleting', `${member} -del`);
+    await expect(undeleting.write('z', { expected: 'foreign' })).rejects.toMatchObject(failed('denied'));
+    await ring.write('z', { expected: 'foreign' });
     const elsewhere = redisRing({
       client: await connected(url, { username: 'member', password: 'secret' }),
       key: freshKey(),

@@ -9,7 +9,16 @@ import {
 } from '@sealring/core/adapter';
 
 /** `absent`: there is no such object. `conflict`: the condition of a write did not hold. */
-export type Failure = StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'>;
+export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
+  /** Of what is stored, where it is no document. */
+  readonly stored?: Identity;
+}
+
+/** What tells one version of the object from every other, and what a condition can name of it. */
+export interface Identity {
+  readonly etag: string;
+  readonly revision: string;
+}
 
 const RIGHTS = 'S3 refused the call; for an object that is not there also to who may not list the bucket';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';

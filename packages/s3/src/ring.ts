@@ -18,7 +18,7 @@ import {
 } from '@sealring/core/adapter';
 import type { S3RingClient } from './client.ts';
 import { readDocument } from './document-body.ts';
-import { classify, type Failure } from './error-table.ts';
+import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
 
 /** Name of the object's metadata that differs for every write: `x-amz-meta-sealring-write`. */
@@ -34,7 +34,8 @@ const WRITE_ID_BYTES = 16;
  * bucket keeps versions. A write that replaces compares it first, so that the same bytes written anew are another
  * revision.
  *
- * An object of 262 145 bytes or more is `too-large` and not read. Only S3's own 404 NoSuchKey is an absent ring: S3
+ * An object of 262 145 bytes or more is `too-large` and not read; the error has its revision, as has that of an object
+ * that is `corrupt`, so that it can be written over. Only S3's own 404 NoSuchKey is an absent ring: S3
  * says 403 instead to who may not list the bucket, and that stays `denied`. A write that ended as `unavailable` may have
  * been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
  * for wrong arguments; each request ends within `timeoutSeconds`.
@@ -62,9 +63,7 @@ export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingSt
 }
 
 /** A ring with what a condition can name. */
-interface StoredObject extends StoredRing {
-  readonly etag: string;
-}
+interface StoredObject extends StoredRing, Identity {}
 
 // Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
 class S3Ring implements RingStore {
@@ -81,8 +80,10 @@ class S3Ring implements RingStore {
 
   async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
-    const stored = await this.#get(options);
-    return stored === undefined ? undefined : { document: stored.document, revision: stored.revision };
+    const outcome = await this.#get(options);
+    if ('answer' in outcome) return { document: outcome.answer.document, revision: outcome.answer.revision };
+    if (outcome.failure.kind === 'absent') return undefined;
+    throw refusal(outcome.failure);
   }
 
   async write(
@@ -103,19 +104,20 @@ class S3Ring implements RingStore {
 
   /** @throws {RingConflictError} unless `expected` is what is stored. */
   async #etagOf(expected: string, options: RingStoreCallOptions): Promise<string> {
-    const stored = await this.#get(options);
-    if (stored?.revision !== expected) throw new RingConflictError();
-    return stored.etag;
+    const outcome = await this.#get(options);
+    const stored = 'answer' in outcome ? outcome.answer : outcome.failure.stored;
+    if (stored?.revision === expected) return stored.etag;
+    if (stored === undefined && 'failure' in outcome && outcome.failure.kind !== 'absent') {
+      throw refusal(outcome.failure);
+    }
+    throw new RingConflictError();
   }
 
-  async #get({ signal, onServiceDate }: RingStoreCallOptions): Promise<StoredObject | undefined> {
+  #get({ signal, onServiceDate }: RingStoreCallOptions): Promise<Outcome<StoredObject, Failure>> {
     const command = noteDateOf(new GetObjectCommand(this.#object()), onServiceDate);
-    const outcome = await this.#calls.run(signal, async (abortSignal) =>
+    return this.#calls.run(signal, async (abortSignal) =>
       storedObject(await this.#client.send(command, { abortSignal })),
     );
-    if ('answer' in outcome) return outcome.answer;
-    if (outcome.failure.kind === 'absent') return undefined;
-    throw refusal(outcome.failure);
   }
 
   async #put(
@@ -162,17 +164,17 @@ class S3Ring implements RingStore {
 
 async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
   const outcome = await readDocument(property(answer, 'Body'), property(answer, 'ContentLength'));
-  if ('failure' in outcome) return outcome;
   const identity = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
+  if ('failure' in outcome) {
+    const isSeen = identity !== undefined && outcome.failure.kind !== 'unavailable';
+    return isSeen ? { failure: { ...outcome.failure, stored: identity } } : outcome;
+  }
   if (identity === undefined) return { failure: { kind: 'unavailable', detail: 'the answer has no ETag' } };
   return { answer: { document: outcome.answer, ...identity } };
 }
 
 /** What tells this version of the object from every other. */
-function identityOf(
-  answer: unknown,
-  writeId: unknown,
-): { readonly etag: string; readonly revision: string } | undefined {
+function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   const etag = property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
   const version = property(answer, 'VersionId');
@@ -182,7 +184,8 @@ function identityOf(
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
 }
 
-function refusal({ kind, detail }: Failure): RingStoreError {
+function refusal({ kind, detail, stored }: Failure): RingStoreError {
+  const seen = stored === undefined ? {} : { revision: stored.revision };
   // 412 or 409 to a call that had no condition, or that was not about an object.
-  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail);
+  return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

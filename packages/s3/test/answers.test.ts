@@ -28,7 +28,13 @@ describe('answers that no server at hand gives', () => {
     ['without an ETag', { Body: bodyOf(bytes), ContentLength: 6 }],
     ['not there', { ETag: '"e"', ContentLength: 6 }],
   ])('a body that is %s is unavailable', async (_, answer) => {
-    await expect(ringWith(answer).read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
+    const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
+    await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
+  });
+
+  test('what is no document and has no ETag is refused without a revision: nobody could say what to write over', async () => {
+    const answer = { Body: bodyOf(Buffer.from([0xff])), ContentLength: 1 };
+    await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', revision: undefined });
   });
 
   test('a bucket whose versions are suspended calls them null on reading and nothing on writing: one revision', async () => {

@@ -1,4 +1,4 @@
-import type { KmsCodec } from '@sealring/core';
+import { hashedKeyId, type KmsCodec } from '@sealring/core';
 import type { Command } from 'commander';
 import { History } from '../dashboard/history.ts';
 import { reportOf } from '../dashboard/member.ts';
@@ -8,7 +8,7 @@ import { isLoopback, servePage } from '../dashboard/server.ts';
 import { type View, viewKeysOf } from '../dashboard/view.ts';
 import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
-import { statusOf } from '../ring-status.ts';
+import { statusOf, troublesOf } from '../ring-status.ts';
 import type { SealringConfig } from '../settings/settings.ts';
 import { stopSignal, waits } from '../until-stopped.ts';
 import { UsageError } from '../usage-error.ts';
@@ -104,7 +104,7 @@ class Watch {
   /** Reads the ring and asks the members. What is away is shown, and is no reason to stop. */
   async look(): Promise<void> {
     const [trouble, scraped] = await Promise.all([this.#refreshed(), Promise.all(this.#urls.map(scraping))]);
-    const status = statusOf(this.#codec, this.#config);
+    const status = await statusOf(this.#codec, this.#config);
     const members = scraped.map(({ name, answer }) => ({ name, answer, report: reportOf(answer, status.ring) }));
     const answered = members.filter(({ answer }) => 'samples' in answer);
     this.#history.add(performance.now(), new Map(answered.map(({ name, report }) => [name, report.counts])));
@@ -116,6 +116,7 @@ class Watch {
       keys: viewKeysOf(status),
       nextRotation: status.nextRotation,
       trouble,
+      problems: troublesOf(status, hashedKeyId),
       members: members.map(({ name, answer, report }) => ({
         name,
         failure: 'failure' in answer ? answer.failure : undefined,

@@ -55,7 +55,7 @@ export function addImportCommand(program: Command): void {
         warn(from !== undefined);
         const codec = await open(target, { role: 'reader', create: 'never' });
         try {
-          const status = statusOf(codec, target);
+          const status = await statusOf(codec, target);
           if (json) printJson(status);
           else process.stdout.write(statusText(status, paintFor(process.stdout, color)));
         } finally {
@@ -100,7 +100,8 @@ function documentIn(file: string): string {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw new UsageError(`"${file}" is not there`);
   if (size === 0 || size > MOST_BYTES) throw new UsageError(`"${file}" is no ring document: it has ${size} bytes`);
-  return readFileSync(file, 'utf8');
+  // The newline that an editor or a pager has put at its end is not of the document.
+  return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }
 
 function warn(isCarried: boolean): void {

@@ -38,7 +38,7 @@ export function addInitCommand(program: Command): void {
         const isThere = await attempt('reading the ring', async () => (await config.ring.read()) !== undefined);
         const codec = await open(config, { role: 'member', create: 'now' });
         try {
-          const status = statusOf(codec, config);
+          const status = await statusOf(codec, config);
           if (json) printJson({ founded: !isThere, ...status });
           else {
             const head = isThere ? 'the ring is there already' : 'the ring was founded';

@@ -30,7 +30,7 @@ export function addRotateCommand(program: Command): void {
     .action(async ({ config: file, json = false, color, emergency = false }: RotateOptions) => {
       await withRing(file, 'member', async (codec, { config }) => {
         await attempt('rotating', () => codec.rotate({ emergency }));
-        const status = statusOf(codec, config);
+        const status = await statusOf(codec, config);
         if (json) printJson(status);
         else process.stdout.write(statusText(status, paintFor(process.stdout, color)));
       });

@@ -40,7 +40,7 @@ export function addStatusCommand(program: Command): void {
     .action(async ({ config: file, json = false, color, watch, member: addresses }: StatusOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
         const show = async (): Promise<void> => {
-          const status = statusOf(codec, config);
+          const status = await statusOf(codec, config);
           const members = await askMembers(addresses);
           const all = addresses.length === 0 ? status : { ...status, members };
           if (!json) {

@@ -18,6 +18,8 @@ export interface MemberHealth {
   readonly proofAge: number;
   /** See `sealring.ring.sealing_key.fingerprint`; 0 for none. */
   readonly fingerprint: number;
+  /** Kinds of what needs an operator there. */
+  readonly problems: readonly string[];
 }
 
 /** Counters since the process began: of all its rings together. */
@@ -55,7 +57,16 @@ function healthOf(own: readonly Sample[]): MemberHealth | undefined {
     sealRemaining: gauge('sealring_codec_seal_remaining'),
     proofAge: gauge('sealring_codec_proof_age'),
     fingerprint: gauge('sealring_ring_sealing_key_fingerprint'),
+    problems: problemsIn(own),
   };
+}
+
+/** Kinds that can be told apart; the exporters of our own have fewer. */
+const MAX_PROBLEMS = 16;
+
+function problemsIn(own: readonly Sample[]): readonly string[] {
+  const present = named(own, 'sealring_codec_problem').filter(({ value }) => value === 1);
+  return present.slice(0, MAX_PROBLEMS).map(({ labels }) => (labels.get('sealring_problem_kind') ?? '').slice(0, 40));
 }
 
 function named(samples: readonly Sample[], name: string): readonly Sample[] {

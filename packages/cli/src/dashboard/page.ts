@@ -39,17 +39,23 @@ ${mainOf(view)}
 }
 
 function mainOf(view: View): Html {
-  const { ring, store, at, trouble } = view;
+  const { ring, store, at, trouble, problems } = view;
   return html`<main>
 <header><h1>Sealring <span class="quiet">/</span> ${ring}</h1>${pill(view)}<span class="quiet">${store} · ${instant(at)} UTC</span></header>
 <p class="panel trouble offline">This page has lost its server: what it shows is old.</p>
 ${trouble === undefined ? html`` : html`<p class="panel trouble">The ring could not be read: ${trouble}. What is shown was read before.</p>`}
+${problems.map(({ what, remedy }) => html`<p class="panel trouble problem"><b>${sentence(what)}</b> ${sentence(remedy)}</p>`)}
 <section class="cards">${cards(view)}</section>
 ${rotationNote(view)}
 <section class="panel"><h2>Keys</h2>${timelinePicture(view.keys, at)}${LEGEND}</section>
 ${ratesOf(view)}
 ${membersOf(view)}
 </main>`;
+}
+
+/** Of core's texts, which begin in lower case and end without a full stop. */
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
 
 const LEGEND = html`<ul class="legend">${[
@@ -159,7 +165,7 @@ function membersOf({ members, keys }: View): Html {
       const status = statusOf(member);
       return health === undefined
         ? html`<tr><td>${name}</td><td class="away" colspan="5">${failure ?? 'publishes nothing of this ring'}</td></tr>`
-        : html`<tr><td>${name}</td><td class="${status}">${status}${health.ready ? '' : ', not ready'}</td><td>${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td>${health.canOpen ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number">${span(health.proofAge)} ago</td><td class="number">${span(health.sealRemaining)}</td></tr>`;
+        : html`<tr><td>${name}</td><td class="${status}">${status}${health.ready ? '' : ', not ready'}${health.problems.length === 0 ? '' : `: ${health.problems.join(', ')}`}</td><td>${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td>${health.canOpen ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number">${span(health.proofAge)} ago</td><td class="number">${span(health.sealRemaining)}</td></tr>`;
     },
   )}</tbody></table></section>`;
 }

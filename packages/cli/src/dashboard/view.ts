@@ -1,5 +1,5 @@
 import { hashedKeyId, type KeyHealth } from '@sealring/core';
-import type { RingStatus } from '../ring-status.ts';
+import type { RingStatus, Trouble } from '../ring-status.ts';
 import type { Round } from './history.ts';
 import type { MemberHealth } from './member.ts';
 
@@ -13,6 +13,8 @@ export interface View {
   readonly nextRotation: Date | undefined;
   /** Why the ring could not be read this time. */
   readonly trouble: string | undefined;
+  /** What needs somebody, with what to do. */
+  readonly problems: readonly Trouble[];
   readonly members: readonly ViewMember[];
   readonly rounds: readonly Round[];
 }

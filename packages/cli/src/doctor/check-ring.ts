@@ -1,17 +1,24 @@
-import { createKmsCodec, type KeyWrapper, type KmsCodec, type WrappedKey } from '@sealring/core';
+import { type CodecHealth, createKmsCodec, type KeyWrapper, type KmsCodec, type WrappedKey } from '@sealring/core';
 import { kmsFailuresOf, lineOf, storeFailureOf } from '../foreign-error.ts';
 import { type PolicyTimes, rotateAt } from '../policy-times.ts';
-import { liveKeysOf, type RingText, readRingText } from '../ring-text.ts';
+import { CLAIM_REMEDY, claimText, manyKeys } from '../ring-status.ts';
+import {
+  MANY_RING_KEYS,
+  MAX_RING_KEYS,
+  type RingText,
+  type RingTextKey,
+  readRingText,
+  unendedKeysOf,
+  unprovedRevocationsOf,
+} from '../ring-text.ts';
 import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
-/** Of 64; from here on somebody should ask why so many live. */
-const MANY_KEYS = 48;
 /** Longest start of the doctor's own codec, seconds. */
 const START_SECONDS = 10;
 
-/** The ring document: whose it is, whether it is authentic, and what state its keys are in. */
+/** The ring document: whose it is, what of it proves itself, and what state its keys are in. */
 export async function checkRing(
   config: SealringConfig,
   document: string,
@@ -24,7 +31,7 @@ export async function checkRing(
       error(
         'ring-corrupt',
         'what is stored is no ring document',
-        'Restore an older version (docs/terraform.md, "The drill"), or delete it and let a running member write it again.',
+        'Members that run write theirs over it. Without any: sealring import, or an older version (docs/terraform.md, "The drill").',
       ),
     ];
   }
@@ -47,26 +54,54 @@ export async function checkRing(
       ),
     ];
   }
-  const live = liveKeysOf(ring, nowMs);
-  if (live.length === 0) {
-    return [
-      warning(
-        'ring-ended',
-        `all ${ring.keys.length} keys of the ring have ended or were revoked`,
-        'A member that starts makes a new one. If members run, look at why none of them rotates.',
-      ),
-    ];
+  const unended = unendedKeysOf(ring, nowMs);
+  if (unended.length === 0) return [ended(ring)];
+  const opened = await open(config);
+  if ('failure' in opened) {
+    // Who could not open it knows of a revocation only what is claimed.
+    const live = unended.filter(({ revoked }) => revoked === undefined);
+    return [...refusalOf(config, unended, opened.failure), ...checkLive(config, ring, live, times, nowMs)];
   }
+  const { health } = opened;
+  const usable = new Set(health.keys.filter(isUsable).map(({ id }) => id));
+  const live = unended.filter(({ id }) => usable.has(id));
   return [
-    ...(await checkAuthenticity(config, ring, nowMs)),
-    ...checkWraps(config, ring, nowMs),
-    checkAge(live, times, nowMs),
+    ok('ring', `the keys of the ring prove themselves: ${live.length} live of ${ring.keys.length}, all unwrapped`),
+    ...checkEntries(config, ring, health, nowMs),
+    ...(live.length === 0 ? [ended(ring)] : []),
+    ...checkLive(config, ring, live, times, nowMs),
+  ];
+}
+
+function isUsable({ state }: CodecHealth['keys'][number]): boolean {
+  return state !== 'revoked' && state !== 'retired';
+}
+
+function ended(ring: RingText): Finding {
+  return warning(
+    'ring-ended',
+    `all ${ring.keys.length} keys of the ring have ended or were revoked`,
+    'A member makes a new one. If members run, look at why none of them does.',
+  );
+}
+
+function checkLive(
+  config: SealringConfig,
+  ring: RingText,
+  live: readonly RingTextKey[],
+  times: PolicyTimes,
+  nowMs: number,
+): readonly Finding[] {
+  const newest = live.at(-1);
+  return [
+    ...checkWraps(config, live),
+    ...(newest === undefined ? [] : [checkAge(newest, times, nowMs)]),
     checkSize(ring),
   ];
 }
 
-/** Starts as a reader does, on the very document: every live key is unwrapped, and the newest must have signed it. */
-async function checkAuthenticity(config: SealringConfig, ring: RingText, nowMs: number): Promise<readonly Finding[]> {
+/** Starts as a reader does, on the very document: every live key is unwrapped, and they vouch for each other. */
+async function open(config: SealringConfig): Promise<{ readonly health: CodecHealth } | { readonly failure: unknown }> {
   let codec: KmsCodec;
   const { probe: _, wrapQuorum: _quorum, ...options } = config;
   try {
@@ -76,24 +111,51 @@ async function checkAuthenticity(config: SealringConfig, ring: RingText, nowMs: 
       create: 'never',
       policy: { ...config.policy, startTimeoutSeconds: START_SECONDS },
     });
-  } catch (thrown) {
-    return refusalOf(config, ring, nowMs, thrown);
+  } catch (failure) {
+    return { failure };
   }
+  const health = codec.health();
   await codec.close();
-  const live = liveKeysOf(ring, nowMs).length;
+  return { health };
+}
+
+/** What the document holds and does not prove, and what the codec says of itself. */
+function checkEntries(
+  { acceptKeysCreatedAfter }: SealringConfig,
+  ring: RingText,
+  { keys, problems }: CodecHealth,
+  nowMs: number,
+): readonly Finding[] {
+  const known = new Set(keys.map(({ id }) => id));
+  const pinnedBefore = acceptKeysCreatedAfter?.getTime() ?? Number.NEGATIVE_INFINITY;
+  const unproved = unendedKeysOf(ring, nowMs).filter(({ id, created }) => !known.has(id) && created >= pinnedBefore);
+  const claims = unprovedRevocationsOf({ ...ring, keys: ring.keys.filter(({ id }) => known.has(id)) }, keys, nowMs);
   return [
-    ok('ring', `the ring is authentic: epoch ${ring.epoch}, ${live} live of ${ring.keys.length} keys, all unwrapped`),
+    ...(unproved.length === 0
+      ? []
+      : [
+          warning(
+            'ring-unproved',
+            `${unproved.length} of ${ring.keys.length} keys in the document cannot be unwrapped: servers ignore them`,
+            'Find out who wrote them: he may write the store.',
+          ),
+        ]),
+    ...claims.map((id) => warning('ring-claim', claimText(id), CLAIM_REMEDY)),
+    // Its size is a finding of its own.
+    ...problems
+      .filter(({ kind }) => kind !== 'nearly-full')
+      .map(({ detail, remedy }) => warning('ring-problem', detail, remedy)),
   ];
 }
 
-function refusalOf(config: SealringConfig, ring: RingText, nowMs: number, thrown: unknown): readonly Finding[] {
+function refusalOf(config: SealringConfig, unended: readonly RingTextKey[], thrown: unknown): readonly Finding[] {
   const store = storeFailureOf(thrown);
   if (store?.kind === 'corrupt') {
     return [
       error(
         'ring-unauthentic',
-        `the ring is not to be trusted: ${store.detail}`,
-        'Restore an older version of it, find out who wrote this one, and take that right away. Running members refuse it.',
+        `the ring cannot be used as it is: ${store.detail}`,
+        'Members that run write what they know over it. Find out who wrote this one, and take that right away. Without any: sealring import, or a new ring name.',
       ),
     ];
   }
@@ -104,7 +166,7 @@ function refusalOf(config: SealringConfig, ring: RingText, nowMs: number, thrown
   }
   const failures = kmsFailuresOf(thrown);
   if (failures.length === 0) return [error('ring-error', lineOf(thrown), 'Mend the named option.')];
-  const foreign = foreignKeys(config, ring, nowMs);
+  const foreign = foreignKeys(config, unended);
   return failures.map((failure) => {
     if (failure.kind !== 'corrupt') return kmsFinding(failure, keyIdFor(config, failure.provider));
     if (foreign.length > 0) {
@@ -117,23 +179,22 @@ function refusalOf(config: SealringConfig, ring: RingText, nowMs: number, thrown
     return error(
       'ring-wrap-corrupt',
       `a wrapped key of the ring cannot be opened: ${failure.hint ?? failure.code ?? 'it or its times were changed'}`,
-      'Restore an older version of the ring, and find out who wrote this one: ring name, times and bytes are bound together.',
+      'Members that run write theirs over it. Without any, restore an older version; and find out who wrote this one: ring name, times and bytes are bound together.',
     );
   });
 }
 
 /** KMS keys of live entries that none of the key wrappers has. */
-function foreignKeys(config: SealringConfig, ring: RingText, nowMs: number): readonly string[] {
+function foreignKeys(config: SealringConfig, unended: readonly RingTextKey[]): readonly string[] {
   const wrappers = keyWrappersOf(config);
-  const unopened = liveKeysOf(ring, nowMs).filter(({ wraps }) =>
+  const unopened = unended.filter(({ wraps }) =>
     wraps.every((wrap) => wrappers.every((wrapper) => !isOwn(wrapper, wrap))),
   );
   return [...new Set(unopened.flatMap(({ wraps }) => wraps.map(({ provider, keyId }) => `${provider} ${keyId}`)))];
 }
 
 /** Every live key should be wrapped by every key wrapper: else one of them is no help in an outage of the others. */
-function checkWraps(config: SealringConfig, ring: RingText, nowMs: number): readonly Finding[] {
-  const live = liveKeysOf(ring, nowMs);
+function checkWraps(config: SealringConfig, live: readonly RingTextKey[]): readonly Finding[] {
   return keyWrappersOf(config).flatMap((wrapper) => {
     const missing = live.filter(({ wraps }) => !wraps.some((wrap) => isOwn(wrapper, wrap))).length;
     if (missing === 0) return [];
@@ -160,9 +221,7 @@ function keyIdFor(config: SealringConfig, provider: string): string {
 }
 
 /** Whether the successor of the newest key is late. */
-function checkAge(live: ReturnType<typeof liveKeysOf>, times: PolicyTimes, nowMs: number): Finding {
-  const newest = live.at(-1);
-  if (newest === undefined) throw new Error('a ring without live keys has no age');
+function checkAge(newest: RingTextKey, times: PolicyTimes, nowMs: number): Finding {
   const dueMs = rotateAt(newest, times);
   const due = new Date(dueMs).toISOString();
   const remedy =
@@ -186,12 +245,9 @@ function checkAge(live: ReturnType<typeof liveKeysOf>, times: PolicyTimes, nowMs
 }
 
 function checkSize({ keys }: RingText): Finding {
-  if (keys.length < MANY_KEYS) return ok('ring-size', `${keys.length} of at most 64 keys`);
-  return warning(
-    'ring-size',
-    `${keys.length} of at most 64 keys: a full ring cannot be rotated`,
-    'Find out who rotates so often. Keys leave the ring when their last tokens have ended.',
-  );
+  if (keys.length < MANY_RING_KEYS) return ok('ring-size', `${keys.length} of at most ${MAX_RING_KEYS} keys`);
+  const { what, remedy } = manyKeys(keys.length);
+  return warning('ring-size', what, remedy);
 }
 
 function timeOf(ms: number): string {

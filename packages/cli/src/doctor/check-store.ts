@@ -181,10 +181,14 @@ function storeFinding(ring: RingStore, thrown: unknown, right: string): Finding 
       return error(
         'store-too-large',
         what,
-        'Something else was written in the ring’s place, or too many keys live: restore it.',
+        'Something else was written in the ring’s place. Members that run write the ring over it; without any: delete it, and sealring import.',
       );
     case 'corrupt':
-      return error('store-corrupt', what, 'Something else was written in the ring’s place: restore an older version.');
+      return error(
+        'store-corrupt',
+        what,
+        'Something else was written in the ring’s place. Members that run write the ring over it; without any: delete it, and sealring import.',
+      );
   }
 }
 

@@ -31,7 +31,7 @@ const WRITE_RIGHTS: Readonly<Record<string, string>> = {
   dynamodb: 'dynamodb:PutItem on the table, for the item of this ring',
   gcs: 'storage.objects.create and storage.objects.delete',
   'azure-blob': 'blobs/write on the container or the blob',
-  redis: '+evalsha +eval +hset and write access (~, not %R~) to the ring’s key',
+  redis: '+evalsha +eval +hset +del and write access (~, not %R~) to the ring’s key',
   postgres: 'INSERT and UPDATE on the table of the ring',
   file: 'write access to the file, its directory and <file>.lock',
 };

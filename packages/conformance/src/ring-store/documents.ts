@@ -3,7 +3,7 @@ import { documentText, type RingStoreTrial } from './trial.ts';
 
 /** What backends and their languages trip over. */
 const DOCUMENTS: readonly string[] = [
-  '{"epoch":1}\n{}\n',
+  '{"keys":[]}\n{}\n',
   'x',
   ' \t spaces around \n\n',
   '\ufeff{}\r\n\t\u0001é€😀',

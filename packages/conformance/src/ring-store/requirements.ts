@@ -28,6 +28,11 @@ export const RING_STORE_REQUIREMENTS: readonly Requirement[] = [
   must('RING-LARGEST', 'A document as long as the store takes is kept whole.', LAW4),
   must('RING-TOO-LARGE', 'A document with one byte more is too-large and changes nothing.', `${LAW4}; F23`),
   must('RING-TOO-LARGE-THERE', 'A longer document that is there is too-large, never absent.', `${LAW4}; F9, F23`),
+  should(
+    'RING-TOO-LARGE-REPLACED',
+    'The error about such a document has its revision, and of two who expect that one writes over it.',
+    `${CONTRACT}: what a member that knows the ring writes over`,
+  ),
   must('RING-EMPTY-THERE', 'An empty document that is there is never absent.', `${LAW1}; F9`),
   should('RING-EMPTY-CORRUPT', 'An empty document that is there is corrupt.', `${LAW1}; F9`),
   must('RING-DURABLE', 'What was written is there when every store was closed and another one opened.', LAW3),

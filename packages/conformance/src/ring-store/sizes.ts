@@ -47,12 +47,7 @@ export const SIZE_CHECKS: readonly Check<RingStoreTrial>[] = [
   {
     id: 'RING-TOO-LARGE-THERE',
     async run(trial) {
-      if (trial.subject.supports.maxDocumentBytes < MAX_DOCUMENT_BYTES) {
-        throw new NotApplicable('supports.maxDocumentBytes: no such document can be there');
-      }
-      const name = trial.freshName();
-      await trial.plant(name, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);
-      const store = await trial.open(name);
+      const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
       await trial.expectFailure(() => store.read(), 'too-large', what);
       const founded = await trial.outcome(
@@ -61,6 +56,21 @@ export const SIZE_CHECKS: readonly Check<RingStoreTrial>[] = [
       );
       expectThat(founded.status === 'rejected', 'a ring was founded over 262 145 bytes that were planted');
       await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
+    },
+  },
+  {
+    id: 'RING-TOO-LARGE-REPLACED',
+    async run(trial) {
+      const store = await trial.open(await plantTooLarge(trial));
+      const what = 'a read of 262 145 bytes that were planted';
+      const found = await trial.outcome(() => store.read(), what);
+      expectThat(found.status === 'rejected', `${what} resolved`);
+      const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
+      expectThat(typeof expected === 'string', `${what} rejected without a revision to write over`);
+      const revision = await trial.write(store, 'x', expected, 'a write over them');
+      await trial.expectStored(store, 'x', revision, 'a read after they were written over');
+      const again = await trial.outcome(() => store.write('y', { expected }), 'another write over them');
+      expectThat(again.status === 'rejected', 'they were written over twice');
     },
   },
   {
@@ -87,3 +97,13 @@ export const SIZE_CHECKS: readonly Check<RingStoreTrial>[] = [
     },
   },
 ];
+
+/** Puts 262 145 bytes where a ring would be. @returns its name. */
+async function plantTooLarge(trial: RingStoreTrial): Promise<string> {
+  if (trial.subject.supports.maxDocumentBytes < MAX_DOCUMENT_BYTES) {
+    throw new NotApplicable('supports.maxDocumentBytes: no such document can be there');
+  }
+  const name = trial.freshName();
+  await trial.plant(name, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);
+  return name;
+}

@@ -75,8 +75,10 @@ const SOUND: Steps = {
   },
   present(row) {
     if (row === undefined) return undefined;
-    if (row.document === '') throw new RingStoreError('corrupt', 'empty');
-    if (Buffer.byteLength(row.document) > MOST) throw new RingStoreError('too-large', 'over 262 144 bytes');
+    const { revision } = row;
+    if (row.document === '') throw new RingStoreError('corrupt', 'empty', { revision });
+    if (Buffer.byteLength(row.document) > MOST)
+      throw new RingStoreError('too-large', 'over 262 144 bytes', { revision });
     return { document: row.document, revision: row.revision };
   },
   stored: (document) => document,
@@ -380,6 +382,20 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
   broken('reads what is too large', 'RING-TOO-LARGE-THERE', { present: (row) => row }),
   broken('too large is absent', 'RING-TOO-LARGE-THERE', {
     present: (row) => (row !== undefined && Buffer.byteLength(row.document) > MOST ? undefined : SOUND.present(row)),
+  }),
+  broken('too large has no revision', 'RING-TOO-LARGE-REPLACED', {
+    present(row) {
+      SOUND.checkSize(row?.document ?? '');
+      return SOUND.present(row);
+    },
+  }),
+  broken('too large has the revision of nothing', 'RING-TOO-LARGE-REPLACED', {
+    present(row) {
+      const revision = randomUUID();
+      const isTooLarge = row !== undefined && Buffer.byteLength(row.document) > MOST;
+      if (isTooLarge) throw new RingStoreError('too-large', 'over 262 144 bytes', { revision });
+      return SOUND.present(row);
+    },
   }),
   broken('empty is absent', 'RING-EMPTY-THERE', {
     present: (row) => (row?.document === '' ? undefined : SOUND.present(row)),

@@ -83,9 +83,10 @@ export function sqlite(): SoundRingStore {
         const row = await ask(() => select.get(name), options?.signal);
         if (row === undefined) return undefined;
         const document = String(row['document']);
-        checkSize(document);
-        if (document === '') throw new RingStoreError('corrupt', 'the document is empty');
-        return { document, revision: String(row['revision']) };
+        const revision = String(row['revision']);
+        checkSize(document, revision);
+        if (document === '') throw new RingStoreError('corrupt', 'the document is empty', { revision });
+        return { document, revision };
       },
       async write(document, options) {
         checkOptions(options);
@@ -192,9 +193,10 @@ export function log(): SoundRingStore {
       const at = latest(this.#name);
       const document = entries[at]?.document;
       if (document === undefined) return undefined;
-      if (document === '') throw failure('RingStoreError', 'corrupt');
-      if (Buffer.byteLength(document) > MOST) throw failure('RingStoreError', 'too-large');
-      return { document, revision: String(at) };
+      const revision = String(at);
+      if (document === '') throw Object.assign(failure('RingStoreError', 'corrupt'), { revision });
+      if (Buffer.byteLength(document) > MOST) throw Object.assign(failure('RingStoreError', 'too-large'), { revision });
+      return { document, revision };
     }
 
     async write(document: string, options: RingStoreCallOptions & { readonly expected: string | undefined }) {
@@ -246,8 +248,9 @@ function checkOptions(options: unknown): void {
   if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
 }
 
-function checkSize(document: string): void {
-  if (Buffer.byteLength(document) > MOST) throw new RingStoreError('too-large', 'over 262 144 bytes');
+function checkSize(document: string, revision?: string): void {
+  const seen = revision === undefined ? {} : { revision };
+  if (Buffer.byteLength(document) > MOST) throw new RingStoreError('too-large', 'over 262 144 bytes', seen);
 }
 
 function checkWritten(document: unknown, options: { readonly expected: unknown }): void {

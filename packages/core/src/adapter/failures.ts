@@ -49,7 +49,7 @@ export const TOO_LARGE: StoreFailure<'too-large'> = Object.freeze({
   detail: `a ring document has at most ${MAX_DOCUMENT_BYTES} bytes`,
 });
 
-/** The error for {@link TOO_LARGE}. */
-export function tooLarge(): RingStoreError {
-  return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail);
+/** The error for {@link TOO_LARGE}; `revision` of what is stored, where the answer named it. */
+export function tooLarge(revision?: string): RingStoreError {
+  return new RingStoreError(TOO_LARGE.kind, TOO_LARGE.detail, revision === undefined ? {} : { revision });
 }

@@ -5,7 +5,7 @@ import type { CheckedOptions } from '../kms-codec-options.ts';
 import { Founding } from './founding.ts';
 import { RingKeeper } from './keeper.ts';
 import { KmsCalls } from './kms-calls.ts';
-import { type DatedService, ServiceClock } from './service-clock.ts';
+import { type DatedService, RingClock } from './ring-clock.ts';
 import { StoredRingDocument } from './stored-ring.ts';
 import { RingSync } from './sync.ts';
 import { RingView } from './view.ts';
@@ -17,11 +17,11 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
   const { signal } = closing;
-  const serviceClock = new ServiceClock(policy, () => clock.wallMs());
+  const ringClock = new RingClock(policy, clock);
   const noteDateOf =
     (service: DatedService) =>
     (date: Date): void =>
-      serviceClock.note(service, date);
+      ringClock.note(service, date);
   const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: signal, onServiceDate: noteDateOf('kms') });
   const wraps = new KeyWraps({
     ring: ringName,
@@ -31,6 +31,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     calls,
     cache,
     random,
+    clock,
   });
   const stored = new StoredRingDocument({
     store,
@@ -41,9 +42,9 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     onServiceDate: noteDateOf('store'),
   });
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
-  const view = new RingView({ role, policy, clock, serviceClock, wraps, cache, acceptCreatedFromMs });
+  const view = new RingView({ role, policy, ring: ringName, clock, ringClock, cache, acceptCreatedFromMs });
   const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const sync = new RingSync({ role, policy, clock, random, closing: signal, wraps, stored, view, writer });
+  const sync = new RingSync({ ring: ringName, policy, random, wraps, stored, view });
   const founding = new Founding({ store, policy, clock, random, closing, view, stored, writer });
   return new RingKeeper({
     store,
@@ -58,6 +59,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     stored,
     sync,
     founding,
+    ringClock,
     writer,
   });
 }

@@ -1,4 +1,4 @@
-import { type Clock, schedule } from '../clock.ts';
+import { ageMs, type Clock, momentOf, schedule } from '../clock.ts';
 
 /**
  * Gives every call a deadline, and ends them all when the codec is closed. One listener for all calls, and none of our
@@ -40,12 +40,16 @@ export class Deadlines {
         reject(late());
         call.abort();
       };
-      const cancel = schedule(this.#clock, abort, Math.min(this.#timeoutMs, atMostMs));
+      const waitMs = Math.min(this.#timeoutMs, atMostMs);
+      const cancel = schedule(this.#clock, abort, waitMs);
       this.#live.add(abort);
+      const asked = momentOf(this.#clock);
       started(start, call.signal).then(
         (value) => {
           end();
-          resolve(value);
+          // In a process that was stopped, an answer may come before the timer that is overdue.
+          if (ageMs(asked, momentOf(this.#clock)) > waitMs) reject(late());
+          else resolve(value);
         },
         (error: unknown) => {
           end();

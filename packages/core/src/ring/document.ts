@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { canonicalJson } from '../canonical-json.ts';
 import { KEY_ID_BYTES } from '../formats/derivation.ts';
 import { decodeBase64url } from '../formats/token.ts';
@@ -8,109 +7,112 @@ import type { KeyTimes } from './schedule.ts';
 import { MAX_DOCUMENT_BYTES, RingStoreError } from './store.ts';
 
 const RING_FORMAT = 'sealring/ring/1';
-/** Epochs only grow; the head room keeps arithmetic on them exact. */
-export const MAX_EPOCH: number = 2 ** 53 - 2 ** 20;
-const MAX_WRAPS = 16;
+/** Bounds of the format, not of a policy: every reader of the format refuses what is beyond them. */
+export const MAX_WRAPS = 16;
+export const MAX_VOUCHERS = 8;
+export const MAX_CERTIFICATES = 8;
+const MAX_WRAPPED_BYTES = 2_048;
 const MAX_KEY_ID_CHARS = 2_048;
+const MAC_BYTES = 32;
+const DAY_MS = 86_400_000;
+/** Longest life of an entry, `opensUntil` − `created`: five years. The longest that a policy allows is under four. */
+const MAX_LIFE_MS: number = 5 * 366 * DAY_MS;
+/** Longest time between `created` and `activates`, either way. */
+const MAX_LEAD_MS: number = 366 * DAY_MS;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** One key of the ring, as stored. An entry never changes; it can only gain `revoked` or further wraps. */
+/** HMACs of 32 bytes, by the id of the key that made them. */
+export type Macs = ReadonlyMap<string, Uint8Array>;
+
+/** That a key is revoked, and who certifies it. */
+export interface Revocation {
+  /** For people: it decides nothing. Milliseconds since the epoch, a whole second. */
+  readonly at: number;
+  /** Certificates, at most 8: of the revoked key itself, or of a newer one. */
+  readonly by: Macs;
+}
+
+/** One wrap of a ring entry; `mac` shows that who added it held the entry's key. */
+export interface RingWrap extends WrappedKey {
+  readonly mac: Uint8Array;
+}
+
+/** Whose keys its publisher held, so far as they vouch for a key; certified by that key itself. */
+export interface Ancestors {
+  /** Key ids, at most 8, newest first. */
+  readonly ids: readonly string[];
+  readonly mac: Uint8Array;
+}
+
+/** One key of the ring, as stored. Its times and vouchers are written once; it can gain a revocation and wraps. */
 export interface RingEntry extends KeyTimes {
   readonly id: string;
-  /** Since when it is revoked, milliseconds since the epoch. */
-  readonly revoked: number | undefined;
+  /** At most 8: made at publication with the keys that the publisher could sign with. */
+  readonly vouchers: Macs;
+  /** Absent where nobody could say. */
+  readonly ancestors?: Ancestors | undefined;
+  readonly revoked: Revocation | undefined;
+  /** 1 to 16. */
   readonly wraps: readonly RingWrap[];
-  /** The members of the entry that this version does not know; kept on every rewrite. */
-  readonly unknown: JsonObject;
 }
 
-/** One wrap of a ring entry, with what a newer version may have added to it. */
-export interface RingWrap extends WrappedKey {
-  readonly unknown: JsonObject;
-}
-
-/** A parsed ring document. Well-formed, not yet authentic. */
+/** A parsed ring document: a carrier of facts. Well-formed; nothing in it is believed for being in it. */
 export interface RingDocument {
   readonly ring: string;
-  readonly epoch: number;
+  /** Of a member that is about to create the first key; 16 bytes in base64url. */
+  readonly claim: string | undefined;
+  /** At most 64, no two with one id. */
   readonly entries: readonly RingEntry[];
-  readonly unknown: JsonObject;
-  /** The first line, whose bytes the MACs authenticate. */
-  readonly body: string;
-  /** By key id, 32 bytes each. */
-  readonly macs: ReadonlyMap<string, Buffer>;
 }
-
-/** What is written: a document without its text. */
-export type RingContent = Pick<RingDocument, 'ring' | 'epoch' | 'entries' | 'unknown'>;
 
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of a ring document. Pure: authenticity is another step.
- * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown or unexpected is refused, except members
- * that a newer version may have added.
+ * Parses the text of a ring document. Pure: what to believe of it is another step.
+ * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown, missing, or longer than
+ * {@link encodeDocument} spells it, is refused. A new format takes another slot of the store.
  */
 export function parseDocument(text: string, expectedRing: string): RingDocument {
   if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
-  if (!/^[\x20-\x7e]+\n[\x20-\x7e]+$/.test(text)) throw corrupt('not two lines of ASCII');
-  const newline = text.indexOf('\n');
-  const body = text.slice(0, newline);
-  const { format, ring, epoch, critical, keys, ...unknown } = parseObject(body, 'first line');
+  if (!/^[\x20-\x7e]+$/.test(text)) throw corrupt('not one line of ASCII');
+  const { format, ring, claim, keys, ...unknown } = asObject(parsedJson(text), 'document');
+  refuseUnknown(unknown);
   if (format !== RING_FORMAT) throw corrupt('unknown format');
   if (ring !== expectedRing) throw corrupt('the ring has another name');
-  if (typeof epoch !== 'number' || !Number.isSafeInteger(epoch) || epoch < 0 || epoch > MAX_EPOCH) {
-    throw corrupt('epoch out of range');
-  }
-  // Nothing is critical in this version: every name in the list is one that we do not know.
-  if (!Array.isArray(critical) || critical.length > 0) throw corrupt('unknown critical member');
+  if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
   if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);
   const entries = keys.map(parseEntry);
   if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
-  const document = { ring: expectedRing, epoch, entries, unknown, body, macs: parseMacs(text.slice(newline + 1)) };
-  refuseUnwritable(document);
+  const document = { ring: expectedRing, claim, entries };
+  // Members may come in any order. A name twice, white space, or another number or escape is longer than it need be.
+  if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');
   return document;
 }
 
-/** What could be read and not be written again would be a ring that nobody can rotate any more: `1e400`, deep nesting. */
-function refuseUnwritable(content: RingContent): void {
-  try {
-    encodeBody(content);
-  } catch {
-    throw corrupt('a member that cannot be written again');
-  }
-}
-
-/** The text of the first line, ASCII. */
-export function encodeBody(content: RingContent): string {
+/** The text of a document: one line of ASCII. Not checked against the bound of 256 KiB. */
+export function encodeDocument({ ring, claim, entries }: RingDocument): string {
   return canonicalJson({
-    ...content.unknown,
     format: RING_FORMAT,
-    ring: content.ring,
-    epoch: content.epoch,
-    critical: [],
-    keys: content.entries.map((entry) => ({
-      ...entry.unknown,
+    ring,
+    ...(claim === undefined ? {} : { claim }),
+    keys: entries.map((entry) => ({
       id: entry.id,
       created: formatTime(entry.created),
       activates: formatTime(entry.activates),
       sealsUntil: formatTime(entry.sealsUntil),
       opensUntil: formatTime(entry.opensUntil),
-      ...(entry.revoked === undefined ? {} : { revoked: formatTime(entry.revoked) }),
+      vouchers: encodeMacs(entry.vouchers),
+      ...(entry.ancestors === undefined
+        ? {}
+        : { ancestors: { ids: entry.ancestors.ids, mac: base64url(entry.ancestors.mac) } }),
+      ...(entry.revoked === undefined
+        ? {}
+        : { revoked: { at: formatTime(entry.revoked.at), by: encodeMacs(entry.revoked.by) } }),
       wraps: entry.wraps.map(encodeWrap),
     })),
   });
-}
-
-/** Joins the first line and its MACs into the stored text. */
-export function encodeDocument(body: string, macs: ReadonlyMap<string, Uint8Array>): string {
-  const lines = `${body}\n${canonicalJson({
-    macs: Object.fromEntries([...macs].map(([id, mac]) => [id, Buffer.from(mac).toString('base64url')])),
-  })}`;
-  if (lines.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
-  return lines;
 }
 
 /** The context every wrap of a key is bound to: ring, purpose and the key's times. */
@@ -118,7 +120,7 @@ export function wrapContext(ring: string, times: KeyTimes): Readonly<Record<stri
   return Object.freeze({
     'sealring:ring': ring,
     'sealring:purpose': 'data-key',
-    'sealring:times': [times.created, times.activates, times.sealsUntil, times.opensUntil].map(formatTime).join('/'),
+    'sealring:times': timesOf(times).join('/'),
   });
 }
 
@@ -134,7 +136,7 @@ export function signedBytes(ring: string, entry: KeyTimes & { readonly id: strin
       opensUntil: formatTime(entry.opensUntil),
       provider: wrap.provider,
       keyId: wrap.keyId,
-      wrapped: Buffer.from(wrap.wrapped).toString('base64url'),
+      wrapped: base64url(wrap.wrapped),
     },
     { sortKeys: true },
   );
@@ -143,12 +145,29 @@ export function signedBytes(ring: string, entry: KeyTimes & { readonly id: strin
 
 /** Whether two wraps are the same ciphertext under the same key version. */
 export function sameWrap(a: WrappedKey, b: WrappedKey): boolean {
-  return a.provider === b.provider && a.keyId === b.keyId && isDeepStrictEqual([...a.wrapped], [...b.wrapped]);
+  return a.provider === b.provider && a.keyId === b.keyId && Buffer.compare(a.wrapped, b.wrapped) === 0;
+}
+
+/** created, activates, sealsUntil and opensUntil as they are spelt. */
+export function timesOf(times: KeyTimes): readonly string[] {
+  return [times.created, times.activates, times.sealsUntil, times.opensUntil].map(formatTime);
+}
+
+/** Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second. */
+export function formatTime(ms: number): string {
+  return new Date(ms).toISOString().replace('.000Z', 'Z');
+}
+
+export function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64url');
 }
 
 function parseEntry(value: unknown): RingEntry {
-  const { id, created, activates, sealsUntil, opensUntil, revoked, wraps, ...unknown } = asObject(value, 'key');
-  if (typeof id !== 'string' || decodeBase64url(id)?.length !== KEY_ID_BYTES) throw corrupt('key id');
+  const { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps, ...unknown } = asObject(
+    value,
+    'key',
+  );
+  refuseUnknown(unknown);
   const times = {
     created: parseTime(created, 'created'),
     activates: parseTime(activates, 'activates'),
@@ -156,18 +175,35 @@ function parseEntry(value: unknown): RingEntry {
     opensUntil: parseTime(opensUntil, 'opensUntil'),
   };
   if (!(times.activates < times.sealsUntil && times.sealsUntil < times.opensUntil)) throw corrupt('times out of order');
+  if (times.opensUntil - times.created > MAX_LIFE_MS) throw corrupt('a key that lives too long');
+  if (Math.abs(times.activates - times.created) > MAX_LEAD_MS) throw corrupt('a key that is active too late');
   if (!Array.isArray(wraps) || wraps.length === 0 || wraps.length > MAX_WRAPS) throw corrupt('wraps');
   return {
-    id,
+    id: parseKeyId(id),
     ...times,
-    revoked: revoked === undefined ? undefined : parseTime(revoked, 'revoked'),
+    vouchers: parseMacs(vouchers, 'vouchers', MAX_VOUCHERS),
+    ancestors: ancestors === undefined ? undefined : parseAncestors(ancestors),
+    revoked: revoked === undefined ? undefined : parseRevocation(revoked),
     wraps: wraps.map(parseWrap),
-    unknown,
   };
 }
 
+function parseAncestors(value: unknown): Ancestors {
+  const { ids, mac, ...unknown } = asObject(value, 'ancestors');
+  refuseUnknown(unknown);
+  if (!Array.isArray(ids) || ids.length > MAX_VOUCHERS) throw corrupt('ancestors');
+  return { ids: ids.map(parseKeyId), mac: parseMac(mac) };
+}
+
+function parseRevocation(value: unknown): Revocation {
+  const { at, by, ...unknown } = asObject(value, 'revoked');
+  refuseUnknown(unknown);
+  return { at: parseTime(at, 'revoked'), by: parseMacs(by, 'certificates', MAX_CERTIFICATES) };
+}
+
 function parseWrap(value: unknown): RingWrap {
-  const { provider, keyId, wrapped, signature, ...unknown } = asObject(value, 'wrap');
+  const { provider, keyId, wrapped, signature, mac, ...unknown } = asObject(value, 'wrap');
+  refuseUnknown(unknown);
   if (typeof provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(provider)) throw corrupt('provider');
   if (typeof keyId !== 'string' || keyId === '' || keyId.length > MAX_KEY_ID_CHARS) throw corrupt('KMS key id');
   return {
@@ -175,36 +211,39 @@ function parseWrap(value: unknown): RingWrap {
     keyId,
     wrapped: parseBytes(wrapped, 'wrapped'),
     ...(signature === undefined ? {} : { signature: parseBytes(signature, 'signature') }),
-    unknown,
+    mac: parseMac(mac),
   };
 }
 
 function encodeWrap(wrap: RingWrap): object {
   return {
-    ...wrap.unknown,
     provider: wrap.provider,
     keyId: wrap.keyId,
-    wrapped: Buffer.from(wrap.wrapped).toString('base64url'),
-    ...(wrap.signature === undefined ? {} : { signature: Buffer.from(wrap.signature).toString('base64url') }),
+    wrapped: base64url(wrap.wrapped),
+    ...(wrap.signature === undefined ? {} : { signature: base64url(wrap.signature) }),
+    mac: base64url(wrap.mac),
   };
 }
 
-function parseMacs(line: string): ReadonlyMap<string, Buffer> {
-  const { macs } = parseObject(line, 'second line');
-  const entries = Object.entries(asObject(macs, 'macs'));
-  if (entries.length > MAX_RING_KEYS) throw corrupt('macs');
-  return new Map(
-    entries.map(([id, mac]): [string, Buffer] => {
-      const bytes = parseBytes(mac, 'mac');
-      if (bytes.length !== 32) throw corrupt('mac');
-      return [id, bytes];
-    }),
-  );
+function parseMacs(value: unknown, what: string, atMost: number): Macs {
+  const members = Object.entries(asObject(value, what));
+  if (members.length > atMost) throw corrupt(`too many ${what}`);
+  return new Map(members.map(([id, mac]) => [parseKeyId(id), parseMac(mac)]));
 }
 
-/** Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second. */
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString().replace('.000Z', 'Z');
+function encodeMacs(macs: Macs): object {
+  return Object.fromEntries([...macs].map(([id, mac]) => [id, base64url(mac)]));
+}
+
+function parseKeyId(value: unknown): string {
+  if (typeof value !== 'string' || decodeBase64url(value)?.length !== KEY_ID_BYTES) throw corrupt('key id');
+  return value;
+}
+
+function parseMac(value: unknown): Buffer {
+  const mac = parseBytes(value, 'mac');
+  if (mac.length !== MAC_BYTES) throw corrupt('mac');
+  return mac;
 }
 
 function parseTime(value: unknown, what: string): number {
@@ -217,18 +256,20 @@ function parseTime(value: unknown, what: string): number {
 
 function parseBytes(value: unknown, what: string): Buffer {
   const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined;
-  if (bytes === undefined || bytes.length === 0) throw corrupt(what);
+  if (bytes === undefined || bytes.length === 0 || bytes.length > MAX_WRAPPED_BYTES) throw corrupt(what);
   return bytes;
 }
 
-function parseObject(text: string, what: string): JsonObject {
-  let value: unknown;
+function parsedJson(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text);
   } catch {
-    throw corrupt(`${what} is not JSON`);
+    throw corrupt('not JSON');
   }
-  return asObject(value, what);
+}
+
+function refuseUnknown(unknown: JsonObject): void {
+  if (Object.keys(unknown).length > 0) throw corrupt('an unknown member');
 }
 
 function asObject(value: unknown, what: string): JsonObject {

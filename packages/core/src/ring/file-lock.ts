@@ -3,8 +3,8 @@ import { mkdir, open, readdir, readFile, readlink, stat, unlink } from 'node:fs/
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-/** Age from which a contender that cannot be asked whether it lives counts as dead. */
-const FOREIGN_DEAD_MS = 10_000;
+/** Age from which a contender counts as dead, running or not: a process that was stopped must not block the others. */
+const DEAD_MS = 10_000;
 
 /**
  * Age at which a holder must no longer change what the lock guards: half of what others wait for it, so that the change
@@ -34,13 +34,13 @@ interface Contender extends Self {
  * holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as they are.
  *
  * The lock is a directory with one file per contender. Each makes its own file first and looks at the others then, so of
- * two at least one sees the other and gives way. A contender of this machine is dead when its process is; names
- * are unique, so removing a dead one's file can never remove a live one's.
+ * two at least one sees the other and gives way. A contender is dead after 10 s, and one of this machine as soon as its
+ * process is; names are unique, so removing a dead one's file can never remove a live one's.
  */
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
   const self = await whoAmI();
-  // Spares the file below while somebody holds the lock. A foreign one's age is not known yet.
+  // Spares the file below while somebody holds the lock. Ages by the file system's clock are not known yet.
   if (await anyAlive(directory, await readdir(directory), self, undefined)) return undefined;
 
   const wallMs = Date.now();
@@ -88,10 +88,11 @@ async function anyAlive(
   for (const name of names) {
     const path = join(directory, name);
     const contender = contenderOf(name);
-    const here = contender !== undefined && contender.machine === self.machine;
-    if (!here && nowMs === undefined) continue;
-    if (here ? await isRunning(contender) : await isRecent(path, nowMs ?? 0)) alive = true;
-    else await removeIfPresent(path);
+    const isGone = contender?.machine === self.machine && !(await isRunning(contender));
+    const isDead = isGone || (nowMs !== undefined && !(await isRecent(path, nowMs)));
+    if (isDead) await removeIfPresent(path);
+    else if (nowMs !== undefined || (contender?.machine === self.machine && (await isRecent(path, Date.now()))))
+      alive = true;
   }
   return alive;
 }
@@ -106,7 +107,7 @@ function contenderOf(name: string): Contender | undefined {
 
 async function isRecent(path: string, nowMs: number): Promise<boolean> {
   try {
-    return nowMs - (await stat(path)).mtimeMs <= FOREIGN_DEAD_MS;
+    return nowMs - (await stat(path)).mtimeMs <= DEAD_MS;
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return false;
     throw error;

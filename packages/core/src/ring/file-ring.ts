@@ -21,10 +21,9 @@ const LONGEST_BACKOFF_MS = 250;
  * half a document, and a resolved write is on the disk.
  *
  * Beside the file live a directory `<path>.lock`, which is never removed, and a temporary file during a write. All must
- * be writable by this process and by nobody who may not found a ring. A write that cannot get the lock within 10 s, or
+ * be writable by this process and by nobody who may not create a ring. A write that cannot get the lock within 10 s, or
  * that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is
- * taken over at once, that of a machine that died after 10 s; a worker thread that is terminated in the middle of a
- * write keeps it until its process ends.
+ * taken over at once, that of anybody else after 10 s: of a stopped process, a terminated worker thread, a dead machine.
  *
  * The directory must exist: a volume that is not mounted must not look like a ring that is not there yet. For the same
  * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
@@ -78,17 +77,21 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
     return undefined;
   }
   try {
-    if (!(await handle.stat()).isFile()) throw new RingStoreError('corrupt', 'not a regular file');
+    const facts = await handle.stat();
+    if (!facts.isFile()) throw new RingStoreError('corrupt', 'not a regular file');
     const bytes = await readBounded(handle);
-    if (bytes.length === 0) throw new RingStoreError('corrupt', 'the file is empty');
-    if (!isUtf8(bytes)) throw new RingStoreError('corrupt', 'not UTF-8');
+    const revision = revisionOf(Buffer.from([facts.ino, facts.size, facts.mtimeMs].join('/')));
+    if (bytes === undefined) throw tooLarge(revision);
+    if (bytes.length === 0) throw new RingStoreError('corrupt', 'the file is empty', { revision });
+    if (!isUtf8(bytes)) throw new RingStoreError('corrupt', 'not UTF-8', { revision });
     return { document: bytes.toString('utf8'), revision: revisionOf(bytes) };
   } finally {
     await handle.close();
   }
 }
 
-async function readBounded(handle: FileHandle): Promise<Buffer> {
+/** Undefined for more than a document may have. */
+async function readBounded(handle: FileHandle): Promise<Buffer | undefined> {
   const bytes = Buffer.alloc(MAX_DOCUMENT_BYTES + 1);
   let length = 0;
   while (length < bytes.length) {
@@ -96,7 +99,7 @@ async function readBounded(handle: FileHandle): Promise<Buffer> {
     if (bytesRead === 0) return bytes.subarray(0, length);
     length += bytesRead;
   }
-  throw tooLarge();
+  return undefined;
 }
 
 async function provePresent(directory: string): Promise<void> {
@@ -175,7 +178,15 @@ async function replace(
 }
 
 async function expectRevision(file: string, expected: string | undefined): Promise<void> {
-  if ((await readFile(file))?.revision !== expected) throw new RingConflictError();
+  const revision = await readFile(file).then(
+    (stored) => stored?.revision,
+    (error: unknown) => {
+      // What is no document can be replaced by whoever saw just that.
+      if (error instanceof RingStoreError && error.revision !== undefined) return error.revision;
+      throw error;
+    },
+  );
+  if (revision !== expected) throw new RingConflictError();
 }
 
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {

@@ -1,7 +1,6 @@
 import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
-import type { RingDocument } from './document.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { RingConflictError, type RingStore } from './store.ts';
+import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
@@ -14,13 +13,8 @@ const LONGEST_LOOK_MS = 3_000;
 /** Calls to the KMS one after the other, retries included, that a founder may need: generate, sign, prove. */
 const CALLS_OF_A_FOUNDER = 12;
 
-/** Whether a document is none of a ring, only somebody's claim to found one: it has no key. As good as absent. */
-export function isUnfounded(document: RingDocument): boolean {
-  return document.entries.length === 0;
-}
-
 /**
- * Founds a ring, or waits for who does: members that start at once must not each make a data key.
+ * Creates a ring, or waits for who does: members that start at once must not each make a data key.
  *
  * In a store that other processes share, whoever wins the compare-and-swap of a claim makes the key, and the others
  * wait. A claim whose owner is gone is taken over after as long as he could have needed, measured by the clock of who
@@ -60,35 +54,36 @@ export class Founding {
   }
 
   /**
-   * One attempt in a store that holds nothing, or `unfounded`. False: somebody else is at it, look again.
+   * One attempt in a store that holds no live key. False: somebody else is at it, look again.
    * @throws {RingConflictError} when somebody else claimed first.
-   * @throws {RingStoreError | KeyWrapperError} what kept this member from founding; the claim is given back.
+   * @throws {RingStoreError | KeyWrapperError} what kept this member from creating it; the claim is given back.
    */
-  async attempt(unfounded: Stored | undefined): Promise<boolean> {
-    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#foundIfUnfounded());
-    if (await this.#isClaimedByAnother(unfounded)) return false;
+  async attempt(there: Stored | undefined): Promise<boolean> {
+    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#createIfUnchanged(there));
+    if (await this.#isClaimedByAnother(there?.document?.claim)) return false;
+    // By another time the ring may well be alive.
+    const trouble = this.#view.clockTrouble();
+    if (trouble !== undefined) throw new RingStoreError('unavailable', `no ring is created: ${trouble}`);
     // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
     const claim = (this.#ownClaim ??= newClaim(this.#random));
-    const { revision } = await this.#writer.claim(claim, unfounded?.revision);
+    await this.#writer.claim(claim);
     try {
-      await this.#writer.found(revision);
+      await this.#writer.publish('initial');
     } catch (error) {
-      if (!(error instanceof RingConflictError) && !this.#closing.aborted) await this.#giveBack(revision);
+      if (!(error instanceof RingConflictError) && !this.#closing.aborted) await this.#giveBack();
       throw error;
     }
     return true;
   }
 
-  async #foundIfUnfounded(): Promise<true> {
-    const there = await this.#stored.read();
-    if (there !== undefined && !isUnfounded(there.document)) throw new RingConflictError();
-    await this.#writer.found(there?.revision);
+  async #createIfUnchanged(there: Stored | undefined): Promise<true> {
+    if ((await this.#stored.read())?.revision !== there?.revision) throw new RingConflictError();
+    await this.#writer.publish('initial');
     return true;
   }
 
   /** Waits a moment where another's claim may still become a ring. */
-  async #isClaimedByAnother(unfounded: Stored | undefined): Promise<boolean> {
-    const claim = unfounded === undefined ? undefined : claimOf(unfounded.document);
+  async #isClaimedByAnother(claim: string | undefined): Promise<boolean> {
     if (claim === undefined || claim === this.#ownClaim) return false;
     const now = this.#view.now();
     if (this.#waitingFor?.claim !== claim) this.#waitingFor = { claim, since: now };
@@ -101,8 +96,8 @@ export class Founding {
   }
 
   /** So that the others need not wait. Where it fails they do; what kept this member from founding is thrown. */
-  async #giveBack(revision: string): Promise<void> {
-    const [result] = await Promise.allSettled([this.#writer.giveClaimBack(revision)]);
+  async #giveBack(): Promise<void> {
+    const [result] = await Promise.allSettled([this.#writer.claim(undefined)]);
     if (result.status === 'fulfilled') this.#ownClaim = undefined;
   }
 }
@@ -123,10 +118,4 @@ function inTurn<T>(store: RingStore, run: () => Promise<T>): Promise<T> {
     turn.catch(() => undefined),
   );
   return turn;
-}
-
-/** Who claims to found the ring; undefined for a claim that was given back. */
-function claimOf(document: RingDocument): string | undefined {
-  const { claim } = document.unknown;
-  return typeof claim === 'string' ? claim : undefined;
 }

@@ -13,12 +13,16 @@ import {
 import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
+import { revocable } from './facts.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
-import { newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
+import { MAX_KEYS_TO_SCHEDULE } from './policy.ts';
+import { problemsOf, type RingProblem } from './problems.ts';
+import { type KeyTimes, newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
 import { type RingStartOptions, startRing } from './start.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { SyncOptions } from './sync.ts';
+import { Turns } from './turns.ts';
 import type { RingView } from './view.ts';
 
 const MS = 1_000;
@@ -28,6 +32,8 @@ const PUSH_WAIT_CAP_MS = 60_000;
 const ROTATION_BACKOFF_MS = 60_000;
 /** What is due so soon is done now. */
 const EARLY_MS = 1;
+/** Deadlines of a call for which a revocation goes on asking a store that does not answer. */
+const CALLS_OF_A_REVOCATION = 4;
 /** Rounds after which a writer that loses every race gives up. */
 const MAX_CONFLICTS = 64;
 
@@ -56,18 +62,24 @@ export interface KeeperFailure {
 export class RingKeeper {
   readonly view: RingView;
   readonly #o: RingKeeperOptions;
+  readonly #turns = new Turns();
+  /** No loop is faster than this, whatever state it is in. */
+  readonly #floorMs: number;
   #kernelEntropy: Uint8Array = new Uint8Array(0);
+  #lastPassSteadyMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
   #lastFailure: KeeperFailure | undefined;
   #failedAt: Moment | undefined;
   #lastStatus = '';
-  #queue: Promise<unknown> = Promise.resolve();
   #pendingRefresh: Promise<void> | undefined;
   #cancelTimer: () => void = () => undefined;
   #nextReadAt: Deadline | undefined;
   #proofWanted = false;
-  #missRefreshAt: Deadline | undefined;
+  /** When others, by a token or a notification, can next cause a read of the ring. */
+  #nextCausedReadAt: Deadline | undefined;
   #missPass: Promise<void> = Promise.resolve();
+  #isPushPending = false;
+  #soonAt: Deadline | undefined;
   #cancelRotation: (() => void) | undefined;
   #rotationFailures = 0;
   #unwatch: () => void = () => undefined;
@@ -75,6 +87,8 @@ export class RingKeeper {
   constructor(options: RingKeeperOptions) {
     this.#o = options;
     this.view = options.view;
+    const { refreshEverySeconds, proveEverySeconds } = options.policy;
+    this.#floorMs = Math.min(MS, (Math.min(refreshEverySeconds, proveEverySeconds) * MS) / 2);
   }
 
   get kernelEntropy(): Uint8Array {
@@ -88,8 +102,14 @@ export class RingKeeper {
   /** `failing`: cannot do its work or must not be sent any. `degraded`: works, but something needs a look. */
   status(now: Moment): 'ok' | 'degraded' | 'failing' {
     if (!this.view.isReady(now)) return 'failing';
-    const isTroubled = this.#failures > 0 || this.#rotationFailures > 0;
-    return isTroubled || this.view.limits.isRefused || this.#o.sync.isHealing ? 'degraded' : 'ok';
+    const isTroubled = this.#failures > 0 || this.#rotationFailures > 0 || this.view.limits.isRefused(now);
+    return isTroubled || this.#o.sync.isRepairing || this.problems(now).length > 0 ? 'degraded' : 'ok';
+  }
+
+  /** What an operator should know of, with what to do about it. */
+  problems(now: Moment): readonly RingProblem[] {
+    const { role, sync, writer, ringClock } = this.#o;
+    return problemsOf({ role, view: this.view, sync, writer, clock: ringClock }, now);
   }
 
   /** Resolves when all live keys are held and, for a member, one of them may seal. */
@@ -99,7 +119,7 @@ export class RingKeeper {
     this.#completed();
     this.#considerRotation();
     this.#scheduleNext(this.#msUntilDue());
-    this.#unwatch = this.#o.store.watch?.(() => this.#background({ reads: true, deferUnwraps: true })) ?? this.#unwatch;
+    this.#unwatch = this.#o.store.watch?.(() => this.#pushed()) ?? this.#unwatch;
   }
 
   /** Stops timers and calls; nothing can be sealed or opened from now on. */
@@ -110,7 +130,7 @@ export class RingKeeper {
     this.#unwatch();
     this.view.close();
     this.#o.closing.abort(new CodecClosedError());
-    await this.#queue;
+    await this.#turns.idle;
     // A call that was under way may have unwrapped a key after the first clearing.
     this.view.close();
   }
@@ -118,7 +138,7 @@ export class RingKeeper {
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} what went wrong. */
   refresh(): Promise<void> {
     this.#assertOpen();
-    this.#pendingRefresh ??= this.#exclusive(() => {
+    this.#pendingRefresh ??= this.#turns.asked(() => {
       this.#pendingRefresh = undefined;
       return this.#pass({ foreground: true, reads: true });
     });
@@ -144,21 +164,41 @@ export class RingKeeper {
     );
   }
 
-  /** Revokes the keys that `isMeant` picks; a successor becomes active in the same write. */
-  async revoke(isMeant: (key: RingKey) => boolean): Promise<void> {
+  /**
+   * Revokes the keys that `isMeant` picks as the ring is read now; keys that are active at once and come while others
+   * write too are successors that the same wish brought, and stay. Neither the KMS nor the clock can refuse it.
+   * @throws {RangeError} when `mustExist` names a key that the ring does not have.
+   */
+  async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
     this.#assertMember('revoke');
+    let before: ReadonlySet<string> | undefined;
+    const patience = later(this.view.now(), CALLS_OF_A_REVOCATION * this.#o.policy.kmsTimeoutSeconds * MS);
     await this.#publishing('revocation', () =>
       this.#retryConflicts(async () => {
-        await this.#o.sync.read({ foreground: true });
-        const meant = this.view.snapshot.keys.filter((key) => !key.revoked && isMeant(key));
-        if (meant.length === 0) return;
-        const ids = new Set(meant.map((key) => key.id));
-        const revoked = Math.floor(this.view.wallMs() / MS) * MS;
-        await this.#o.writer.publish('revocation', (entries) =>
-          entries.map((entry) => (ids.has(entry.id) ? { ...entry, revoked } : entry)),
-        );
-      }),
+        await this.#readToRevoke();
+        const { byId, carried, unreadable } = this.view.snapshot;
+        const isKnown = ({ id }: { readonly id: string }): boolean => id === mustExist;
+        if (mustExist !== undefined && !byId.has(mustExist) && ![...carried, ...unreadable].some(isKnown)) {
+          throw new RangeError(`revoke: the ring has no key ${JSON.stringify(mustExist.slice(0, 80))}`);
+        }
+        const keys = revocable(this.view.snapshot);
+        const known = (before ??= new Set(keys.map(({ id }) => id)));
+        const isSuccessor = (key: RingKey): boolean => !known.has(key.id) && key.activates <= key.created;
+        const meant = keys.filter((key) => isMeant(key) && !isSuccessor(key));
+        if (meant.length > 0) await this.#o.writer.revoke(meant);
+      }, patience),
     );
+    this.#scheduleNext(this.#msUntilDue());
+  }
+
+  /** A ring that is absent, or junk in its place, is written over at once; what the KMS does not unwrap is left. */
+  async #readToRevoke(): Promise<void> {
+    try {
+      await this.#o.sync.read({ foreground: true });
+    } catch (error) {
+      const wasRead = this.#o.sync.wasAnswered;
+      if (!wasRead || error instanceof RingConflictError) throw error;
+    }
   }
 
   /** A token named a key that is not in the ring: reads the ring soon, at most once per missRefresh. */
@@ -171,13 +211,53 @@ export class RingKeeper {
    * comes of it, when that read, or one that another token caused and that is still under way, has ended.
    */
   refreshForToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
-    if (this.#missRefreshAt === undefined || hasPassed(this.#missRefreshAt, now)) {
-      this.#missRefreshAt = later(now, this.#o.policy.missRefreshSeconds * MS);
-      const pass = this.#exclusive(() => this.#pass({ ...options, reads: true }));
+    if (this.#nextCausedReadAt === undefined || hasPassed(this.#nextCausedReadAt, now)) {
+      this.#nextCausedReadAt = later(now, this.#o.policy.missRefreshSeconds * MS);
       // The failure is in health() and in the event.
-      this.#missPass = pass.catch(() => undefined);
+      this.#missPass = this.#turns.background(() => this.#missed(options)).catch(() => undefined);
     }
     return this.#missPass;
+  }
+
+  /**
+   * Because of a token: one read of the ring, and unwraps of what is new in it. Whatever is due by age is done too, as a
+   * timer would have: they do not run while a process is frozen.
+   */
+  async #missed(options: { readonly foreground: boolean }): Promise<void> {
+    this.#assertOpen();
+    if (this.#isOverdue(this.view.now())) return this.#pass({ ...options, reads: true });
+    const began = this.view.now();
+    let failure: unknown;
+    try {
+      await this.#o.sync.read({ foreground: false, forToken: true });
+    } catch (error) {
+      failure = error;
+    }
+    this.#announce(failure, began);
+    // What a token brought to light is done by a pass of its own, unless the next one waits for services that fail.
+    const isUnfinished = this.view.snapshot.carried.length > 0 || this.#o.writer.isDead;
+    if (isUnfinished) this.#soonAt ??= later(this.view.now(), BACKOFF_BASE_MS * this.#uniform());
+    if ((isUnfinished || this.#o.sync.isRepairing) && this.#failures === 0) this.#scheduleNext(this.#msUntilDue());
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Notifications may come from anybody who can send them: one pass is pending at most, missRefresh apart at least. */
+  #pushed(): void {
+    if (this.view.isClosed || this.#isPushPending) return;
+    const jitterMs = this.#o.policy.missRefreshSeconds * MS * 0.2 * this.#uniform();
+    const next = this.#nextCausedReadAt;
+    const wait = next === undefined || hasPassed(next, this.view.now()) ? 0 : msUntil(next, this.view.now()) + jitterMs;
+    this.#isPushPending = true;
+    schedule(
+      this.#o.clock,
+      () => {
+        this.#background({ reads: true, deferUnwraps: true }, () => {
+          this.#isPushPending = false;
+          this.#nextCausedReadAt = later(this.view.now(), this.#o.policy.missRefreshSeconds * MS);
+        });
+      },
+      wait,
+    );
   }
 
   /**
@@ -186,6 +266,11 @@ export class RingKeeper {
    */
   needsRefreshFor(id: string | undefined, now: Moment): boolean {
     if (id !== undefined && !this.view.snapshot.byId.has(id)) return true;
+    return this.#isOverdue(now);
+  }
+
+  /** Whether ring or KMS should have been asked by now, and are not known to fail. */
+  #isOverdue(now: Moment): boolean {
     const { refreshEverySeconds, proveEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#o.policy;
     // Older than that, this machine was suspended, or the next pass is overdue.
     const recentMs = (backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS;
@@ -202,6 +287,8 @@ export class RingKeeper {
   async #pass(options: PassOptions): Promise<void> {
     this.#assertOpen();
     const began = this.view.now();
+    this.#lastPassSteadyMs = began.steadyMs;
+    this.#o.ringClock.tick(began);
     let failure: unknown;
     try {
       if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);
@@ -210,7 +297,7 @@ export class RingKeeper {
       this.#nextReadAt = undefined;
     }
     try {
-      if (options.deferUnwraps !== true) await this.#prove(options);
+      await this.#prove(options);
     } catch (error) {
       failure = error;
     }
@@ -218,24 +305,35 @@ export class RingKeeper {
     if (failure === undefined) {
       this.#failures = 0;
       this.#failedAt = undefined;
-      if (this.view.clockTrouble !== undefined) this.#lastFailure = this.#failureNow('clock');
+      if (this.view.clockTrouble() !== undefined) this.#lastFailure = this.#failureNow('clock');
       // A rotation that is overdue and keeps failing stays to be seen.
       else if (this.#rotationFailures === 0) this.#lastFailure = undefined;
     } else if (!(failure instanceof RingConflictError)) {
-      // A lost race is no failure: the next read adopts what the winner wrote.
+      // A lost race is no failure: the next read learns what the winner wrote.
       this.#recordFailure(failure);
     }
-    this.#scheduleNext(this.#nextDelayMs(failure, options.deferUnwraps === true));
+    this.#scheduleNext(this.#nextDelayMs(failure));
     this.#announce(failure, began);
     if (failure !== undefined) throw failure;
   }
 
-  /** Reads and adopts; without `deferUnwraps` also what follows from having the whole ring. */
+  /** Reads and learns; without `deferUnwraps` also what follows from having the whole ring. */
   async #read(options: PassOptions): Promise<void> {
     this.#kernelEntropy = await this.#o.readKernelEntropy();
-    await this.#o.sync.read(options);
-    if (options.deferUnwraps === true) {
-      this.#nextReadAt = undefined;
+    let failure: unknown;
+    try {
+      await this.#o.sync.read(options);
+    } catch (error) {
+      failure = error;
+    }
+    if (this.#o.role === 'member' && this.#o.sync.takeRepair()) {
+      await this.#o.writer.restore();
+      failure = failure instanceof KeyWrapperError ? failure : undefined;
+    }
+    this.view.retire(this.view.now());
+    if (failure !== undefined) throw failure;
+    if (options.deferUnwraps === true && this.view.snapshot.carried.length > 0) {
+      this.#soonAt ??= later(this.view.now(), this.#pushDelayMs());
       return;
     }
     this.#completed();
@@ -254,11 +352,16 @@ export class RingKeeper {
   #completed(): void {
     const now = this.view.now();
     this.view.limits.completed(now);
+    this.#soonAt = undefined;
     this.#nextReadAt = later(now, this.#refreshDelayMs());
   }
 
   #msUntilRead(): number {
-    return this.#nextReadAt === undefined ? 0 : msUntil(this.#nextReadAt, this.view.now());
+    if (this.#nextReadAt === undefined) return 0;
+    const now = this.view.now();
+    const { repairAt } = this.#o.sync;
+    const dues = [this.#nextReadAt, this.#soonAt, this.#o.role === 'member' ? repairAt : undefined];
+    return Math.min(...dues.map((due) => (due === undefined ? Number.POSITIVE_INFINITY : msUntil(due, now))));
   }
 
   #msUntilDue(): number {
@@ -292,7 +395,7 @@ export class RingKeeper {
       this.#o.clock,
       () => {
         this.#cancelRotation = undefined;
-        if (!this.view.isClosed) void this.#exclusive(() => this.#rotateIfDue(options));
+        if (!this.view.isClosed) void this.#turns.background(() => this.#rotateIfDue(options));
       },
       waitMs,
     );
@@ -327,8 +430,13 @@ export class RingKeeper {
   #isRotationDue(): boolean {
     if (this.view.isClosed) return false;
     const now = this.view.now();
-    if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble !== undefined) return false;
-    const last = newest(this.view.snapshot.keys.filter((key) => !key.revoked));
+    if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble(now) !== undefined) return false;
+    if (this.#o.writer.keyCount >= MAX_KEYS_TO_SCHEDULE) return false;
+    const { keys, carried } = this.view.snapshot;
+    const last = newest<KeyTimes & { readonly id: string }>([
+      ...keys.filter((key) => !key.revoked && !key.isLeft),
+      ...carried,
+    ]);
     return last !== undefined && this.view.wallMs(now) >= rotateAt(last, this.#o.policy);
   }
 
@@ -336,30 +444,23 @@ export class RingKeeper {
   async #publishing(reason: RotationReason, run: () => Promise<void>): Promise<void> {
     const began = this.view.now();
     try {
-      await this.#exclusive(run);
+      await this.#turns.asked(run);
     } catch (error) {
       if (!this.view.isClosed) this.#announceFailedRotation(reason, error, began);
       throw error;
     }
   }
 
-  /** Runs one thing at a time, in order. */
-  #exclusive<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.#queue.then(run);
-    this.#queue = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    return result;
-  }
-
-  async #retryConflicts(attempt: () => Promise<void>): Promise<void> {
+  /** Tries again after a lost race and, until `patience` has passed, when the store did not answer. */
+  async #retryConflicts(attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
     for (let round = 0; ; round++) {
       try {
         await attempt();
         return;
       } catch (error) {
-        if (!(error instanceof RingConflictError) || round >= MAX_CONFLICTS) throw error;
+        const isSilent = error instanceof RingStoreError && error.kind === 'unavailable';
+        const isPatient = isSilent && patience !== undefined && !hasPassed(patience, this.view.now());
+        if (!(error instanceof RingConflictError || isPatient) || round >= MAX_CONFLICTS) throw error;
         await pause(this.#o.clock, Math.min(MS, 10 * 2 ** round) * this.#uniform(), this.#o.closing.signal);
       }
     }
@@ -368,8 +469,10 @@ export class RingKeeper {
   #scheduleNext(delayMs: number): void {
     if (this.view.isClosed) return;
     this.#cancelTimer();
-    this.#cancelTimer = schedule(this.#o.clock, () => this.#background({ reads: false }), delayMs);
-    const overdue = later(this.view.now(), delayMs + this.#o.policy.backoffCapSeconds * MS);
+    const sinceLast = this.view.now().steadyMs - this.#lastPassSteadyMs;
+    const wait = Math.min(Math.max(delayMs, this.#floorMs - sinceLast), this.#o.policy.refreshEverySeconds * MS);
+    this.#cancelTimer = schedule(this.#o.clock, () => this.#background({ reads: false }), wait);
+    const overdue = later(this.view.now(), wait + this.#o.policy.backoffCapSeconds * MS);
     this.view.expectRefreshBefore(overdue, () => {
       this.#proofWanted = true;
       this.#nextReadAt = undefined;
@@ -377,22 +480,35 @@ export class RingKeeper {
     });
   }
 
-  #background(options: Omit<PassOptions, 'foreground'>): void {
+  #background(options: Omit<PassOptions, 'foreground'>, begin: () => void = () => undefined): void {
     if (this.view.isClosed) return;
+    const pass = this.#turns.background(() => {
+      begin();
+      return this.#pass({ foreground: false, ...options });
+    });
     // The failure is in health() and in the event; nobody awaits a background pass.
-    this.#exclusive(() => this.#pass({ foreground: false, ...options })).catch(() => undefined);
+    pass.catch(() => undefined);
   }
 
-  #nextDelayMs(failure: unknown, unwrapsWereDeferred: boolean): number {
+  #nextDelayMs(failure: unknown): number {
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
     if (failure !== undefined) {
+      const untilRepair = this.#msUntilRepair();
       // Asked again soon while refusals are being counted; once they count, a fleet must not hammer a disabled key.
-      if (this.view.limits.isRefused && !this.view.limits.isStopped) return REFUSAL_PROBE_MS;
+      if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
+        return Math.min(REFUSAL_PROBE_MS, untilRepair);
+      }
       const cap = this.#o.policy.backoffCapSeconds * MS;
-      return Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1)) * this.#uniform();
+      const longest = Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1));
+      return Math.min(this.#floorMs + Math.max(0, longest - this.#floorMs) * this.#uniform(), untilRepair);
     }
-    if (unwrapsWereDeferred) return this.#pushDelayMs();
     return this.#msUntilDue();
+  }
+
+  #msUntilRepair(): number {
+    const { repairAt } = this.#o.sync;
+    if (repairAt === undefined || this.#o.role === 'reader') return Number.POSITIVE_INFINITY;
+    return msUntil(repairAt, this.view.now());
   }
 
   #refreshDelayMs(): number {
@@ -402,8 +518,7 @@ export class RingKeeper {
   /** After a push the whole fleet has read at once: it must not ask the KMS at once. */
   #pushDelayMs(): number {
     const wallMs = this.view.wallMs();
-    const waiting = this.view.snapshot.keys.filter((key) => !key.revoked && key.held === undefined);
-    const soonest = Math.min(...waiting.map((key) => Math.max(key.activates - wallMs, 0) / 4));
+    const soonest = Math.min(...this.view.snapshot.carried.map((key) => Math.max(key.activates - wallMs, 0) / 4));
     return Math.min(PUSH_WAIT_CAP_MS, soonest, this.#o.policy.refreshEverySeconds * MS) * this.#uniform();
   }
 
@@ -422,7 +537,6 @@ export class RingKeeper {
       seconds: secondsSince(began, this.view.now()),
       ok: failure === undefined,
       ...(failure === undefined ? {} : { kind: kindOf(failure) }),
-      ...(this.view.hasSnapshot ? { epoch: this.view.snapshot.document.epoch } : {}),
     }));
     this.#announceStatus();
   }

@@ -37,5 +37,10 @@ export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, now
   return { refusals, trippedAt: tripped ? nowMs : undefined };
 }
 
+/** Whether a refusal counts at `nowMs`: after a minute without another it was a stray one. */
+export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boolean {
+  return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
+}
+
 /** How long to wait before asking again while refusals are being counted. */
 export const REFUSAL_PROBE_MS: number = 10_000;

@@ -1,7 +1,7 @@
 import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../clock.ts';
 import type { SealUnavailableReason } from '../errors.ts';
 import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
-import { ARMED, afterRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
 import type { ResolvedPolicy } from './policy.ts';
 
 const MS = 1_000;
@@ -63,9 +63,9 @@ export class Limits {
     return this.#complete;
   }
 
-  /** Whether refusals are being counted: the KMS is to be asked again soon. */
-  get isRefused(): boolean {
-    return this.#killSwitch.refusals.length > 0;
+  /** Whether refusals are being counted: the KMS is to be asked again soon. One that is over a minute old is not. */
+  isRefused(now: Moment): boolean {
+    return this.isStopped || hasRecentRefusal(this.#killSwitch, now.steadyMs);
   }
 
   /** Whether the KMS refused often enough to stop sealing. */

@@ -1,7 +1,11 @@
 import { finiteNumber, refuseUnknownOptions } from '../options.ts';
 
-/** Keys a ring may have; asking for one more throws. */
+/** Keys that a ring document may have. */
 export const MAX_RING_KEYS = 64;
+/** From so many keys on `health()` says so, and `rotate` refuses: there must be room for revocations. */
+export const MAX_KEYS_TO_ROTATE = 48;
+/** From so many keys on no scheduled rotation makes another. */
+export const MAX_KEYS_TO_SCHEDULE = 60;
 
 /** The times by which a fleet runs its ring, in seconds. Every member of a ring must be given the same. */
 export interface RingPolicy {
@@ -24,8 +28,8 @@ export interface RingPolicy {
   /** How long a key seals before its successor does. At least 4 × propagationSeconds. Default 86 400. */
   readonly rotateEverySeconds: number;
   /**
-   * How long a starting member must read *absent* before it founds a ring. Default 0 for memory and file rings and for
-   * `create: 'now'`, else refreshEvery + 60: a store that was flushed is healed by the running members first.
+   * How long a starting member must read *absent* before it creates a ring. Default 0 for memory rings and for
+   * `create: 'now'`, else refreshEvery + backoffCap: a store that lost the ring is repaired by the running members first.
    */
   readonly createAfterSeconds: number;
   /** Deadline of one KMS or store call. Default 5. */
@@ -83,18 +87,19 @@ export function resolvePolicy(
   const sealOutageSeconds = pick('sealOutageSeconds', 3_600);
   const storeOutageSeconds = pick('storeOutageSeconds', 21_600);
   const leastPropagation = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
-  const local = circumstances.storeKind === 'memory' || circumstances.storeKind === 'file';
+  const createAtOnce = circumstances.storeKind === 'memory' || circumstances.createNow;
+  const backoffCapSeconds = pick('backoffCapSeconds', 60);
   const policy: ResolvedPolicy = Object.freeze({
     clockSkewSeconds,
     refreshEverySeconds,
-    backoffCapSeconds: pick('backoffCapSeconds', 60),
+    backoffCapSeconds,
     tokenLifetimeSeconds: pick('tokenLifetimeSeconds', 3_600),
     proveEverySeconds,
     sealOutageSeconds,
     storeOutageSeconds,
     propagationSeconds: pick('propagationSeconds', leastPropagation),
     rotateEverySeconds: pick('rotateEverySeconds', 86_400),
-    createAfterSeconds: pick('createAfterSeconds', local || circumstances.createNow ? 0 : refreshEverySeconds + 60),
+    createAfterSeconds: pick('createAfterSeconds', createAtOnce ? 0 : refreshEverySeconds + backoffCapSeconds),
     kmsTimeoutSeconds: pick('kmsTimeoutSeconds', 5),
     startTimeoutSeconds: pick('startTimeoutSeconds', 120),
     missRefreshSeconds: pick('missRefreshSeconds', 10),

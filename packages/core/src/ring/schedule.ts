@@ -28,9 +28,19 @@ export type RotationReason = 'scheduled' | 'requested' | 'initial' | 'emergency'
 
 const MS = 1_000;
 
-/** The times of a key made at `nowMs`. Rounded to seconds away from harm: activation late, the ends late. */
-export function timesOfNewKey(reason: RotationReason, nowMs: number, policy: ResolvedPolicy): KeyTimes {
+/**
+ * The times of a key made at `nowMs`. Rounded to seconds away from harm: activation late, the ends late. `newestMs` is the
+ * latest `created` that is known: a new key is newer than every other, whatever the clocks of their makers said.
+ */
+export function timesOfNewKey(
+  reason: RotationReason,
+  nowMs: number,
+  policy: ResolvedPolicy,
+  newestMs: number = Number.NEGATIVE_INFINITY,
+): KeyTimes {
   const skew = policy.clockSkewSeconds * MS;
+  const created = Math.max(floorSecond(nowMs), newestMs + MS);
+  const base = Math.max(nowMs, created);
   let activates: number;
   switch (reason) {
     case 'initial':
@@ -38,16 +48,29 @@ export function timesOfNewKey(reason: RotationReason, nowMs: number, policy: Res
       activates = floorSecond(nowMs - skew);
       break;
     case 'emergency':
-      activates = ceilSecond(nowMs + (policy.refreshEverySeconds + policy.backoffCapSeconds) * MS + skew);
+      activates = ceilSecond(base + (policy.refreshEverySeconds + policy.backoffCapSeconds) * MS + skew);
       break;
     case 'scheduled':
     case 'requested':
-      activates = ceilSecond(nowMs + policy.propagationSeconds * MS);
+      activates = ceilSecond(base + policy.propagationSeconds * MS);
       break;
   }
   const sealsUntil = ceilSecond(activates + (policy.rotateEverySeconds + policy.graceSeconds) * MS);
   const opensUntil = ceilSecond(sealsUntil + policy.tokenLifetimeSeconds * MS + 2 * skew);
-  return { created: floorSecond(nowMs), activates, sealsUntil, opensUntil };
+  return { created, activates, sealsUntil, opensUntil };
+}
+
+/** Whether a key was given the time to spread before it seals; the others are told by their times alone. */
+export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
+  return key.activates - key.created >= policy.propagationSeconds * MS;
+}
+
+/**
+ * How long a member that learns a planned key waits before it seals with it: propagation − 2 R − S. In time, that has
+ * passed before the key is active; of a key whose writer was held up, it is what the others need to learn it too.
+ */
+export function lateWaitMs(policy: ResolvedPolicy): number {
+  return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;
 }
 
 /** When the successor of a key becomes due. */
@@ -98,12 +121,13 @@ export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 
-/** The state of a key at `nowMs`; `sealingId` names the one that seals. */
-export function stateOf(key: ScheduledKey, nowMs: number, sealingId: string | undefined): KeyState {
+/** The state of a key at `nowMs`; `sealing` is the one that seals. What is newer than that waits for its turn. */
+export function stateOf(key: ScheduledKey, nowMs: number, sealing: ScheduledKey | undefined): KeyState {
   if (key.revoked) return 'revoked';
   if (nowMs >= key.opensUntil) return 'retired';
-  if (key.id === sealingId) return 'active';
-  return nowMs < key.activates ? 'propagating' : 'verify-only';
+  if (key.id === sealing?.id) return 'active';
+  const isWaiting = sealing === undefined ? nowMs < key.activates : compareAge(key, sealing) > 0;
+  return isWaiting && nowMs < key.sealsUntil ? 'propagating' : 'verify-only';
 }
 
 function floorSecond(ms: number): number {

@@ -1,51 +1,67 @@
 import type { HeldKey } from '../key-cache.ts';
-import type { RingDocument, RingEntry } from './document.ts';
+import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
 import { compareAge, type KeyState, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
 
-/** A key of the ring as this member sees it. */
+/** A wrap whose MAC is right under the entry's own key. */
+export interface KnownWrap extends RingWrap {
+  /** Whether this member made it or opened it: only such a wrap is never given up. */
+  readonly isProved: boolean;
+}
+
+/** A key of the ring as this member knows it: facts that proved themselves. */
 export interface RingKey extends ScheduledKey {
-  readonly entry: RingEntry;
-  /** What seals and opens; undefined while it could not be unwrapped, and for a revoked key. */
+  /** Those that this member could check; right for ever. */
+  readonly vouchers: Macs;
+  /** Whom the key itself certifies as those that vouch for it: keys of the ring too. Undefined while that is not known. */
+  readonly ancestors?: Ancestors | undefined;
+  /** Undefined while `revoked` is false, and where it is this member's own pin that says so. */
+  readonly revocation: Revocation | undefined;
+  readonly wraps: readonly KnownWrap[];
+  /** What seals and opens; undefined for a revoked key. */
   readonly held: HeldKey | undefined;
-  /** What signs and checks ring documents: the held key, or what is left of a revoked one. */
+  /** What certifies: the held key, or what is left of a revoked one. Undefined for a key that was never unwrapped. */
   readonly signer: HeldKey | undefined;
+  /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
+  readonly sealsFromSteadyMs: number;
+  /** Of a ring that this member left for an older one: opens what it sealed, and is never written again. */
+  readonly isLeft: boolean;
 }
 
 /**
- * The ring at one moment: immutable, and swapped by a single assignment, so that a seal or an unseal never sees half
- * of a change.
+ * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that a seal or an
+ * unseal never sees half of a change.
  */
 export interface RingSnapshot {
-  readonly document: RingDocument;
-  /** The store's revision of the document; undefined for one that is not stored any more. */
-  readonly revision: string | undefined;
   /** Oldest first by (activates, id). */
   readonly keys: readonly RingKey[];
   readonly byId: ReadonlyMap<string, RingKey>;
+  /** Vouched for, and not unwrapped yet: kept in the document, and not used. */
+  readonly carried: readonly RingEntry[];
+  /** Vouched for, and corrupt or without a wrap of ours: kept in the document too. */
+  readonly unreadable: readonly RingEntry[];
 }
 
+/** Entries of a document that are kept though they could not be unwrapped. */
+const MAX_CARRIED = 4;
+
 export function createSnapshot(
-  document: RingDocument,
-  revision: string | undefined,
-  heldOf: (entry: RingEntry) => HeldKey | undefined,
-  isRevoked: (entry: RingEntry) => boolean,
+  keys: Iterable<RingKey>,
+  carried: readonly RingEntry[] = [],
+  unreadable: readonly RingEntry[] = [],
 ): RingSnapshot {
-  const keys = document.entries
-    .map((entry): RingKey => {
-      const signer = heldOf(entry);
-      const revoked = isRevoked(entry);
-      if (revoked) signer?.limitToRing();
-      const { id, created, activates, sealsUntil, opensUntil } = entry;
-      const held = revoked ? undefined : signer;
-      return Object.freeze({ id, created, activates, sealsUntil, opensUntil, revoked, entry, held, signer });
-    })
-    .toSorted(compareAge);
+  const sorted = [...keys].map((key) => Object.freeze(key)).toSorted(compareAge);
   return Object.freeze({
-    document,
-    revision,
-    keys: Object.freeze(keys),
-    byId: new Map(keys.map((key) => [key.id, key])),
+    keys: Object.freeze(sorted),
+    byId: new Map(sorted.map((key) => [key.id, key])),
+    carried: Object.freeze(carried.slice(0, MAX_CARRIED)),
+    unreadable: Object.freeze(unreadable.slice(0, Math.max(0, MAX_CARRIED - carried.length))),
   });
+}
+
+/** The same with further keys: an unwrapped one takes the place of what was known by its id alone. */
+export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSnapshot {
+  const byId = new Map([...known.keys, ...keys].map((key) => [key.id, key]));
+  return createSnapshot(byId.values(), known.carried, known.unreadable);
 }
 
 /** A key that can be used: its bytes are here. */
@@ -56,20 +72,27 @@ export type UsableKey = RingKey & { readonly held: HeldKey };
  * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. So the
  * last one itself goes on sealing though such a clock says that it is not active yet; else nothing could. A key that was
  * revoked since binds nothing: its successor is active at once, so it may well be the older by its times.
+ *
+ * A planned key that came late waits, as long as another one may seal meanwhile.
  */
 export function sealingKeyOf(
   snapshot: RingSnapshot,
   nowMs: number,
+  steadyMs: number,
   lastSealed: string | undefined,
 ): UsableKey | undefined {
   const last = lastSealed === undefined ? undefined : snapshot.byId.get(lastSealed);
   const notBefore = last?.revoked === true ? undefined : last;
+  let late: UsableKey | undefined;
   for (let i = snapshot.keys.length - 1; i >= 0; i--) {
     const key = snapshot.keys[i] as RingKey;
-    if (notBefore !== undefined && compareAge(key, notBefore) < 0) return undefined;
-    if (isUsable(key) && maySeal(key, key === notBefore ? Math.max(nowMs, key.activates) : nowMs)) return key;
+    if (notBefore !== undefined && compareAge(key, notBefore) < 0) break;
+    if (!isUsable(key) || key.isLeft) continue;
+    if (!maySeal(key, key === notBefore ? Math.max(nowMs, key.activates) : nowMs)) continue;
+    if (steadyMs >= key.sealsFromSteadyMs || key === notBefore) return key;
+    late ??= key;
   }
-  return undefined;
+  return late;
 }
 
 /** The keys that must be held to open whatever the fleet sealed. */
@@ -81,12 +104,19 @@ export function isUsable(key: RingKey): key is UsableKey {
   return key.held !== undefined;
 }
 
-/** The states of all keys, oldest first. */
+/** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, and for a revoked one. */
+export type ShownKey = ScheduledKey & { readonly held: HeldKey | undefined };
+
+/** The states of all keys, oldest first; those that are not unwrapped are shown too. */
 export function statesOf(
   snapshot: RingSnapshot,
   nowMs: number,
+  steadyMs: number,
   lastSealed: string | undefined,
-): readonly { readonly key: RingKey; readonly state: KeyState }[] {
-  const sealing = sealingKeyOf(snapshot, nowMs, lastSealed);
-  return snapshot.keys.map((key) => ({ key, state: stateOf(key, nowMs, sealing?.id) }));
+): readonly { readonly key: ShownKey; readonly state: KeyState }[] {
+  const sealing = sealingKeyOf(snapshot, nowMs, steadyMs, lastSealed);
+  const missing = [...snapshot.carried, ...snapshot.unreadable].filter(({ id }) => !snapshot.byId.has(id));
+  const shown = missing.map((entry): ShownKey => ({ ...entry, revoked: false, held: undefined }));
+  const keys: readonly ShownKey[] = [...snapshot.keys, ...shown];
+  return keys.toSorted(compareAge).map((key) => ({ key, state: stateOf(key, nowMs, sealing) }));
 }

@@ -11,8 +11,11 @@ import {
   uniform,
 } from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
-import { type Founding, isUnfounded } from './founding.ts';
+import type { Founding } from './founding.ts';
+import { isDead, LineageError } from './learn-anew.ts';
 import type { ResolvedPolicy } from './policy.ts';
+import type { RingClock } from './ring-clock.ts';
+import { createSnapshot, type RingSnapshot } from './snapshot.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingSync } from './sync.ts';
@@ -38,40 +41,27 @@ export interface RingStartOptions {
   readonly stored: StoredRingDocument;
   readonly sync: RingSync;
   readonly founding: Founding;
+  readonly ringClock: RingClock;
   readonly writer: RingWriter;
 }
 
 /**
- * Brings a member to where it can work: adopts the ring that is there, or founds one where there is none. Only a store
- * that says *absent* for long enough is empty; whatever else goes wrong is tried again or thrown, never taken for that.
+ * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
+ * that says *absent*, or holds no live key, for long enough is empty; whatever else goes wrong is tried again or thrown,
+ * never taken for that.
  *
  * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
  */
 export async function startRing(options: RingStartOptions): Promise<void> {
-  const { clock, random, closing, stored, sync, role, writer, view } = options;
-  const startedAt = view.now();
-  let absentSince: Moment | undefined;
-  let lastAbsent: Moment | undefined;
-  let lastFailure: unknown;
+  const { clock, random, closing, view, ringClock } = options;
+  const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
   let conflicts = 0;
   for (let failures = 0; ; ) {
     closing.signal.throwIfAborted();
+    // Nothing that was judged by another time counts.
+    if (ringClock.startAnew(view.now())) start.absentSince = undefined;
     try {
-      const there = await stored.read();
-      if (there !== undefined && !isUnfounded(there.document) && (role === 'reader' || !sync.isDead(there.document))) {
-        absentSince = undefined;
-        await sync.start(there, { foreground: true, until: deadlineOf(options, startedAt, lastAbsent) });
-        if (role === 'member') await writer.reviveIfDead();
-        return;
-      }
-      const now = view.now();
-      // A store that was out of reach for long said nothing meanwhile.
-      if (lastAbsent === undefined || ageMs(lastAbsent, now) > LONGEST_SILENCE_MS) absentSince = now;
-      lastAbsent = now;
-      // What kept this member from founding says more than that there is no ring.
-      if (hasPassed(deadlineOf(options, startedAt, lastAbsent), now))
-        throw lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
-      if (await foundOrWait(options, absentSince ?? now, there)) return;
+      if (await attempt(options, start)) return;
     } catch (error) {
       closing.signal.throwIfAborted();
       if (error instanceof RingConflictError) {
@@ -80,9 +70,9 @@ export async function startRing(options: RingStartOptions): Promise<void> {
         await pause(clock, wait, closing.signal);
         continue;
       }
-      const left = msUntil(deadlineOf(options, startedAt, lastAbsent), view.now());
+      const left = msUntil(deadlineOf(options, start), view.now());
       if (left <= 0 || !mayPass(error)) throw error;
-      lastFailure = error;
+      start.lastFailure = error;
       const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
       failures += 1;
       await pause(clock, Math.min(left, wait * uniform(random)), closing.signal);
@@ -90,39 +80,80 @@ export async function startRing(options: RingStartOptions): Promise<void> {
   }
 }
 
+/** How far a start has come. */
+interface Start {
+  readonly startedAt: Moment;
+  /** Since when the store was seen to hold no live key, and when it last was. */
+  absentSince: Moment | undefined;
+  lastAbsent: Moment | undefined;
+  lastFailure: unknown;
+}
+
+/** One look at the store. False: look again. */
+async function attempt(options: RingStartOptions, start: Start): Promise<boolean> {
+  const { stored, sync, view, role, writer } = options;
+  const there = await stored.read();
+  const document = there?.document;
+  if (there !== undefined && document === undefined) throw there.error;
+  const until = deadlineOf(options, start);
+  let known = createSnapshot([]);
+  if (document !== undefined) {
+    known = await sync.anew(document, { foreground: true, until });
+    if (!isDead(known, view.wallMs())) {
+      sync.begin(known, document);
+      if (role === 'member' && writer.isDead) await writer.publish('initial');
+      return true;
+    }
+    if (role === 'reader' && document.entries.length > 0) {
+      throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
+    }
+  }
+  const now = view.now();
+  // A store that was out of reach for long said nothing meanwhile.
+  if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
+  start.absentSince ??= now;
+  start.lastAbsent = now;
+  // What kept this member from creating a ring says more than that there is none.
+  if (hasPassed(deadlineOf(options, start), now))
+    throw start.lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
+  return createOrWait(options, start.absentSince, there, known);
+}
+
 /** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
-function deadlineOf({ policy, role }: RingStartOptions, startedAt: Moment, absent: Moment | undefined): Deadline {
-  const waiting = absent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
+function deadlineOf({ policy, role }: RingStartOptions, { startedAt, lastAbsent }: Start): Deadline {
+  const waiting = lastAbsent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
   return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
 }
 
-/** Founds the ring, or goes on from a dead one, once that was seen for long enough. False: look again. */
-async function foundOrWait(
+/** Creates the ring, once there was none for long enough. False: look again. */
+async function createOrWait(
   options: RingStartOptions,
   absentSince: Moment,
   there: Stored | undefined,
+  known: RingSnapshot,
 ): Promise<boolean> {
-  const { policy, clock, random, closing, role, create, view, founding } = options;
-  const dead = there === undefined || isUnfounded(there.document) ? undefined : there;
-  if (create === 'never' && dead === undefined) {
-    throw new RingStoreError('corrupt', "there is no ring, and create is 'never'");
+  const { policy, clock, random, closing, role, create, view, sync, founding } = options;
+  if (create === 'never') {
+    throw new RingStoreError(
+      'corrupt',
+      there === undefined
+        ? "there is no ring, and create is 'never'"
+        : "the ring has no live key, and create is 'never'",
+    );
   }
   const now = view.now();
   const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
-  if (missing <= 0) return dead === undefined ? founding.attempt(there) : revive(options, dead);
-  await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing.signal);
-  return false;
-}
-
-/** Goes on from a ring whose keys have all ended. */
-async function revive({ sync, writer }: RingStartOptions, dead: Stored): Promise<true> {
-  await sync.start(dead, { foreground: true });
-  await writer.reviveIfDead();
-  return true;
+  if (missing > 0) {
+    await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing.signal);
+    return false;
+  }
+  if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
+  sync.begin(known, undefined);
+  return founding.attempt(there);
 }
 
 /** What may be gone by the next attempt. */
 function mayPass(error: unknown): boolean {
-  if (error instanceof RingStoreError) return error.kind === 'unavailable';
+  if (error instanceof RingStoreError) return error.kind === 'unavailable' || error instanceof LineageError;
   return error instanceof KeyWrapperError && (error.kind === 'unavailable' || error.kind === 'throttled');
 }

@@ -27,7 +27,8 @@ export interface RingStoreCallOptions {
  * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
- * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole.
+ * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A `too-large` or
+ *    `corrupt` of `read` should have the revision of what is stored, by which one write can replace it.
  */
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
@@ -71,9 +72,17 @@ export type RingStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-lar
 export class RingStoreError extends Error {
   override readonly name = 'RingStoreError';
   readonly kind: RingStoreErrorKind;
-  constructor(kind: RingStoreErrorKind, detail: string) {
+  readonly detail: string;
+  /**
+   * Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that knows the ring writes over
+   * what is none.
+   */
+  readonly revision: string | undefined;
+  constructor(kind: RingStoreErrorKind, detail: string, { revision }: { readonly revision?: string } = {}) {
     super(`ring store ${kind}: ${detail}`);
     this.kind = kind;
+    this.detail = detail;
+    this.revision = revision;
   }
 
   /** The section of the documentation on this kind, a path in Sealring's repository. */

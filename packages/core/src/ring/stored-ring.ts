@@ -1,9 +1,7 @@
 import { type Clock, momentOf, secondsSince } from '../clock.ts';
 import { channels } from '../events.ts';
-import type { HeldKey } from '../key-cache.ts';
-import { authenticate } from './authentication.ts';
 import { Deadlines } from './deadlines.ts';
-import { encodeBody, encodeDocument, parseDocument, type RingContent, type RingDocument } from './document.ts';
+import { encodeDocument, parseDocument, type RingDocument } from './document.ts';
 import {
   RingConflictError,
   type RingStore,
@@ -12,14 +10,14 @@ import {
   type StoredRing,
 } from './store.ts';
 
-/** A parsed document with the store's revision of it. */
-export interface Stored {
-  readonly document: RingDocument;
-  readonly revision: string;
-}
+/** What a store holds, with the store's revision of it. */
+export type Stored =
+  | { readonly document: RingDocument; readonly revision: string }
+  /** What is no document of this ring: it teaches nothing, and can be written over. */
+  | { readonly document: undefined; readonly revision: string; readonly error: RingStoreError };
 
 /**
- * The ring in its store: reads and parses, signs and writes, each call with a deadline of our own, and every failure a
+ * The ring in its store: reads and parses, prints and writes, each call with a deadline of our own, and every failure a
  * {@link RingStoreError} or {@link RingConflictError}.
  */
 export class StoredRingDocument {
@@ -32,6 +30,7 @@ export class StoredRingDocument {
   /** The text read or written last: it is read again and again, and seldom another. */
   #lastText: string | undefined;
   #lastDocument: RingDocument | undefined;
+  #latest: Stored | undefined;
 
   constructor(options: {
     readonly store: RingStore;
@@ -49,33 +48,47 @@ export class StoredRingDocument {
     this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
   }
 
+  /** As last read or written: what a write replaces. Undefined for a store that holds nothing. */
+  get latest(): Stored | undefined {
+    return this.#latest;
+  }
+
   /** Undefined when the document is known to be absent. */
-  read(): Promise<Stored | undefined> {
-    return this.#withDeadline(
+  async read(): Promise<Stored | undefined> {
+    this.#latest = await this.#withDeadline(
       'read',
       (signal) => this.#store.read({ signal, onServiceDate: this.#onServiceDate }),
       this.#opened,
-    );
+    ).catch(foreignOf);
+    return this.#latest;
   }
 
   readonly #opened = (stored: StoredRing | undefined): Stored | undefined => {
     if (stored === undefined) return undefined;
-    if (typeof stored.document !== 'string' || typeof stored.revision !== 'string') {
+    const { document, revision } = stored;
+    if (typeof document !== 'string' || typeof revision !== 'string') {
       throw new RingStoreError('corrupt', 'the store returned no document');
     }
-    return { document: this.#parsed(stored.document), revision: stored.revision };
+    try {
+      return { document: this.#parsed(document), revision };
+    } catch (error) {
+      throw error instanceof RingStoreError ? new RingStoreError(error.kind, error.detail, { revision }) : error;
+    }
   };
 
-  /** Signs and writes. @throws {RingConflictError} when the store does not hold `expected` any more. */
-  async write(content: RingContent, signers: Iterable<HeldKey>, expected: string | undefined): Promise<Stored> {
-    const body = encodeBody(content);
-    const text = encodeDocument(body, authenticate(body, signers));
+  /**
+   * Writes `document` in place of what was read or written last.
+   * @throws {RingConflictError} when the store does not hold that any more.
+   */
+  async write(document: RingDocument): Promise<void> {
+    const text = encodeDocument(document);
     // What could not be read back must not be written.
-    const document = this.#parsed(text);
-    return this.#withDeadline(
+    const parsed = this.#parsed(text);
+    this.#latest = await this.#withDeadline(
       'write',
-      (signal) => this.#store.write(text, { expected, signal, onServiceDate: this.#onServiceDate }),
-      ({ revision }) => ({ document, revision }),
+      (signal) =>
+        this.#store.write(text, { expected: this.#latest?.revision, signal, onServiceDate: this.#onServiceDate }),
+      ({ revision }) => ({ document: parsed, revision }),
     );
   }
 
@@ -120,6 +133,13 @@ function noAnswer(): RingStoreError {
   return new RingStoreError('unavailable', 'no answer in time');
 }
 
+/** What a store cannot read as a document, but can name a revision of, can be written over like any other junk. */
+function foreignOf(error: unknown): Stored {
+  const isJunk = error instanceof RingStoreError && (error.kind === 'corrupt' || error.kind === 'too-large');
+  if (isJunk && error.revision !== undefined) return { document: undefined, revision: error.revision, error };
+  throw error;
+}
+
 function throwOurs(error: unknown): never {
   throw ours(error);
 }
@@ -132,7 +152,8 @@ function ours(error: unknown): Error {
   if (error instanceof Error && error.name === 'RingConflictError') return new RingConflictError();
   const kind = KINDS.find((known) => error instanceof Error && 'kind' in error && error.kind === known);
   if (error instanceof Error && error.name === 'RingStoreError' && kind !== undefined) {
-    return new RingStoreError(kind, 'reported by the store');
+    const revision = 'revision' in error && typeof error.revision === 'string' ? { revision: error.revision } : {};
+    return new RingStoreError(kind, 'reported by the store', revision);
   }
   return new RingStoreError('unavailable', 'the store threw an error of another class');
 }

@@ -1,273 +1,356 @@
-import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
-import { channels } from '../events.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
-import { contradicts, isSignedBy, judge, type OwnKey } from './authentication.ts';
-import type { RingDocument, RingEntry } from './document.ts';
-import { isUnfounded } from './founding.ts';
+import { encodeDocument, type RingDocument, type RingEntry } from './document.ts';
+import { documentOf, isFromTheFuture, isTombstone, lacks, learn, unwrappedKey, withUnwrapped } from './facts.ts';
+import { isRefusal } from './kill-switch.ts';
 import type { CallOptions } from './kms-calls.ts';
-import { lacks, union } from './merge.ts';
+import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { newest } from './schedule.ts';
-import { isUsable, liveKeys } from './snapshot.ts';
-import { RingConflictError, RingStoreError } from './store.ts';
-import type { Stored, StoredRingDocument } from './stored-ring.ts';
+import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from './snapshot.ts';
+import { RingStoreError } from './store.ts';
+import type { StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
-import type { KeyWraps } from './wraps.ts';
-import type { RingWriter } from './writer.ts';
+import type { KeyWraps, Unwrapped } from './wraps.ts';
 
 const MS = 1_000;
-/** Longest random wait before a member writes over a document that lost something: one of many is enough. */
-const HEAL_WAIT_MS = 5_000;
+/** Entries of a document that are unwrapped at once. */
+const BATCH = 4;
+/** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
+const REPAIR_WAIT_MS = 5_000;
+/** What is no document of this ring is looked at twice, at least so far apart. */
+const FOREIGN_WAIT_MS = 5_000;
+const CONTESTED_WINDOW_MS = 3_600_000;
+/** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
+const CONTESTED_AFTER = 3;
 
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
-  /** Unwrap later what is not urgent: after a push the whole fleet reads at once. */
+  /** Unwrap later what is not urgent: after a notification the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
+  /** Because of a token: only what was never tried is unwrapped, since tokens are attacker-chosen. */
+  readonly forToken?: boolean;
 }
 
-/**
- * Brings the view up to date with the store: reads, judges, unwraps, adopts, and heals what was lost. Absence is not
- * deletion: a key leaves this member's memory at its end or by a revocation, never because a document lacks it.
- */
+/** Brings what this member knows up to date with the store: a document is a carrier of facts that prove themselves. */
 export class RingSync {
-  readonly #role: 'member' | 'reader';
+  readonly #ring: string;
   readonly #policy: ResolvedPolicy;
-  readonly #clock: Clock;
   readonly #random: RandomSource;
-  readonly #closing: AbortSignal;
   readonly #wraps: KeyWraps;
   readonly #stored: StoredRingDocument;
   readonly #view: RingView;
-  readonly #writer: RingWriter;
   #jitterOf: Moment | undefined;
   #proofIntervalMs = 0;
-  #isHealing = false;
+  #learnedFrom: RingDocument | undefined;
+  /** What was judged by another time is judged again. */
+  #learnedShift = 0;
+  #repairAt: Deadline | undefined;
+  /** What was found to lack nothing. */
+  #wholeDocument: RingDocument | undefined;
+  #wholeSnapshot: RingSnapshot | undefined;
+  #repairedAt: Moment | undefined;
+  #overwritten: readonly Moment[] = [];
+  #isForeign = false;
+  #wasAnswered = false;
+  /** Entries that a start has unwrapped: it may have to begin again. */
+  readonly #unwrapped = new Map<string, Unwrapped>();
 
   constructor(options: {
-    readonly role: 'member' | 'reader';
+    readonly ring: string;
     readonly policy: ResolvedPolicy;
-    readonly clock: Clock;
     readonly random: RandomSource;
-    readonly closing: AbortSignal;
     readonly wraps: KeyWraps;
     readonly stored: StoredRingDocument;
     readonly view: RingView;
-    readonly writer: RingWriter;
   }) {
-    this.#role = options.role;
+    this.#ring = options.ring;
     this.#policy = options.policy;
-    this.#clock = options.clock;
     this.#random = options.random;
-    this.#closing = options.closing;
     this.#wraps = options.wraps;
     this.#stored = options.stored;
     this.#view = options.view;
-    this.#writer = options.writer;
   }
 
-  /** Reads the ring and makes it the view. @throws {RingConflictError | RingStoreError | KeyWrapperError} */
+  /**
+   * Reads the ring and learns what it says. What it is found to lack is written later, by {@link takeRepair}.
+   * @throws {RingStoreError} when it cannot be read.
+   * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else of it is learned all the same.
+   */
   async read(options: SyncOptions): Promise<void> {
+    this.#wasAnswered = false;
     const stored = await this.#stored.read();
-    if (stored === undefined || isUnfounded(stored.document)) {
-      await this.#healAbsence();
-      this.#isHealing = false;
+    this.#wasAnswered = true;
+    const { document } = stored ?? {};
+    let failure: unknown;
+    const isLearned = document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS;
+    if (document !== undefined && (!isLearned || this.#view.snapshot.carried.length > 0)) {
+      failure = await this.#learnFrom(document, options);
+      // What cannot be read now may be readable later, though the document stays as it is.
+      const judgement = this.#view.judgement(this.#view.now());
+      const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
+      const isWhole = failure === undefined && this.#view.snapshot.unreadable.length === 0 && !isUnsettled;
+      this.#noteLearned(isWhole ? document : undefined);
+    }
+    const now = this.#view.now();
+    const teaches = document?.entries.some(({ id }) => this.#view.snapshot.byId.has(id)) === true;
+    if (teaches) this.#view.limits.wasRead(now);
+    this.#isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
+    this.#considerRepair(document, now);
+    if (failure !== undefined) throw failure;
+    // Neither the store nor this member knows a key that lives: it makes one, as it would in a ring that it can read.
+    const entries = stored === undefined ? [] : document?.entries;
+    const known = [...this.#view.snapshot.keys, ...this.#view.snapshot.carried];
+    if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#view.wallMs(now)))
+      return;
+    if (stored === undefined) throw new RingStoreError('unavailable', 'the ring is absent from its store');
+    if (stored.document === undefined) throw stored.error;
+    if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
+  }
+
+  #noteLearned(document: RingDocument | undefined): void {
+    this.#learnedFrom = document;
+    this.#learnedShift = this.#timeShift();
+  }
+
+  #timeShift(now: Moment = this.#view.now()): number {
+    return this.#view.wallMs(now) - now.steadyMs;
+  }
+
+  /** Whether the store answered the last read, with whatever: then it can be written. */
+  get wasAnswered(): boolean {
+    return this.#wasAnswered;
+  }
+
+  /** Whether what the store holds is no document of this ring. */
+  get isForeign(): boolean {
+    return this.#isForeign;
+  }
+
+  /** Whether the store was seen to lack something that this member knows, and it is not written yet. */
+  get isRepairing(): boolean {
+    return this.#repairAt !== undefined;
+  }
+
+  /** Whether something else keeps being written into this ring's slot of the store. */
+  isContested(now: Moment): boolean {
+    return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
+  }
+
+  get repairAt(): Deadline | undefined {
+    return this.#repairAt;
+  }
+
+  /** Whether what was just read is to be written over now. */
+  takeRepair(): boolean {
+    const now = this.#view.now();
+    if (!this.#wasAnswered || this.#repairAt === undefined || !hasPassed(this.#repairAt, now)) return false;
+    this.#repairAt = undefined;
+    this.#repairedAt = now;
+    if (this.#isForeign) this.#overwritten = [...this.#overwritten, now].slice(-(CONTESTED_AFTER + 1));
+    return true;
+  }
+
+  #considerRepair(document: RingDocument | undefined, now: Moment): void {
+    const { snapshot } = this.#view;
+    // Time only ends what could be lacking, so that this holds until either of the two is another one.
+    if (document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot) return;
+    if (!this.#isWorthWriting(document, snapshot, now)) {
+      this.#repairAt = undefined;
+      this.#wholeDocument = document;
+      this.#wholeSnapshot = snapshot;
       return;
     }
-    const { document: current, revision } = this.#view.snapshot;
-    if (stored.document === current && stored.revision === revision && this.#holdsAll()) this.#wasRead();
-    else if (stored.document.body === current.body) await this.#adoptAgain(stored, options);
-    else if (!(await this.#adoptOrStart(stored, options))) await this.#heal(options);
-    this.#isHealing = false;
+    if (this.#repairAt !== undefined) return;
+    const wait = REPAIR_WAIT_MS * uniform(this.#random) + (this.#isForeign ? FOREIGN_WAIT_MS : 0);
+    const sinceLast = this.#repairedAt === undefined ? Number.POSITIVE_INFINITY : ageMs(this.#repairedAt, now);
+    this.#repairAt = later(now, Math.max(wait, this.#policy.refreshEverySeconds * MS - sinceLast));
+  }
+
+  /** Junk is no reason to write, and neither is what could only be written as it stands. */
+  #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
+    const ring = this.#ring;
+    const read = document ?? { ring, claim: undefined, entries: [] };
+    if (!lacks(read, known, this.#view.judgement(now))) return false;
+    const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
+    const wanted = documentOf(known, read, { ring, past: this.#view.past, isRemovable });
+    return encodeDocument(wanted) !== encodeDocument(read);
+  }
+
+  /** Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its successor. */
+  async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
+    const began = this.#view.now();
+    const { carried, unreadable } = this.#view.snapshot;
+    const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
+    const failures = new Map<string, unknown>();
+    const judged = (known: RingSnapshot): ReturnType<typeof learn> =>
+      learn(known, document, this.#view.judgement(this.#view.now()));
+    let { known, wanted } = judged(this.#view.snapshot);
+    if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
+    for (;;) {
+      const untried = wanted.filter(({ id }) => !failures.has(id) && !(options.forToken === true && tried.has(id)));
+      const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
+      // What is said to be revoked may prove to be so by a newer key, without an unwrap; and what failed before must not
+      // keep the others from being tried.
+      const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
+      const first = Math.min(...urgent.map(rank));
+      const batch = urgent.filter((entry) => rank(entry) === first);
+      if (batch.length === 0 || ageMs(began, this.#view.now()) > 4 * this.#policy.kmsTimeoutSeconds * MS) break;
+      const learned = await this.#unwrapEach(batch.slice(0, BATCH), options, failures);
+      if (learned.length === 0) continue;
+      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#view.judgement(this.#view.now()))));
+    }
+    const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
+    if (refused.length > 0 && options.forToken !== true) await this.#judgeRefused(refused, failures, options);
+    const wasUnreadable = new Set(unreadable.map(({ id }) => id));
+    const isUnreadable = ({ id }: RingEntry): boolean =>
+      failures.has(id) ? isCorrupt(failures.get(id)) : wasUnreadable.has(id);
+    const pending = wanted.filter((entry) => !isUnreadable(entry));
+    this.#view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
+    return pending.map(({ id }) => failures.get(id)).find((failure) => failure !== undefined);
+  }
+
+  #isUrgent(entry: RingEntry): boolean {
+    return entry.activates <= this.#view.wallMs();
+  }
+
+  async #unwrapEach(
+    entries: readonly RingEntry[],
+    options: SyncOptions,
+    failures: Map<string, unknown>,
+  ): Promise<readonly RingKey[]> {
+    const results = await Promise.allSettled(entries.map((entry) => this.#wraps.unwrap(entry, options)));
+    const now = this.#view.now();
+    return results.flatMap((result, i) => {
+      const entry = entries[i] as RingEntry;
+      if (result.status === 'rejected') {
+        failures.set(entry.id, result.reason);
+        return [];
+      }
+      this.#view.limits.proved(now);
+      const { held, wrap } = result.value;
+      return [unwrappedKey(this.#ring, entry, held, wrap, this.#view.sealsFrom(entry, now))];
+    });
+  }
+
+  /** An entry that the KMS refuses while a held key is not refused is no better than a corrupt one. */
+  async #judgeRefused(
+    refused: readonly RingEntry[],
+    failures: Map<string, unknown>,
+    options: SyncOptions,
+  ): Promise<void> {
+    try {
+      if (!(await this.prove(options))) return;
+    } catch {
+      // Counted by the kill switch, where it is a refusal; the refresh fails by what the entry was answered.
+      return;
+    }
+    for (const entry of refused) {
+      this.#wraps.noteCorrupt(entry);
+      failures.set(entry.id, new KeyWrapperError('corrupt', { provider: providersOf(entry), operation: 'unwrap' }));
+    }
   }
 
   /**
-   * Adopts a document without live keys of one's own: the newest of its keys must have signed it, and all of its live
-   * keys must be here, or tokens would be lost.
-   * @throws {RingStoreError | KeyWrapperError}
+   * The one exception to "a member that knows a key never starts anew": its ring was created only lately, while the store
+   * was without an older one, and that is back. Goes over to it; what it sealed itself it opens to its end.
    */
-  async start(stored: Stored, options: SyncOptions): Promise<void> {
-    const { document, revision } = stored;
-    const wallMs = this.#view.wallMs();
-    const live = document.entries.filter((entry) => this.#isLive(entry, wallMs));
-    // One first: a KMS in trouble is not asked for a ringful of keys by every process that starts meanwhile.
-    const first = newest(live);
-    const failure =
-      (first === undefined ? undefined : await this.#unwrapLive([first], options)) ??
-      (await this.#unwrapLive(live, options));
-    if (failure !== undefined) throw failure;
-    if (live.length === 0) this.#checkMayRevive(document);
-    else if (!this.#isSignedByNewest(document, live))
-      throw new RingStoreError('corrupt', 'not signed by its newest key');
-    this.#wasRead();
-    this.#view.install(document, revision);
+  async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
+    const { keys, byId } = this.#view.snapshot;
+    const own = keys.filter((key) => !key.isLeft && !isTombstone(key));
+    const oldest = Math.min(...own.map(({ created }) => created));
+    const youngest = this.#view.wallMs() - this.#policy.storeOutageSeconds * MS;
+    const isOlder = document.entries.some(({ created }) => created < oldest);
+    if (own.length === 0 || oldest <= youngest || !isOlder || document.entries.some(({ id }) => byId.has(id)))
+      return false;
+    let known: RingSnapshot;
+    try {
+      known = await this.anew(document, options);
+    } catch (error) {
+      // Neither a ring that may be used, nor one of this member: junk.
+      if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
+      throw error;
+    } finally {
+      // What is not installed is overwritten by the next one that is.
+      this.#unwrapped.clear();
+    }
+    if (isDead(known, this.#view.wallMs())) return false;
+    this.#view.goOver(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
+    return true;
   }
 
-  /**
-   * Whether none of a document's keys can be used any more. Nothing in such a document can be checked: it may be an old
-   * copy of a ring that lives on elsewhere, and says no more than an empty store.
-   */
-  isDead(document: RingDocument): boolean {
-    const wallMs = this.#view.wallMs();
-    return !document.entries.some((entry) => this.#isLive(entry, wallMs));
+  /** What a member that knows nothing learns of a document; see {@link learnAnew}. */
+  anew(document: RingDocument, options: CallOptions): Promise<RingSnapshot> {
+    return learnAnew(document, this.#anewOptions(options));
   }
 
-  #isLive(entry: RingEntry, wallMs: number): boolean {
-    return wallMs < entry.opensUntil && !this.#view.isRevoked(entry);
+  /** Remembers what the ended keys of a dead ring can certify. */
+  async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
+    for (const signer of await pastSigners(document, this.#anewOptions(options))) this.#view.rememberPast(signer);
   }
 
-  /** Whether the store was seen to have lost something, and it is not restored yet. */
-  get isHealing(): boolean {
-    return this.#isHealing;
+  #anewOptions(options: CallOptions): LearnAnewOptions {
+    return {
+      ...options,
+      wraps: this.#wraps,
+      unwrapped: this.#unwrapped,
+      judgement: () => this.#view.judgement(this.#view.now()),
+      onProof: () => this.#view.limits.proved(this.#view.now()),
+    };
+  }
+
+  /** Makes what a start has learned the view. */
+  begin(known: RingSnapshot, document: RingDocument | undefined): void {
+    if (known.keys.some(isUsable)) this.#view.limits.wasRead(this.#view.now());
+    this.#view.install(known);
+    this.#noteLearned(document);
+    this.#unwrapped.clear();
+    this.#considerRepair(document, this.#view.now());
   }
 
   /** Milliseconds until the KMS is to be asked for the next proof; 0 when that is due. */
   msUntilProof(): number {
-    const { lastProof, isRefused } = this.#view.limits;
-    if (lastProof === undefined || isRefused) return 0;
+    const { limits } = this.#view;
+    const now = this.#view.now();
+    const { lastProof } = limits;
+    if (this.#provable() === undefined) return Number.POSITIVE_INFINITY;
+    if (lastProof === undefined || limits.isRefused(now)) return 0;
     // Drawn once per proof: drawn at every look, the shortest of many draws would win.
     if (lastProof !== this.#jitterOf) {
       this.#jitterOf = lastProof;
       this.#proofIntervalMs = this.#policy.proveEverySeconds * MS * (1 - 0.2 * uniform(this.#random));
     }
-    return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, this.#view.now()));
+    return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, now));
   }
 
-  /** Unwraps the newest key once more. @throws {KeyWrapperError} */
-  async prove(options: SyncOptions): Promise<void> {
-    const key = newest(liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable));
-    if (key === undefined) return;
+  #provable(): ReturnType<typeof newest<RingKey & { readonly held: NonNullable<RingKey['held']> }>> {
+    const keys = liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable);
+    return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
+  }
+
+  /** Unwraps the newest key once more. False: there is none to unwrap. @throws {KeyWrapperError} */
+  async prove(options: SyncOptions): Promise<boolean> {
+    const key = this.#provable();
+    if (key === undefined) return false;
     try {
-      await this.#wraps.prove(key.entry, key.held, options);
+      await this.#wraps.prove(key, key.held, options);
       this.#view.limits.proved(this.#view.now());
+      return true;
     } catch (error) {
-      this.#noteRefusal(error);
+      if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());
       throw error;
     }
   }
+}
 
-  /** The same first line, stored anew or signed otherwise: it must be signed all the same. */
-  async #adoptAgain(stored: Stored, options: SyncOptions): Promise<void> {
-    const verdict = this.#judge(stored.document);
-    if (verdict === 'start') await this.start(stored, options);
-    else if (verdict === 'overwrite') await this.#heal(options);
-    else await this.#adopt(stored, options);
-  }
+function isCorrupt(failure: unknown): boolean {
+  return failure instanceof KeyWrapperError && failure.kind === 'corrupt';
+}
 
-  /** Adopts a document other than the current one if it may be; false where it has to be healed. */
-  async #adoptOrStart(stored: Stored, options: SyncOptions): Promise<boolean> {
-    const verdict = this.#judge(stored.document);
-    if (verdict === 'adopt') await this.#adopt(stored, options);
-    else if (verdict === 'start') await this.start(stored, options);
-    return verdict === 'adopt' || verdict === 'start';
-  }
+function isRefused(failure: unknown): boolean {
+  return failure instanceof KeyWrapperError && isRefusal(failure.kind);
+}
 
-  /** @throws {RingStoreError} `corrupt` for a document that no key of this member vouches for. */
-  #judge(document: RingDocument): 'adopt' | 'start' | 'unite' | 'overwrite' {
-    const { snapshot } = this.#view;
-    const { document: current } = snapshot;
-    const wallMs = this.#view.wallMs();
-    const own: readonly OwnKey[] = liveKeys(snapshot, wallMs).filter(isUsable);
-    if (own.length === 0) return 'start';
-    switch (judge(document, own, this.#view.pastSigners())) {
-      case 'accepted':
-        return document.epoch > current.epoch && !lacks(document, current, wallMs) ? 'adopt' : 'unite';
-      case 'older branch':
-        return 'unite';
-      case 'ended branch':
-        return 'overwrite';
-      case 'forged':
-        throw new RingStoreError('corrupt', 'not signed by a key of this ring');
-    }
-  }
-
-  #wasRead(): void {
-    this.#view.limits.wasRead(this.#view.now());
-  }
-
-  /** Whether there is nothing left to unwrap. */
-  #holdsAll(): boolean {
-    return liveKeys(this.#view.snapshot, this.#view.wallMs()).every(isUsable);
-  }
-
-  /** Unwraps what is new and swaps the view, after the unwraps or after their failure. */
-  async #adopt(stored: Stored, options: SyncOptions): Promise<void> {
-    this.#wasRead();
-    const failure = await this.#unwrapLive(stored.document.entries, options);
-    this.#view.install(stored.document, stored.revision);
-    if (failure !== undefined) throw failure;
-  }
-
-  /**
-   * Unwraps every live key that is not held yet; with `deferUnwraps`, those that may seal already, since they come with
-   * the revocation of what seals now. Returns the first failure: the others are still worth having.
-   */
-  async #unwrapLive(entries: readonly RingEntry[], options: SyncOptions): Promise<unknown> {
-    const wallMs = this.#view.wallMs();
-    const wanted = entries.filter(
-      (entry) =>
-        this.#isLive(entry, wallMs) &&
-        this.#wraps.cached(entry) === undefined &&
-        (options.deferUnwraps !== true || entry.activates <= wallMs),
-    );
-    const results = await Promise.allSettled(wanted.map((entry) => this.#wraps.unwrap(entry, options)));
-    if (results.some((result) => result.status === 'fulfilled')) this.#view.limits.proved(this.#view.now());
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed === undefined) return undefined;
-    this.#noteRefusal(failed.reason);
-    return failed.reason;
-  }
-
-  #isSignedByNewest(document: RingDocument, live: readonly RingEntry[]): boolean {
-    const held = live.map((entry) => this.#wraps.cached(entry));
-    if (held.some((key) => key !== undefined && contradicts(document, key))) return false;
-    const signer = held[live.findIndex((entry) => entry.id === newest(live)?.id)];
-    return signer !== undefined && isSignedBy(document, signer);
-  }
-
-  /** Nothing in such a document can be checked; whoever could put it there could as well have deleted the ring. */
-  #checkMayRevive(document: RingDocument): void {
-    if (this.#role === 'reader' || document.entries.some((entry) => this.#view.isPinnedOut(entry))) {
-      throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
-    }
-  }
-
-  async #healAbsence(): Promise<void> {
-    this.#isHealing = true;
-    if (this.#role === 'reader') throw new RingStoreError('unavailable', 'the ring is absent from its store');
-    await this.#waitToHeal();
-    const stored = await this.#stored.read();
-    if (stored !== undefined && !isUnfounded(stored.document)) throw new RingConflictError();
-    await this.#writer.restore(stored?.revision);
-  }
-
-  /** Writes over a document of this ring that lacks something: the union with it, which holds in memory at once. */
-  async #heal(options: SyncOptions): Promise<void> {
-    this.#isHealing = true;
-    if (this.#role === 'member') await this.#waitToHeal();
-    const stored = await this.#stored.read();
-    if (stored === undefined || isUnfounded(stored.document)) throw new RingConflictError();
-    if (await this.#adoptOrStart(stored, options)) return;
-    if (this.#judge(stored.document) === 'unite') await this.#unite(stored.document, options);
-    if (this.#role === 'reader') {
-      throw new RingStoreError('corrupt', 'an older document of this ring, which a member has to heal');
-    }
-    await this.#writer.write(this.#view.snapshot.document, stored.revision);
-    channels.healed.publish(() => ({ epoch: this.#view.snapshot.document.epoch }));
-  }
-
-  async #unite(seen: RingDocument, options: SyncOptions): Promise<void> {
-    const content = union(this.#view.snapshot.document, seen);
-    const failure = await this.#unwrapLive(content.entries, options);
-    // An empty body equals that of no stored document: the next read looks again, whatever becomes of the write.
-    this.#view.install({ ...seen, ...content, body: '' }, undefined);
-    if (failure !== undefined) throw failure;
-  }
-
-  #waitToHeal(): Promise<void> {
-    return pause(this.#clock, HEAL_WAIT_MS * uniform(this.#random), this.#closing);
-  }
-
-  #noteRefusal(error: unknown): void {
-    if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());
-  }
+function providersOf(entry: RingEntry): string {
+  return [...new Set(entry.wraps.map(({ provider }) => provider))].join(', ');
 }

@@ -1,23 +1,23 @@
-import { type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
+import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
-import type { EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
-import type { RingDocument, RingEntry } from './document.ts';
+import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { newestFirst, type Signer, type Signers } from './certificates.ts';
+import { type Judgement, signersOf } from './facts.ts';
 import { Limits } from './limits.ts';
-import type { ResolvedPolicy } from './policy.ts';
-import { mayOpen } from './schedule.ts';
-import type { ServiceClock } from './service-clock.ts';
+import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
+import type { RingClock } from './ring-clock.ts';
+import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from './schedule.ts';
 import { createSnapshot, isUsable, type RingSnapshot, sealingKeyOf, statesOf, type UsableKey } from './snapshot.ts';
-import type { KeyWraps } from './wraps.ts';
 
-/** Keys that are remembered for what they signed: twice a full ring. */
-const MAX_PAST_SIGNERS = 128;
+/** Ended keys that are remembered for what they can certify: as many as a full ring has. */
+const MAX_PAST: number = MAX_RING_KEYS;
 
 export interface RingViewOptions {
   readonly role: 'member' | 'reader';
   readonly policy: ResolvedPolicy;
+  readonly ring: string;
   readonly clock: Clock;
-  readonly serviceClock: ServiceClock;
-  readonly wraps: KeyWraps;
+  readonly ringClock: RingClock;
   readonly cache: EnvelopeKeyCache;
   /** Keys created before count as revoked, milliseconds since the epoch. */
   readonly acceptCreatedFromMs: number | undefined;
@@ -33,11 +33,11 @@ export class RingView {
   #snapshot: RingSnapshot | undefined;
   #closed = false;
   #sealedWith: string | undefined;
-  #highestWallMs = 0;
   #overdueAt: Deadline | undefined;
-  // Oldest first. A store that fails over to an older copy must be known for what it is when the keys of that copy have
-  // ended meanwhile.
-  readonly #signers = new Map<string, HeldKey>();
+  // The next key may be vouched for by any key that this member ever knew.
+  readonly #past = new Map<string, Signer>();
+  // Newest last. One that turns up after all was written late.
+  readonly #attempted = new Set<string>();
   #onOverdue: () => void = () => undefined;
 
   constructor(options: RingViewOptions) {
@@ -79,15 +79,14 @@ export class RingView {
     return now;
   }
 
-  /** The time that keys are judged by: never further back than the highest seen minus the tolerated skew. */
+  /** The time that keys are judged by, and that is written: see {@link RingClock}. */
   wallMs(now: Moment = this.now()): number {
-    if (now.wallMs > this.#highestWallMs) this.#highestWallMs = now.wallMs;
-    return Math.max(now.wallMs, this.#highestWallMs - this.#o.policy.clockSkewSeconds * 1_000);
+    return this.#o.ringClock.timeMs(now);
   }
 
-  /** Why this member's clock is too far from that of the KMS or the store to publish anything. */
-  get clockTrouble(): string | undefined {
-    return this.#o.serviceClock.trouble;
+  /** Why nothing is published, removed or declared ended by this member's clock now. */
+  clockTrouble(now: Moment = this.now()): string | undefined {
+    return this.#o.ringClock.trouble(now);
   }
 
   /** The key that seals now. @throws {SealUnavailableError} */
@@ -96,7 +95,7 @@ export class RingView {
     this.#noticeGap(now);
     const block = this.sealBlock(now);
     if (block !== undefined) throw new SealUnavailableError(block);
-    const key = sealingKeyOf(snapshot, this.wallMs(now), this.#sealedWith);
+    const key = sealingKeyOf(snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
     if (key === undefined) throw new SealUnavailableError('no active key');
     this.#sealedWith = key.id;
     return key;
@@ -128,57 +127,122 @@ export class RingView {
 
   canSeal(now: Moment): boolean {
     if (this.#closed || this.#snapshot === undefined || this.sealBlock(now) !== undefined) return false;
-    return sealingKeyOf(this.#snapshot, this.wallMs(now), this.#sealedWith) !== undefined;
+    return sealingKeyOf(this.#snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith) !== undefined;
   }
 
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
-    return sealing && this.limits.mayOpen(now) && this.limits.isCurrent(now) && this.clockTrouble === undefined;
+    const isCurrent = this.limits.mayOpen(now) && this.limits.isCurrent(now);
+    return sealing && isCurrent && this.clockTrouble(now) === undefined && this.#holdsNewest(now);
+  }
+
+  /** Whether what others may seal with by now can be opened here. */
+  #holdsNewest(now: Moment): boolean {
+    const wallMs = this.wallMs(now);
+    const { keys, carried } = this.snapshot;
+    const isInUse = (key: KeyTimes): boolean => key.activates <= wallMs && wallMs < key.sealsUntil;
+    const newestHeld = keys.findLast((key) => isUsable(key) && !key.isLeft && isInUse(key));
+    const isMissing = carried.some((entry) => isInUse(entry) && entry.activates >= (newestHeld?.activates ?? 0));
+    return newestHeld !== undefined && !isMissing;
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
-    return statesOf(this.snapshot, this.wallMs(now), this.#sealedWith);
+    return statesOf(this.snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
   }
 
-  /** Swaps the snapshot for one of `document`; drops and overwrites the keys it does not name. */
-  install(document: RingDocument, revision: string | undefined): void {
+  /** Swaps the snapshot. What a revoked key could seal and open with is overwritten, as is every key that is left out. */
+  install(snapshot: RingSnapshot): void {
     if (this.#closed) return;
-    const snapshot = createSnapshot(
-      document,
-      revision,
-      (entry) => this.#o.wraps.cached(entry),
-      (entry) => this.isRevoked(entry),
-    );
     this.#snapshot = snapshot;
-    this.#rememberSigners(snapshot);
-    const kept = new Set(snapshot.keys.map((key) => key.signer));
-    this.#o.cache.prune((key) => kept.has(key));
+    for (const { revoked, signer } of snapshot.keys) if (revoked) signer?.limitToRing();
+    const kept = new Set(this.signers.keys());
+    this.#o.cache.prune((key) => kept.has(key.id));
   }
 
-  /** What can check documents that were signed with keys this member held once, revoked and ended ones included. */
-  pastSigners(): readonly HeldKey[] {
-    return [...this.#signers.values()];
+  /** This member is about to publish a key. */
+  noteAttempt(id: string): void {
+    this.#attempted.add(id);
+    const [oldest] = this.#attempted;
+    if (this.#attempted.size > MAX_PAST && oldest !== undefined) this.#attempted.delete(oldest);
   }
 
-  #rememberSigners(snapshot: RingSnapshot): void {
-    for (const key of snapshot.keys) {
-      if (key.held === undefined || this.#signers.has(key.id)) continue;
-      this.#signers.set(key.id, key.held.asRingSigner());
-      const [oldest] = this.#signers;
-      if (this.#signers.size <= MAX_PAST_SIGNERS || oldest === undefined) continue;
-      oldest[1].destroy();
-      this.#signers.delete(oldest[0]);
+  /**
+   * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned one that comes to a
+   * member which has read the ring without a gap, or which tried to publish it, came late where it is active soon: it is
+   * not sealed with before the others can have learned it too. Hasty ones are told by their times.
+   */
+  sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
+    const { lastRead } = this.limits;
+    const { policy } = this.#o;
+    const hadGap = lastRead === undefined || ageMs(lastRead, now) > 2 * policy.refreshEverySeconds * 1_000;
+    const counts = isPlanned(key, policy) && (!hadGap || this.#attempted.has(key.id));
+    return counts ? now.steadyMs + lateWaitMs(policy) : 0;
+  }
+
+  /** As {@link install}, for a ring that is another one: what sealed last binds nothing there. */
+  goOver(snapshot: RingSnapshot): void {
+    this.#sealedWith = undefined;
+    this.install(snapshot);
+  }
+
+  /**
+   * Forgets the keys whose life is over on every clock; what is left of them can certify. By an unconfirmed time none is.
+   */
+  retire(now: Moment): void {
+    if (this.clockTrouble(now) !== undefined) return;
+    const { keys, carried, unreadable } = this.snapshot;
+    const ended = keys.filter((key) => this.isRemovable(key, now));
+    if (ended.length === 0) return;
+    for (const { id, created, opensUntil, revoked, signer, isLeft } of ended) {
+      if (signer === undefined || isLeft) continue;
+      signer.limitToRing();
+      this.#past.set(id, { id, created, opensUntil, revoked, key: signer });
     }
+    for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
+    this.install(
+      createSnapshot(
+        keys.filter((key) => !ended.includes(key)),
+        carried,
+        unreadable,
+      ),
+    );
   }
 
-  /** Revoked in the ring, or by this member's own pin. */
-  isRevoked(entry: RingEntry): boolean {
-    return entry.revoked !== undefined || this.isPinnedOut(entry);
+  /** Remembers what an ended key can certify. */
+  rememberPast(signer: Signer): void {
+    signer.key.limitToRing();
+    this.#past.set(signer.id, signer);
   }
 
-  isPinnedOut(entry: RingEntry): boolean {
+  /** Whether a key may leave the document: its life is over on every clock. */
+  isRemovable(key: KeyTimes, now: Moment): boolean {
+    return this.clockTrouble(now) === undefined && this.wallMs(now) >= removableFrom(key, this.#o.policy);
+  }
+
+  get past(): Signers {
+    return this.#past;
+  }
+
+  /** Everybody who can certify something to this member. */
+  get signers(): Signers {
+    return signersOf(this.#snapshot?.keys ?? [], this.#past);
+  }
+
+  /** By what documents are judged now. */
+  judgement(now: Moment): Judgement {
+    return {
+      ring: this.#o.ring,
+      nowMs: this.wallMs(now),
+      clockSkewMs: this.#o.policy.clockSkewSeconds * 1_000,
+      past: this.#past,
+      isPinnedOut: (times) => this.isPinnedOut(times),
+    };
+  }
+
+  /** Whether this member's own pin refuses a key. */
+  isPinnedOut({ created }: KeyTimes): boolean {
     const { acceptCreatedFromMs } = this.#o;
-    return acceptCreatedFromMs !== undefined && entry.created < acceptCreatedFromMs;
+    return acceptCreatedFromMs !== undefined && created < acceptCreatedFromMs;
   }
 
   /** Timers do not run while a machine is suspended: the first call after `deadline` tells `onOverdue`. */
@@ -192,8 +256,7 @@ export class RingView {
     this.#closed = true;
     this.#snapshot = undefined;
     this.#o.cache.clear();
-    for (const signer of this.#signers.values()) signer.destroy();
-    this.#signers.clear();
+    this.#past.clear();
   }
 
   #noticeGap(now: Moment): void {

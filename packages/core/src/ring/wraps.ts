@@ -1,12 +1,14 @@
-import { timingSafeEqual } from 'node:crypto';
-import type { RandomSource } from '../clock.ts';
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { canonicalJson } from '../canonical-json.ts';
+import { ageMs, type Clock, type Moment, momentOf, type RandomSource } from '../clock.ts';
 import { channels } from '../events.ts';
 import { keyIdOf } from '../formats/derivation.ts';
-import { type EnvelopeKeyCache, HeldKey, wrapIdentity } from '../key-cache.ts';
+import { type EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
 import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
 import { isConstant } from '../options.ts';
+import { ancestorsMacOf, wrapMacOf } from './certificates.ts';
 import { boundPlaintext, checkedDataKey, unboundPlaintext } from './data-key-bytes.ts';
-import { type RingEntry, type RingWrap, sameWrap, signedBytes, wrapContext } from './document.ts';
+import { base64url, type Macs, type RingEntry, type RingWrap, signedBytes, timesOf, wrapContext } from './document.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import type { KeyTimes } from './schedule.ts';
 import { allOf, firstOf } from './several-wrappers.ts';
@@ -16,11 +18,18 @@ const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
-/** A new key, wrapped and proved, not yet published. */
-export interface NewKey {
-  readonly entry: RingEntry;
+/** How long a wrap that the KMS called corrupt is not asked about again, and how many of them are remembered. */
+const CORRUPT_FOR_MS = 3_600_000;
+const MAX_CORRUPT = 4_096;
+
+/** A data key and the wrap that it came from. */
+export interface Unwrapped {
   readonly held: HeldKey;
+  readonly wrap: RingWrap | undefined;
 }
+
+/** What a KMS may be asked about: a stored entry, or a known key. */
+type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
 
 /**
  * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. What an
@@ -34,8 +43,9 @@ export class KeyWraps {
   readonly #calls: KmsCalls;
   readonly #cache: EnvelopeKeyCache;
   readonly #random: RandomSource;
-  readonly #contexts = new WeakMap<RingEntry, Readonly<Record<string, string>>>();
-  readonly #identities = new WeakMap<RingEntry, readonly string[]>();
+  readonly #clock: Clock;
+  /** By {@link #identityOf}: a wrap is corrupt for one entry, not for a key id. Oldest first. */
+  readonly #corrupt = new Map<string, Moment>();
 
   constructor(options: {
     readonly ring: string;
@@ -45,6 +55,7 @@ export class KeyWraps {
     readonly calls: KmsCalls;
     readonly cache: EnvelopeKeyCache;
     readonly random: RandomSource;
+    readonly clock: Clock;
   }) {
     this.#ring = options.ring;
     this.#wrappers = options.wrappers;
@@ -53,94 +64,88 @@ export class KeyWraps {
     this.#calls = options.calls;
     this.#cache = options.cache;
     this.#random = options.random;
-  }
-
-  /** The key of an entry if it was unwrapped before: no call. */
-  cached(entry: RingEntry): HeldKey | undefined {
-    for (const identity of this.#identitiesOf(entry)) {
-      const held = this.#cache.get(identity);
-      // The same ciphertext under another key id is another entry: its id was checked against these bytes, not this.
-      if (held !== undefined && held.id === entry.id) return held;
-    }
-    return undefined;
+    this.#clock = options.clock;
   }
 
   /**
-   * Unwraps an entry with the first key wrapper that can, and remembers it.
-   * @throws {KeyWrapperError} of every wrapper that was asked; `corrupt` when none of ours made any of its wraps.
+   * Unwraps an entry with the first key wrapper that can.
+   * @throws {KeyWrapperError} of every wrapper that was asked; `corrupt`, without a call, when none of ours made any of its
+   * wraps, or all of those were found to be corrupt before.
    */
-  async unwrap(entry: RingEntry, options: CallOptions): Promise<HeldKey> {
-    const known = this.cached(entry);
-    if (known !== undefined) return known;
+  async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
     const held = new HeldKey(dataKey, this.#ring);
     dataKey.fill(0);
-    this.#cache.set(wrapIdentity(wrap, this.#contextOf(entry)), held, entry.opensUntil);
-    return held;
+    return { held: this.#cache.hold(held), wrap };
   }
 
-  #contextOf(entry: RingEntry): Readonly<Record<string, string>> {
-    let context = this.#contexts.get(entry);
-    if (context === undefined) {
-      context = wrapContext(this.#ring, entry);
-      this.#contexts.set(entry, context);
-    }
-    return context;
+  /** An entry that the KMS refused though it may be used: its wraps are no better than corrupt ones. */
+  noteCorrupt(entry: WrappedEntry): void {
+    for (const wrap of entry.wraps) this.#noteCorrupt(entry, wrap);
   }
 
-  #identitiesOf(entry: RingEntry): readonly string[] {
-    let identities = this.#identities.get(entry);
-    if (identities === undefined) {
-      const context = this.#contextOf(entry);
-      identities = entry.wraps.map((wrap) => wrapIdentity(wrap, context));
-      this.#identities.set(entry, identities);
-    }
-    return identities;
-  }
-
-  /** Unwraps an entry again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
-  async prove(entry: RingEntry, held: HeldKey, options: CallOptions): Promise<void> {
-    const { dataKey, wrap } = await this.#unwrapAny(entry, options);
+  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
+  async prove(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<void> {
+    const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });
   }
 
-  /** Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. */
-  async create(times: KeyTimes, isTaken: (id: string) => boolean): Promise<NewKey> {
+  /**
+   * Makes a data key with these times, wraps it with every key wrapper, and unwraps every wrap again. `vouch` makes the
+   * vouchers of the entry.
+   */
+  async create(
+    times: KeyTimes,
+    isTaken: (id: string) => boolean,
+    vouch: (entry: KeyTimes & { readonly id: string }) => Macs,
+    options: CallOptions = FOREGROUND,
+  ): Promise<{ readonly entry: RingEntry; readonly held: HeldKey }> {
     const context = wrapContext(this.#ring, times);
     for (;;) {
-      const { dataKey, firstWrap } = await this.#generate(context);
+      const { dataKey, firstWrap } = await this.#generate(context, options);
       try {
-        const id = keyIdOf(dataKey).toString('base64url');
-        if (isTaken(id)) continue;
-        const wraps = await this.#wrapWithAll(dataKey, { id, ...times }, firstWrap);
         const held = new HeldKey(dataKey, this.#ring);
-        this.#cache.set(wrapIdentity(wraps[0] as RingWrap, context), held, times.opensUntil);
-        return { entry: { id, ...times, revoked: undefined, wraps, unknown: {} }, held };
+        if (isTaken(held.id)) {
+          held.destroy();
+          continue;
+        }
+        const named = { id: held.id, ...times };
+        const wraps = await this.#wrapWithAll(dataKey, named, firstWrap, options);
+        const certified = wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.#ring, wrap, held) }));
+        const vouchers = vouch(named);
+        const ids = [...vouchers.keys()];
+        const ancestors = { ids, mac: ancestorsMacOf(this.#ring, ids, held) };
+        const entry = { ...named, vouchers, ancestors, revoked: undefined, wraps: certified };
+        return { entry, held: this.#cache.hold(held) };
       } finally {
         dataKey.fill(0);
       }
     }
   }
 
-  /** Wraps of an entry by key wrappers that have none in it yet: the entry with what could be added. */
-  async addMissing(entry: RingEntry, held: HeldKey, options: CallOptions): Promise<RingEntry> {
-    const missing = this.#wrappers.filter((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
-    if (missing.length === 0) return entry;
+  /** Wraps by key wrappers that have none among those of `key` yet, as far as they could be made. */
+  async missingWraps(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<readonly RingWrap[]> {
+    const missing = this.#wrappers.filter((wrapper) => !key.wraps.some((wrap) => isOwn(wrapper, wrap)));
+    if (missing.length === 0) return [];
     const dataKey = held.copyDataKey();
     try {
       const added = await Promise.allSettled(
-        missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, entry, undefined, options)),
+        missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, key, undefined, options)),
       );
-      const wraps = added.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-      return wraps.length === 0 ? entry : { ...entry, wraps: [...entry.wraps, ...wraps] };
+      return added.flatMap((result) =>
+        result.status === 'fulfilled' ? [{ ...result.value, mac: wrapMacOf(this.#ring, result.value, held) }] : [],
+      );
     } finally {
       dataKey.fill(0);
     }
   }
 
-  async #generate(context: Readonly<Record<string, string>>): Promise<{
+  async #generate(
+    context: Readonly<Record<string, string>>,
+    options: CallOptions,
+  ): Promise<{
     readonly dataKey: Uint8Array;
     readonly firstWrap: WrappedKey | undefined;
   }> {
@@ -153,7 +158,7 @@ export class KeyWraps {
       const made = await this.#calls.call(
         { provider, operation: 'generate' },
         (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
-        FOREGROUND,
+        options,
       );
       return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
     } catch (error) {
@@ -174,10 +179,11 @@ export class KeyWraps {
     dataKey: Uint8Array,
     entry: KeyTimes & { readonly id: string },
     firstWrap: WrappedKey | undefined,
-  ): Promise<readonly RingWrap[]> {
+    options: CallOptions,
+  ): Promise<readonly WrappedKey[]> {
     const results = await Promise.allSettled(
       this.#wrappers.map((wrapper, i) =>
-        this.#wrapOne(wrapper, dataKey, entry, i === 0 ? firstWrap : undefined, FOREGROUND),
+        this.#wrapOne(wrapper, dataKey, entry, i === 0 ? firstWrap : undefined, options),
       ),
     );
     const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
@@ -194,7 +200,7 @@ export class KeyWraps {
     entry: KeyTimes & { readonly id: string },
     ready: WrappedKey | undefined,
     options: CallOptions,
-  ): Promise<RingWrap> {
+  ): Promise<WrappedKey> {
     const context = wrapContext(this.#ring, entry);
     const { provider } = wrapper;
     const wrapped = ready ?? (await this.#wrap(wrapper, dataKey, context, options));
@@ -204,7 +210,7 @@ export class KeyWraps {
     const same = timingSafeEqual(back, dataKey);
     back.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap' });
-    return { ...signed, unknown: {} };
+    return signed;
   }
 
   async #wrap(
@@ -246,7 +252,7 @@ export class KeyWraps {
    * Unwraps with the first key wrapper that can. Where somebody waits, the next one is asked as soon as one has failed or
    * taken its time, and all of them again before this fails: one service that hangs must not cost a start its retries.
    */
-  async #unwrapAny(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+  async #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#unwrapWithEach(entry, options);
@@ -256,9 +262,11 @@ export class KeyWraps {
     }
   }
 
-  async #unwrapWithEach(entry: RingEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+  async #unwrapWithEach(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     const candidates = this.#wrappers.flatMap((wrapper) =>
-      entry.wraps.filter((wrap) => isOwn(wrapper, wrap)).map((wrap) => ({ wrapper, wrap })),
+      entry.wraps
+        .filter((wrap) => isOwn(wrapper, wrap) && !this.#isCorrupt(entry, wrap))
+        .map((wrap) => ({ wrapper, wrap })),
     );
     if (candidates.length === 0) throw new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
     const asked: Promise<{ dataKey: Uint8Array; wrap: RingWrap }>[] = [];
@@ -281,23 +289,49 @@ export class KeyWraps {
 
   async #unwrapEntry(
     wrapper: KeyWrapper,
-    entry: RingEntry,
+    entry: WrappedEntry,
     wrap: RingWrap,
     options: CallOptions,
   ): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
-    this.#checkOrigin(wrapper, entry, wrap);
-    const dataKey = await this.#unwrapWith(wrapper, wrap, this.#contextOf(entry), options);
-    // The id is recomputed: a document cannot give a key another name.
-    if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
-      dataKey.fill(0);
-      throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
+    try {
+      this.#checkOrigin(wrapper, entry, wrap);
+      const dataKey = await this.#unwrapWith(wrapper, wrap, wrapContext(this.#ring, entry), options);
+      // The id is recomputed: a document cannot give a key another name.
+      if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
+        dataKey.fill(0);
+        throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
+      }
+      channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
+      return { dataKey, wrap };
+    } catch (error) {
+      if (error instanceof KeyWrapperError && error.kind === 'corrupt') this.#noteCorrupt(entry, wrap);
+      throw error;
     }
-    channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
-    return { dataKey, wrap };
+  }
+
+  /** A wrap for which this member holds the key was opened before: what the KMS says of it later is another matter. */
+  #isCorrupt(entry: WrappedEntry, wrap: RingWrap): boolean {
+    if (this.#cache.get(entry.id) !== undefined) return false;
+    const since = this.#corrupt.get(this.#identityOf(entry, wrap));
+    return since !== undefined && ageMs(since, momentOf(this.#clock)) < CORRUPT_FOR_MS;
+  }
+
+  #noteCorrupt(entry: WrappedEntry, wrap: RingWrap): void {
+    this.#corrupt.set(this.#identityOf(entry, wrap), momentOf(this.#clock));
+    for (const oldest of this.#corrupt.keys()) {
+      if (this.#corrupt.size <= MAX_CORRUPT) return;
+      this.#corrupt.delete(oldest);
+    }
+  }
+
+  #identityOf(entry: WrappedEntry, { provider, keyId, wrapped, signature }: RingWrap): string {
+    const signed = signature === undefined ? null : base64url(signature);
+    const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];
+    return createHash('sha256').update(canonicalJson(facts)).digest('base64url');
   }
 
   /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
-  #checkOrigin(wrapper: KeyWrapper, entry: RingEntry, wrap: RingWrap): void {
+  #checkOrigin(wrapper: KeyWrapper, entry: WrappedEntry, wrap: RingWrap): void {
     if (wrapper.supports.authenticated || this.#trustStore) return;
     const ok =
       wrap.signature !== undefined && wrapper.verify?.(signedBytes(this.#ring, entry, wrap), wrap.signature) === true;
@@ -328,17 +362,12 @@ export class KeyWraps {
 }
 
 /** Whether an entry lacks a wrap of one of the wrappers. */
-export function lacksWraps(entry: RingEntry, wrappers: readonly KeyWrapper[]): boolean {
+export function lacksWraps(entry: { readonly wraps: readonly RingWrap[] }, wrappers: readonly KeyWrapper[]): boolean {
   return wrappers.some((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
 }
 
 function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
   return wrap.provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
-}
-
-/** Both entries' wraps, each once. */
-export function unionOfWraps(a: readonly RingWrap[], b: readonly RingWrap[]): readonly RingWrap[] {
-  return [...a, ...b.filter((wrap) => !a.some((other) => sameWrap(other, wrap)))];
 }
 
 function noWrapOfOurs(wrappers: readonly KeyWrapper[]): { provider: string; operation: 'unwrap'; hint: string } {

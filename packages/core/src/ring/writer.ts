@@ -1,21 +1,35 @@
-import { secondsSince } from '../clock.ts';
+import { ageMs, later, type Moment, secondsSince } from '../clock.ts';
 import { channels } from '../events.ts';
-import type { HeldKey } from '../key-cache.ts';
-import type { KeyWrapper } from '../key-wrapper.ts';
-import { MAX_EPOCH, type RingContent, type RingEntry } from './document.ts';
+import { type KeyWrapper, KeyWrapperError } from '../key-wrapper.ts';
+import { newestFirst, type Signer, voucherOf } from './certificates.ts';
+import { MAX_VOUCHERS, type Macs, type RingDocument, type RingEntry, type RingWrap } from './document.ts';
+import { documentOf, isTombstone, revokedKey, unwrappedKey } from './facts.ts';
 import type { CallOptions } from './kms-calls.ts';
-import { isFull, withoutRemovable } from './merge.ts';
-import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import { maySeal, type RotationReason, timesOfNewKey } from './schedule.ts';
-import { isUsable, liveKeys, type RingSnapshot, type UsableKey } from './snapshot.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
+import { isPlanned, type KeyTimes, maySeal, type RotationReason, timesOfNewKey } from './schedule.ts';
+import {
+  createSnapshot,
+  isUsable,
+  type KnownWrap,
+  liveKeys,
+  type RingKey,
+  type RingSnapshot,
+  withKeys,
+} from './snapshot.ts';
 import { RingConflictError, RingStoreError } from './store.ts';
 import type { StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
 import { type KeyWraps, lacksWraps } from './wraps.ts';
 
+const MS = 1_000;
+/** How old an entry that is active at once may be when it is written. */
+const HASTY_ENTRY_MS = 60_000;
+/** How many deadlines of the KMS a revocation waits for a successor. */
+const CALLS_OF_A_SUCCESSOR = 3;
+
 /**
- * What a member writes: new keys, revocations, further wraps, unions. Every write is one compare-and-swap of the
- * document that the change was made from; what lost the race is read again, never forced.
+ * What a member writes: all that it knows, with new keys, revocations and further wraps. Every write is one
+ * compare-and-swap of the document that was read; what lost the race is read again, never forced.
  */
 export class RingWriter {
   readonly #ring: string;
@@ -42,160 +56,204 @@ export class RingWriter {
   }
 
   /**
-   * Says in the store that this member is about to found the ring, so that no other one makes a data key meanwhile.
+   * Says in the store that this member is about to create the ring, so that no other one makes a data key meanwhile;
+   * `undefined` takes that back.
    * @throws {RingConflictError} when somebody else was faster.
    */
-  claim(claim: string, expected: string | undefined): Promise<{ readonly revision: string }> {
-    return this.#stored.write(unfounded(this.#ring, { claim }), [], expected);
-  }
-
-  /** Takes a claim back, so that somebody else can try. */
-  async giveClaimBack(revision: string): Promise<void> {
-    await this.#stored.write(unfounded(this.#ring, {}), [], revision);
-  }
-
-  /** Founds a ring in place of this member's own claim, if there is one. */
-  async found(claimed: string | undefined): Promise<void> {
-    await this.#publishInto(unfounded(this.#ring, {}), claimed, [], 'initial');
+  async claim(claim: string | undefined): Promise<void> {
+    const entries = this.#stored.latest?.document?.entries ?? [];
+    await this.#stored.write({ ring: this.#ring, claim, entries });
   }
 
   /**
-   * Publishes a successor of the ring as it is known, with `change` made to its entries in the same write.
+   * Publishes a new key.
    * @throws {RingConflictError | RingStoreError | KeyWrapperError}
    */
-  async publish(
-    reason: RotationReason,
-    change: (entries: readonly RingEntry[]) => readonly RingEntry[] = (entries) => entries,
-  ): Promise<void> {
-    const base = this.#view.snapshot;
-    const wallMs = this.#view.wallMs();
-    const entries = change(withoutRemovable(base.document.entries, wallMs, this.#policy));
-    if (isFull(entries)) {
-      // A revocation cannot wait for room, and needs no successor where another key may seal.
-      const goesOn = base.keys.some((key) => maySeal(key, wallMs) && isUnrevokedIn(entries, key.id));
-      if (reason === 'revocation' && goesOn) return this.write({ ...base.document, entries }, base.revision);
-      throw new RingStoreError('too-large', `the ring has ${MAX_RING_KEYS} keys, all of them live`);
-    }
-    const signers = signersOf(base, wallMs);
-    await this.#publishInto({ ...base.document, entries }, base.revision, signers, reason);
-  }
-
-  /** Whether {@link maintain} has something to do. */
-  get isNeeded(): boolean {
-    return this.#isDead() || this.#lackingWraps().length > 0;
-  }
-
-  /** Gives a dead ring a key, and keys the wraps that a key wrapper could not make when they were published. */
-  async maintain(options: CallOptions): Promise<void> {
-    await this.reviveIfDead();
-    await this.#addMissingWraps(options);
-  }
-
-  /** A ring in which no key may seal, all of them ended, revoked or still propagating, gets one at once. */
-  async reviveIfDead(): Promise<void> {
-    if (this.#isDead()) await this.publish('initial');
-  }
-
-  #isDead(): boolean {
-    const wallMs = this.#view.wallMs();
-    return !this.#view.snapshot.keys.some((key) => maySeal(key, wallMs));
-  }
-
-  #lackingWraps(): readonly UsableKey[] {
-    return liveKeys(this.#view.snapshot, this.#view.wallMs())
-      .filter(isUsable)
-      .filter((key) => lacksWraps(key.entry, this.#wrappers));
-  }
-
-  async #addMissingWraps(options: CallOptions): Promise<void> {
-    const { snapshot } = this.#view;
-    const richer = new Map<string, RingEntry>();
-    for (const key of this.#lackingWraps()) {
-      const entry = await this.#wraps.addMissing(key.entry, key.held, options);
-      if (entry !== key.entry) richer.set(key.id, entry);
-    }
-    if (richer.size === 0) return;
-    const entries = snapshot.document.entries.map((entry) => richer.get(entry.id) ?? entry);
-    await this.write({ ...snapshot.document, entries }, snapshot.revision);
-  }
-
-  /** Writes the ring as it is known back into a store that lost it; `expected` is the revision of somebody's claim. */
-  async restore(expected: string | undefined): Promise<void> {
-    const { snapshot } = this.#view;
-    const { document } = snapshot;
-    await this.#write(document, signersOf(snapshot, this.#view.wallMs()), expected);
-    channels.healed.publish(() => ({ epoch: document.epoch }));
-  }
-
-  /** Writes `content` under the next epoch, signed by every key known of the ring. */
-  async write(content: RingContent, expected: string | undefined): Promise<void> {
-    const signers = signersOf(this.#view.snapshot, this.#view.wallMs());
-    await this.#write({ ...content, epoch: nextEpoch(content.epoch) }, signers, expected);
-  }
-
-  async #publishInto(
-    content: RingContent,
-    expected: string | undefined,
-    signers: readonly HeldKey[],
-    reason: RotationReason,
-  ): Promise<void> {
+  async publish(reason: RotationReason): Promise<void> {
+    this.#checkRoom(reason);
     this.#checkClock();
-    const began = this.#view.now();
-    const times = timesOfNewKey(reason, this.#view.wallMs(), this.#policy);
-    const isTaken = (id: string): boolean => content.entries.some((other) => other.id === id);
-    const { entry, held } = await this.#wraps.create(times, isTaken);
-    this.#view.limits.proved(this.#view.now());
-    const epoch = nextEpoch(content.epoch);
-    await this.#write({ ...content, epoch, entries: [...content.entries, entry] }, [...signers, held], expected);
-    channels.rotation.publish(() => ({
-      keyId: entry.id,
-      reason,
-      epoch,
-      seconds: secondsSince(began, this.#view.now()),
-    }));
+    const { began, entry, key } = await this.#newKey(reason);
+    await this.#write(withKeys(this.#view.snapshot, [key]), entry, began);
+    this.#announce(entry, reason, began);
   }
 
-  async #write(content: RingContent, signers: readonly HeldKey[], expected: string | undefined): Promise<void> {
-    this.#checkClock();
+  /**
+   * Revokes keys, and makes a successor active in the same write where there is room, the KMS answers and the clock is
+   * confirmed. Without it the revocation goes through all the same.
+   * @throws {RingConflictError | RingStoreError} of the store; also `unavailable` for a key that waits to be unwrapped and
+   * that no newer one can certify, when the others are written.
+   */
+  async revoke(meant: readonly RingKey[]): Promise<void> {
+    const { signers, snapshot } = this.#view;
+    const now = this.#view.now();
+    const ids = new Set(meant.map(({ id }) => id));
+    // No certificate is by a key that is revoked along.
+    const stay = new Map([...signers].filter(([id]) => !ids.has(id)));
+    const certified = meant.flatMap((key) => revokedKey(this.#ring, key, this.#view.wallMs(now), stay) ?? []);
+    const isCertified = ({ id }: { readonly id: string }): boolean => certified.some((key) => key.id === id);
+    const waiting = snapshot.carried.filter((entry) => ids.has(entry.id) && !isCertified(entry));
+    const [missed] = certified.length === 0 ? meant : waiting;
+    if (certified.length > 0) {
+      const { keys, carried, unreadable } = withKeys(snapshot, certified);
+      const left = [carried, unreadable].map((entries) => entries.filter((entry) => !isCertified(entry)));
+      const without = createSnapshot(keys, ...left);
+      const successor = await this.#successor(without, now);
+      const after = successor === undefined ? without : withKeys(without, [successor.key]);
+      await this.#write(after, successor?.entry, successor?.began);
+      if (successor !== undefined) this.#announce(successor.entry, 'revocation', successor.began);
+    }
+    if (missed !== undefined) {
+      throw new RingStoreError(
+        'unavailable',
+        `key ${missed.id} could not be unwrapped yet, and no newer key certifies it`,
+      );
+    }
+  }
+
+  async #successor(known: RingSnapshot, now: Moment): Promise<NewKey | undefined> {
+    if (this.#view.clockTrouble(now) !== undefined || this.#countOf(known) >= MAX_RING_KEYS) return undefined;
+    const until = later(now, CALLS_OF_A_SUCCESSOR * this.#policy.kmsTimeoutSeconds * MS);
     try {
-      const { document, revision } = await this.#stored.write(content, signers, expected);
-      this.#view.limits.wasRead(this.#view.now());
-      this.#view.install(document, revision);
+      const successor = await this.#newKey('revocation', { foreground: true, until });
+      return this.#isTooOld(successor.entry, successor.began) ? undefined : successor;
     } catch (error) {
-      if (error instanceof RingConflictError) channels.conflict.publish(() => ({ epoch: content.epoch }));
+      // Only the KMS may fail: the revocation does not wait for it, and whoever finds that nothing may seal makes a key.
+      if (error instanceof KeyWrapperError) return undefined;
       throw error;
     }
   }
 
+  /** Writes what this member knows over what was read. */
+  async restore(): Promise<void> {
+    await this.#write(this.#view.snapshot, undefined, undefined);
+    const { length } = this.#view.snapshot.keys;
+    channels.healed.publish(() => ({ keys: length }));
+  }
+
+  /** Whether {@link maintain} has something to do. */
+  get isNeeded(): boolean {
+    return this.isDead || this.#lackingWraps().length > 0;
+  }
+
+  /** Gives a dead ring a key, and keys the wraps that a key wrapper could not make when they were published. */
+  async maintain(options: CallOptions): Promise<void> {
+    if (this.isDead) await this.publish('initial');
+    await this.#addMissingWraps(options);
+  }
+
+  /** Whether no key may seal, all of them ended, revoked or still propagating, and none that may is being waited for. */
+  get isDead(): boolean {
+    const wallMs = this.#view.wallMs();
+    const { keys, carried } = this.#view.snapshot;
+    const isWaitedFor = carried.some((entry) => maySeal({ ...entry, revoked: false }, wallMs));
+    return !isWaitedFor && !keys.some((key) => !key.isLeft && isUsable(key) && maySeal(key, wallMs));
+  }
+
+  /** Keys that count against the bounds of the ring. */
+  get keyCount(): number {
+    return this.#countOf(this.#view.snapshot);
+  }
+
+  #countOf({ keys }: RingSnapshot): number {
+    const now = this.#view.now();
+    return keys.filter((key) => !key.isLeft && !isTombstone(key) && !this.#view.isRemovable(key, now)).length;
+  }
+
+  /** Room is kept for what cannot wait: a ring that seals no more, and revocations. */
+  #checkRoom(reason: RotationReason): void {
+    const most = { requested: MAX_KEYS_TO_ROTATE, emergency: MAX_KEYS_TO_ROTATE, scheduled: MAX_KEYS_TO_SCHEDULE };
+    const atMost = reason === 'initial' || reason === 'revocation' ? MAX_RING_KEYS : most[reason];
+    const count = this.keyCount;
+    if (count >= atMost) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
+  }
+
+  #lackingWraps(): readonly (RingKey & { readonly held: NonNullable<RingKey['held']> })[] {
+    return liveKeys(this.#view.snapshot, this.#view.wallMs())
+      .filter(isUsable)
+      .filter((key) => !key.isLeft && lacksWraps(key, this.#wrappers));
+  }
+
+  async #addMissingWraps(options: CallOptions): Promise<void> {
+    const richer: RingKey[] = [];
+    for (const key of this.#lackingWraps()) {
+      const added = await this.#wraps.missingWraps(key, key.held, options);
+      if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(proved)] });
+    }
+    if (richer.length > 0) await this.#write(withKeys(this.#view.snapshot, richer), undefined, undefined);
+  }
+
+  async #newKey(reason: RotationReason, options?: CallOptions): Promise<NewKey> {
+    const began = this.#view.now();
+    const { keys, carried } = this.#view.snapshot;
+    const signers = [...this.#view.signers.values()].toSorted(newestFirst);
+    // What is merely carried may be anybody's: it cannot put a new key into the future.
+    const nowMs = this.#view.wallMs(began);
+    const madeAt = [...keys, ...this.#view.past.values()].map(({ created }) => created);
+    const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
+    const times = timesOfNewKey(reason, nowMs, this.#policy, newest);
+    const listed = new Set(this.#stored.latest?.document?.entries.map(({ id }) => id));
+    const isTaken = (id: string): boolean => this.#view.signers.has(id) || listed.has(id);
+    const { entry, held } = await this.#wraps.create(times, isTaken, (named) => this.#vouch(named, signers), options);
+    const now = this.#view.now();
+    this.#view.limits.proved(now);
+    this.#view.noteAttempt(entry.id);
+    const key = {
+      ...unwrappedKey(this.#ring, entry, held, undefined, this.#view.sealsFrom(entry, now)),
+      vouchers: entry.vouchers,
+      wraps: entry.wraps.map(proved),
+    };
+    return { began, entry, key };
+  }
+
+  /** By every key that this member can sign with, live, revoked or ended: the newest eight. */
+  #vouch(entry: KeyTimes & { readonly id: string }, signers: readonly Signer[]): Macs {
+    return new Map(signers.slice(0, MAX_VOUCHERS).map(({ id, key }) => [id, voucherOf(this.#ring, entry, key)]));
+  }
+
+  /** A publisher that was held up publishes nothing: its key would be active before the others can know it. */
+  #isTooOld(entry: RingEntry, began: Moment): boolean {
+    const mostMs = isPlanned(entry, this.#policy) ? this.#policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
+    return ageMs(began, this.#view.now()) > mostMs;
+  }
+
+  async #write(known: RingSnapshot, added: RingEntry | undefined, began: Moment | undefined): Promise<void> {
+    const now = this.#view.now();
+    if (added !== undefined && began !== undefined && this.#isTooOld(added, began)) {
+      throw new RingStoreError('unavailable', 'nothing is published: this member was held up for too long');
+    }
+    const document: RingDocument = documentOf(known, this.#stored.latest?.document, {
+      ring: this.#ring,
+      past: this.#view.past,
+      isRemovable: (key) => this.#view.isRemovable(key, now),
+    });
+    try {
+      await this.#stored.write(document);
+    } catch (error) {
+      if (error instanceof RingConflictError) channels.conflict.publish(() => ({ keys: document.entries.length }));
+      throw error;
+    }
+    this.#view.limits.wasRead(this.#view.now());
+    this.#view.install(known);
+  }
+
   /** Times are taken from this member's clock: written by a wrong one they would be wrong for everybody. */
   #checkClock(): void {
-    const trouble = this.#view.clockTrouble;
+    const trouble = this.#view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
   }
-}
 
-function isUnrevokedIn(entries: readonly RingEntry[], id: string): boolean {
-  return entries.some((entry) => entry.id === id && entry.revoked === undefined);
-}
-
-/** A document of no key: what stands in the store while a ring is being founded. */
-function unfounded(ring: string, unknown: RingContent['unknown']): RingContent {
-  return { ring, epoch: 0, entries: [], unknown };
-}
-
-/**
- * Who signs what this member writes: every key it can sign with whose life is not over, revoked ones included, since a
- * member that missed the revocation can check nothing else.
- * @throws {RingStoreError} while a live key is not held: a document without its MAC would shut out who holds only it.
- */
-function signersOf(base: RingSnapshot, wallMs: number): readonly HeldKey[] {
-  if (!liveKeys(base, wallMs).every(isUsable)) {
-    throw new RingStoreError('unavailable', 'a live key of the ring could not be unwrapped yet');
+  #announce(entry: RingEntry, reason: RotationReason, began: Moment): void {
+    channels.rotation.publish(() => ({ keyId: entry.id, reason, seconds: secondsSince(began, this.#view.now()) }));
   }
-  return base.keys.flatMap((key) => (wallMs >= key.opensUntil || key.signer === undefined ? [] : [key.signer]));
 }
 
-function nextEpoch(epoch: number): number {
-  if (epoch >= MAX_EPOCH) throw new RingStoreError('too-large', 'the epoch is at its end');
-  return epoch + 1;
+/** A new key, wrapped and proved, not yet published. */
+interface NewKey {
+  readonly began: Moment;
+  readonly entry: RingEntry;
+  readonly key: RingKey;
+}
+
+function proved(wrap: RingWrap): KnownWrap {
+  return { ...wrap, isProved: true };
 }

@@ -15,6 +15,8 @@ export class FaultKms {
   failing: KeyWrapperErrorKind | undefined;
   /** What calls that make or wrap a data key are answered with, where unwraps still work. */
   wrapFailing: KeyWrapperErrorKind | undefined;
+  /** A wrap that alone is refused. */
+  refused: Uint8Array | undefined;
   /** How many of the next calls fail with `unavailable`. */
   failNext = 0;
   hanging = false;
@@ -68,7 +70,12 @@ export class FaultKms {
       wrap: (dataKey: Uint8Array, options: WrapOptions) =>
         guarded('wrap', connection, options, async () => renamed(await inner.wrap(dataKey, options))),
       unwrap: (wrapped: WrappedKey, options: WrapOptions) =>
-        guarded('unwrap', connection, options, () => inner.unwrap(original(wrapped), options)),
+        guarded('unwrap', connection, options, async () => {
+          if (this.refused !== undefined && Buffer.from(this.refused).equals(wrapped.wrapped)) {
+            throw new KeyWrapperError('denied', { provider, operation: 'unwrap' });
+          }
+          return inner.unwrap(original(wrapped), options);
+        }),
       generate: (options: WrapOptions) =>
         guarded('generate', connection, options, async () => {
           const dataKey = new Uint8Array(randomBytes(32));

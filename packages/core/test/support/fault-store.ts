@@ -13,6 +13,8 @@ export class FaultStore {
   hanging = false;
   reads = 0;
   writes = 0;
+  /** What a member wrote last, whatever is stored by now. */
+  written: string | undefined;
 
   /** A connection of its own, which can be cut alone. */
   connect(): RingStore & { cut: boolean } {
@@ -33,7 +35,8 @@ export class FaultStore {
         this.writes += 1;
         await guard(connection);
         const written = await this.#ring.write(document, options);
-        for (const changed of this.#watchers) changed();
+        this.written = document;
+        this.notify();
         return written;
       },
       watch: (changed: () => void): (() => void) => {
@@ -53,6 +56,11 @@ export class FaultStore {
 
   async document(): Promise<string | undefined> {
     return (await this.#ring.read())?.document;
+  }
+
+  /** Tells everybody who watches that something was written, whether that is so or not. */
+  notify(): void {
+    for (const changed of this.#watchers) changed();
   }
 
   /** The store lost everything. */

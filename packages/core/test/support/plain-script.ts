@@ -7,6 +7,7 @@ import { fileRing } from '../../src/ring/file-ring.ts';
 const codec = await createKmsCodec({
   keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
   ring: fileRing(process.argv[2] ?? ''),
+  create: 'now',
 });
 await codec.refresh();
 await codec.rotate();

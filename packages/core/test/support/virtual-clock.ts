@@ -10,6 +10,7 @@ interface Timer {
 export class VirtualClock implements Clock {
   #wallMs: number;
   #monotonicMs = 1_000;
+  #uptimeMs = 60_000;
   #order = 0;
   readonly #timers = new Set<Timer>();
 
@@ -23,6 +24,11 @@ export class VirtualClock implements Clock {
 
   monotonicNs(): bigint {
     return BigInt(Math.round(this.#monotonicMs * 1e6));
+  }
+
+  /** Since the machine was started: a suspension counts, a step of the wall clock does not. */
+  uptimeMs(): number {
+    return this.#uptimeMs;
   }
 
   schedule(callback: () => void, delayMs: number): () => void {
@@ -45,7 +51,7 @@ export class VirtualClock implements Clock {
     await settle();
   }
 
-  /** The wall clock jumps; the monotonic one does not. */
+  /** The wall clock jumps; the monotonic one does not, nor does the time since the machine was started. */
   step(seconds: number): void {
     this.#wallMs += seconds * 1_000;
   }
@@ -53,11 +59,13 @@ export class VirtualClock implements Clock {
   /** A machine that was suspended: wall time passed, monotonic time and timers stood still. */
   suspend(seconds: number): void {
     this.#wallMs += seconds * 1_000;
+    this.#uptimeMs += seconds * 1_000;
   }
 
   #pass(ms: number): void {
     this.#monotonicMs += ms;
     this.#wallMs += ms;
+    this.#uptimeMs += ms;
   }
 
   #nextBefore(end: number): Timer | undefined {

@@ -15,6 +15,7 @@ from .errors import (
 from .health import CodecHealth, KeyHealth
 from .key_wrapper import KeyWrapper, WrappedKey
 from .ring.policy import RingPolicy
+from .ring.problems import RingProblem
 from .ring.store import RingStore, StoredRing
 from .stores.file import FileRing
 from .stores.redis import RedisRing
@@ -37,6 +38,7 @@ __all__ = [
     "PurposeCodec",
     "RedisRing",
     "RingPolicy",
+    "RingProblem",
     "RingStore",
     "RingStoreError",
     "S3Ring",

@@ -3,6 +3,6 @@
 import json
 
 
-def canonical_json(value: object) -> str:
-    """ASCII, no white space, members ordered by code point."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+def canonical_json(value: object, *, sort_keys: bool = True) -> str:
+    """ASCII, no white space, members ordered by code point unless they stand in an order."""
+    return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"))

@@ -25,6 +25,12 @@ class SystemClock:
     def monotonic_ns(self) -> int:
         return time.monotonic_ns()
 
+    def uptime_ms(self) -> float | None:
+        """Milliseconds since the machine started, suspensions included; None where nobody knows.
+        Tells a suspension from a wrong clock where no service gives dates."""
+        clock = getattr(time, "CLOCK_BOOTTIME", None)
+        return None if clock is None else time.clock_gettime(clock) * 1_000
+
 
 class Moment(NamedTuple):
     """One reading of both clocks."""

@@ -19,7 +19,7 @@ from .ring.background import Background
 from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
-from .ring.service_clock import ServiceClock
+from .ring.ring_clock import RingClock
 from .ring.start import start_ring
 from .ring.store import RingStore
 from .ring.stored_ring import StoredRingDocument
@@ -214,12 +214,14 @@ class KmsCodec:
         clock: Clock,
     ) -> None:
         policy = self._policy
-        service_clock = ServiceClock(policy, clock.wall_ms)
+        ring_clock = RingClock(policy, clock)
         self._calls = Calls(clock, policy.kms_timeout_seconds)
-        wraps = KeyWraps(ring_name, wrappers, self._calls, lambda ms: service_clock.note("kms", ms))
-        self._view = RingView(policy, clock, wraps, service_clock, accept_created_from_ms)
+        wraps = KeyWraps(
+            ring_name, wrappers, self._calls, clock, lambda ms: ring_clock.note("kms", ms)
+        )
+        self._view = RingView(ring_name, policy, clock, wraps, ring_clock, accept_created_from_ms)
         self._stored = StoredRingDocument(
-            ring, ring_name, self._calls, lambda ms: service_clock.note("store", ms)
+            ring, ring_name, self._calls, lambda ms: ring_clock.note("store", ms)
         )
         self._sync = RingSync(policy, wraps, self._stored, self._view)
         self._keeper = RingKeeper(policy, self._view, self._sync)

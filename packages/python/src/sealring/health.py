@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from .ring.keeper import Failure, RingKeeper, Status
+from .ring.problems import RingProblem
 from .ring.schedule import KeyState
 from .ring.snapshot import RingKey
 
@@ -44,6 +45,8 @@ class CodecHealth:
     """The last unwrap by the KMS that returned the right bytes."""
     last_error: Failure | None
     """What last went wrong, until a refresh goes through."""
+    problems: tuple[RingProblem, ...]
+    """What needs an operator, with what to do about it."""
 
 
 def health_of(keeper: RingKeeper) -> CodecHealth:
@@ -66,6 +69,7 @@ def health_of(keeper: RingKeeper) -> CodecHealth:
         last_refresh=None if limits.last_complete is None else _date(limits.last_complete.wall_ms),
         last_proof=None if limits.last_proof is None else _date(limits.last_proof.wall_ms),
         last_error=keeper.last_failure,
+        problems=keeper.problems(now),
     )
 
 

@@ -84,27 +84,21 @@ class HeldKey:
             self._python_sealed += 1
             return self._python_sealed
 
-    def ring_mac_key(self) -> bytes:
-        """32 bytes that sign and check ring documents. Not to be kept."""
+    def certify(self, text: str) -> bytes:
+        """HMAC-SHA-256, 32 bytes, of an ASCII text under the sub-key that certifies facts of the
+        ring."""
         with self._lock:
-            return bytes(self._secret("ring-mac"))
+            return hmac.digest(bytes(self._secret("ring-mac")), text.encode("ascii"), "sha256")
 
     def limit_to_ring(self) -> None:
         """Overwrites the data key and drops all that could seal or open a token; what is left can
-        only check ring documents. For a revoked key: who missed the revocation knows the ring by
-        this key alone."""
+        only certify facts of the ring. For a revoked or ended key: who missed much may know the
+        ring by this key alone."""
         with self._lock:
             if self._is_overwritten:
                 return
             self._secret("ring-mac")
             self._overwrite(keep="ring-mac")
-
-    def as_ring_signer(self) -> "HeldKey":
-        """A copy that can only check ring documents: what is remembered of a key that ended."""
-        with self._lock:
-            copy = HeldKey(bytearray(self._live()), self._ring)
-        copy.limit_to_ring()
-        return copy
 
     def destroy(self) -> None:
         """Overwrites what can be overwritten."""

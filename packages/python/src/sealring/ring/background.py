@@ -59,18 +59,21 @@ class Background:
             self._condition.notify_all()
 
     def _loop(self) -> None:
-        delay_ms = self._keeper.ms_until_next
         while True:
             with self._condition:
-                self._condition.wait_for(self._is_called, delay_ms / 1_000)
-                wish, self._wish, self._is_woken = self._wish, None, False
+                seconds = self._keeper.ms_until_next / 1_000
+                self._condition.wait_for(self._is_called, seconds)
+                wish, self._wish = self._wish, None
+                is_woken, self._is_woken = self._is_woken, False
                 is_stopped = self._is_stopped
             if is_stopped:
                 _end(wish, CodecClosedError())
                 return
+            if wish is None and is_woken:
+                self._keeper.run_woken()
+                continue
             is_wished = wish is not None
             _end(wish, self._keeper.run(reads=is_wished, is_foreground=is_wished))
-            delay_ms = self._keeper.ms_until_next
 
     def _is_called(self) -> bool:
         return self._is_stopped or self._is_woken or self._wish is not None

@@ -1,5 +1,5 @@
-"""The ring document: two lines of ASCII, a JSON object and the MACs of its bytes. Parsed here;
-authenticity is another step. Pure."""
+"""The ring document: one line of JSON, as short as it can be. A carrier of facts: well-formed once
+it is parsed here, and nothing in it is believed for being in it. Pure."""
 
 import json
 import re
@@ -9,21 +9,60 @@ from datetime import datetime, timedelta
 from typing import NoReturn
 
 from .. import base64url
+from ..canonical_json import canonical_json
 from ..derivation import KEY_ID_BYTES
 from ..errors import RingStoreError
 from ..key_wrapper import WrappedKey
 from .policy import MAX_RING_KEYS
 
 MAX_DOCUMENT_BYTES = 256 * 1024
-MAX_EPOCH = 2**53 - 2**20
+# Bounds of the format, not of a policy: every reader of the format refuses what is beyond them.
 _FORMAT = "sealring/ring/1"
-_MAX_WRAPS = 16
+MAX_WRAPS = 16
+MAX_MACS = 8
+_MAX_WRAPPED_BYTES = 2_048
 _MAX_KEY_ID_UNITS = 2_048
-_MAX_DEPTH = 512
+_DAY_MS = 86_400_000
+_MAX_LIFE_MS = 5 * 366 * _DAY_MS
+_MAX_LEAD_MS = 366 * _DAY_MS
+_CYCLE_MS = 146_097 * _DAY_MS  # The calendar repeats every 400 years.
 _EPOCH = datetime(1970, 1, 1)  # Naive: every time of a document is UTC.
-_TWO_LINES = re.compile(r"[\x20-\x7e]+\n[\x20-\x7e]+")
+_ONE_LINE = re.compile(r"[\x20-\x7e]+")
+_CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _PROVIDER = re.compile(r"[a-z0-9-]{1,64}")
+_TIMES = ("created", "activates", "sealsUntil", "opensUntil")
+
+Macs = Mapping[str, bytes]
+"""HMACs of 32 bytes, by the id of the key that made them."""
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """That a key is revoked, and who certifies it."""
+
+    at: str
+    """For people, as it is spelt: it decides nothing."""
+    by: Macs
+    """Certificates, at most 8: of the revoked key itself, or of a newer one."""
+
+
+@dataclass(frozen=True)
+class RingWrap(WrappedKey):
+    """One wrap of an entry."""
+
+    signature: bytes | None
+    mac: bytes
+    """Under the entry's own key: who added the wrap held it."""
+
+
+@dataclass(frozen=True)
+class Ancestors:
+    """Who vouches for a key, certified by that key itself."""
+
+    ids: tuple[str, ...]
+    """At most 8, newest first."""
+    mac: bytes
 
 
 @dataclass(frozen=True)
@@ -38,50 +77,43 @@ class RingEntry:
     """From here on it opens only."""
     opens_until: int
     """From here on it does nothing."""
-    revoked: int | None
-    wraps: tuple[WrappedKey, ...]
+    times: tuple[str, ...]
+    """All four, as they are spelt."""
+    vouchers: Macs
+    """At most 8, of keys that its publisher could sign with."""
+    ancestors: Ancestors | None
+    """None where nobody could say."""
+    revocation: Revocation | None
+    wraps: tuple[RingWrap, ...]
 
 
 @dataclass(frozen=True)
 class RingDocument:
-    """A parsed ring document. Well-formed, not yet authentic."""
+    """A parsed ring document; no two entries have one id."""
 
-    ring: str
-    epoch: int
     entries: tuple[RingEntry, ...]
-    body: str
-    """The first line, whose bytes the MACs authenticate; empty for what is not stored."""
-    macs: Mapping[str, bytes]
-    """By key id, 32 bytes each."""
-
-    @property
-    def is_unfounded(self) -> bool:
-        """A document without keys is no ring yet: somebody may be founding one."""
-        return not self.entries
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
     """Parses the text of a document of a ring.
 
     Raises:
-        RingStoreError: `too-large` or `corrupt`. What is unknown or unexpected is refused, except
-            members that a newer version may have added.
+        RingStoreError: `too-large` or `corrupt`. What is unknown, missing, or longer than it need
+            be is refused. A new format takes another slot of the store.
     """
     if len(text) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB")
-    if _TWO_LINES.fullmatch(text) is None:
-        _refuse("not two lines of ASCII")
-    body, _, second = text.partition("\n")
-    first = _object(_parsed(body, "first line"), "first line")
-    _check_depth(first)
-    if first.get("format") != _FORMAT:
+    if _ONE_LINE.fullmatch(text) is None:
+        _refuse("not one line of ASCII")
+    document = _members(_parsed(text), "document", ("format", "ring", "keys"), ("claim",))
+    if document["format"] != _FORMAT:
         _refuse("unknown format")
-    if first.get("ring") != ring:
+    if document["ring"] != ring:
         _refuse("the ring has another name")
-    # Nothing is critical in this version: every name in the list is one that we do not know.
-    if first.get("critical") != []:
-        _refuse("unknown critical member")
-    keys = first.get("keys")
+    claim = document.get("claim", "A" * 22)
+    if not isinstance(claim, str) or _CLAIM.fullmatch(claim) is None:
+        _refuse("claim")
+    keys = document["keys"]
     if not isinstance(keys, list):
         _refuse("keys is not an array")
     if len(keys) > MAX_RING_KEYS:
@@ -89,84 +121,115 @@ def parse_document(text: str, ring: str) -> RingDocument:
     entries = tuple(_entry(key) for key in keys)
     if len({entry.id for entry in entries}) != len(entries):
         _refuse("two keys with one id")
-    macs = _macs(_object(_parsed(second, "second line"), "second line").get("macs"))
-    return RingDocument(ring, _epoch(first.get("epoch")), entries, body, macs)
+    # Members may come in any order. A name twice, white space, or another escape is longer than it
+    # need be.
+    if len(canonical_json(document, sort_keys=False)) != len(text):
+        _refuse("not in canonical form")
+    return RingDocument(entries)
 
 
 def wrap_context(ring: str, entry: RingEntry) -> dict[str, str]:
     """What every wrap of a key is bound to: ring, purpose and the key's times."""
-    times = (entry.created, entry.activates, entry.seals_until, entry.opens_until)
     return {
         "sealring:ring": ring,
         "sealring:purpose": "data-key",
-        "sealring:times": "/".join(_format_time(time) for time in times),
+        "sealring:times": "/".join(entry.times),
     }
 
 
-def _epoch(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_EPOCH:
-        _refuse("epoch out of range")
-    return value
-
-
 def _entry(value: object) -> RingEntry:
-    key = _object(value, "key")
-    key_id = key.get("id")
-    if not isinstance(key_id, str) or len(base64url.decode(key_id) or b"") != KEY_ID_BYTES:
-        _refuse("key id")
-    created, activates, seals_until, opens_until = (
-        _time(key.get(name), name) for name in ("created", "activates", "sealsUntil", "opensUntil")
-    )
+    key = _members(value, "key", ("id", *_TIMES, "vouchers", "wraps"), ("ancestors", "revoked"))
+    texts = tuple(_time_text(key[name], name) for name in _TIMES)
+    created, activates, seals_until, opens_until = map(_ms, texts)
     if not activates < seals_until < opens_until:
         _refuse("times out of order")
-    revoked = _time(key["revoked"], "revoked") if "revoked" in key else None
-    wraps = key.get("wraps")
-    if not isinstance(wraps, list) or not 1 <= len(wraps) <= _MAX_WRAPS:
+    if opens_until - created > _MAX_LIFE_MS:
+        _refuse("a key that lives too long")
+    if abs(activates - created) > _MAX_LEAD_MS:
+        _refuse("a key that is active too late")
+    wraps = key["wraps"]
+    if not isinstance(wraps, list) or not 1 <= len(wraps) <= MAX_WRAPS:
         _refuse("wraps")
     return RingEntry(
-        key_id, created, activates, seals_until, opens_until, revoked, tuple(map(_wrap, wraps))
+        _key_id(key["id"]),
+        created,
+        activates,
+        seals_until,
+        opens_until,
+        texts,
+        _macs(key["vouchers"], "vouchers"),
+        _ancestors(key["ancestors"]) if "ancestors" in key else None,
+        _revocation(key["revoked"]) if "revoked" in key else None,
+        tuple(map(_wrap, wraps)),
     )
 
 
-def _wrap(value: object) -> WrappedKey:
-    wrap = _object(value, "wrap")
-    provider, key_id = wrap.get("provider"), wrap.get("keyId")
+def _ancestors(value: object) -> Ancestors:
+    ancestors = _members(value, "ancestors", ("ids", "mac"))
+    ids = ancestors["ids"]
+    if not isinstance(ids, list) or len(ids) > MAX_MACS:
+        _refuse("ancestors")
+    return Ancestors(tuple(map(_key_id, ids)), _mac(ancestors["mac"]))
+
+
+def _revocation(value: object) -> Revocation:
+    revoked = _members(value, "revoked", ("at", "by"))
+    at = _time_text(revoked["at"], "revoked")
+    _ms(at)
+    return Revocation(at, _macs(revoked["by"], "certificates"))
+
+
+def _wrap(value: object) -> RingWrap:
+    wrap = _members(value, "wrap", ("provider", "keyId", "wrapped", "mac"), ("signature",))
+    provider, key_id = wrap["provider"], wrap["keyId"]
     if not isinstance(provider, str) or _PROVIDER.fullmatch(provider) is None:
         _refuse("provider")
     if not isinstance(key_id, str) or not 1 <= _utf16_units(key_id) <= _MAX_KEY_ID_UNITS:
         _refuse("KMS key id")
-    if "signature" in wrap:
-        _bytes(wrap["signature"], "signature")
-    return WrappedKey(provider, key_id, _bytes(wrap.get("wrapped"), "wrapped"))
+    signature = _bytes(wrap["signature"], "signature") if "signature" in wrap else None
+    wrapped = _bytes(wrap["wrapped"], "wrapped")
+    return RingWrap(provider, key_id, wrapped, signature, _mac(wrap["mac"]))
 
 
-def _macs(value: object) -> dict[str, bytes]:
-    macs = {name: _bytes(mac, "mac") for name, mac in _object(value, "macs").items()}
-    if len(macs) > MAX_RING_KEYS or any(len(mac) != 32 for mac in macs.values()):
-        _refuse("macs")
-    return macs
+def _macs(value: object, what: str) -> Macs:
+    if not isinstance(value, dict) or len(value) > MAX_MACS:
+        _refuse(what)
+    return {_key_id(key_id): _mac(mac) for key_id, mac in value.items()}
 
 
-def _format_time(ms: int) -> str:
-    return f"{(_EPOCH + timedelta(milliseconds=ms)).isoformat()}Z"
+def _key_id(value: object) -> str:
+    if not isinstance(value, str) or len(base64url.decode(value) or b"") != KEY_ID_BYTES:
+        _refuse("key id")
+    return value
 
 
-def _time(value: object, what: str) -> int:
+def _mac(value: object) -> bytes:
+    mac = _bytes(value, "mac")
+    if len(mac) != 32:
+        _refuse("mac")
+    return mac
+
+
+def _time_text(value: object, what: str) -> str:
     """Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second."""
     if not isinstance(value, str) or _TIME.fullmatch(value) is None:
         _refuse(what)
+    return value
+
+
+def _ms(text: str) -> int:
+    # Python knows no year 0; TypeScript does.
+    cycle, year = divmod(int(text[:4]), 400)
     try:
-        parsed = datetime.strptime(value, "%Y-%m-%dT%H:%M:%SZ")
+        parsed = datetime.strptime(f"{2000 + year}{text[4:]}", "%Y-%m-%dT%H:%M:%SZ")
     except ValueError:
-        _refuse(what)
-    return (parsed - _EPOCH) // timedelta(milliseconds=1)
+        _refuse("a time that does not exist")
+    return (parsed - _EPOCH) // timedelta(milliseconds=1) + (cycle - 5) * _CYCLE_MS
 
 
 def _bytes(value: object, what: str) -> bytes:
     data = base64url.decode(value) if isinstance(value, str) else None
-    if not data:
+    if not data or len(data) > _MAX_WRAPPED_BYTES:
         _refuse(what)
     return data
 
@@ -175,44 +238,21 @@ def _utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _parsed(line: str, what: str) -> object:
+def _parsed(text: str) -> object:
     try:
-        return json.loads(line, parse_constant=_no_constant, parse_int=_number, parse_float=_number)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return _refuse(f"{what} is not JSON")
+        return _refuse("not JSON")
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-def _number(text: str) -> int | float:
-    """As a TypeScript member reads it: what it could not write again, `1e400`, it refuses."""
-    value = float(text)
-    if value in (float("inf"), float("-inf")):
-        raise ValueError("too large")
-    return int(value) if value.is_integer() and abs(value) < 2**53 else value
-
-
-def _check_depth(first: dict[str, object]) -> None:
-    layer: list[object] = [first]
-    for _ in range(_MAX_DEPTH):
-        layer = [inner for value in layer for inner in _inner(value)]
-        if not layer:
-            return
-    _refuse("nested too deeply")
-
-
-def _inner(value: object) -> list[object]:
-    values = list(value.values()) if isinstance(value, dict) else value
-    if not isinstance(values, list):
-        return []
-    return [inner for inner in values if isinstance(inner, (dict, list))]
-
-
-def _object(value: object, what: str) -> dict[str, object]:
+def _members(
+    value: object, what: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, object]:
+    """An object with these members, in any order."""
     if not isinstance(value, dict):
         _refuse(f"{what} is not an object")
+    if not set(names) <= value.keys() <= {*names, *optional}:
+        _refuse(f"{what} lacks a member or has an unknown one")
     return value
 
 

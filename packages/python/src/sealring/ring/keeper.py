@@ -7,10 +7,11 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Literal, NamedTuple
 
-from ..clock import Deadline, Moment, later
+from ..clock import Deadline, Moment, age_ms, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
 from .kill_switch import REFUSAL_PROBE_MS
 from .policy import RingPolicy
+from .problems import RingProblem, problems_of
 from .sync import RingSync
 from .view import RingView
 from .wraps import CallOptions
@@ -47,15 +48,22 @@ class RingKeeper:
         self._policy = policy
         self._sync = sync
         self._uniform = uniform
+        # No loop is faster than this, whatever state it is in.
+        fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
+        self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
-        self._retry_ms = 0.0
+        self._failed_at: Moment | None = None
+        self._next_pass_at: Deadline | None = None
+        self._last_pass_ms = -float("inf")
+        self._soon_at: Deadline | None = None
         self._last_failure: Failure | None = None
         self._last_status: Status | None = None
         self._next_read_at: Deadline | None = None
         self._is_proof_wanted = False
         self._miss_refresh_at: Deadline | None = None
+        self._is_missed = False
         self.wake: Callable[[], None] = lambda: None
-        """Set by who runs the passes: something is due now."""
+        """Set by who runs the passes: `run_woken` is to be called."""
 
     @property
     def last_failure(self) -> Failure | None:
@@ -65,12 +73,18 @@ class RingKeeper:
         """`failing`: send it no requests. `degraded`: works, but something needs a look."""
         if not self.view.is_ready(now):
             return "failing"
-        return "degraded" if self._failures or self.view.limits.is_refused else "ok"
+        is_failing = self._failures > 0 or self.view.limits.is_refused(now)
+        is_off = is_failing or self._sync.is_incomplete or len(self.problems(now)) > 0
+        return "degraded" if is_off else "ok"
+
+    def problems(self, now: Moment) -> tuple[RingProblem, ...]:
+        """What an operator should know of."""
+        return problems_of(self.view, now, is_foreign=self._sync.is_foreign)
 
     def started(self) -> None:
-        """The ring was adopted for the first time."""
+        """The ring was learned for the first time."""
         self._completed()
-        self._expect(self._ms_until_due())
+        self._schedule(self._ms_until_due())
         self._announce()
 
     def run(self, *, reads: bool, is_foreground: bool) -> Exception | None:
@@ -78,6 +92,9 @@ class RingKeeper:
         not keep the KMS from proving, nor the other way round. Returns what went wrong."""
         failure: Exception | None = None
         options = CallOptions(is_foreground)
+        began = self.view.now()
+        self._last_pass_ms = began.steady_ms
+        self.view.ring_clock.tick(began)
         try:
             if reads or self._ms_until_read() <= _EARLY_MS:
                 self._read(options)
@@ -91,16 +108,40 @@ class RingKeeper:
         if self.view.is_closed:
             return CodecClosedError()
         self._note(failure)
-        self._expect(self.ms_until_next)
+        self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
         self._announce()
         return failure
+
+    def run_woken(self) -> None:
+        """After `wake`. Because of a token: one read of the ring, and unwraps of what is new in it;
+        no check of the KMS, and no change of what is due, unless a timer was held up."""
+        is_missed, self._is_missed = self._is_missed, False
+        if not is_missed:
+            return
+        if self._is_overdue(self.view.now()):
+            self.run(reads=True, is_foreground=False)
+            return
+        try:
+            self._sync.read(CallOptions(is_foreground=False, for_token=True))
+        except Exception as error:
+            # Everything that is due is done, and told, by the next pass.
+            logger.debug("read for a token: %s", _kind_of(error))
+        if self.view.is_closed:
+            return
+        # What a token brought to light is done by a pass of its own, unless services fail.
+        known = self.view.snapshot
+        is_dead = not known.has_sealing_key(self.view.wall_ms())
+        if self._failures == 0 and (known.carried or is_dead):
+            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self._uniform())
+            self._soon_at = self._soon_at or soon_at
+            self._schedule(self._ms_until_due())
+        self._announce()
 
     @property
     def ms_until_next(self) -> float:
         """Milliseconds until the next pass is due."""
-        if self._failures == 0:
-            return self._ms_until_due()
-        return self._retry_ms
+        at = self._next_pass_at
+        return 0 if at is None else at.ms_left(self.view.now())
 
     def note_unknown_key(self, now: Moment) -> None:
         """A token named a key that is not in the ring: reads the ring soon, at most once per
@@ -108,11 +149,26 @@ class RingKeeper:
         at = self._miss_refresh_at
         if at is None or at.has_passed(now):
             self._miss_refresh_at = later(now, self._policy.miss_refresh_seconds * _MS)
-            self._next_read_at = None
+            self._is_missed = True
             self.wake()
 
+    def _is_overdue(self, now: Moment) -> bool:
+        """Whether ring or KMS should have been asked by now, and are not known to fail."""
+        policy, limits = self._policy, self.view.limits
+        recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
+        if self._failed_at is not None and age_ms(self._failed_at, now) <= recent_ms:
+            return False
+        dues = (
+            (limits.last_read, policy.refresh_every_seconds),
+            (limits.last_proof, policy.prove_every_seconds),
+        )
+        return any(at is None or age_ms(at, now) > every * _MS for at, every in dues)
+
     def _read(self, options: CallOptions) -> None:
-        self._sync.read(options)
+        try:
+            self._sync.read(options)
+        finally:
+            self.view.retire(self.view.now())
         self._completed()
 
     def _prove(self, options: CallOptions) -> None:
@@ -122,7 +178,7 @@ class RingKeeper:
 
     def _completed(self) -> None:
         now = self.view.now()
-        self.view.drop_ended()
+        self._soon_at = None
         self.view.limits.completed(now)
         jitter = 1 - 0.2 * self._uniform()
         self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
@@ -130,36 +186,45 @@ class RingKeeper:
     def _note(self, failure: Exception | None) -> None:
         if failure is not None:
             self._failures += 1
+            self._failed_at = self.view.now()
             self._last_failure = self._failure_now(_kind_of(failure))
-            self._retry_ms = self._draw_retry_ms()
             return
         self._failures = 0
-        self._last_failure = self._failure_now("clock") if self.view.is_clock_off else None
+        self._failed_at = None
+        is_off = self.view.ring_clock.trouble(self.view.now()) is not None
+        self._last_failure = self._failure_now("clock") if is_off else None
 
     def _draw_retry_ms(self) -> float:
         limits = self.view.limits
         # Asked again soon while refusals are being counted; once they count, a fleet must not
         # hammer a disabled key.
-        if limits.is_refused and not limits.is_stopped:
+        if limits.is_refused(self.view.now()) and not limits.is_stopped:
             return REFUSAL_PROBE_MS
         cap = self._policy.backoff_cap_seconds * _MS
         longest = min(cap, _BACKOFF_BASE_MS * 2.0 ** min(self._failures - 1, 32))
-        return longest * self._uniform()
+        return self._floor_ms + max(0, longest - self._floor_ms) * self._uniform()
 
     def _ms_until_read(self) -> float:
-        at = self._next_read_at
-        return 0 if at is None else at.ms_left(self.view.now())
+        if self._next_read_at is None:
+            return 0
+        dues = [at for at in (self._next_read_at, self._soon_at) if at is not None]
+        return min(at.ms_left(self.view.now()) for at in dues)
 
     def _ms_until_due(self) -> float:
         return min(self._ms_until_read(), self._sync.ms_until_proof())
 
-    def _expect(self, delay_ms: float) -> None:
-        longest = delay_ms + self._policy.backoff_cap_seconds * _MS
-        self.view.expect_refresh_before(later(self.view.now(), longest), self._overdue)
+    def _schedule(self, delay_ms: float) -> None:
+        most_ms, now = self._policy.refresh_every_seconds * _MS, self.view.now()
+        least_ms = self._last_pass_ms + self._floor_ms - now.steady_ms
+        wait_ms = min(max(delay_ms, least_ms, 0), most_ms)
+        self._next_pass_at = later(now, wait_ms)
+        overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
+        self.view.expect_refresh_before(overdue_at, self._overdue)
 
     def _overdue(self) -> None:
         self._is_proof_wanted = True
         self._next_read_at = None
+        self._schedule(0)
         self.wake()
 
     def _failure_now(self, kind: str) -> Failure:

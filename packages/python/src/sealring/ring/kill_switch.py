@@ -30,9 +30,9 @@ class KillSwitch(NamedTuple):
 
     def after_refusal(self, kind: KeyWrapperErrorKind, now_ms: float) -> "KillSwitch":
         """The switch after an answer of this kind; only refusals count."""
-        if kind not in ("denied", "not-found", "disabled") or self.tripped_at_ms is not None:
+        if not is_refusal(kind) or self.tripped_at_ms is not None:
             return self
-        recent = tuple(one for one in self.refusals if now_ms - one.at_ms <= _WINDOW_MS)
+        recent = self.recent(now_ms)
         if recent and now_ms - recent[-1].at_ms < _LEAST_SPACING_MS:
             return KillSwitch(recent)
         refusals = (*recent, Refusal(now_ms, kind == "disabled"))
@@ -40,5 +40,14 @@ class KillSwitch(NamedTuple):
         is_tripped = len(refusals) >= _REFUSALS_TO_STOP or disabled >= _DISABLED_TO_STOP
         return KillSwitch(refusals, now_ms if is_tripped else None)
 
+    def recent(self, now_ms: float) -> tuple[Refusal, ...]:
+        """The refusals that count: after a minute without another, one was a stray."""
+        return tuple(one for one in self.refusals if now_ms - one.at_ms <= _WINDOW_MS)
+
 
 ARMED = KillSwitch()
+
+
+def is_refusal(kind: KeyWrapperErrorKind) -> bool:
+    """Whether an answer is about the right to use the key, not about availability."""
+    return kind in ("denied", "not-found", "disabled")

@@ -30,7 +30,7 @@ class Limits:
         self.last_proof = now
 
     def was_read(self, now: Moment) -> None:
-        """The ring was read and is authentic."""
+        """The ring was read, and has a key that is known."""
         self._by_read = self._from(now, self._policy.store_outage_seconds)
         self.last_read = now
 
@@ -39,13 +39,13 @@ class Limits:
         self.last_complete = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
-        """The KMS answered with an error. Counted by the clock that never steps."""
+        """The KMS answered the check of a held key with an error. Counted by the clock that never
+        steps."""
         self._kill_switch = self._kill_switch.after_refusal(kind, now.steady_ms)
 
-    @property
-    def is_refused(self) -> bool:
+    def is_refused(self, now: Moment) -> bool:
         """Whether refusals are being counted: the KMS is to be asked again soon."""
-        return bool(self._kill_switch.refusals)
+        return self.is_stopped or bool(self._kill_switch.recent(now.steady_ms))
 
     @property
     def is_stopped(self) -> bool:

@@ -78,6 +78,11 @@ class RingPolicy:
         return self.token_lifetime_seconds + 2 * self.clock_skew_seconds
 
     @property
+    def late_wait_seconds(self) -> float:
+        """How long a planned key is known before it seals: what the others need to learn it too."""
+        return self.propagation - 2 * self.refresh_every_seconds - self.clock_skew_seconds
+
+    @property
     def _least_propagation(self) -> float:
         return self.seal_outage_seconds + 2 * self.refresh_every_seconds + self.clock_skew_seconds
 

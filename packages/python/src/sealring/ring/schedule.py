@@ -45,12 +45,13 @@ def may_open(key: Scheduled, now_ms: float) -> bool:
     return not key.is_revoked and now_ms < key.opens_until
 
 
-def state_of(key: Scheduled, now_ms: float, sealing_id: str | None) -> KeyState:
-    """The state of a key; `sealing_id` names the one that seals."""
+def state_of(key: Scheduled, now_ms: float, sealing: Aged | None) -> KeyState:
+    """The state of a key; `sealing` is the one that seals. What is newer waits for its turn."""
     if key.is_revoked:
         return "revoked"
     if now_ms >= key.opens_until:
         return "retired"
-    if key.id == sealing_id:
+    if sealing is not None and key.id == sealing.id:
         return "active"
-    return "propagating" if now_ms < key.activates else "verify-only"
+    is_waiting = now_ms < key.activates if sealing is None else age(key) > age(sealing)
+    return "propagating" if is_waiting and now_ms < key.seals_until else "verify-only"

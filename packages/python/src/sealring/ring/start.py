@@ -1,4 +1,4 @@
-"""Brings a reader to where it can work: adopts the ring that is there."""
+"""Brings a reader to where it can work: learns the ring that is there."""
 
 import random
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from ..clock import Deadline, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
 from .calls import Calls
+from .learn_anew import LineageError
 from .policy import RingPolicy
 from .stored_ring import StoredRingDocument
 from .sync import RingSync
@@ -25,7 +26,7 @@ def start_ring(
     calls: Calls,
     uniform: Callable[[], float] = random.random,
 ) -> None:
-    """Returns when all live keys of the ring are held. A reader never founds a ring: while there is
+    """Returns when the live keys of the ring are held. A reader never founds a ring: while there is
     none, it waits for a member to do so.
 
     Raises:
@@ -37,14 +38,21 @@ def start_ring(
     failures = 0
     while True:
         try:
+            # Nothing that was judged by another time counts.
+            view.ring_clock.start_anew(view.now())
             document = stored.read()
-            if document is not None and not document.is_unfounded:
-                sync.start(document, CallOptions(is_foreground=True, until=until))
-                return
+            if document is not None:
+                known = sync.anew(document, CallOptions(is_foreground=True, until=until))
+                if not known.is_dead(view.wall_ms()):
+                    sync.begin(known, document)
+                    return
+                if document.entries:
+                    raise RingStoreError("corrupt", "the ring holds no live key that may be used")
             failure: Exception = RingStoreError("unavailable", "there is no ring yet")
             wait = _ABSENT_POLL_SECONDS * (1 + uniform())
         except (KeyWrapperError, RingStoreError) as error:
-            if error.kind not in ("throttled", "unavailable"):
+            may_pass = error.kind in ("throttled", "unavailable")
+            if not may_pass and not isinstance(error, LineageError):
                 raise
             failure = error
             wait = min(_BACKOFF_CAP_SECONDS, _BACKOFF_BASE_SECONDS * 2**failures) * uniform()

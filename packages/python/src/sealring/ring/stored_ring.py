@@ -17,18 +17,18 @@ class StoredRingDocument:
         self._ring = ring
         self._calls = calls
         self._on_service_date = on_service_date
-        self._last: tuple[StoredRing, RingDocument] | None = None
+        self._last: tuple[str, RingDocument] | None = None
 
     def read(self) -> RingDocument | None:
-        """None when the document is known to be absent. The same object for the same revision and
-        text, so that an unchanged ring is recognised without a look inside."""
+        """None when the document is known to be absent. The same object for the same text, so
+        that an unchanged ring is recognised without a look inside."""
         answer = self._ask()
         if answer is None:
             return None
         if isinstance(answer, RingStoreError):
             raise answer
-        if self._last is None or self._last[0] != answer:
-            self._last = (answer, parse_document(answer.document, self._ring))
+        if self._last is None or self._last[0] != answer.document:
+            self._last = (answer.document, parse_document(answer.document, self._ring))
         return self._last[1]
 
     def _ask(self) -> StoredRing | RingStoreError | None:

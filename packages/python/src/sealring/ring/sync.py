@@ -1,27 +1,28 @@
-"""Brings the view up to date with the store: reads, judges, unwraps, adopts. Absence is not
-deletion: a key leaves this reader's memory at its end or by a revocation, never because a document
-lacks it."""
+"""Brings the view up to date with the store: a document is a carrier of facts that prove
+themselves. Absence is not deletion: a key leaves this reader's memory at its end or by a
+revocation, never because a document lacks it."""
 
 import random
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable
 
 from ..clock import Moment, age_ms
 from ..errors import KeyWrapperError, RingStoreError
-from .authentication import contradicts, is_signed_by, judge
 from .document import RingDocument, RingEntry
-from .merge import lacks, union
+from .facts import is_from_the_future, lacks, learn, unwrapped_key, with_unwrapped
+from .kill_switch import is_refusal
+from .learn_anew import LearnAnew
 from .policy import RingPolicy
 from .schedule import newest
+from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .stored_ring import StoredRingDocument
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
 
-Verdict = Literal["adopt", "start", "unite", "refuse"]
+_MS = 1_000
 
 
 class RingSync:
-    """Reads and adopts. What a member would heal, a reader leaves to the members."""
+    """Reads and learns. What a member would write, a reader leaves to the members."""
 
     def __init__(
         self,
@@ -38,159 +39,202 @@ class RingSync:
         self._uniform = uniform
         self._jitter_of: Moment | None = None
         self._proof_interval_ms = 0.0
+        self._learned_from: RingDocument | None = None
+        self._learned_shift_ms = 0.0
+        self._anew = LearnAnew(
+            wraps, view.judgement, on_proof=lambda: view.limits.proved(view.now())
+        )
+        self.is_foreign = False
+        """Whether what the store holds is no document of this ring."""
+        self.is_incomplete = False
+        """Whether it lacks something that is known here, which a member has to write."""
 
     def read(self, options: CallOptions) -> None:
-        """Reads the ring and makes it the view.
+        """Reads the ring and learns what it says.
 
         Raises:
-            RingStoreError: `unavailable` while the ring is absent, `corrupt` for a document that no
-                key of this reader vouches for, or that a member has to heal.
-            KeyWrapperError: when a new key could not be unwrapped; the rest is adopted.
+            RingStoreError: `unavailable` while the ring is absent, `corrupt` for what is no
+                document of this ring: it teaches nothing.
+            KeyWrapperError: when a new key could not be unwrapped; the rest is learned.
         """
-        document = self._read()
-        if document is self._view.snapshot.document and self._holds_all():
-            self._was_read()
-        elif not self._adopt_or_start(document, options):
-            self._see_damage(options)
-
-    def start(self, document: RingDocument, options: CallOptions) -> None:
-        """Adopts a document without live keys of one's own: the newest of its keys must have signed
-        it, and all of its live keys must be here, or tokens would be lost.
-
-        Raises:
-            RingStoreError | KeyWrapperError: what is wrong with it, or kept a key from opening.
-        """
-        live = self._live(document.entries)
-        first = newest(live)
-        if first is None:
-            raise RingStoreError("corrupt", "the ring holds no live key that may be used")
-        # One first: a KMS in trouble is not asked for a ringful of keys by every start.
-        failure = self._unwrap([first], options) or self._unwrap(live, options)
+        try:
+            document = self._stored.read()
+        except RingStoreError as error:
+            self.is_foreign = error.kind in ("corrupt", "too-large")
+            raise
+        failure: KeyWrapperError | None = None
+        if document is not None and not self._is_learned(document):
+            failure = self._learn_from(document, options)
+            judgement = self._view.judgement()
+            is_whole = not any(is_from_the_future(entry, judgement) for entry in document.entries)
+            self._note_learned(document if is_whole and failure is None else None)
+        known = self._view.snapshot
+        entries = () if document is None else document.entries
+        teaches = any(entry.id in known.by_id for entry in entries)
+        if teaches:
+            self._view.limits.was_read(self._view.now())
+        self.is_foreign = bool(entries) and not teaches
+        self.is_incomplete = lacks(entries, known, self._view.judgement())
         if failure is not None:
             raise failure
-        held = [key for key in map(self._wraps.cached, live) if key is not None]
-        is_contradicted = any(contradicts(document, key) for key in held)
-        if is_contradicted or not is_signed_by(document, self._wraps.cached(first)):
-            raise RingStoreError("corrupt", "not signed by its newest key")
-        self._was_read()
-        self._view.install(document)
+        if document is None:
+            raise RingStoreError("unavailable", "the ring is absent from its store")
+        if not teaches:
+            raise RingStoreError("corrupt", "the store holds no key of this ring")
+
+    def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
+        """What a reader that knows nothing learns: see `LearnAnew.learn`."""
+        return self._anew.learn(document, options)
+
+    def begin(self, known: RingSnapshot, document: RingDocument) -> None:
+        """Makes what a start has learned the view."""
+        self._view.limits.was_read(self._view.now())
+        self._view.install(known)
+        self._note_learned(document)
+        self._anew.unwrapped.clear()
 
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        limits = self._view.limits
-        if limits.last_proof is None or limits.is_refused:
+        limits, now = self._view.limits, self._view.now()
+        if self._provable() is None:
+            return float("inf")
+        if limits.last_proof is None or limits.is_refused(now):
             return 0
         # Drawn once per proof: drawn at every look, the shortest of many draws would win.
         if limits.last_proof is not self._jitter_of:
             self._jitter_of = limits.last_proof
             jitter = 1 - 0.2 * self._uniform()
-            self._proof_interval_ms = self._policy.prove_every_seconds * 1_000 * jitter
-        return max(0, self._proof_interval_ms - age_ms(limits.last_proof, self._view.now()))
+            self._proof_interval_ms = self._policy.prove_every_seconds * _MS * jitter
+        return max(0, self._proof_interval_ms - age_ms(limits.last_proof, now))
 
-    def prove(self, options: CallOptions) -> None:
-        """Unwraps the newest live key once more.
+    def prove(self, options: CallOptions) -> bool:
+        """Unwraps the newest live key once more. False when there is none.
 
         Raises:
-            KeyWrapperError: why that failed.
+            KeyWrapperError: why that failed; here alone a refusal counts for the kill switch.
         """
-        live = self._view.snapshot.live_keys(self._view.wall_ms())
-        key = newest(key for key in live if key.held is not None)
+        key = self._provable()
         if key is None or key.held is None:
-            return
+            return False
         try:
             self._wraps.prove(key.entry, key.held, options)
         except KeyWrapperError as error:
             self._view.limits.failed(error.kind, self._view.now())
             raise
         self._view.limits.proved(self._view.now())
+        return True
 
-    def _read(self) -> RingDocument:
-        document = self._stored.read()
-        if document is None or document.is_unfounded:
-            raise RingStoreError("unavailable", "the ring is absent from its store")
-        return document
+    def _provable(self) -> RingKey | None:
+        keys = self._view.snapshot.usable_keys(self._view.wall_ms())
+        return newest(key for key in keys if not key.is_left) or newest(keys)
 
-    def _adopt_or_start(self, document: RingDocument, options: CallOptions) -> bool:
-        verdict = self._judge(document)
-        if verdict == "start":
-            self.start(document, options)
-        elif verdict == "adopt":
-            self._adopt(document, options)
-        return verdict in ("adopt", "start")
+    def _note_learned(self, document: RingDocument | None) -> None:
+        self._learned_from, self._learned_shift_ms = document, self._shift_ms()
 
-    def _judge(self, document: RingDocument) -> Verdict:
-        """Raises RingStoreError, `corrupt`, for a document that no key of this reader vouches
-        for."""
-        current, now_ms = self._view.snapshot.document, self._view.wall_ms()
-        own = [key for key in self._view.snapshot.live_keys(now_ms) if key.held is not None]
-        if not own:
-            return "start"
-        live = {key.id for key in own}
-        past = [key for key in self._view.past_signers() if key.id not in live]
-        authenticity = judge(document, own, past)
-        if authenticity == "forged":
-            raise RingStoreError("corrupt", "not signed by a key of this ring")
-        if authenticity == "ended branch":
-            return "refuse"
-        # The same first line, stored anew or signed otherwise.
-        if document.body == current.body:
-            return "adopt"
-        if authenticity == "older branch":
-            return "unite"
-        is_newer = document.epoch > current.epoch and not lacks(document, current, now_ms)
-        return "adopt" if is_newer else "unite"
+    def _is_learned(self, document: RingDocument) -> bool:
+        """What was judged by another time is judged again; and what could not be read, or was from
+        the future, may be learned now, though the document stays as it is."""
+        known = self._view.snapshot
+        is_same_time = abs(self._shift_ms() - self._learned_shift_ms) <= _MS
+        has_all = not known.carried and not known.unreadable
+        return has_all and is_same_time and document is self._learned_from
 
-    def _see_damage(self, options: CallOptions) -> None:
-        """A document of this ring that lacks something: what it knows beyond ours holds in memory
-        at once, revocations above all. Read again first, as somebody may have healed it."""
-        document = self._read()
-        if self._adopt_or_start(document, options):
-            return
-        if self._judge(document) == "unite":
-            united = union(self._view.snapshot.document, document)
-            failure = self._unwrap(self._live(united.entries), options)
-            self._view.install(united)
-            if failure is not None:
-                raise failure
-        raise RingStoreError(
-            "corrupt", "an older document of this ring, which a member has to heal"
-        )
+    def _shift_ms(self) -> float:
+        now = self._view.now()
+        return self._view.wall_ms(now) - now.steady_ms
 
-    def _adopt(self, document: RingDocument, options: CallOptions) -> None:
-        self._was_read()
-        failure = self._unwrap(self._live(document.entries), options)
-        # Times and revocations hold also when a key could not be unwrapped.
-        self._view.install(document)
-        if failure is not None:
-            raise failure
-
-    def _live(self, entries: Iterable[RingEntry]) -> list[RingEntry]:
-        now_ms = self._view.wall_ms()
-        return [
-            entry
-            for entry in entries
-            if now_ms < entry.opens_until and not self._view.is_revoked(entry)
-        ]
-
-    def _unwrap(self, live: Iterable[RingEntry], options: CallOptions) -> KeyWrapperError | None:
-        """Unwraps what is not held yet, and returns the first failure: the others are still worth
-        having."""
-        failure: KeyWrapperError | None = None
-        for entry in live:
-            if self._wraps.cached(entry) is not None:
-                continue
+    def _learn_from(self, document: RingDocument, options: CallOptions) -> KeyWrapperError | None:
+        """Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its
+        successor. Returns what kept an entry from being unwrapped."""
+        view, began = self._view, self._view.now()
+        was_unreadable = {entry.id for entry in view.snapshot.unreadable}
+        tried = was_unreadable | {entry.id for entry in view.snapshot.carried}
+        failures: dict[str, KeyWrapperError] = {}
+        known, wanted = learn(view.snapshot, document, view.judgement())
+        if not wanted and not options.for_token and self._go_over(document, options):
+            return None
+        while age_ms(began, view.now()) <= 4 * self._policy.kms_timeout_seconds * _MS:
+            untried = [
+                entry
+                for entry in wanted
+                if entry.id not in failures and not (options.for_token and entry.id in tried)
+            ]
+            if not untried:
+                break
+            # A claimed revocation may be proved by a newer key, without an unwrap; and what failed
+            # before must not keep the others from being tried.
+            entry = min(untried, key=lambda one: (one.revocation is not None, one.id in tried))
             try:
-                self._wraps.unwrap(entry, options)
-                self._view.limits.proved(self._view.now())
+                key = self._unwrapped(entry, options)
             except KeyWrapperError as error:
-                failure = failure or error
-        if failure is not None:
-            self._view.limits.failed(failure.kind, self._view.now())
-        return failure
+                failures[entry.id] = error
+            else:
+                known = with_unwrapped(known, key, view.judgement())
+                known, wanted = learn(known, document, view.judgement())
+        if not options.for_token:
+            self._judge_refused(wanted, failures, options)
+        corrupt = {key_id for key_id, error in failures.items() if error.kind == "corrupt"}
+        corrupt |= was_unreadable - failures.keys()
+        pending = [entry for entry in wanted if entry.id not in corrupt]
+        unreadable = [entry for entry in wanted if entry.id in corrupt]
+        view.install(create_snapshot(known.keys, pending, unreadable))
+        return next((failures[entry.id] for entry in pending if entry.id in failures), None)
 
-    def _was_read(self) -> None:
-        self._view.limits.was_read(self._view.now())
+    def _unwrapped(self, entry: RingEntry, options: CallOptions) -> RingKey:
+        unwrapped = self._wraps.unwrap(entry, options)
+        now = self._view.now()
+        self._view.limits.proved(now)
+        ring, seals_from_ms = self._view.judgement().ring, self._view.seals_from_ms(entry, now)
+        return unwrapped_key(ring, entry, *unwrapped, seals_from_ms)
 
-    def _holds_all(self) -> bool:
-        live = self._view.snapshot.live_keys(self._view.wall_ms())
-        return all(key.held is not None for key in live)
+    def _judge_refused(
+        self,
+        wanted: list[RingEntry],
+        failures: dict[str, KeyWrapperError],
+        options: CallOptions,
+    ) -> None:
+        """An entry that the KMS refuses while a held key is not refused is no better than a corrupt
+        one."""
+        refused = [
+            entry
+            for entry in wanted
+            if entry.id in failures and is_refusal(failures[entry.id].kind)
+        ]
+        try:
+            if not refused or not self.prove(options):
+                return
+        except KeyWrapperError:
+            # Counted where it is a refusal; the read fails by what the entry was answered.
+            return
+        for entry in refused:
+            self._wraps.note_corrupt(entry)
+            failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
+
+    def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
+        """The one exception to "who knows a key never starts anew": its ring was created only
+        lately, while the store was without an older one, and that is back. Goes over to it; what
+        was sealed here is opened to its end."""
+        view = self._view
+        keys, now_ms = view.snapshot.keys, view.wall_ms()
+        own = [key.created for key in keys if not key.is_left and not key.is_tombstone]
+        if not own or min(own) <= now_ms - self._policy.store_outage_seconds * _MS:
+            return False
+        is_older = any(entry.created < min(own) for entry in document.entries)
+        if not is_older or any(entry.id in view.snapshot.by_id for entry in document.entries):
+            return False
+        try:
+            known = self.anew(document, options)
+        except RingStoreError:
+            return False
+        except KeyWrapperError as error:
+            # Neither a ring that may be used, nor one of this reader: junk.
+            if error.kind == "corrupt" or is_refusal(error.kind):
+                return False
+            raise
+        finally:
+            # What is not installed is overwritten by the next one that is.
+            self._anew.unwrapped.clear()
+        if known.is_dead(now_ms):
+            return False
+        view.go_over(known)
+        return True

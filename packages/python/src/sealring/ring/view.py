@@ -3,21 +3,21 @@ opening look at. No I/O and no timers."""
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
-from ..clock import Clock, Deadline, Moment, moment_of
+from ..clock import Clock, Deadline, Moment, age_ms, moment_of
 from ..errors import CodecClosedError, SealUnavailableError
 from ..held_key import HeldKey
-from .document import RingDocument, RingEntry
+from .certificates import Signer, birth
+from .document import RingEntry
+from .facts import Judgement, signers_of
 from .limits import Limits
-from .policy import RingPolicy
+from .policy import MAX_RING_KEYS, RingPolicy
+from .ring_clock import RingClock
 from .schedule import KeyState, may_open
-from .service_clock import ServiceClock
 from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .wraps import KeyWraps
-
-# Keys that are remembered for what they signed: twice a full ring.
-_MAX_PAST_SIGNERS = 128
 
 
 class Usable(NamedTuple):
@@ -32,32 +32,32 @@ class RingView:
 
     def __init__(
         self,
+        ring: str,
         policy: RingPolicy,
         clock: Clock,
         wraps: KeyWraps,
-        service_clock: ServiceClock,
+        ring_clock: RingClock,
         accept_created_from_ms: float | None,
     ) -> None:
         self.limits = Limits(policy)
+        self.ring_clock = ring_clock
+        self._ring = ring
         self._policy = policy
         self._clock = clock
         self._wraps = wraps
-        self._service_clock = service_clock
         self._accept_created_from_ms = accept_created_from_ms
         self._lock = threading.Lock()
         self._snapshot: RingSnapshot | None = None
         self._is_closed = False
         self._sealed_with: str | None = None
-        self._highest_wall_ms = 0
         self._overdue_at: Deadline | None = None
         self._on_overdue: Callable[[], None] = lambda: None
-        # Oldest first. A store that fails over to an older copy must be known for what it is when
-        # the keys of that copy have ended meanwhile.
-        self._signers: dict[str, HeldKey] = {}
+        # The next key may be vouched for by any key that was ever known, the ended ones included.
+        self._past: dict[str, Signer] = {}
 
     @property
     def snapshot(self) -> RingSnapshot:
-        """The ring as last adopted.
+        """What is known of the ring.
 
         Raises:
             CodecClosedError: after close, and before the ring was first read.
@@ -73,20 +73,12 @@ class RingView:
     def is_closed(self) -> bool:
         return self._is_closed
 
-    @property
-    def is_clock_off(self) -> bool:
-        """Whether this machine's clock is too far from that of KMS or store."""
-        return self._service_clock.is_off
-
     def now(self) -> Moment:
         return moment_of(self._clock)
 
     def wall_ms(self, now: Moment | None = None) -> float:
-        """The time that keys are judged by: never further back than the highest seen minus the
-        tolerated skew."""
-        wall_ms = (now or self.now()).wall_ms
-        self._highest_wall_ms = max(wall_ms, self._highest_wall_ms)
-        return max(wall_ms, self._highest_wall_ms - self._policy.clock_skew_seconds * 1_000)
+        """The time that keys are judged by: see `RingClock`."""
+        return self.ring_clock.time_ms(now or self.now())
 
     def sealing_key(self, now: Moment) -> Usable:
         """The key that seals now.
@@ -100,7 +92,7 @@ class RingView:
             block = self.limits.seal_block(now)
             if block is not None:
                 raise SealUnavailableError(block)
-            key = snapshot.sealing_key(self.wall_ms(now), self._sealed_with)
+            key = snapshot.sealing_key(self.wall_ms(now), now.steady_ms, self._sealed_with)
             if key is None or key.held is None:
                 raise SealUnavailableError("no active key")
             self._sealed_with = key.id
@@ -117,50 +109,83 @@ class RingView:
     def opening_keys(self, now: Moment) -> list[HeldKey]:
         """All keys that may open now, newest first."""
         self._notice_gap(now)
-        keys = self.snapshot.keys
+        keys = self.snapshot.usable_keys(self.wall_ms(now))
         if not self.limits.may_open(now):
             return []
-        return [key.held for key in reversed(keys) if key.held and self._may_open(key, now)]
+        return [key.held for key in reversed(keys) if key.held]
 
     def can_seal(self, now: Moment) -> bool:
-        snapshot = self._snapshot
-        if self._is_closed or snapshot is None or self.limits.seal_block(now) is not None:
+        if self._is_closed or self._snapshot is None or self.limits.seal_block(now) is not None:
             return False
-        return snapshot.sealing_key(self.wall_ms(now), self._sealed_with) is not None
+        return any(state == "active" for _, state in self.states(now))
 
     def is_ready(self, now: Moment) -> bool:
         opens = self.limits.may_open(now) and self.limits.is_current(now)
-        return self.can_seal(now) and opens and not self.is_clock_off
+        is_right = self.ring_clock.trouble(now) is None
+        return (
+            self.can_seal(now)
+            and opens
+            and is_right
+            and self.snapshot.holds_newest(self.wall_ms(now))
+        )
 
     def states(self, now: Moment) -> list[tuple[RingKey, KeyState]]:
-        return self.snapshot.states(self.wall_ms(now), self._sealed_with)
+        return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
 
-    def install(self, document: RingDocument) -> None:
-        """Swaps the snapshot for one of `document`; overwrites the keys that it does not name."""
+    def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
+        """From when on, by the monotonic clock, a key that is learned now seals here. A planned one
+        that comes to who has read the ring without a gap came late where it is active soon: the
+        others must be able to learn it too. Hasty ones are told by their times."""
+        last_read, policy = self.limits.last_read, self._policy
+        has_gap = last_read is None or (
+            age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000
+        )
+        is_planned = entry.activates - entry.created >= policy.propagation * 1_000
+        return now.steady_ms + policy.late_wait_seconds * 1_000 if is_planned and not has_gap else 0
+
+    def install(self, snapshot: RingSnapshot) -> None:
+        """Swaps the snapshot. What a revoked key could seal and open with is overwritten, as is
+        every key that is left out."""
         with self._lock:
-            if self._is_closed:
+            if not self._is_closed:
+                self._install(snapshot)
+
+    def go_over(self, known: RingSnapshot) -> None:
+        """As `install`, for another ring: what sealed last binds nothing there."""
+        with self._lock:
+            if not self._is_closed and self._snapshot is not None:
+                left = [replace(key, is_left=True) for key in self._snapshot.keys]
+                self._sealed_with = None
+                self._install(create_snapshot([*known.keys, *left]))
+
+    def retire(self, now: Moment) -> None:
+        """Forgets the keys whose life is over on every clock; what is left of them can certify. By
+        an unconfirmed time none is."""
+        over_ms = self.wall_ms(now) - self._policy.clock_skew_seconds * 1_000
+        with self._lock:
+            snapshot = self._snapshot
+            if snapshot is None or self.ring_clock.trouble(now) is not None:
                 return
-            snapshot = create_snapshot(document, self._wraps.cached, self.is_revoked)
-            self._snapshot = snapshot
-            self._remember_signers(snapshot)
-            self._prune(snapshot)
+            kept = [key for key in snapshot.keys if over_ms < key.opens_until]
+            if len(kept) == len(snapshot.keys):
+                return
+            ended = (key for key in snapshot.keys if key not in kept and not key.is_left)
+            past = signers_of(ended, self._past)
+            newest = sorted(past.values(), key=birth, reverse=True)[:MAX_RING_KEYS]
+            self._past = {signer.id: signer for signer in newest}
+            for signer in newest:
+                signer.key.limit_to_ring()
+            self._install(create_snapshot(kept, snapshot.carried, snapshot.unreadable))
 
-    def drop_ended(self) -> None:
-        """Overwrites the keys whose life is over."""
-        with self._lock:
-            if self._snapshot is not None:
-                self._prune(self._snapshot)
+    def judgement(self) -> Judgement:
+        """By what documents are judged now."""
+        skew_ms = self._policy.clock_skew_seconds * 1_000
+        return Judgement(self._ring, self.wall_ms(), skew_ms, self._past, self._is_pinned_out)
 
-    def past_signers(self) -> list[HeldKey]:
-        """What can check documents that were signed with keys this reader held once, revoked and
-        ended ones included."""
-        return list(self._signers.values())
-
-    def is_revoked(self, entry: RingEntry) -> bool:
-        """Revoked in the ring, or by this reader's own pin."""
+    def _is_pinned_out(self, entry: RingEntry) -> bool:
+        """Whether this reader's own pin refuses a key."""
         accepted_from_ms = self._accept_created_from_ms
-        is_pinned_out = accepted_from_ms is not None and entry.created < accepted_from_ms
-        return entry.revoked is not None or is_pinned_out
+        return accepted_from_ms is not None and entry.created < accepted_from_ms
 
     def expect_refresh_before(self, deadline: Deadline, on_overdue: Callable[[], None]) -> None:
         """No thread runs while a machine is suspended: the first call after `deadline` tells."""
@@ -172,27 +197,18 @@ class RingView:
         with self._lock:
             self._is_closed = True
             self._snapshot = None
+            self._past = {}
             self._wraps.prune(())
-            for signer in self._signers.values():
-                signer.destroy()
-            self._signers.clear()
+
+    def _install(self, snapshot: RingSnapshot) -> None:
+        self._snapshot = snapshot
+        for key in snapshot.keys:
+            if key.is_revoked and key.signer is not None:
+                key.signer.limit_to_ring()
+        self._wraps.prune(signers_of(snapshot.keys, self._past))
 
     def _may_open(self, key: RingKey, now: Moment) -> bool:
         return key.held is not None and may_open(key, self.wall_ms(now))
-
-    def _prune(self, snapshot: RingSnapshot) -> None:
-        now_ms = self.wall_ms()
-        self._wraps.prune(
-            key.signer for key in snapshot.keys if key.signer and now_ms < key.opens_until
-        )
-
-    def _remember_signers(self, snapshot: RingSnapshot) -> None:
-        for key in snapshot.keys:
-            if key.held is None or key.id in self._signers:
-                continue
-            self._signers[key.id] = key.held.as_ring_signer()
-            if len(self._signers) > _MAX_PAST_SIGNERS:
-                self._signers.pop(next(iter(self._signers))).destroy()
 
     def _notice_gap(self, now: Moment) -> None:
         overdue_at = self._overdue_at

@@ -3,24 +3,27 @@ is believed only after its id was recomputed."""
 
 import hashlib
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from .. import base64url
 from ..canonical_json import canonical_json
-from ..clock import Deadline
+from ..clock import Clock, Deadline, Moment, age_ms, moment_of
 from ..derivation import DATA_KEY_BYTES, key_id_of
 from ..errors import KeyWrapperError, KeyWrapperErrorKind, bare
 from ..held_key import HeldKey
-from ..key_wrapper import KeyWrapper, OnServiceDate, WrappedKey
+from ..key_wrapper import KeyWrapper, OnServiceDate
 from ..options import is_constant
 from .calls import Calls
-from .document import RingEntry, wrap_context
+from .document import RingEntry, RingWrap, wrap_context
 
 # Retries of a call that somebody waits for; background calls have none: the next refresh is theirs.
 _RETRIES = 3
 _RETRY_BASE_SECONDS = 0.1
 _RETRY_CAP_SECONDS = 2.0
+# How long a wrap that the KMS called corrupt is not asked about again, and how many of them.
+_CORRUPT_FOR_MS = 3_600_000
+_MAX_CORRUPT = 4_096
 # Which kind speaks for several.
 _MILDEST_FIRST: tuple[KeyWrapperErrorKind, ...] = (
     "throttled",
@@ -39,48 +42,52 @@ class CallOptions(NamedTuple):
     """Whether somebody waits for it: then three retries with full jitter."""
     until: Deadline | None = None
     """When whoever waits gives up."""
+    for_token: bool = False
+    """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
+
+
+class Unwrapped(NamedTuple):
+    """A data key, and the wrap that it came from."""
+
+    held: HeldKey
+    wrap: RingWrap
 
 
 class KeyWraps:
-    """Unwraps data keys, and remembers them by everything that the unwrap depended on."""
+    """Unwraps data keys, and holds them by their ids until they are pruned."""
 
     def __init__(
         self,
         ring: str,
         wrappers: Sequence[KeyWrapper],
         calls: Calls,
+        clock: Clock,
         on_service_date: OnServiceDate,
         uniform: Callable[[], float] = random.random,
     ) -> None:
         self._ring = ring
         self._wrappers = wrappers
         self._calls = calls
+        self._clock = clock
         self._on_service_date = on_service_date
         self._uniform = uniform
-        self._cache: dict[str, HeldKey] = {}
+        self._held: dict[str, HeldKey] = {}
+        # A wrap is corrupt for one entry, not for a key id. Oldest first.
+        self._corrupt: dict[str, Moment] = {}
 
-    def cached(self, entry: RingEntry) -> HeldKey | None:
-        """The key of an entry if it was unwrapped before: no call."""
-        for wrap in entry.wraps:
-            held = self._cache.get(self._identity(wrap, entry))
-            # The same ciphertext under another key id is another entry.
-            if held is not None and held.id == entry.id:
-                return held
-        return None
-
-    def unwrap(self, entry: RingEntry, options: CallOptions) -> HeldKey:
-        """Unwraps an entry with the first key wrapper that can, and remembers it.
+    def unwrap(self, entry: RingEntry, options: CallOptions) -> Unwrapped:
+        """Unwraps an entry with the first key wrapper that can, and holds its key.
 
         Raises:
-            KeyWrapperError: of every wrapper that was asked; `corrupt` if no wrap is one of theirs.
+            KeyWrapperError: of every wrapper that was asked; `corrupt`, without a call, if no wrap
+                is one of theirs, or all of those were found to be corrupt before.
         """
-        known = self.cached(entry)
-        if known is not None:
-            return known
         data_key, wrap = self._unwrap_any(entry, options)
         held = HeldKey(data_key, self._ring)
-        self._cache[self._identity(wrap, entry)] = held
-        return held
+        known = self._held.setdefault(held.id, held)
+        if known is not held:
+            held.destroy()
+        return Unwrapped(known, wrap)
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
         """Unwraps an entry again, at the KMS.
@@ -94,20 +101,32 @@ class KeyWraps:
         if not is_same:
             raise KeyWrapperError("corrupt", wrap.provider)
 
-    def prune(self, keep: Iterable[HeldKey]) -> None:
+    def note_corrupt(self, entry: RingEntry) -> None:
+        """Of an entry that was refused though the key may be used: no better than corrupt."""
+        for wrap in entry.wraps:
+            self._note_corrupt(entry, wrap)
+
+    def prune(self, keep: Container[str]) -> None:
         """Drops and overwrites every key but these."""
-        kept = {id(held) for held in keep}
-        for identity, held in list(self._cache.items()):
-            if id(held) not in kept:
-                held.destroy()
-                self._cache.pop(identity, None)
+        for key_id in [key_id for key_id in self._held if key_id not in keep]:
+            self._held.pop(key_id).destroy()
 
-    def _identity(self, wrap: WrappedKey, entry: RingEntry) -> str:
-        context = wrap_context(self._ring, entry)
-        question = canonical_json([wrap.provider, wrap.key_id, context]).encode("ascii")
-        return hashlib.sha256(question + b"\0" + wrap.wrapped).hexdigest()
+    def _note_corrupt(self, entry: RingEntry, wrap: RingWrap) -> None:
+        self._corrupt[self._identity(wrap, entry)] = moment_of(self._clock)
+        if len(self._corrupt) > _MAX_CORRUPT:
+            del self._corrupt[next(iter(self._corrupt))]
 
-    def _unwrap_any(self, entry: RingEntry, options: CallOptions) -> tuple[bytearray, WrappedKey]:
+    def _is_corrupt(self, entry: RingEntry, wrap: RingWrap) -> bool:
+        # Where the key is held a wrap was opened before: what is said of it later does not count.
+        since = None if entry.id in self._held else self._corrupt.get(self._identity(wrap, entry))
+        return since is not None and age_ms(since, moment_of(self._clock)) < _CORRUPT_FOR_MS
+
+    def _identity(self, wrap: RingWrap, entry: RingEntry) -> str:
+        question = [entry.id, wrap.provider, wrap.key_id, wrap_context(self._ring, entry)]
+        text = canonical_json(question).encode("ascii")
+        return hashlib.sha256(text + b"\0" + wrap.wrapped).hexdigest()
+
+    def _unwrap_any(self, entry: RingEntry, options: CallOptions) -> tuple[bytearray, RingWrap]:
         attempt = 0
         while True:
             attempt += 1
@@ -129,16 +148,20 @@ class KeyWraps:
 
     def _unwrap_with_each(
         self, entry: RingEntry, options: CallOptions
-    ) -> tuple[bytearray, WrappedKey] | KeyWrapperError:
+    ) -> tuple[bytearray, RingWrap] | KeyWrapperError:
         failures: list[KeyWrapperError] = []
         for wrapper in self._wrappers:
             for wrap in entry.wraps:
                 if wrap.provider != wrapper.provider or not wrapper.owns(wrap):
                     continue
+                if self._is_corrupt(entry, wrap):
+                    continue
                 answer = self._unwrap_with(wrapper, wrap, entry, options)
                 if not isinstance(answer, KeyWrapperError):
                     return answer, wrap
                 failures.append(answer)
+                if answer.kind == "corrupt":
+                    self._note_corrupt(entry, wrap)
         if not failures:
             asked = " or ".join(wrapper.provider for wrapper in self._wrappers)
             return KeyWrapperError(
@@ -148,7 +171,7 @@ class KeyWraps:
         return min(failures, key=lambda failure: _MILDEST_FIRST.index(failure.kind))
 
     def _unwrap_with(
-        self, wrapper: KeyWrapper, wrap: WrappedKey, entry: RingEntry, options: CallOptions
+        self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry, options: CallOptions
     ) -> bytearray | KeyWrapperError:
         """Returns a failure instead of raising it: no frame with a key in it is part of an
         error."""

@@ -1,0 +1,251 @@
+import { randomBytes } from 'node:crypto';
+import { createKmsCodec, type KmsCodec, localKeyWrapper, memoryRing, RingStoreError } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { recordedRing, type Sight } from '../src/revocation/recorded-ring.ts';
+import { KeptRevocation, type RevokedKey } from '../src/revocation/until-kept.ts';
+
+const LATER = new Date('2100-01-01T00:00:00Z');
+const WAIT_MS = 160_000;
+const [ID, OTHER] = ['zWmwhf-E_bTV', 'AAAAAAAAAAAA'];
+
+type By = Readonly<Record<string, string>>;
+
+/** A document of one key; `by` are its certificates, if it is revoked. */
+function documentOf(by?: By, at = '2026-01-01T00:00:00Z', id = ID): string {
+  const time = '2026-01-01T00:00:00Z';
+  const times = { created: time, activates: time, sealsUntil: time, opensUntil: '2100-01-01T00:00:00Z' };
+  const key = { id, ...times, vouchers: {}, ...(by === undefined ? {} : { revoked: { at, by } }), wraps: [] };
+  return JSON.stringify({ format: 'sealring/ring/1', ring: 'r', keys: [key] });
+}
+
+const read = (text: string): Sight => ({ kind: 'document', text, isOwn: false });
+const KEPT = documentOf({ [ID]: 'own' });
+const LOST = documentOf();
+
+/** Watches with a clock that runs by itself; `sights` is what is seen from which second on. */
+async function watched(
+  sights: readonly (readonly [number, Sight])[],
+  more: {
+    readonly proves?: (text: string) => Promise<boolean>;
+    readonly stopAt?: number;
+    readonly keys?: readonly RevokedKey[];
+  } = {},
+): Promise<{ readonly endedAt: number; readonly told: readonly string[]; readonly failure: string | undefined }> {
+  const kept = new KeptRevocation();
+  let nowMs = 0;
+  const told: string[] = [];
+  kept.see({ kind: 'document', text: KEPT, isOwn: true });
+  const seen = (): void => {
+    const [, sight] = sights.findLast(([from]) => nowMs >= from * 1_000) ?? [];
+    if (sight !== undefined) kept.see(sight);
+  };
+  let failure: string | undefined;
+  try {
+    await kept.untilKept({
+      keys: more.keys ?? [{ id: ID, opensUntil: LATER }],
+      refreshEverySeconds: 100,
+      look: async () => {
+        seen();
+        throw new Error('it is seen all the same');
+      },
+      proves: more.proves ?? (() => Promise.reject(new Error('nobody asks'))),
+      time: {
+        now: () => nowMs,
+        wait: async (ms) => {
+          nowMs += ms;
+          return nowMs < (more.stopAt ?? Number.POSITIVE_INFINITY) * 1_000;
+        },
+      },
+      tell: (line) => void told.push(line),
+    });
+  } catch (error) {
+    failure = error instanceof Error ? error.message : 'none';
+  }
+  return { endedAt: nowMs, told, failure };
+}
+
+describe('a revocation', () => {
+  test('that the store keeps is told about for refreshEverySeconds and a minute, and is done then', async () => {
+    const { endedAt, told, failure } = await watched([[0, read(KEPT)]]);
+    expect(failure).toBeUndefined();
+    expect(endedAt).toBe(WAIT_MS);
+    expect(told[0]).toMatch(/waiting until the store has kept it for 160 s.*\(4 s\)/);
+    expect(told.length).toBeLessThan(12);
+  });
+
+  test('of no key is done at once', async () => {
+    expect(await watched([], { keys: [] })).toMatchObject({ endedAt: 0, failure: undefined });
+  });
+
+  test.each([
+    ['an older document', read(LOST)],
+    ['a document without the key', read(documentOf({ [ID]: 'own' }, undefined, OTHER))],
+    ['a revocation without certificates', read(documentOf({}))],
+    ['nothing', { kind: 'absent' }],
+    ['what is no document', { kind: 'foreign' }],
+    ['what is no ring', read('{}')],
+  ] as const)('that gives way to %s has to be kept anew, for as long', async (_, sight) => {
+    const { endedAt, told, failure } = await watched([
+      [0, read(KEPT)],
+      [80, sight],
+      [90, read(KEPT)],
+    ]);
+    expect(failure).toBeUndefined();
+    expect(endedAt).toBeGreaterThanOrEqual(90_000 + WAIT_MS);
+    expect(endedAt).toBeLessThan(96_000 + WAIT_MS);
+    expect(told.filter((line) => line.includes('lost the revocation'))).toHaveLength(1);
+  });
+
+  test('that was lost and written again within one look counts as lost', async () => {
+    const kept = new KeptRevocation();
+    let nowMs = 0;
+    kept.see({ kind: 'document', text: KEPT, isOwn: true });
+    await kept.untilKept({
+      keys: [{ id: ID, opensUntil: LATER }],
+      refreshEverySeconds: 100,
+      look: async () => {
+        if (nowMs === 100_000) for (const text of [LOST, KEPT]) kept.see(read(text));
+        else kept.see(read(KEPT));
+      },
+      proves: async () => false,
+      time: { now: () => nowMs, wait: async (ms) => (nowMs += ms) > 0 },
+      tell: () => undefined,
+    });
+    expect(nowMs).toBe(100_000 + WAIT_MS);
+  });
+
+  test('that the store loses again and again is a failure that says what to do', async () => {
+    const { endedAt, failure } = await watched([
+      [0, read(KEPT)],
+      [10, read(LOST)],
+    ]);
+    expect(failure).toMatch(/does not hold the revocation.*right to write the store.*revoke again/);
+    expect(endedAt).toBeGreaterThanOrEqual(3 * WAIT_MS);
+  });
+
+  test('is not done while the store does not answer, and is once it does', async () => {
+    const away = { kind: 'failed', error: new RingStoreError('unavailable', 'no answer in time') } as const;
+    const back = await watched([
+      [0, read(KEPT)],
+      [50, away],
+      [300, read(KEPT)],
+    ]);
+    expect(back).toMatchObject({ failure: undefined });
+    expect(back.endedAt).toBeGreaterThanOrEqual(300_000);
+    const gone = await watched([[0, away]]);
+    expect(gone.failure).toMatch(
+      /has not answered since: the ring store: unavailable: no answer in time\. .*sealring status/,
+    );
+  });
+
+  test('whose wait is ended early has been written, and is told about as such', async () => {
+    const { failure } = await watched([[0, read(KEPT)]], { stopAt: 20 });
+    expect(failure).toMatch(/^the revocation was written, and nobody has waited/);
+  });
+
+  test('of a key that has ended meanwhile may leave the document', async () => {
+    const keys = [{ id: ID, opensUntil: new Date(0) }];
+    expect(await watched([[0, read(documentOf(undefined, undefined, OTHER))]], { keys })).toMatchObject({
+      failure: undefined,
+    });
+  });
+
+  test('with a certificate that is not known is proved once, by who starts on that document', async () => {
+    const theirs = documentOf({ [ID]: 'of another time' }, '2026-02-02T00:00:00Z');
+    const asked: string[] = [];
+    let isAway = true;
+    const { failure } = await watched([[0, read(theirs)]], {
+      async proves(text) {
+        asked.push(text);
+        if (asked.length > 1) isAway = false;
+        if (isAway) throw new Error('the KMS is away');
+        return true;
+      },
+    });
+    expect(failure).toBeUndefined();
+    expect(asked).toEqual([theirs, theirs]);
+    const forged = await watched([[0, read(theirs)]], { proves: async () => false });
+    expect(forged.failure).toMatch(/does not hold/);
+  });
+});
+
+describe('what a member reads and writes', () => {
+  test('is told, whatever it is, and reaches the store and the member unchanged', async () => {
+    const seen: Sight[] = [];
+    const inner = memoryRing();
+    const ring = recordedRing(inner, (sight) => void seen.push(sight));
+    expect(ring.kind).toBe('memory');
+    expect(await ring.read()).toBeUndefined();
+    const { revision } = await ring.write('x', { expected: undefined });
+    expect(await ring.read()).toEqual({ document: 'x', revision });
+    await expect(ring.write('y', { expected: undefined })).rejects.toThrow('changed by somebody else');
+    expect(seen).toEqual([
+      { kind: 'absent' },
+      { kind: 'document', text: 'x', isOwn: true },
+      { kind: 'document', text: 'x', isOwn: false },
+    ]);
+    let heard = 0;
+    const stop = ring.watch?.(() => heard++);
+    await inner.write('z', { expected: revision });
+    await Promise.resolve();
+    expect(heard).toBe(1);
+    stop?.();
+  });
+
+  test.each([
+    [new RingStoreError('too-large', 'x', { revision: '1' }), 'foreign'],
+    [new RingStoreError('corrupt', 'x'), 'failed'],
+    [new RingStoreError('unavailable', 'x'), 'failed'],
+  ])('%s is passed on', async (error, kind) => {
+    const seen: Sight[] = [];
+    const refuse = async (): Promise<never> => {
+      throw error;
+    };
+    const inner = { kind: 'x', read: refuse, write: refuse };
+    await expect(recordedRing(inner, (sight) => void seen.push(sight)).read()).rejects.toBe(error);
+    expect(seen).toMatchObject([{ kind }]);
+  });
+
+  test('a real member writes a revocation again that was rolled back, and is seen to', async () => {
+    const inner = memoryRing();
+    const kept = new KeptRevocation();
+    const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+    const policy = { refreshEverySeconds: 0.5, backoffCapSeconds: 0.5 };
+    const codec: KmsCodec = await createKmsCodec({ keyWrapper, ring: recordedRing(inner, kept.see), policy });
+    const old = await inner.read();
+    const [key] = codec.health().keys;
+    if (old === undefined || key === undefined) throw new Error('no ring');
+    await codec.revoke(key.id);
+    let looks = 0;
+    const told: string[] = [];
+    let nowMs = 0;
+    await kept.untilKept({
+      keys: [key],
+      refreshEverySeconds: 0.5,
+      async look() {
+        looks += 1;
+        if (looks === 2) {
+          const now = await inner.read();
+          await inner.write(old.document, { expected: now?.revision });
+        }
+        await codec.refresh();
+      },
+      proves: async () => false,
+      time: {
+        now: () => nowMs,
+        async wait(ms) {
+          nowMs += Math.min(ms, 2_000);
+          await new Promise((resolve) => setTimeout(resolve, 200));
+          return true;
+        },
+      },
+      tell: (line) => void told.push(line),
+    });
+    expect(told.some((line) => line.includes('lost the revocation'))).toBe(true);
+    const keys: readonly { id: string; revoked?: { by: object } }[] = JSON.parse(
+      (await inner.read())?.document ?? '',
+    ).keys;
+    expect(keys.find(({ id }) => id === key.id)?.revoked?.by).toHaveProperty(key.id);
+    await codec.close();
+  });
+});

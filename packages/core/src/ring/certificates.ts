@@ -1,0 +1,116 @@
+import { timingSafeEqual } from 'node:crypto';
+import { canonicalJson } from '../canonical-json.ts';
+import type { HeldKey } from '../key-cache.ts';
+import type { WrappedKey } from '../key-wrapper.ts';
+import {
+  type Ancestors,
+  base64url,
+  formatTime,
+  type Macs,
+  type Revocation,
+  type RingEntry,
+  type RingWrap,
+  timesOf,
+} from './document.ts';
+import type { KeyTimes } from './schedule.ts';
+
+/**
+ * A key as far as it certifies facts: live, revoked or ended. A member remembers the `ring-mac` sub-keys of all that it
+ * knew, since the next key may be vouched for by any of them.
+ */
+export interface Signer {
+  readonly id: string;
+  readonly created: number;
+  readonly opensUntil: number;
+  readonly revoked: boolean;
+  readonly key: HeldKey;
+}
+
+/** By key id. */
+export type Signers = ReadonlyMap<string, Signer>;
+
+/** What is newer: by (created, id), never by activation, which a hasty key has before a planned one. */
+export function isNewer(
+  a: { readonly created: number; readonly id: string },
+  b: { readonly created: number; readonly id: string },
+): boolean {
+  return a.created === b.created ? a.id > b.id : a.created > b.created;
+}
+
+/** For `toSorted`: newest first by {@link isNewer}. */
+export function newestFirst(
+  a: { readonly created: number; readonly id: string },
+  b: { readonly created: number; readonly id: string },
+): number {
+  return isNewer(a, b) ? -1 : 1;
+}
+
+/** HMAC-SHA-256 by which `signer` vouches for a new key, 32 bytes. */
+export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string }, signer: HeldKey): Buffer {
+  return signer.certify(canonicalJson(['key', ring, entry.id, ...timesOf(entry)]));
+}
+
+/** HMAC-SHA-256 under an entry's own key over one of its wraps, 32 bytes. */
+export function wrapMacOf(ring: string, wrap: WrappedKey, own: HeldKey): Buffer {
+  const { provider, keyId, wrapped, signature } = wrap;
+  const signed = signature === undefined ? null : base64url(signature);
+  return own.certify(canonicalJson(['wrap', ring, own.id, provider, keyId, base64url(wrapped), signed]));
+}
+
+/** HMAC-SHA-256 under an entry's own key over the ids of those that vouch for it, 32 bytes. */
+export function ancestorsMacOf(ring: string, ids: readonly string[], own: HeldKey): Buffer {
+  return own.certify(canonicalJson(['ancestors', ring, own.id, ...ids]));
+}
+
+export function areRightAncestors(ring: string, ancestors: Ancestors | undefined, own: HeldKey): boolean {
+  return ancestors !== undefined && timingSafeEqual(ancestors.mac, ancestorsMacOf(ring, ancestors.ids, own));
+}
+
+/** HMAC-SHA-256 by which `signer` certifies that the key `id` is revoked, 32 bytes. */
+export function certificateOf(ring: string, id: string, at: number, signer: HeldKey): Buffer {
+  return signer.certify(canonicalJson(['revoked', ring, id, formatTime(at)]));
+}
+
+/** The vouchers of an entry that are right under a known key. */
+export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
+  return rightOnes(entry.vouchers, signers, (signer) => voucherOf(ring, entry, signer.key));
+}
+
+export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
+  return entry.vouchers.size > 0 && rightVouchers(ring, entry, signers).size > 0;
+}
+
+export function isRightWrap(ring: string, wrap: RingWrap, own: HeldKey): boolean {
+  return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));
+}
+
+/** The certificates of a revocation that are right under a known key, whatever that key may certify. */
+export function rightCertificates(ring: string, id: string, { at, by }: Revocation, signers: Signers): Macs {
+  return rightOnes(by, signers, (signer) => certificateOf(ring, id, at, signer.key));
+}
+
+/**
+ * Whether a key is revoked: certified by the key itself, or by a newer known one that is not revoked itself. A revoked
+ * key certifies only its own revocation.
+ */
+export function isCertified(
+  ring: string,
+  key: { readonly id: string; readonly created: number },
+  revocation: Revocation,
+  signers: Signers,
+): boolean {
+  const right = rightCertificates(ring, key.id, revocation, signers);
+  return [...right.keys()].some((id) => {
+    const signer = signers.get(id);
+    return id === key.id || (signer !== undefined && !signer.revoked && isNewer(signer, key));
+  });
+}
+
+function rightOnes(macs: Macs, signers: Signers, expected: (signer: Signer) => Buffer): Macs {
+  const right = new Map<string, Uint8Array>();
+  for (const [id, mac] of macs) {
+    const signer = signers.get(id);
+    if (signer !== undefined && timingSafeEqual(mac, expected(signer))) right.set(id, mac);
+  }
+  return right;
+}

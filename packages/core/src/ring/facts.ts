@@ -1,0 +1,436 @@
+import type { HeldKey } from '../key-cache.ts';
+import {
+  areRightAncestors,
+  certificateOf,
+  isCertified,
+  isNewer,
+  isRightWrap,
+  isVouched,
+  newestFirst,
+  rightCertificates,
+  rightVouchers,
+  type Signer,
+  type Signers,
+  wrapMacOf,
+} from './certificates.ts';
+import {
+  encodeDocument,
+  MAX_CERTIFICATES,
+  MAX_VOUCHERS,
+  MAX_WRAPS,
+  type Macs,
+  type Revocation,
+  type RingDocument,
+  type RingEntry,
+  type RingWrap,
+  sameWrap,
+} from './document.ts';
+import { MAX_RING_KEYS } from './policy.ts';
+import type { KeyTimes } from './schedule.ts';
+import { createSnapshot, type KnownWrap, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
+import { MAX_DOCUMENT_BYTES } from './store.ts';
+
+/** Revoked keys that were never unwrapped here and are remembered all the same, newest first. */
+const MAX_TOMBSTONES = 16;
+/** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
+const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
+
+/** What judging a document needs to know beside the document. */
+export interface Judgement {
+  readonly ring: string;
+  /** By the member's checked clock. */
+  readonly nowMs: number;
+  readonly clockSkewMs: number;
+  /** Keys that have ended and can still certify, by id. */
+  readonly past: Signers;
+  readonly isPinnedOut: (times: KeyTimes) => boolean;
+}
+
+/** Everybody who can certify something to this member. */
+export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
+  const signers = new Map(past);
+  for (const { id, created, opensUntil, revoked, signer } of keys) {
+    if (signer !== undefined) signers.set(id, { id, created, opensUntil, revoked, key: signer });
+  }
+  return signers;
+}
+
+/** A key that was unwrapped, as its entry certifies it. `opened` is the wrap that the bytes came from. */
+export function unwrappedKey(
+  ring: string,
+  entry: RingEntry,
+  held: HeldKey,
+  opened: RingWrap | undefined,
+  sealsFromSteadyMs: number,
+): RingKey {
+  const { id, created, activates, sealsUntil, opensUntil } = entry;
+  // A MAC follows from the key and the wrap: for what was opened it is made anew, whatever the document says.
+  const proved: readonly KnownWrap[] =
+    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, held), isProved: true }];
+  return {
+    id,
+    created,
+    activates,
+    sealsUntil,
+    opensUntil,
+    revoked: false,
+    revocation: undefined,
+    vouchers: new Map(),
+    ancestors: areRightAncestors(ring, entry.ancestors, held) ? entry.ancestors : undefined,
+    wraps: moreWraps(ring, proved, entry.wraps, held),
+    held,
+    signer: held,
+    sealsFromSteadyMs,
+    isLeft: false,
+  };
+}
+
+/** A key that is known to be revoked and is never unwrapped; without `revocation`, one that this member's pin refuses. */
+function tombstone(entry: RingEntry, revocation: Revocation | undefined): RingKey {
+  const { id, created, activates, sealsUntil, opensUntil, vouchers } = entry;
+  const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: false }));
+  const times = { created, activates, sealsUntil, opensUntil };
+  const nothing = { held: undefined, signer: undefined, sealsFromSteadyMs: Number.POSITIVE_INFINITY, isLeft: false };
+  return { id, ...times, revoked: true, revocation, vouchers, wraps, ...nothing };
+}
+
+/** The keys that a revocation can be meant for: known ones, and those that could not be unwrapped or that a pin refuses. */
+export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): readonly RingKey[] {
+  const missing = [...carried, ...unreadable].filter(({ id }) => !byId.has(id));
+  const known = keys.filter((key) => !key.isLeft && key.revocation === undefined);
+  return [...known, ...missing.map((entry) => tombstone(entry, undefined))];
+}
+
+/** Whether a key is known only for being revoked. */
+export function isTombstone(key: RingKey): boolean {
+  return key.signer === undefined;
+}
+
+/**
+ * What a member that knows keys learns of a document by itself, before any unwrap: revocations, wraps and vouchers of
+ * what it knows, and tombstones. Monotone: nothing known is lost or changed. `wanted` are the entries that are vouched for
+ * and not known, newest first; they are worth an unwrap.
+ */
+export function learn(
+  known: RingSnapshot,
+  document: RingDocument,
+  judgement: Judgement,
+): { readonly known: RingSnapshot; readonly wanted: readonly RingEntry[] } {
+  const { ring, nowMs, past } = judgement;
+  const keys = new Map(known.byId);
+  const entries = document.entries.toSorted(newestFirst);
+  for (const entry of entries) {
+    const key = keys.get(entry.id);
+    if (key?.signer !== undefined) keys.set(key.id, withWrapsAndVouchers(key, entry, judgement, keys));
+  }
+  // Newest first: once a key is known to be revoked it certifies nothing but its own revocation.
+  for (const entry of entries) {
+    const key = keys.get(entry.id);
+    if (entry.revoked === undefined || key === undefined) continue;
+    const learned = withRevocation(ring, key, entry.revoked, signersOf(keys.values(), past));
+    if (learned !== key) keys.set(key.id, learned);
+  }
+  const signers = signersOf(keys.values(), past);
+  // A member that started on a document without the older keys learns them by what their successors say.
+  const ancestors = new Set([...keys.values()].flatMap((key) => key.ancestors?.ids ?? []));
+  const wanted: RingEntry[] = [];
+  for (const entry of [...entries, ...known.carried, ...known.unreadable]) {
+    const key = keys.get(entry.id);
+    const isKnown = key !== undefined && !isWorthUnwrapping(ring, key, entry, signers);
+    if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
+    const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
+    const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
+    // What this member's own pin refuses needs no proof: it is kept for the others.
+    const isPinnedOut = judgement.isPinnedOut(entry);
+    const vouched = !isPinnedOut && (ancestors.has(entry.id) || isVouched(ring, entry, signers));
+    if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
+    else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
+    else if (vouched && !isKnownAsRevoked) wanted.push(entry);
+  }
+  const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
+  const isEnded = (key: RingKey): boolean => nowMs >= key.opensUntil;
+  const kept = [...keys.values()]
+    .filter(isTombstone)
+    .filter((key) => !isEnded(key))
+    .toSorted(newestFirst);
+  for (const key of kept.slice(MAX_TOMBSTONES)) keys.delete(key.id);
+  return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
+}
+
+/**
+ * The times of a tombstone were never proved: another entry of that id may be the right one. And where all who certified
+ * it are revoked since, only its own certificate tells the others.
+ */
+function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  if (!isTombstone(key)) return false;
+  return (
+    !hasSameTimes(key, entry) || (key.revocation !== undefined && !isCertified(ring, key, key.revocation, signers))
+  );
+}
+
+/** What is known, with keys that were unwrapped since. What was known to be revoked by its id is judged by its bytes. */
+export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
+  // Who is revoked by now was not when it was learned.
+  const all = signersOf([...known.keys, ...keys], past);
+  const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
+  const judged = keys.map((key) => {
+    const claim = known.byId.get(key.id)?.revocation;
+    return claim === undefined ? key : withRevocation(ring, key, claim, signers);
+  });
+  return withKeys(known, judged);
+}
+
+/** Whether the times of an entry can be those of a key in use. */
+function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
+  return judgement.nowMs < entry.opensUntil && !isFromTheFuture(entry, judgement);
+}
+
+/** Whether a key was made later than any clock of the fleet can say. */
+export function isFromTheFuture({ created }: KeyTimes, { nowMs, clockSkewMs }: Judgement): boolean {
+  return created > nowMs + clockSkewMs + CREATED_TOLERANCE_MS;
+}
+
+/** A known key with the revocation that a document claims for it, where that is certified; else `key` itself. */
+function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: Signers): RingKey {
+  if (key.revoked && key.revocation === undefined && isTombstone(key)) return key;
+  if (key.revocation !== undefined) return withCertificates(ring, key, key.revocation, claim, signers);
+  if (!isCertified(ring, key, claim, signers)) return key;
+  return { ...key, revoked: true, held: undefined, revocation: claim };
+}
+
+/** Of two statements of one revocation that with the revoked key's own certificate; further certificates where they fit. */
+function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
+  const right = rightCertificates(ring, key.id, theirs, signers);
+  if (right.size === 0) return key;
+  if (mine.at !== theirs.at) {
+    const isBetter = !mine.by.has(key.id) && right.has(key.id);
+    return isBetter ? { ...key, revocation: theirs } : key;
+  }
+  const isNew = [...right.keys()].some((id) => !mine.by.has(id));
+  return isNew ? { ...key, revocation: { at: mine.at, by: firstOf(MAX_CERTIFICATES, right, mine.by) } } : key;
+}
+
+function withWrapsAndVouchers(
+  key: RingKey,
+  entry: RingEntry,
+  { ring, past }: Judgement,
+  keys: ReadonlyMap<string, RingKey>,
+): RingKey {
+  const { signer } = key;
+  if (signer === undefined) return key;
+  const wraps = moreWraps(ring, key.wraps, entry.wraps, signer);
+  let { vouchers } = key;
+  if (hasSameTimes(key, entry) && [...entry.vouchers.keys()].some((id) => !key.vouchers.has(id))) {
+    const right = rightVouchers(ring, entry, signersOf(keys.values(), past));
+    if ([...right.keys()].some((id) => !key.vouchers.has(id))) vouchers = firstOf(MAX_VOUCHERS, key.vouchers, right);
+  }
+  const learnsAncestors = key.ancestors === undefined && areRightAncestors(ring, entry.ancestors, signer);
+  if (wraps === key.wraps && vouchers === key.vouchers && !learnsAncestors) return key;
+  return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
+}
+
+/** `known` and those of `others` whose MAC is right, as many as an entry may have. */
+function moreWraps(
+  ring: string,
+  known: readonly KnownWrap[],
+  others: readonly RingWrap[],
+  own: HeldKey,
+): readonly KnownWrap[] {
+  const added = others.filter(
+    (wrap) => !known.some((other) => isSameFact(other, wrap)) && isRightWrap(ring, wrap, own),
+  );
+  if (added.length === 0 || known.length >= MAX_WRAPS) return known;
+  return [...known, ...added.map((wrap) => ({ ...wrap, isProved: false }))].slice(0, MAX_WRAPS);
+}
+
+/**
+ * A known key as revoked: by its own certificate where it can be made, and by that of the newest key that may certify it.
+ * Undefined where this member can make neither.
+ */
+export function revokedKey(ring: string, key: RingKey, atMs: number, signers: Signers): RingKey | undefined {
+  const at = key.revocation?.at ?? Math.floor(atMs / 1_000) * 1_000;
+  const by = certificatesFor(ring, key, at, signers, key.revocation?.by ?? new Map());
+  if (by.size === 0) return undefined;
+  return { ...key, revoked: true, held: undefined, revocation: { at, by } };
+}
+
+function certificatesFor(ring: string, key: RingKey, at: number, signers: Signers, known: Macs): Macs {
+  const newest = [...signers.values()]
+    .filter((signer) => !signer.revoked && signer.id !== key.id && isNewer(signer, key))
+    .toSorted(newestFirst)[0];
+  const own = key.signer;
+  const made = new Map<string, Uint8Array>();
+  if (own !== undefined) made.set(key.id, certificateOf(ring, key.id, at, own));
+  if (newest !== undefined) made.set(newest.id, certificateOf(ring, key.id, at, newest.key));
+  return firstOf(MAX_CERTIFICATES, made, known);
+}
+
+/** The first `most` of both, `first` before `second`. */
+function firstOf(most: number, first: Macs, second: Macs): Macs {
+  return new Map([...first, ...[...second].filter(([id]) => !first.has(id))].slice(0, most));
+}
+
+function hasSameTimes(a: KeyTimes, b: KeyTimes): boolean {
+  return (
+    a.created === b.created &&
+    a.activates === b.activates &&
+    a.sealsUntil === b.sealsUntil &&
+    a.opensUntil === b.opensUntil
+  );
+}
+
+/**
+ * Whether a document lacks a fact that this member knows and that has not ended. Where an entry is full of vouchers or
+ * wraps that this member cannot judge, one that it can is enough: two members must not take turns for ever.
+ */
+export function lacks(document: RingDocument, known: RingSnapshot, judgement: Judgement): boolean {
+  const { ring, nowMs, past } = judgement;
+  const signers = signersOf(known.keys, past);
+  const byId = new Map(document.entries.map((entry) => [entry.id, entry]));
+  return known.keys.some((key) => {
+    if (key.isLeft || nowMs >= key.opensUntil) return false;
+    const entry = byId.get(key.id);
+    if (isTombstone(key)) {
+      // Its revocation is all there is to it, and nothing is lost with an entry that nobody could use.
+      return entry !== undefined && lacksRevocation(ring, key, entry, signers);
+    }
+    if (entry === undefined || !hasSameTimes(key, entry)) return true;
+    return (
+      lacksRevocation(ring, key, entry, signers) ||
+      lacksVouchers(ring, key, entry, signers) ||
+      lacksAncestors(ring, key, entry) ||
+      lacksWrap(key, entry)
+    );
+  });
+}
+
+function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  if (key.revocation === undefined) return false;
+  if (entry.revoked === undefined) return true;
+  if (key.signer !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
+  // Who certified it may be revoked since; who may certify it makes that good.
+  const mayCertify = [...signers.values()].some((signer) => !signer.revoked && isNewer(signer, entry));
+  return mayCertify && !isCertified(ring, entry, entry.revoked, signers);
+}
+
+function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  const right = rightVouchers(ring, entry, signers);
+  const missing = [...key.vouchers.keys()].some((id) => !right.has(id));
+  // One that is known to be wrong takes no place.
+  const taken = [...entry.vouchers.keys()].filter((id) => right.has(id) || !signers.has(id)).length;
+  return missing && (taken < MAX_VOUCHERS || right.size === 0);
+}
+
+function lacksAncestors(ring: string, { ancestors, signer }: RingKey, entry: RingEntry): boolean {
+  return ancestors !== undefined && signer !== undefined && !areRightAncestors(ring, entry.ancestors, signer);
+}
+
+function lacksWrap(key: RingKey, entry: RingEntry): boolean {
+  const missing = key.wraps.filter((wrap) => !entry.wraps.some((other) => isSameFact(wrap, other)));
+  return missing.some((wrap) => wrap.isProved) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
+}
+
+function isSameFact(a: RingWrap, b: RingWrap): boolean {
+  const sameSignature =
+    a.signature === undefined || b.signature === undefined
+      ? a.signature === b.signature
+      : Buffer.compare(a.signature, b.signature) === 0;
+  return sameWrap(a, b) && sameSignature && Buffer.compare(a.mac, b.mac) === 0;
+}
+
+/**
+ * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
+ * can check, while there is room. Over a limit, what is merely carried goes first, then tombstones,
+ * then wraps that this member neither made nor opened, then further certificates: never a fact that it holds.
+ */
+export function documentOf(
+  known: RingSnapshot,
+  read: RingDocument | undefined,
+  options: {
+    readonly ring: string;
+    readonly past: Signers;
+    readonly isRemovable: (key: RingKey) => boolean;
+  },
+): RingDocument {
+  const { ring, past, isRemovable } = options;
+  const signers = signersOf(known.keys, past);
+  const byId = new Map(read?.entries.map((entry) => [entry.id, entry]));
+  const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
+  for (let spared = 0; ; spared++) {
+    const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
+    const keys = kept.filter((key) => !isTombstone(key) || spared < 2);
+    const mine = keys.map((key) => {
+      const there = byId.get(key.id);
+      const rest = carried.find(({ id }) => id === key.id) ?? there;
+      return entryOf(ring, withRest(key, rest), there, signers, spared);
+    });
+    const entries = [...mine, ...carried.filter(({ id }) => !keys.some((key) => key.id === id))];
+    const document = { ring, claim: undefined, entries };
+    const fits = entries.length <= MAX_RING_KEYS && encodeDocument(document).length <= MAX_DOCUMENT_BYTES;
+    if (fits || spared >= MOST_SPARED) return document;
+  }
+}
+
+/** Of a key that is known for its revocation alone, all else is left as another wrote it. */
+function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
+  return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
+}
+
+/** Rounds of {@link documentOf}: all, without what is carried, without tombstones, fewer wraps, fewer certificates. */
+const MOST_SPARED = 4;
+
+function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signers: Signers, spared: number): RingEntry {
+  const { id, created, activates, sealsUntil, opensUntil } = key;
+  const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
+  const isSparing = spared >= MOST_SPARED;
+  const vouchers = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
+  let revocation = key.revocation;
+  if (revocation === undefined) {
+    // A claim that only others can check goes on.
+    revocation = theirs?.revoked;
+  } else {
+    const { at, by } = revocation;
+    const others = theirs?.revoked?.at === at ? theirs.revoked.by : new Map<string, Uint8Array>();
+    const all = certificatesFor(ring, key, at, signers, firstOf(MAX_CERTIFICATES, by, others));
+    revocation = { at, by: isSparing && key.signer !== undefined ? firstOf(2, all, new Map()) : all };
+  }
+  const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
+  // What nobody vouched for here may be known to others as it stands.
+  const ancestors = key.ancestors ?? theirs?.ancestors;
+  return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked: revocation, wraps };
+}
+
+/** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */
+function wrapsOf(ring: string, { wraps, signer }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
+  if (signer === undefined || wraps.length < MAX_WRAPS) return wraps;
+  const isOther = (wrap: RingWrap): boolean => !wraps.some((known) => isSameFact(known, wrap));
+  const others = there.filter((wrap) => isOther(wrap) && isRightWrap(ring, wrap, signer));
+  return [...wraps.filter(({ isProved }) => isProved), ...others, ...wraps.filter(({ isProved }) => !isProved)].slice(
+    0,
+    MAX_WRAPS,
+  );
+}
+
+/** Those that this member made or opened; the first where there is none, since an entry has one at least. */
+function withoutUnproved(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
+  const proved = wraps.filter((wrap) => wrap.isProved);
+  return proved.length === 0 ? wraps.slice(0, 1) : proved;
+}
+
+/** Keys that hang together by right vouchers of those they name as ancestors: a ring is one such group. Newest first in each. */
+export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; signer: Signer }[]): readonly string[][] {
+  const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
+  const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
+  for (const { entry, signer } of keys) {
+    const named = areRightAncestors(ring, entry.ancestors, signer.key) ? entry.ancestors?.ids : [];
+    for (const voucher of rightVouchers(ring, entry, signers).keys()) {
+      // Both ways: anybody's key can vouch for those of a ring, or name them.
+      if (named?.includes(voucher) !== true) continue;
+      const joined = new Set([...(groupOf.get(entry.id) ?? []), ...(groupOf.get(voucher) ?? [])]);
+      for (const id of joined) groupOf.set(id, joined);
+    }
+  }
+  const newest = new Map(keys.toSorted((a, b) => newestFirst(a.entry, b.entry)).map(({ entry }, i) => [entry.id, i]));
+  const rank = (id: string): number => newest.get(id) ?? 0;
+  return [...new Set(groupOf.values())].map((group) => [...group].toSorted((a, b) => rank(a) - rank(b)));
+}

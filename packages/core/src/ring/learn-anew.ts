@@ -1,0 +1,193 @@
+import { KeyWrapperError } from '../key-wrapper.ts';
+import { isCertified, newestFirst, type Signer } from './certificates.ts';
+import { type RingDocument, type RingEntry, timesOf } from './document.ts';
+import { isFromTheFuture, isTombstone, type Judgement, learn, lineagesOf, signersOf, unwrappedKey } from './facts.ts';
+import { isRefusal } from './kill-switch.ts';
+import type { CallOptions } from './kms-calls.ts';
+import { createSnapshot, isUsable, type RingSnapshot } from './snapshot.ts';
+import { RingStoreError } from './store.ts';
+import type { KeyWraps, Unwrapped } from './wraps.ts';
+
+/** Entries of a document that are unwrapped at once. */
+const BATCH = 4;
+
+/** What a member needs to learn a ring that it knows nothing of. */
+export interface LearnAnewOptions extends CallOptions {
+  readonly judgement: () => Judgement;
+  readonly wraps: KeyWraps;
+  /** Entries that an attempt before has unwrapped already; added to. */
+  readonly unwrapped: Map<string, Unwrapped>;
+  /** Told of every unwrap that succeeded. */
+  readonly onProof: () => void;
+}
+
+/**
+ * What a member that knows nothing learns of a document: the live keys that can be unwrapped and hang together by right
+ * vouchers, and the revocations that they certify. A ring without a usable key is returned with what it has; it is as
+ * good as absent.
+ *
+ * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or all of them are refused.
+ * @throws {RingStoreError} `corrupt`: live entries that are all corrupt, that this member's pin refuses, or two lineages.
+ */
+export async function learnAnew(document: RingDocument, options: LearnAnewOptions): Promise<RingSnapshot> {
+  const attempt = new Attempt(document, options);
+  const live = attempt.entries.filter((entry) => attempt.isLive(entry));
+  const [newest, ...others] = live.filter((entry) => entry.revoked === undefined);
+  // One first: a KMS in trouble is not asked for a ringful of keys by every process that starts meanwhile.
+  if (newest !== undefined) await attempt.unwrap([newest]);
+  await attempt.unwrap(others);
+  // Newest first, one by one: whether a claim holds may depend on what became of the newer ones.
+  for (const entry of live) {
+    if (entry.revoked !== undefined && !attempt.isCertified(entry)) await attempt.unwrap([entry]);
+  }
+  attempt.throwWhatFailed(live);
+  await attempt.checkLineage();
+  return attempt.learned();
+}
+
+/** Takes over what ended and revoked entries can certify, as far as they can be unwrapped: the next key is vouched for. */
+export async function pastSigners(document: RingDocument, options: LearnAnewOptions): Promise<readonly Signer[]> {
+  const attempt = new Attempt(document, options);
+  await attempt.unwrap(attempt.entries);
+  const isRevoked = (id: string): boolean => attempt.learned().byId.get(id)?.revoked === true;
+  return attempt.entries.flatMap((entry) => {
+    const key = attempt.keyOf(entry)?.held;
+    return key === undefined ? [] : [{ ...entry, revoked: isRevoked(entry.id), key }];
+  });
+}
+
+class Attempt {
+  readonly #document: RingDocument;
+  readonly #o: LearnAnewOptions;
+  readonly #failures = new Map<string, unknown>();
+  /** Newest first by (created, id). */
+  readonly entries: readonly RingEntry[];
+
+  constructor(document: RingDocument, options: LearnAnewOptions) {
+    this.#document = document;
+    this.#o = options;
+    this.entries = document.entries.toSorted(newestFirst);
+  }
+
+  isLive(entry: RingEntry): boolean {
+    const { nowMs, isPinnedOut } = this.#o.judgement();
+    return nowMs < entry.opensUntil && !isPinnedOut(entry);
+  }
+
+  keyOf(entry: RingEntry): Unwrapped | undefined {
+    return this.#o.unwrapped.get(memoryOf(entry));
+  }
+
+  async unwrap(entries: readonly RingEntry[]): Promise<void> {
+    // What may pass is waited for before anything else is asked.
+    if ([...this.#failures.values()].some(mayPass)) return;
+    const wanted = entries.filter((entry) => this.keyOf(entry) === undefined && !this.#failures.has(entry.id));
+    for (let i = 0; i < wanted.length; i += BATCH) {
+      const batch = wanted.slice(i, i + BATCH);
+      const results = await Promise.allSettled(batch.map((entry) => this.#o.wraps.unwrap(entry, this.#o)));
+      for (const [j, result] of results.entries()) {
+        const entry = batch[j] as RingEntry;
+        if (result.status === 'rejected') {
+          this.#failures.set(entry.id, result.reason);
+          continue;
+        }
+        this.#o.onProof();
+        this.#o.unwrapped.set(memoryOf(entry), result.value);
+      }
+      if (results.some((result) => result.status === 'rejected' && mayPass(result.reason))) return;
+    }
+  }
+
+  /** What is known by now, with the revocations that it certifies. */
+  learned(): RingSnapshot {
+    const judgement = this.#o.judgement();
+    const keys = this.entries.flatMap((entry) => {
+      const found = this.keyOf(entry);
+      if (found === undefined || !this.isLive(entry) || isFromTheFuture(entry, judgement)) return [];
+      return [unwrappedKey(judgement.ring, entry, found.held, found.wrap, 0)];
+    });
+    return learn(createSnapshot(keys), this.#document, judgement).known;
+  }
+
+  isCertified(entry: RingEntry): boolean {
+    const judgement = this.#o.judgement();
+    const signers = signersOf(this.learned().keys, judgement.past);
+    return entry.revoked !== undefined && isCertified(judgement.ring, entry, entry.revoked, signers);
+  }
+
+  /** `corrupt` entries teach nothing, nor do refused ones while others can be unwrapped; but not all of a ring can be so. */
+  throwWhatFailed(live: readonly RingEntry[]): void {
+    const failed = live.flatMap((entry) => (this.#failures.has(entry.id) ? [this.#failures.get(entry.id)] : []));
+    const passing = failed.find(mayPass);
+    if (passing !== undefined) throw passing;
+    const { keys } = this.learned();
+    if (failed.length > 0 && !keys.some(isUsable)) throw failed.find(isRefused) ?? failed[0];
+    if (!keys.some(isUsable) && live.some((entry) => this.keyOf(entry) !== undefined && this.#isFromTheFuture(entry))) {
+      throw new RingStoreError('unavailable', "the ring's keys were made later than this machine's clock says it is");
+    }
+    if (live.length === 0 && this.#document.entries.some((entry) => this.#isPinnedOutLive(entry))) {
+      throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
+    }
+  }
+
+  #isFromTheFuture(entry: RingEntry): boolean {
+    return isFromTheFuture(entry, this.#o.judgement());
+  }
+
+  #isPinnedOutLive(entry: RingEntry): boolean {
+    const { nowMs, isPinnedOut } = this.#o.judgement();
+    return nowMs < entry.opensUntil && isPinnedOut(entry);
+  }
+
+  /** @throws {RingStoreError} for two lineages, naming the newest key of each. */
+  async checkLineage(): Promise<void> {
+    if (this.#liveLineages().length <= 1) return;
+    // What has ended or is revoked may be the link.
+    await this.unwrap(this.entries);
+    const [one, other] = this.#liveLineages();
+    if (one === undefined || other === undefined) return;
+    throw new LineageError(
+      `two lineages of keys, with ${one[0] ?? ''} and ${other[0] ?? ''} as the newest: no key of one vouches for the ` +
+        'other. Running members repair the ring of theirs; without any, import a copy of the ring or use a new ring name',
+    );
+  }
+
+  #liveLineages(): readonly string[][] {
+    const { ring } = this.#o.judgement();
+    const usable = new Set(
+      this.learned()
+        .keys.filter(isUsable)
+        .map(({ id }) => id),
+    );
+    const keys = this.entries.flatMap((entry) => {
+      const held = this.keyOf(entry)?.held;
+      return held === undefined ? [] : [{ entry, signer: { ...entry, revoked: false, key: held } }];
+    });
+    return lineagesOf(ring, keys).filter((group) => group.some((id) => usable.has(id)));
+  }
+}
+
+/** Two rings in one document. Running members repair that of theirs, so a start may wait for it. */
+export class LineageError extends RingStoreError {
+  constructor(detail: string) {
+    super('corrupt', detail);
+  }
+}
+
+/** An entry whose times were changed between two attempts is another one. */
+function memoryOf(entry: RingEntry): string {
+  return [entry.id, ...timesOf(entry)].join('/');
+}
+
+function isRefused(failure: unknown): boolean {
+  return failure instanceof KeyWrapperError && isRefusal(failure.kind);
+}
+
+function mayPass(failure: unknown): boolean {
+  return !(failure instanceof KeyWrapperError) || failure.kind === 'throttled' || failure.kind === 'unavailable';
+}
+
+/** Whether nobody could use the ring that a member learned: every key of it has ended or is revoked. */
+export function isDead(known: RingSnapshot, nowMs: number): boolean {
+  return !known.keys.some((key) => !isTombstone(key) && isUsable(key) && nowMs < key.opensUntil);
+}

@@ -1,0 +1,100 @@
+import type { Moment } from '../clock.ts';
+import { MAX_KEYS_TO_ROTATE } from './policy.ts';
+import type { RingClock } from './ring-clock.ts';
+import { isUsable, liveKeys } from './snapshot.ts';
+import type { RingSync } from './sync.ts';
+import type { RingView } from './view.ts';
+import type { RingWriter } from './writer.ts';
+
+/**
+ * What needs an operator:
+ *
+ * - `clock`: this machine's time is not confirmed; it publishes nothing.
+ * - `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
+ * - `contested`: something else keeps writing into this ring's slot of the store.
+ * - `foreign-ring`: the store holds no key that a known one vouches for.
+ * - `unreadable-key`: a key of the ring that no key wrapper of this process can unwrap; its tokens are refused here.
+ * - `no-sealing-key`: every key is revoked or has ended, and none could be made yet.
+ * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be asked for.
+ */
+export type RingProblemKind =
+  | 'clock'
+  | 'service-clock'
+  | 'contested'
+  | 'foreign-ring'
+  | 'unreadable-key'
+  | 'no-sealing-key'
+  | 'nearly-full';
+
+/** One problem, and what to do about it. */
+export interface RingProblem {
+  readonly kind: RingProblemKind;
+  /** What it is, in one sentence; nothing secret. */
+  readonly detail: string;
+  readonly remedy: string;
+}
+
+export function problemsOf(
+  ring: {
+    readonly role: 'member' | 'reader';
+    readonly view: RingView;
+    readonly sync: RingSync;
+    readonly writer: RingWriter;
+    readonly clock: RingClock;
+  },
+  now: Moment,
+): readonly RingProblem[] {
+  const { role, view, sync, writer, clock } = ring;
+  const problems: RingProblem[] = [];
+  const trouble = clock.trouble(now);
+  if (trouble !== undefined) {
+    problems.push({ kind: 'clock', detail: trouble, remedy: 'set the clock of this machine by NTP, then restart it' });
+  }
+  const disputed = clock.disputedBy(now);
+  if (disputed !== undefined) {
+    problems.push({
+      kind: 'service-clock',
+      detail: `the date of the ${disputed} is not that of this machine`,
+      remedy: `compare the clock of the ${disputed} with NTP`,
+    });
+  }
+  if (sync.isContested(now)) {
+    problems.push({
+      kind: 'contested',
+      detail: 'something that is no ring of this fleet keeps being written in its place',
+      remedy: 'give every fleet a place of its own in the store, and check who may write this one',
+    });
+  }
+  const isUsableNow = liveKeys(view.snapshot, view.wallMs(now)).some(isUsable);
+  if (sync.isForeign && !isUsableNow) {
+    problems.push({
+      kind: 'foreign-ring',
+      detail: 'the store holds keys that no known key vouches for, and this process has no usable key left',
+      remedy: 'if that is the ring to go on with, restart this process; else import a copy of the right one',
+    });
+  }
+  const [unreadable] = view.snapshot.unreadable;
+  if (unreadable !== undefined) {
+    problems.push({
+      kind: 'unreadable-key',
+      detail: `no key wrapper of this process can unwrap the key ${unreadable.id} of the ring`,
+      remedy:
+        'give this process the key wrappers of the others; if it has them, somebody wrote a false key: see incidents',
+    });
+  }
+  if (role === 'member' && writer.isDead) {
+    problems.push({
+      kind: 'no-sealing-key',
+      detail: 'no key may seal: all have ended or are revoked',
+      remedy: 'a member makes one as soon as the KMS answers, the clock is right and the ring has room',
+    });
+  }
+  if (writer.keyCount >= MAX_KEYS_TO_ROTATE) {
+    problems.push({
+      kind: 'nearly-full',
+      detail: `the ring has ${writer.keyCount} of 64 keys`,
+      remedy: 'stop asking for rotations until the oldest keys have ended; revoking still works',
+    });
+  }
+  return problems;
+}

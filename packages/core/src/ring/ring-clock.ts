@@ -1,0 +1,140 @@
+import { type Clock, type Moment, momentOf } from '../clock.ts';
+import type { ResolvedPolicy } from './policy.ts';
+
+/** Whose clock it is. */
+export type DatedService = 'kms' | 'store';
+
+/** A date in a header is a whole second, cut off. */
+const RESOLUTION_MS = 1_000;
+/** What a clock may be corrected by while it runs, a share of the time that passed: twice what NTP allows itself. */
+const SLEW = 0.001;
+
+/**
+ * The one clock of a member: what is checked against the dates of KMS and store is what keys are judged by, and what is
+ * written into the ring.
+ *
+ * The wall clock is believed while it goes along with the monotonic one. A step of more than the tolerated skew is
+ * unconfirmed until a date fits it, or until it is taken back; meanwhile the monotonic clock goes on from the last time
+ * that was believed. Nothing is published, removed or declared ended by an unconfirmed time.
+ */
+export class RingClock {
+  readonly #clock: Clock;
+  readonly #stepMs: number;
+  readonly #toleratedMs: number;
+  /** Wall time minus monotonic time when the wall clock was last believed; undefined before the first look. */
+  #offsetMs: number | undefined;
+  /** Whether a date has ever fitted {@link #offsetMs}. */
+  #isDated = false;
+  #stepped = false;
+  #hasSeenDates = false;
+  #lastTickSteadyMs = 0;
+  /** By service: its date minus monotonic time. Only those noted since the wall clock last stepped. */
+  readonly #dates = new Map<DatedService, number>();
+  /** Time since the machine started, suspensions included, minus wall time, when that was last believed. */
+  #uptimeOffsetMs: number | undefined;
+
+  constructor(policy: ResolvedPolicy, clock: Clock) {
+    this.#clock = clock;
+    this.#stepMs = policy.clockSkewSeconds * 1_000 + RESOLUTION_MS;
+    // An answer may be as old as its deadline when it is looked at.
+    this.#toleratedMs = (policy.clockSkewSeconds + policy.kmsTimeoutSeconds) * 1_000 + RESOLUTION_MS;
+  }
+
+  /** The time that keys are judged by, milliseconds since the epoch. */
+  timeMs(now: Moment): number {
+    const driftMs = this.#driftMs(now);
+    if (driftMs <= this.#stepMs && driftMs >= -this.#stepMs) {
+      this.#stepped = false;
+      return now.wallMs;
+    }
+    if (!this.#stepped) this.#step(now);
+    return this.#stepped ? now.steadyMs + (this.#offsetMs as number) : now.wallMs;
+  }
+
+  /** Follows a clock that is corrected slowly. To be called now and then; never by what a client can cause. */
+  tick(now: Moment): void {
+    this.timeMs(now);
+    const most = Math.max(0, now.steadyMs - this.#lastTickSteadyMs) * SLEW;
+    this.#lastTickSteadyMs = now.steadyMs;
+    if (this.#stepped || this.#offsetMs === undefined) return;
+    this.#offsetMs += Math.max(-most, Math.min(most, this.#driftMs(now)));
+  }
+
+  /** Notes the date of an answer that came just now. What is no date says nothing. */
+  note(service: DatedService, date: unknown): void {
+    const ms = date instanceof Date ? date.getTime() : Number.NaN;
+    if (!Number.isFinite(ms)) return;
+    const now = momentOf(this.#clock);
+    this.timeMs(now);
+    this.#hasSeenDates = true;
+    this.#dates.set(service, ms - now.steadyMs);
+    if (Math.abs(now.wallMs - ms) <= this.#toleratedMs) this.#believe(now, true);
+  }
+
+  /** For a member that knows nothing yet: whatever the clock said before, it says this now. True when it had stepped. */
+  startAnew(now: Moment): boolean {
+    this.timeMs(now);
+    if (!this.#stepped) return false;
+    this.#believe(now, false);
+    return true;
+  }
+
+  /** Why nothing is published, removed or declared ended now; undefined when the time is confirmed. */
+  trouble(now: Moment): string | undefined {
+    this.timeMs(now);
+    if (this.#stepped) {
+      return `this machine's clock stepped by ${inSeconds(this.#driftMs(now))} s, and no date of the KMS or the store confirms it`;
+    }
+    const off = [...this.#dates].map(([service, offset]) => ({ service, ms: now.wallMs - now.steadyMs - offset }));
+    const [first] = off;
+    if (first === undefined || off.some(({ ms }) => this.#isTolerated(ms))) return undefined;
+    const direction = first.ms > 0 ? 'ahead of' : 'behind';
+    return `this machine's clock is ${inSeconds(first.ms)} s ${direction} that of the ${first.service}`;
+  }
+
+  /** The service whose date disagrees, while that of the other one agrees. */
+  disputedBy(now: Moment): DatedService | undefined {
+    if (this.trouble(now) !== undefined) return undefined;
+    return [...this.#dates].find(([, offset]) => !this.#isTolerated(now.wallMs - now.steadyMs - offset))?.[0];
+  }
+
+  #isTolerated(offByMs: number): boolean {
+    return Math.abs(offByMs) <= this.#toleratedMs;
+  }
+
+  #driftMs(now: Moment): number {
+    if (this.#offsetMs === undefined) this.#believe(now, false);
+    return now.wallMs - now.steadyMs - (this.#offsetMs as number);
+  }
+
+  #step(now: Moment): void {
+    // A time that no date ever fitted is given up for another at once: the dates judge that one too.
+    if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
+      this.#believe(now, false);
+      return;
+    }
+    this.#stepped = true;
+    // Noted before the step: where the machine was suspended, they fit no more.
+    this.#dates.clear();
+  }
+
+  /** Without any dates, a forward step by as much as the machine has been up for longer is a suspension. */
+  #wasSuspended(now: Moment): boolean {
+    const uptimeMs = this.#clock.uptimeMs?.();
+    if (this.#hasSeenDates || uptimeMs === undefined || this.#uptimeOffsetMs === undefined) return false;
+    return this.#driftMs(now) > 0 && Math.abs(uptimeMs - now.wallMs - this.#uptimeOffsetMs) <= this.#stepMs;
+  }
+
+  #believe(now: Moment, isDated: boolean): void {
+    this.#offsetMs = now.wallMs - now.steadyMs;
+    this.#isDated = isDated;
+    this.#stepped = false;
+    this.#lastTickSteadyMs = now.steadyMs;
+    const uptimeMs = this.#clock.uptimeMs?.();
+    this.#uptimeOffsetMs = uptimeMs === undefined ? undefined : uptimeMs - now.wallMs;
+  }
+}
+
+function inSeconds(ms: number): number {
+  return Math.round(Math.abs(ms) / 1_000);
+}

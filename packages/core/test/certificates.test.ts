@@ -1,0 +1,221 @@
+import { createHash, createHmac } from 'node:crypto';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { HeldKey } from '../src/key-cache.ts';
+import {
+  ancestorsMacOf,
+  areRightAncestors,
+  certificateOf,
+  isCertified,
+  isNewer,
+  isRightWrap,
+  isVouched,
+  newestFirst,
+  rightCertificates,
+  rightVouchers,
+  voucherOf,
+  wrapMacOf,
+} from '../src/ring/certificates.ts';
+import {
+  ancestorsBy,
+  entryBy,
+  RING,
+  revocationBy,
+  signerOf,
+  signersWith,
+  T0,
+  testKey,
+  wrapBy,
+} from './support/certified.ts';
+
+const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
+const stranger = testKey(99);
+
+describe('what is newer', () => {
+  test('is what was created later, and of two created at once that of the greater id', () => {
+    expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
+    expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
+    expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
+    expect(isNewer({ created: 1, id: 'a' }, { created: 1, id: 'b' })).toBe(false);
+    expect(isNewer({ created: 1, id: 'a' }, { created: 1, id: 'a' })).toBe(false);
+  });
+
+  test('orders keys alike, newest first, in whatever order they come', () => {
+    const key = fc.record({ created: fc.nat(3), id: fc.constantFrom('a', 'b', 'c', 'd') });
+    const keys = fc.uniqueArray(key, { selector: ({ created, id }) => `${created}${id}`, maxLength: 12 });
+    fc.assert(
+      fc.property(keys, (some) => {
+        const sorted = some.toSorted(newestFirst);
+        expect(some.toReversed().toSorted(newestFirst)).toEqual(sorted);
+        for (const [i, each] of sorted.slice(1).entries()) expect(isNewer(sorted[i] as typeof each, each)).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('what is certified', () => {
+  const dataKey = createHash('sha256').update('a data key').digest();
+  const held = new HeldKey(dataKey, RING);
+  const sub = createHmac('sha512', dataKey).update('sealring/v1/ring-mac\0\0\x08payments').digest().subarray(0, 32);
+  const hmac = (text: string): string => createHmac('sha256', sub).update(text, 'ascii').digest('base64url');
+  const own = { ...testKey(1), id: held.id, held };
+
+  test('F27 a voucher is an HMAC over ring, id and all four times of the new key', () => {
+    const { id } = newest;
+    const times = '"2026-11-21T03:03:00Z","2026-11-21T04:03:00Z","2026-11-22T03:03:00Z","2026-11-23T03:03:00Z"';
+    expect(voucherOf(RING, newest, held).toString('base64url')).toBe(hmac(`["key","payments","${id}",${times}]`));
+  });
+
+  test('F27 the MAC of a wrap is over ring, id, provider, version of the key, ciphertext and signature', () => {
+    const wrap = { provider: 'local', keyId: 'é', wrapped: Buffer.from([0xfb, 0xff, 0]) };
+    const common = `["wrap","payments","${held.id}","local","\\u00e9","-_8A"`;
+    expect(wrapMacOf(RING, wrap, held).toString('base64url')).toBe(hmac(`${common},null]`));
+    const signed = { ...wrap, signature: Buffer.from([1, 2, 3]) };
+    expect(wrapMacOf(RING, signed, held).toString('base64url')).toBe(hmac(`${common},"AQID"]`));
+  });
+
+  test('F27 what a key says of its ancestors is an HMAC over ring, its own id and theirs', () => {
+    const ids = [middle.id, oldest.id];
+    const text = `["ancestors","payments","${held.id}","${middle.id}","${oldest.id}"]`;
+    expect(ancestorsMacOf(RING, ids, held).toString('base64url')).toBe(hmac(text));
+    expect(ancestorsMacOf(RING, [], held).toString('base64url')).toBe(hmac(`["ancestors","payments","${held.id}"]`));
+  });
+
+  test('F27 a certificate of revocation is over ring, id and time', () => {
+    const text = `["revoked","payments","${newest.id}","2026-11-21T03:00:00Z"]`;
+    expect(certificateOf(RING, newest.id, T0, held).toString('base64url')).toBe(hmac(text));
+  });
+
+  test('a key that is limited to the ring goes on certifying, and one that is overwritten does not', () => {
+    const limited = new HeldKey(dataKey, RING);
+    limited.limitToRing();
+    expect(voucherOf(RING, newest, limited)).toEqual(voucherOf(RING, newest, own.held));
+    limited.destroy();
+    expect(() => voucherOf(RING, newest, limited)).toThrow('was overwritten');
+  });
+});
+
+describe('a voucher', () => {
+  const entry = entryBy(newest, [oldest, middle]);
+
+  test('is right under the key that made it, and of more than one those of known keys count', () => {
+    expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
+    expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
+    expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
+  });
+
+  test('by a key that is not known says nothing', () => {
+    expect(isVouched(RING, entry, signersWith(stranger))).toBe(false);
+    expect(isVouched(RING, entryBy(newest, []), signersWith(oldest, newest))).toBe(false);
+  });
+
+  test.each<readonly [string, Partial<typeof entry>]>([
+    ['id', { id: stranger.id }],
+    ['created', { created: entry.created + 1_000 }],
+    ['activates', { activates: entry.activates + 1_000 }],
+    ['sealsUntil', { sealsUntil: entry.sealsUntil + 1_000 }],
+    ['opensUntil', { opensUntil: entry.opensUntil + 1_000 }],
+  ])('is wrong for another %s', (_, change) => {
+    expect(isVouched(RING, { ...entry, ...change }, signersWith(oldest, middle))).toBe(false);
+  });
+
+  test('is wrong in another ring, and under the name of another key', () => {
+    expect(isVouched('orders', entry, signersWith(oldest, middle))).toBe(false);
+    const [mac] = entry.vouchers.values();
+    const renamed = { ...entry, vouchers: new Map([[middle.id, mac as Uint8Array]]) };
+    expect(isVouched(RING, renamed, signersWith(oldest, middle))).toBe(false);
+  });
+
+  test('by a revoked key is right all the same: else halves of a fleet could refuse each other for ever', () => {
+    expect(isVouched(RING, entry, new Map([[oldest.id, signerOf(oldest, true)]]))).toBe(true);
+  });
+});
+
+describe('the MAC of a wrap', () => {
+  const wrap = wrapBy(newest, { signature: Buffer.from('signed') });
+
+  test('is right under the key that is wrapped, and under no other', () => {
+    expect(isRightWrap(RING, wrap, newest.held)).toBe(true);
+    expect(isRightWrap(RING, wrap, oldest.held)).toBe(false);
+    expect(isRightWrap('orders', wrap, newest.held)).toBe(false);
+  });
+
+  test.each<readonly [string, Partial<typeof wrap>]>([
+    ['provider', { provider: 'aws-kms' }],
+    ['version of the key', { keyId: 'l' }],
+    ['ciphertext', { wrapped: Buffer.from('other') }],
+    ['signature', { signature: Buffer.from('other') }],
+    ['MAC', { mac: Buffer.alloc(32, 1) }],
+  ])('is wrong for another %s', (_, change) => {
+    expect(isRightWrap(RING, { ...wrap, ...change }, newest.held)).toBe(false);
+  });
+
+  test('is wrong without the signature that it covers', () => {
+    const { signature: _, ...unsigned } = wrap;
+    expect(isRightWrap(RING, unsigned, newest.held)).toBe(false);
+  });
+});
+
+describe('what a key says of its ancestors', () => {
+  test('is right under the key that says it, for these and no others', () => {
+    const said = ancestorsBy(newest, [oldest, middle]);
+    expect(areRightAncestors(RING, said, newest.held)).toBe(true);
+    expect(areRightAncestors(RING, said, middle.held)).toBe(false);
+    expect(areRightAncestors('orders', said, newest.held)).toBe(false);
+    for (const ids of [[oldest.id], [middle.id, oldest.id], [...said.ids, stranger.id], []]) {
+      expect(areRightAncestors(RING, { ...said, ids }, newest.held)).toBe(false);
+    }
+  });
+});
+
+describe('a revocation', () => {
+  const all = signersWith(oldest, middle, newest);
+
+  test('is certified by the revoked key itself', () => {
+    expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), all)).toBe(true);
+  });
+
+  test('is certified by a newer key', () => {
+    expect(isCertified(RING, middle, revocationBy(middle.id, [newest]), all)).toBe(true);
+  });
+
+  test('is not certified by an older key', () => {
+    expect(isCertified(RING, middle, revocationBy(middle.id, [oldest]), all)).toBe(false);
+  });
+
+  test('is not certified by a newer key that is revoked itself', () => {
+    const signers = new Map([...all, [newest.id, signerOf(newest, true)]]);
+    expect(isCertified(RING, middle, revocationBy(middle.id, [newest]), signers)).toBe(false);
+    expect(isCertified(RING, newest, revocationBy(newest.id, [newest]), signers)).toBe(true);
+  });
+
+  test('is not certified by a key that is not known, nor by nobody', () => {
+    expect(isCertified(RING, middle, revocationBy(middle.id, [stranger]), all)).toBe(false);
+    expect(isCertified(RING, middle, revocationBy(middle.id, []), all)).toBe(false);
+    expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), new Map())).toBe(false);
+  });
+
+  test('is certified by one right certificate among wrong ones', () => {
+    const { at, by } = revocationBy(middle.id, [newest]);
+    const mixed = new Map([[oldest.id, Buffer.alloc(32)], [middle.id, Buffer.alloc(32, 1)], ...by]);
+    expect(isCertified(RING, middle, { at, by: mixed }, all)).toBe(true);
+    expect([...rightCertificates(RING, middle.id, { at, by: mixed }, all).keys()]).toEqual([newest.id]);
+  });
+
+  test('holds for one key, at one time, in one ring', () => {
+    const { at, by } = revocationBy(middle.id, [newest, middle]);
+    expect(isCertified(RING, oldest, { at, by }, all)).toBe(false);
+    expect(isCertified(RING, middle, { at: at + 1_000, by }, all)).toBe(false);
+    expect(isCertified('orders', middle, { at, by }, all)).toBe(false);
+  });
+
+  test('of two keys created at once is certified by that of the greater id', () => {
+    const [lesser, greater] = [oldest, { ...middle, created: oldest.created }].toSorted((a, b) =>
+      a.id < b.id ? -1 : 1,
+    );
+    const [a, b] = [lesser, greater] as [typeof oldest, typeof oldest];
+    const signers = signersWith(a, b);
+    expect(isCertified(RING, a, revocationBy(a.id, [b]), signers)).toBe(true);
+    expect(isCertified(RING, b, revocationBy(b.id, [a]), signers)).toBe(false);
+  });
+});

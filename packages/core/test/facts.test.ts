@@ -1,0 +1,816 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { voucherOf } from '../src/ring/certificates.ts';
+import {
+  encodeDocument,
+  type Macs,
+  parseDocument,
+  type RingDocument,
+  type RingEntry,
+  type RingWrap,
+} from '../src/ring/document.ts';
+import {
+  documentOf,
+  isTombstone,
+  type Judgement,
+  lacks,
+  learn,
+  lineagesOf,
+  revokedKey,
+  signersOf,
+  unwrappedKey,
+  withUnwrapped,
+} from '../src/ring/facts.ts';
+import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../src/ring/snapshot.ts';
+import {
+  documentWith,
+  entryBy,
+  judgementOf,
+  RING,
+  revocationBy,
+  signerOf,
+  T0,
+  type TestKey,
+  testKey,
+  wrapBy,
+} from './support/certified.ts';
+
+const HOUR = 3_600_000;
+const [one, two, three, four] = [testKey(1), testKey(2), testKey(3), testKey(4)] as const;
+const stranger = testKey(99);
+
+/** What is known of keys that were unwrapped from these entries, with all that the entries say of them. */
+function knowing(...keys: readonly (readonly [TestKey, RingEntry])[]): RingSnapshot {
+  const held = keys.map(([key, entry]) => unwrappedKey(RING, entry, key.held, entry.wraps[0], 0));
+  return learn(createSnapshot(held, []), documentWith(...keys.map(([, entry]) => entry)), judgementOf()).known;
+}
+
+const first = entryBy(one, []);
+const second = entryBy(two, [one]);
+const third = entryBy(three, [one, two]);
+
+/** The key with this id, which is known. */
+function keyOf(known: RingSnapshot, { id }: TestKey): RingKey {
+  const key = known.byId.get(id);
+  if (key === undefined) throw new Error('the key is not known');
+  return key;
+}
+
+const junkMac = Buffer.alloc(32, 7);
+const junkWrap = (n: number): RingWrap => ({
+  provider: 'local',
+  keyId: `junk ${n}`,
+  wrapped: Buffer.from([n]),
+  mac: junkMac,
+});
+const junkId = (n: number): string => Buffer.from(`junk${n}`.padEnd(9)).toString('base64url');
+
+function written(known: RingSnapshot, read: RingDocument | undefined): RingDocument {
+  const document = documentOf(known, read, { ring: RING, past: new Map(), isRemovable: () => false });
+  // What is written can be read.
+  return parseDocument(encodeDocument(document), RING);
+}
+
+describe('a key that is not known', () => {
+  const known = knowing([one, first]);
+
+  test('is wanted when a known key vouches for it', () => {
+    expect(learn(known, documentWith(first, second), judgementOf()).wanted).toEqual([second]);
+  });
+
+  test('is not wanted when nobody known vouches for it', () => {
+    const entries = [entryBy(two, []), entryBy(three, [two]), entryBy(four, [stranger])];
+    const learned = learn(known, documentWith(first, ...entries), judgementOf());
+    expect(learned.wanted).toEqual([]);
+    expect(learned.known).toBe(known);
+  });
+
+  test('is wanted when a revoked or an ended key vouches for it', () => {
+    const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
+    expect(learn(revoked, documentWith(second), judgementOf()).wanted).toEqual([second]);
+    const past = new Map([[two.id, signerOf(two)]]);
+    expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
+  });
+
+  test('is wanted newest first', () => {
+    const entries = [second, third, entryBy(four, [one])];
+    const { wanted } = learn(known, documentWith(...entries), judgementOf());
+    expect(wanted.map(({ id }) => id)).toEqual([four.id, three.id, two.id]);
+  });
+
+  test('is wanted once, though it is in the document and was carried', () => {
+    const carrying = createSnapshot(known.keys, [second, third]);
+    const { wanted } = learn(carrying, documentWith(first, second), judgementOf());
+    expect(wanted.map(({ id }) => id)).toEqual([two.id, three.id]);
+  });
+
+  test('is not wanted once it has ended', () => {
+    const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
+    expect(at(two.opensUntil - 1)).toHaveLength(1);
+    expect(at(two.opensUntil)).toHaveLength(0);
+  });
+
+  test('is not wanted when it was made later than any clock can say', () => {
+    const latest = two.created - 300_000 - 64_000;
+    const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
+    expect(at(latest)).toHaveLength(1);
+    expect(at(latest - 1)).toHaveLength(0);
+  });
+
+  test('that the member’s own pin refuses is not wanted, and stays in the document', () => {
+    const learned = learn(known, documentWith(first, second), judgementOf({ isPinnedOut: () => true }));
+    expect(learned.wanted).toEqual([]);
+    expect(isTombstone(keyOf(learned.known, two))).toBe(true);
+    expect(written(learned.known, undefined).entries.map(({ id }) => id)).toEqual([one.id, two.id]);
+  });
+
+  test('that is revoked by a known newer one is kept as revoked, and never unwrapped', () => {
+    const revoked = { ...entryBy(one, []), revoked: revocationBy(one.id, [two]) };
+    const learned = learn(knowing([two, second]), documentWith(revoked, second), judgementOf());
+    expect(learned.wanted).toEqual([]);
+    expect(keyOf(learned.known, one)).toMatchObject({ revoked: true, held: undefined, signer: undefined });
+  });
+
+  test('that an older, a revoked or an unknown one certifies as revoked is not', () => {
+    for (const by of [one, stranger]) {
+      const claimed = { ...entryBy(two, [one]), revoked: revocationBy(two.id, [by]) };
+      expect(learn(known, documentWith(first, claimed), judgementOf()).wanted).toEqual([claimed]);
+    }
+    const both = knowing([one, first], [three, entryBy(three, [one])]);
+    const without = learn(
+      both,
+      documentWith({ ...third, revoked: revocationBy(three.id, [three]) }),
+      judgementOf(),
+    ).known;
+    const claimed = { ...second, revoked: revocationBy(two.id, [three]) };
+    expect(learn(without, documentWith(claimed), judgementOf()).wanted).toEqual([claimed]);
+  });
+
+  test('F23 that is revoked is remembered with the 15 newest others', () => {
+    const last = testKey(60);
+    const knowsLast = knowing([last, entryBy(last, [])]);
+    const many = Array.from({ length: 20 }, (_, i) => testKey(10 + i));
+    const entries = many.map((key) => ({ ...entryBy(key, [last]), revoked: revocationBy(key.id, [last]) }));
+    const learned = learn(knowsLast, documentWith(...entries), judgementOf());
+    const ids = learned.known.keys.filter(isTombstone).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(
+      many
+        .slice(-16)
+        .map(({ id }) => id)
+        .toSorted(),
+    );
+    expect(learned.wanted).toEqual([]);
+  });
+});
+
+describe('a key that is known only for being revoked', () => {
+  const newer = knowing([two, second], [three, third]);
+  const revokedOne = { ...first, revoked: revocationBy(one.id, [one, two]) };
+  const shifted = { ...entryBy(one, [two], { created: one.created - 1_000 }), revoked: revokedOne.revoked };
+  const knows = learn(newer, documentWith(shifted, second, third), judgementOf()).known;
+
+  test('is not wanted under its right times either, though a document says nothing of its revocation', () => {
+    expect(keyOf(knows, one)).toMatchObject({ revoked: true, created: one.created - 1_000 });
+    const right = entryBy(one, [two]);
+    expect(learn(knows, documentWith(right, second, third), judgementOf())).toEqual({ known: knows, wanted: [] });
+  });
+
+  test('has its revocation written to what a document says of it', () => {
+    const right = entryBy(one, [two]);
+    const read = documentWith(right, second, third);
+    expect(lacks(read, knows, judgementOf())).toBe(true);
+    const [entry] = written(knows, read).entries;
+    expect(entry).toMatchObject({ created: one.created, wraps: right.wraps, vouchers: right.vouchers });
+    expect([...(entry?.revoked?.by.keys() ?? [])]).toContain(three.id);
+  });
+
+  test('is unwrapped where that was not certified for its right times, and revoked by its own certificate', () => {
+    // Made after the key that certified it, so only its own certificate counts.
+    const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [four, three]) };
+    const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
+    const right = entryBy(four, [three]);
+    const { known, wanted } = learn(fooled, documentWith(right, second, third), judgementOf());
+    expect(wanted).toEqual([right]);
+    const key = unwrappedKey(RING, right, four.held, right.wraps[0], 0);
+    expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
+  });
+
+  test('is used after all where a newer key alone certified that, which is older in truth', () => {
+    const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
+    const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
+    const right = entryBy(four, [three]);
+    const key = unwrappedKey(RING, right, four.held, right.wraps[0], 0);
+    const known = withUnwrapped(fooled, [key], judgementOf());
+    expect(known.keys.filter(({ id }) => id === four.id)).toHaveLength(1);
+    expect(keyOf(known, four)).toMatchObject({ revoked: false, held: four.held, created: four.created });
+  });
+});
+
+describe('a known key', () => {
+  const known = knowing([one, first], [two, second]);
+
+  test('keeps its times, whatever a document says', () => {
+    const later = entryBy(two, [one], { opensUntil: two.opensUntil + HOUR, created: two.created - HOUR });
+    const learned = learn(known, documentWith(first, later), judgementOf());
+    expect(learned).toEqual({ known, wanted: [] });
+    expect(learned.known).toBe(known);
+  });
+
+  test('gains the vouchers that are right under known keys, and no others', () => {
+    const bare = knowing([one, first], [two, entryBy(two, [])]);
+    const vouchers = new Map([...entryBy(two, [one, stranger]).vouchers, [three.id, junkMac]]);
+    const learned = learn(bare, documentWith({ ...second, vouchers }), judgementOf()).known;
+    expect([...keyOf(learned, two).vouchers.keys()]).toEqual([one.id]);
+  });
+
+  test('gains no vouchers that are for other times', () => {
+    const bare = knowing([one, first], [two, entryBy(two, [])]);
+    const other = entryBy(two, [one], { opensUntil: two.opensUntil + HOUR });
+    expect(learn(bare, documentWith(other), judgementOf()).known).toBe(bare);
+  });
+
+  test('gains the wraps whose MAC is right, and no others', () => {
+    const added = wrapBy(two, { provider: 'aws-kms' });
+    const entry = { ...second, wraps: [junkWrap(1), added, { ...added, keyId: 'x' }, ...second.wraps] };
+    const learned = learn(known, documentWith(first, entry), judgementOf()).known;
+    expect(keyOf(learned, two).wraps.map(({ provider, isProved }) => [provider, isProved])).toEqual([
+      ['local', true],
+      ['aws-kms', false],
+    ]);
+  });
+
+  test('F23 has 16 wraps at most', () => {
+    const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
+    const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
+    expect(keyOf(learned, two).wraps).toHaveLength(16);
+    expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isProved: true });
+  });
+
+  test('is revoked by its own certificate, and can only certify from then on', () => {
+    const revoked = learn(
+      known,
+      documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
+      judgementOf(),
+    ).known;
+    expect(keyOf(revoked, two)).toMatchObject({ revoked: true, held: undefined, signer: two.held });
+  });
+
+  test('is revoked by a newer one, and not by an older one', () => {
+    const claims = [
+      { ...first, revoked: revocationBy(one.id, [two]) },
+      { ...second, revoked: revocationBy(two.id, [one]) },
+    ];
+    const learned = learn(known, documentWith(...claims), judgementOf()).known;
+    expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([true, false]);
+  });
+
+  test('is not revoked by one that the same document revokes: the newest is judged first', () => {
+    const all = knowing([one, first], [two, second], [three, third]);
+    const claims = [
+      { ...first, revoked: revocationBy(one.id, [two]) },
+      { ...second, revoked: revocationBy(two.id, [three]) },
+    ];
+    const learned = learn(all, documentWith(...claims), judgementOf()).known;
+    expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([false, true]);
+  });
+
+  test('stays revoked, whatever a document says', () => {
+    const revoked = learn(
+      known,
+      documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
+      judgementOf(),
+    ).known;
+    for (const claim of [undefined, { at: T0, by: new Map() }, revocationBy(two.id, [stranger])]) {
+      expect(learn(revoked, documentWith({ ...second, revoked: claim }), judgementOf()).known).toBe(revoked);
+    }
+  });
+
+  test('that is revoked gains the certificates that others add', () => {
+    const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
+    const more = { ...first, revoked: revocationBy(one.id, [two]) };
+    const learned = learn(revoked, documentWith(more), judgementOf()).known;
+    expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
+  });
+
+  test('that is revoked without its own certificate takes the statement that has it', () => {
+    const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
+    const better = revocationBy(one.id, [one], T0 + 5_000);
+    const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
+    expect(keyOf(learned, one).revocation).toEqual(better);
+  });
+});
+
+describe('revoking a key', () => {
+  const known = knowing([one, first], [two, second], [three, third]);
+  const signers = signersOf(known.keys, new Map());
+
+  test('makes its own certificate, and that of the newest key', () => {
+    const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
+    expect(revoked).toMatchObject({ revoked: true, held: undefined, signer: two.held });
+    expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));
+  });
+
+  test('of the newest key is certified by that key alone', () => {
+    const revoked = revokedKey(RING, keyOf(known, three), T0, signers);
+    expect(revoked?.revocation).toEqual(revocationBy(three.id, [three]));
+  });
+
+  test('takes no certificate of a key that is revoked itself', () => {
+    const withoutNewest = new Map([...signers, [three.id, signerOf(three, true)]]);
+    const revoked = revokedKey(RING, keyOf(known, one), T0, withoutNewest);
+    expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
+  });
+
+  test('that was never unwrapped and is newer than all others cannot be certified', () => {
+    const refused = learn(known, documentWith(entryBy(four, [one])), judgementOf({ isPinnedOut: () => true })).known;
+    expect(revokedKey(RING, keyOf(refused, four), T0, signersOf(refused.keys, new Map()))).toBeUndefined();
+  });
+});
+
+describe('a document lacks', () => {
+  const known = knowing([one, first], [two, second]);
+  const lacksOf = (document: RingDocument, from: RingSnapshot = known, more: Partial<Judgement> = {}): boolean =>
+    lacks(document, from, judgementOf(more));
+
+  test('nothing when it says all that is known', () => {
+    expect(lacksOf(documentWith(first, second))).toBe(false);
+    expect(lacksOf(documentWith(second, third, first))).toBe(false);
+  });
+
+  test('a key that is known, until that has ended', () => {
+    expect(lacksOf(documentWith(first))).toBe(true);
+    expect(lacksOf(documentWith())).toBe(true);
+    expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
+    expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil })).toBe(false);
+  });
+
+  test('the right times of a key', () => {
+    expect(lacksOf(documentWith(first, entryBy(two, [one], { opensUntil: two.opensUntil + HOUR })))).toBe(true);
+  });
+
+  test('a voucher that is known', () => {
+    expect(lacksOf(documentWith(first, { ...second, vouchers: new Map() }))).toBe(true);
+    expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
+  });
+
+  test('a voucher that is known, where the document has eight others that are none', () => {
+    const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
+    expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
+  });
+
+  test('vouchers of known keys in whose place there are wrong ones', () => {
+    const many = Array.from({ length: 8 }, (_, i) => testKey(20 + i));
+    const last = testKey(40);
+    const entry = entryBy(last, many);
+    const all = knowing(...many.map((key): [TestKey, RingEntry] => [key, entryBy(key, [])]), [last, entry]);
+    const spoilt = new Map([...entry.vouchers].map(([id, mac], i) => [id, i === 0 ? mac : junkMac]));
+    const others = many.map((key) => entryBy(key, []));
+    expect(lacksOf(documentWith(...others, entry), all)).toBe(false);
+    expect(lacksOf(documentWith(...others, { ...entry, vouchers: spoilt }), all)).toBe(true);
+  });
+
+  test('a wrap that is known, while there is room for it', () => {
+    const added = wrapBy(two, { provider: 'aws-kms' });
+    const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
+    expect(lacksOf(documentWith(first, second), rich)).toBe(true);
+    const full = [...second.wraps, ...Array.from({ length: 15 }, (_, i) => junkWrap(i))];
+    expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
+  });
+
+  test('a wrap that this member opened, whatever is in its place', () => {
+    const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
+    expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
+  });
+
+  test('a revocation that is known', () => {
+    const revoked = { ...second, revoked: revocationBy(two.id, [two]) };
+    const knows = learn(known, documentWith(first, revoked), judgementOf()).known;
+    expect(lacksOf(documentWith(first, revoked), knows)).toBe(false);
+    expect(lacksOf(documentWith(first, second), knows)).toBe(true);
+    const junk = { at: T0, by: new Map([[two.id, junkMac]]) };
+    expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
+  });
+
+  test('the own certificate of a revoked key: a newer one may be revoked too', () => {
+    const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
+    const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
+    expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
+    expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
+  });
+
+  test('nothing with what is merely carried', () => {
+    expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
+  });
+
+  describe('of a key that is known only for being revoked', () => {
+    const revoked = { ...first, revoked: revocationBy(one.id, [one, two]) };
+    const newer = knowing([two, second], [three, third]);
+    const knows = learn(newer, documentWith(revoked, second, third), judgementOf()).known;
+
+    test('nothing without its entry: nobody could use it', () => {
+      expect(lacksOf(documentWith(second, third), knows)).toBe(false);
+    });
+
+    test('its revocation, where it is gone or is certified by nobody', () => {
+      expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
+      expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
+      for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
+        expect(lacksOf(documentWith({ ...first, revoked: { at: T0, by } }, second, third), knows)).toBe(true);
+      }
+    });
+
+    test('its revocation, where that is certified by a key alone that is revoked since', () => {
+      const later = learn(
+        knows,
+        documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
+        judgementOf(),
+      ).known;
+      const document = documentWith(
+        { ...first, revoked: revocationBy(one.id, [two]) },
+        { ...second, revoked: revocationBy(two.id, [two, three]) },
+        third,
+      );
+      expect(lacksOf(document, later)).toBe(true);
+      expect(lacksOf(written(later, document), later)).toBe(false);
+    });
+  });
+});
+
+describe('what is written', () => {
+  const known = knowing([one, first], [two, second]);
+
+  test('is all that is known, and nothing else that was read but certificates and vouchers that others may check', () => {
+    const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
+    const read = documentWith(
+      first,
+      { ...second, vouchers, wraps: [junkWrap(1), ...second.wraps] },
+      entryBy(stranger, []),
+    );
+    const { entries } = written(known, read);
+    expect(entries.map(({ id }) => id)).toEqual([one.id, two.id]);
+    expect([...(entries[1]?.vouchers.keys() ?? [])]).toEqual([one.id, stranger.id]);
+    expect(entries[1]?.wraps).toEqual(second.wraps);
+  });
+
+  test('has the certificates of a revocation that this member cannot check', () => {
+    const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
+    const read = { ...first, revoked: revocationBy(one.id, [stranger]) };
+    const [entry] = written(revoked, documentWith(read)).entries;
+    expect(new Set(entry?.revoked?.by.keys())).toEqual(new Set([one.id, two.id, stranger.id]));
+  });
+
+  test('has what is carried, and neither what ended nor what is of another ring', () => {
+    const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
+    const carrying = createSnapshot(keys, [third]);
+    expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
+    const options = { ring: RING, past: new Map(), isRemovable: ({ id }: RingKey) => id === two.id };
+    expect(documentOf(carrying, undefined, options).entries.map(({ id }) => id)).toEqual([three.id]);
+  });
+
+  test('F23 drops what is carried first where there are more than 64 keys', () => {
+    const many = Array.from({ length: 64 }, (_, i) => testKey(i + 1));
+    const full = createSnapshot(
+      many
+        .map((key) => unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0))
+        .map((key, i) => ({
+          ...key,
+          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+        })),
+      [entryBy(testKey(70), [one])],
+    );
+    const { entries } = written(full, undefined);
+    expect(entries).toHaveLength(64);
+    expect(entries.some(({ id }) => id === testKey(70).id)).toBe(false);
+  });
+
+  test('F23 drops wraps that this member neither made nor opened where there is no room, and none that it did', () => {
+    const many = Array.from({ length: 20 }, (_, i) => testKey(i + 1));
+    const wrapsOf = (key: TestKey): RingWrap[] =>
+      Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));
+    const rich = createSnapshot(
+      many.map((key) => {
+        const entry = entryBy(key, []);
+        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: true }));
+        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isProved: false }));
+        return { ...unwrappedKey(RING, entry, key.held, undefined, 0), wraps: [...wraps, ...more] };
+      }),
+      [],
+    );
+    const { entries } = written(rich, undefined);
+    expect(entries).toHaveLength(20);
+    for (const { wraps } of entries) expect(wraps.map(({ keyId }) => keyId)).toEqual(['k']);
+  });
+});
+
+describe('a lineage', () => {
+  const keysOf = (...entries: readonly (readonly [TestKey, RingEntry])[]) =>
+    entries.map(([key, entry]) => ({ entry, signer: signerOf(key) }));
+
+  test('is one where every key is vouched for by another, in whatever order they come', () => {
+    const keys = keysOf([one, first], [two, second], [three, entryBy(three, [two])]);
+    expect(lineagesOf(RING, keys)).toEqual([[three.id, two.id, one.id]]);
+    expect(lineagesOf(RING, keys.toReversed())).toEqual([[three.id, two.id, one.id]]);
+  });
+
+  test('ends where nobody vouches, or with a voucher that is wrong', () => {
+    const spoilt = { ...third, vouchers: new Map([[two.id, junkMac]]) };
+    const groups = lineagesOf(
+      RING,
+      keysOf([one, first], [two, second], [three, spoilt], [four, entryBy(four, [stranger])]),
+    );
+    expect(groups.toSorted((a, b) => b.length - a.length)).toEqual([[two.id, one.id], [three.id], [four.id]]);
+  });
+
+  test('is joined by a link that comes last', () => {
+    const five = testKey(5);
+    const link = entryBy(five, [two, four]);
+    const keys = keysOf(
+      [one, first],
+      [two, second],
+      [three, entryBy(three, [])],
+      [four, entryBy(four, [three])],
+      [five, link],
+    );
+    expect(lineagesOf(RING, keys)).toEqual([[five, four, three, two, one].map(({ id }) => id)]);
+  });
+
+  test('is made of right vouchers only: of another ring none is', () => {
+    expect(lineagesOf('orders', keysOf([one, first], [two, second]))).toHaveLength(2);
+  });
+});
+
+/*
+ * Members that read and write one store, with documents that whoever writes the store made of all keys ever.
+ */
+
+const POOL = [1, 2, 3, 4, 5, 6].map((n) => testKey(n));
+const HONEST = POOL.map((key, i) => entryBy(key, POOL.slice(0, i)));
+const START = knowing([POOL[0] as TestKey, HONEST[0] as RingEntry]);
+
+/** A member as sync and writer drive it: learns, unwraps what it wants and can, writes what lacks. */
+class Member {
+  known: RingSnapshot = START;
+
+  constructor(...documents: readonly RingDocument[]) {
+    for (const document of documents) this.read(document);
+  }
+
+  /** The document that it writes in place of what it read, where that lacks something. */
+  read(document: RingDocument): RingDocument | undefined {
+    let { known, wanted } = learn(this.known, document, judgementOf());
+    const tried = new Set<string>();
+    for (;;) {
+      const next = wanted.find(({ id }) => !tried.has(id));
+      if (next === undefined) break;
+      tried.add(next.id);
+      const learned = unwrapped(next);
+      if (learned === undefined) continue;
+      ({ known, wanted } = learn(withUnwrapped(known, [learned], judgementOf()), document, judgementOf()));
+    }
+    this.known = createSnapshot(known.keys, []);
+    if (!lacks(document, this.known, judgementOf())) return undefined;
+    const wished = written(this.known, document);
+    return encodeDocument(wished) === encodeDocument(document) ? undefined : wished;
+  }
+
+  /** What counts of what it knows: the keys that it uses. */
+  get facts(): readonly string[] {
+    return this.known.keys
+      .filter(isUsable)
+      .map(({ id }) => id)
+      .toSorted();
+  }
+}
+
+/** What the KMS makes of an entry: it opens a wrap of the pool where id and times are those that were wrapped. */
+function unwrapped(entry: RingEntry): RingKey | undefined {
+  const i = POOL.findIndex(({ id }) => id === entry.id);
+  const key = POOL[i];
+  const isBound =
+    key !== undefined &&
+    entry.created === key.created &&
+    entry.activates === key.activates &&
+    entry.sealsUntil === key.sealsUntil &&
+    entry.opensUntil === key.opensUntil;
+  if (!isBound) return undefined;
+  const honestWrap = HONEST[i]?.wraps[0] as RingWrap;
+  const opened = entry.wraps.find((wrap) => Buffer.compare(wrap.wrapped, honestWrap.wrapped) === 0);
+  return opened === undefined ? undefined : unwrappedKey(RING, entry, key.held, opened, 0);
+}
+
+/** Members read and write one store in turn until none writes any more. @returns how often they wrote. */
+function exchange(
+  members: readonly Member[],
+  start: RingDocument,
+): { readonly writes: number; readonly stored: RingDocument } {
+  let stored = start;
+  let writes = 0;
+  for (let quiet = 0; quiet < members.length; ) {
+    for (const member of members) {
+      const wished = member.read(stored);
+      quiet = wished === undefined ? quiet + 1 : 0;
+      if (wished === undefined) continue;
+      stored = wished;
+      writes += 1;
+      if (writes > 50) throw new Error('they take turns for ever');
+    }
+  }
+  return { writes, stored };
+}
+
+const key = fc.constantFrom(...POOL);
+const keys = fc.uniqueArray(key, { maxLength: 6, selector: ({ id }) => id });
+const someTime = fc.constantFrom(T0, T0 + 1_000, T0 + 2_000);
+
+/** What an honest member could have written: some of the keys, some revoked, each with its own certificate. */
+const honest = fc.record({ keys, revoked: keys, by: key, at: someTime }).map(({ keys: there, revoked, by, at }) =>
+  documentWith(
+    ...HONEST.flatMap((entry, i) => {
+      const own = POOL[i] as TestKey;
+      if (!there.includes(own)) return [];
+      return [revoked.includes(own) ? { ...entry, revoked: revocationBy(own.id, [own, by], at) } : entry];
+    }),
+  ),
+);
+
+const junkMacs = fc
+  .uniqueArray(fc.oneof(fc.constantFrom(...POOL.map(({ id }) => id)), fc.nat(20).map(junkId)), { maxLength: 8 })
+  .map((ids): Macs => new Map(ids.map((id) => [id, junkMac])));
+
+/** What whoever writes the store can make of the honest entries without any key. */
+const spoiltEntry = fc
+  .record({
+    index: fc.nat(POOL.length - 1),
+    vouchers: fc.option(junkMacs),
+    keepsVouchers: fc.boolean(),
+    revoked: fc.option(fc.record({ at: someTime, by: junkMacs })),
+    ownCertificate: fc.boolean(),
+    wraps: fc.array(fc.nat(30).map(junkWrap), { maxLength: 15 }),
+    keepsWrap: fc.boolean(),
+    signature: fc.option(fc.nat(3)),
+    shift: fc.constantFrom(0, 0, 0, 1_000, -1_000),
+  })
+  .map((it): RingEntry => {
+    const own = POOL[it.index] as TestKey;
+    const entry = HONEST[it.index] as RingEntry;
+    const vouchers = new Map([...(it.keepsVouchers ? entry.vouchers : []), ...(it.vouchers ?? [])].slice(0, 8));
+    const [wrap] = entry.wraps as readonly [RingWrap];
+    // A service whose unwrap proves the origin looks at no signature, so anything may stand there.
+    const edited = it.signature === null ? wrap : { ...wrap, signature: Buffer.from([it.signature]) };
+    const wraps = [...(it.keepsWrap ? [edited] : []), ...it.wraps];
+    const certificates = it.ownCertificate ? revocationBy(own.id, [own], it.revoked?.at).by : [];
+    const revoked =
+      it.revoked === null
+        ? undefined
+        : { at: it.revoked.at, by: new Map([...it.revoked.by, ...certificates].slice(-8)) };
+    const created = entry.created + it.shift;
+    return { ...entry, created, vouchers, revoked, wraps: wraps.length === 0 ? [junkWrap(31)] : wraps };
+  });
+
+/** With the stolen keys, too: right vouchers, wraps and certificates of whatever he likes. */
+const stolenEntry = fc
+  .record({
+    entry: spoiltEntry,
+    by: keys,
+    certifiedBy: keys,
+    at: someTime,
+    versions: fc.array(fc.nat(20), { maxLength: 8 }),
+  })
+  .map(({ entry, by, certifiedBy, at, versions }): RingEntry => {
+    const own = POOL.find(({ id }) => id === entry.id) as TestKey;
+    const honestOnes = HONEST.find(({ id }) => id === entry.id)?.vouchers ?? new Map<string, Uint8Array>();
+    const vouchers = new Map([
+      ...by.map((each) => [each.id, voucherOf(RING, entry, each.held)] as const),
+      ...honestOnes,
+    ]);
+    const made = versions.map((n) => wrapBy(own, { keyId: `v${n}` }));
+    const revoked = certifiedBy.length === 0 ? entry.revoked : revocationBy(entry.id, certifiedBy, at);
+    return {
+      ...entry,
+      vouchers: new Map([...vouchers].slice(0, 8)),
+      wraps: [...made, ...entry.wraps].slice(0, 16),
+      revoked,
+    };
+  });
+
+function documentsOf(entry: fc.Arbitrary<RingEntry>): fc.Arbitrary<RingDocument> {
+  const entries = fc.uniqueArray(entry, { maxLength: 6, selector: ({ id }) => id });
+  return entries.map((each) => documentWith(...each));
+}
+
+const spoilt = documentsOf(spoiltEntry);
+const stolen = documentsOf(fc.oneof(spoiltEntry, stolenEntry));
+const anything = fc.oneof(honest, spoilt, stolen);
+
+describe('learning', () => {
+  test('loses nothing that is known, and clears no revocation', () => {
+    fc.assert(
+      fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
+        const member = new Member(...before);
+        const was = member.known;
+        member.read(document);
+        for (const old of was.keys) {
+          const now = member.known.byId.get(old.id);
+          // A key that was known by its id alone can be unwrapped after all, and its revocation judged by its bytes.
+          if (isTombstone(old)) continue;
+          expect(now).toMatchObject({ created: old.created, opensUntil: old.opensUntil });
+          expect(now?.revoked === true || !old.revoked).toBe(true);
+          expect(now?.held === old.held || now?.revoked === true).toBe(true);
+          for (const [id, mac] of old.vouchers) expect(now?.vouchers.get(id)).toEqual(mac);
+          for (const wrap of old.wraps) expect(now?.wraps).toContainEqual(wrap);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('the same twice teaches nothing more', () => {
+    fc.assert(
+      fc.property(fc.array(anything, { maxLength: 3 }), (documents) => {
+        const member = new Member(...documents);
+        for (const document of documents.slice(-1)) {
+          const { known } = member;
+          member.read(document);
+          expect(member.known).toEqual(known);
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('what members have written, in whatever order, ends with the same facts', () => {
+    fc.assert(
+      fc.property(honest, honest, (a, b) => {
+        const whole = documentWith(...HONEST);
+        expect(new Member(a, b, whole).facts).toEqual(new Member(whole, b, a).facts);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});
+
+describe('writing', () => {
+  // oxlint-disable-next-line vitest/expect-expect
+  test('what a member has written lacks nothing that it knows', () => {
+    fc.assert(
+      fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
+        const member = new Member(...before);
+        const wished = member.read(document);
+        // oxlint-disable-next-line vitest/no-conditional-expect
+        if (wished !== undefined) expect(member.read(wished)).toBeUndefined();
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test('junk beside what a member knows is no reason to write', () => {
+    const [wrap] = (HONEST[3] as RingEntry).wraps as readonly [RingWrap];
+    const beside = fc.record({
+      vouchers: junkMacs,
+      wraps: fc.array(fc.nat(30).map(junkWrap), { maxLength: 15 }),
+      revoked: fc.option(fc.record({ at: someTime, by: junkMacs }), { nil: undefined }),
+      strangers: fc.array(fc.nat(20), { maxLength: 4 }),
+    });
+    fc.assert(
+      fc.property(beside, (junk) => {
+        const member = new Member(documentWith(...HONEST));
+        const entries = HONEST.map(
+          (entry): RingEntry => ({
+            ...entry,
+            vouchers: new Map(
+              [...entry.vouchers, ...[...junk.vouchers].filter(([id]) => !entry.vouchers.has(id))].slice(0, 8),
+            ),
+            revoked: junk.revoked,
+          }),
+        );
+        const spoiltOne = { ...(entries[3] as RingEntry), wraps: [...junk.wraps, wrap] };
+        const strange = [...new Set(junk.strangers)].map((n) => entryBy(testKey(100 + n), []));
+        expect(member.read(documentWith(...entries.with(3, spoiltOne), ...strange))).toBeUndefined();
+        expect(member.known.keys.every(({ revoked }) => !revoked)).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test.each<readonly [string, fc.Arbitrary<RingDocument>, number]>([
+    ['after each has read what only it has', honest, 6],
+    ['after whoever writes the store gave each of them another document', spoilt, 8],
+    ['after he did that with the data keys in his hands', stolen, 8],
+  ])('members never take turns for ever, %s', (_, documents, atMost) => {
+    const of = fc.array(documents, { maxLength: 3 });
+    fc.assert(
+      fc.property(of, of, of, documents, (a, b, c, start) => {
+        const members = [new Member(...a), new Member(...b), new Member(...c)];
+        const { writes, stored } = exchange(members, start);
+        expect(writes).toBeLessThanOrEqual(atMost);
+        const [facts, ...others] = members.map((member) => member.facts);
+        for (const other of others) expect(other).toEqual(facts);
+        // In the opposite order they would have come to the same.
+        const turned = [new Member(...a), new Member(...b), new Member(...c)].toReversed();
+        exchange(turned, stored);
+        expect(turned[0]?.facts).toEqual(facts);
+      }),
+      { numRuns: 50 },
+    );
+  });
+});

@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../src/ring/kill-switch.ts';
+
+describe('F10 the kill switch', () => {
+  type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];
+
+  /** When it stops sealing, seconds; undefined: not. */
+  function stopsAt(...answers: readonly Answer[]): number | undefined {
+    const { trippedAt } = answers.reduce((state, [at, kind]) => afterRefusal(state, kind, at * 1_000), ARMED);
+    return trippedAt === undefined ? undefined : trippedAt / 1_000;
+  }
+
+  const denied = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'denied']);
+  const disabled = (...seconds: number[]): Answer[] => seconds.map((at) => [at, 'disabled']);
+
+  const table: readonly (readonly [string, readonly Answer[], number | undefined])[] = [
+    ['one stray refusal does not stop a fleet', denied(0), undefined],
+    ['two do not either', denied(0, 30), undefined],
+    ['three at least 8 s apart within 60 s do', denied(0, 8, 16), 16],
+    ['at the widest', denied(0, 30, 60), 60],
+    ['not over more than 60 s', denied(0, 30, 60.001), undefined],
+    ['but the window slides', denied(0, 30, 61, 69), 69],
+    ['refusals less than 8 s apart count once', denied(0, 7.999, 15.998), undefined],
+    ['a burst of a hundred counts once', denied(...Array.from({ length: 100 }, (_, i) => i * 0.07)), undefined],
+    ['three bursts stop', denied(0, 1, 2, 10, 11, 12, 20, 21), 20],
+    ['a steady stream of one per second stops', denied(...Array.from({ length: 30 }, (_, i) => i)), 16],
+    ['two of a disabled key stop', disabled(0, 8), 8],
+    ['two of a disabled key in one burst do not', disabled(0, 7.9), undefined],
+    ['two of a disabled key over more than 60 s do not', disabled(0, 60.001), undefined],
+    [
+      'not found counts as denied',
+      [
+        [0, 'not-found'],
+        [10, 'denied'],
+        [20, 'not-found'],
+      ],
+      20,
+    ],
+    [
+      'one disabled and one denied do not stop',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+      ],
+      undefined,
+    ],
+    [
+      'nor the other way round',
+      [
+        [0, 'denied'],
+        [10, 'disabled'],
+      ],
+      undefined,
+    ],
+    [
+      'but three of any kind do',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+        [20, 'denied'],
+      ],
+      20,
+    ],
+    [
+      'and two disabled around a denied one',
+      [
+        [0, 'disabled'],
+        [10, 'denied'],
+        [20, 'disabled'],
+      ],
+      20,
+    ],
+    ['once stopped it stays stopped, since the same moment', denied(0, 10, 20, 30, 4_000), 20],
+  ];
+
+  test.each(table)('%s', (_, answers, expected) => {
+    expect(stopsAt(...answers)).toBe(expected);
+  });
+
+  test('only answers about the right to use the key are refusals', () => {
+    const kinds = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'] as const;
+    expect(kinds.filter((kind) => isRefusal(kind))).toEqual(['denied', 'disabled', 'not-found']);
+  });
+
+  test('a refusal counts for a minute: without another it was a stray one', () => {
+    const once = afterRefusal(ARMED, 'denied', 5_000);
+    expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
+    expect(hasRecentRefusal(once, 5_000)).toBe(true);
+    expect(hasRecentRefusal(once, 65_000)).toBe(true);
+    expect(hasRecentRefusal(once, 65_001)).toBe(false);
+  });
+
+  test('F23 remembers only what it needs, however often it is refused', () => {
+    let state = ARMED;
+    for (let at = 0; at < 1_000; at++) {
+      state = afterRefusal({ ...state, trippedAt: undefined }, 'denied', at * 8_000);
+      expect(state.refusals.length).toBeLessThanOrEqual(9);
+    }
+    expect(ARMED.refusals).toEqual([]);
+  });
+});

@@ -1,0 +1,635 @@
+import { randomBytes } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SealUnavailableError } from '../../src/errors.ts';
+import { keeperOf } from '../../src/kms-codec.ts';
+import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+import { encodeDocument, parseDocument, type RingDocument, type RingEntry } from '../../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from '../support/fleet.ts';
+import { MachineClock } from '../support/machine-clock.ts';
+import { Thief, timesOf } from '../support/thief.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+const UNKNOWN = 'InvalidRequestState: unknown key';
+/** As with a store that other processes share. */
+const shared = { policy: { createAfterSeconds: 360 } };
+
+let fleet: Fleet;
+let thief: Thief;
+beforeEach(() => {
+  fleet = new Fleet();
+  thief = new Thief();
+});
+afterEach(() => fleet.close());
+
+async function ring(): Promise<RingDocument> {
+  return parseDocument((await fleet.store.document()) ?? '', 'default');
+}
+
+/** What a member wrote last. */
+function writtenLast(): readonly RingEntry[] {
+  return parseDocument(fleet.store.written ?? '', 'default').entries;
+}
+
+async function ids(): Promise<string[]> {
+  return (await ring()).entries.map(({ id, revoked }) => `${id}${revoked === undefined ? '' : ' revoked'}`).toSorted();
+}
+
+async function put(entries: readonly RingEntry[]): Promise<void> {
+  await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries }));
+}
+
+/** Every member opens what every other one seals; so does one that starts now. */
+async function expectOneRing(members: readonly Member[]): Promise<void> {
+  const all = [...members, await fleet.start({ create: 'never' })];
+  for (const from of all) {
+    const token = seal(from);
+    expect(all.map((to) => open(to, token))).toEqual(all.map(() => 'state'));
+  }
+}
+
+/** Reads at once, whatever comes of it; the waits before a repair pass. */
+async function readAll(members: readonly Member[], seconds: number): Promise<void> {
+  const read = Promise.allSettled(members.map(({ codec }) => codec.refresh()));
+  await fleet.clock.advance(seconds);
+  await read;
+}
+
+describe('a document whose keys have all ended', () => {
+  test('1: a document whose keys have all ended does not found a second ring beside that of whoever runs', async () => {
+    const a = await fleet.start();
+    const old = (await fleet.store.document()) ?? '';
+    await fleet.clock.advance(5 * DAY);
+    const token = seal(a);
+    const before = await ids();
+    const { generate } = fleet.kms.calls;
+    await fleet.store.put(old);
+    const members = [a, ...(await fleet.startAll(5, shared))];
+    expect(fleet.kms.calls.generate).toBe(generate);
+    expect(await ids()).toEqual(before);
+    for (const member of members) expect(open(member, token)).toBe('state');
+    await expectOneRing(members);
+  });
+
+  test('1: a document whose keys have all ended is refused under create never, and left as it is', async () => {
+    const a = await fleet.start();
+    await a.codec.close();
+    const old = await fleet.store.document();
+    fleet.clock.suspend(5 * DAY);
+    await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+    expect(await fleet.store.document()).toBe(old);
+  });
+
+  test('1: an old backup under a fleet that was restarted gives one ring, which who knew the ended keys follows', async () => {
+    const a = await fleet.start();
+    const machine = new MachineClock(fleet.clock);
+    const late = await fleet.start({ clock: machine });
+    const backup = (await fleet.store.document()) ?? '';
+    machine.stop();
+    await fleet.clock.advance(4 * DAY);
+    await a.codec.close();
+    await fleet.store.put(backup);
+    const members = await fleet.startAll(5, shared);
+    expect(await ids()).toHaveLength(1);
+    machine.resume();
+    await fleet.clock.advance(120);
+    await expectOneRing([...members, late]);
+  });
+
+  test('1: whoever runs writes over a document whose keys have all ended, and takes nothing of it', async () => {
+    const a = await fleet.start();
+    const old = (await fleet.store.document()) ?? '';
+    const [ended] = await ids();
+    await fleet.clock.advance(5 * DAY);
+    const before = await fleet.store.document();
+    for (let i = 0; i < 3; i++) {
+      await fleet.store.put(old);
+      await fleet.clock.advance(700);
+      expect(await fleet.store.document()).toBe(before);
+    }
+    expect(a.codec.health().keys.map(({ id }) => id)).not.toContain(ended);
+    expect(a.codec.health()).toMatchObject({ status: 'ok', ready: true });
+  });
+});
+
+/** A fleet of two with a revoked key, an older one that still opens, and the one that seals; all of them stolen. */
+async function robbed(): Promise<{ members: Member[]; keys: { revoked: string; older: string; newest: string } }> {
+  const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
+  const b = await fleet.start();
+  const [revoked = ''] = await ids();
+  await a.codec.revoke(revoked);
+  await fleet.clock.advance(100);
+  const older = a.codec.health().sealingKey ?? '';
+  await a.codec.rotate();
+  await fleet.clock.advance(5_000);
+  const newest = a.codec.health().sealingKey ?? '';
+  expect(thief.stolen.toSorted()).toEqual([revoked, older, newest].toSorted());
+  return { members: [a, b], keys: { revoked, older, newest } };
+}
+
+function onlyKeeps(...kept: readonly string[]): void {
+  for (const id of thief.stolen) if (!kept.includes(id)) thief.forget(id);
+}
+
+async function entryOf(id: string): Promise<RingEntry> {
+  const entry = (await ring()).entries.find((each) => each.id === id);
+  if (entry === undefined) throw new Error(`the ring has no key ${id}`);
+  return entry;
+}
+
+describe('a thief of an older key', () => {
+  /** What he may write, given the honest document. */
+  const documents: Record<
+    string,
+    (older: RingEntry, newest: RingEntry, others: readonly RingEntry[]) => Promise<readonly RingEntry[]>
+  > = {
+    'the newest key as revoked by the older one': async (older, newest, others) => [
+      ...others,
+      older,
+      thief.revoked(newest, [older.id]),
+    ],
+    'the newest key as revoked by itself, as far as he can': async (older, newest, others) => [
+      ...others,
+      older,
+      { ...newest, revoked: { at: newest.created, by: new Map([[newest.id, randomBytes(32)]]) } },
+    ],
+    'the older key alone': async (older, _newest, others) => [...others, older],
+    'a key of his own, vouched for by the older one, that revokes the newest': async (older, newest, others) => {
+      const times = { ...timesOf(older), created: newest.created + 1_000, opensUntil: newest.opensUntil + 1_000 };
+      const own = await thief.newEntry(times, { vouchedBy: [older.id] });
+      return [...others, older, own, thief.revoked(newest, [older.id, own.id])];
+    },
+    'the older key with later times': async (older, newest, others) => [
+      ...others,
+      newest,
+      thief.certified({ ...older, activates: newest.activates + 1_000, vouchers: new Map() }, [older.id]),
+    ],
+    'the newest key with the times of the past': async (older, newest, others) => [
+      ...others,
+      older,
+      thief.certified({ ...newest, ...timesOf(older), vouchers: new Map() }, [older.id]),
+    ],
+  };
+
+  for (const [title, compose] of Object.entries(documents)) {
+    test(`2: who stole an older key does not bring it back by a document with ${title}`, async () => {
+      const { members, keys } = await robbed();
+      onlyKeeps(keys.older);
+      const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
+      const others = writtenLast().filter(({ id }) => id === keys.revoked);
+      const before = writtenLast();
+      const forged = await compose(older, newest, others);
+      for (let i = 0; i < 4; i++) {
+        await put(forged);
+        await readAll(members, 1);
+        for (const { codec } of members) expect(codec.health().sealingKey).toBe(keys.newest);
+        await fleet.clock.advance(400);
+        const now = new Map((await ring()).entries.map((entry) => [entry.id, timesOf(entry)]));
+        for (const { id, ...entry } of before) expect(now.get(id)).toEqual(timesOf(entry));
+      }
+      for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, lastError: undefined });
+      await expectOneRing(members);
+    });
+  }
+
+  test('2: who stole an older key and has every start see it last does not un-rotate who starts', async () => {
+    const { members, keys } = await robbed();
+    onlyKeeps(keys.older);
+    const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
+    for (const { codec } of members) await codec.close();
+    await put([older, thief.revoked(newest, [older.id])]);
+    const c = await fleet.start();
+    expect(c.codec.health().sealingKey).toBe(keys.newest);
+  });
+
+  test('2: an older key that was stolen and revoked stays so for two days, however often its thief writes', async () => {
+    const { members, keys } = await robbed();
+    onlyKeeps(keys.older);
+    const clean = (await ring()).entries;
+    const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
+    const [a] = members as [Member];
+    await a.codec.revoke(keys.older);
+    const stolen = `sr1.${keys.older}`;
+    for (let hour = 0; hour < 48; hour++) {
+      if (hour < 24) await put(hour % 2 === 0 ? clean : [older, thief.revoked(newest, [older.id])]);
+      await fleet.clock.advance(HOUR);
+      for (const member of members) {
+        expect(seal(member).startsWith(stolen)).toBe(false);
+        expect(member.codec.health().keys.find(({ id }) => id === keys.older)?.held ?? false).toBe(false);
+      }
+    }
+    await expectOneRing(members);
+  });
+});
+
+describe('a thief of a revoked key', () => {
+  test('2: who stole the newest key, which was revoked since, can revoke no older one with it', async () => {
+    const { members, keys } = await robbed();
+    onlyKeeps(keys.newest);
+    const [a] = members as [Member];
+    const token = seal(a);
+    // What seals next is an older key than the one that was revoked, until the successor is made.
+    const older = await entryOf(keys.older);
+    await a.codec.revoke(keys.newest);
+    await readAll(members, 1);
+    const rest = writtenLast().filter(({ id }) => id !== keys.older);
+    for (let i = 0; i < 3; i++) {
+      await put([...rest, thief.revoked(older, [keys.newest])]);
+      await readAll(members, 400);
+      for (const { codec } of members) {
+        expect(codec.health().keys.find(({ id }) => id === keys.older)).toMatchObject({
+          state: 'verify-only',
+          held: true,
+        });
+      }
+    }
+    for (const member of members) expect(open(member, token)).toBe(UNKNOWN);
+    const c = await fleet.start({ create: 'never' });
+    expect(c.codec.health().keys.find(({ id }) => id === keys.older)?.held).toBe(true);
+  });
+
+  test('2: who stole a revoked key and takes its revocation out of the document revives it nowhere', async () => {
+    const { members, keys } = await robbed();
+    onlyKeeps(keys.revoked);
+    const revived = writtenLast().map((entry) => ({ ...entry, revoked: undefined }));
+    await put(revived);
+    await readAll(members, 1);
+    for (const { codec } of members) {
+      expect(codec.health().keys.find(({ id }) => id === keys.revoked)).toMatchObject({
+        state: 'revoked',
+        held: false,
+      });
+    }
+    await fleet.clock.advance(400);
+    expect((await entryOf(keys.revoked)).revoked?.by.size).toBeGreaterThanOrEqual(1);
+    const c = await fleet.start({ create: 'never' });
+    expect(c.codec.health().keys.find(({ id }) => id === keys.revoked)?.held ?? false).toBe(false);
+  });
+});
+
+describe('a member whose keys are all revoked while its KMS is away', () => {
+  /** One that heard of the revocation, and cannot unwrap the successor. */
+  async function stranded(): Promise<{ a: Member; b: Member; before: string; token: string }> {
+    const a = await fleet.start();
+    const b = await fleet.start();
+    const token = seal(b);
+    const before = (await fleet.store.document()) ?? '';
+    b.keyWrapper.cut = true;
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
+    await fleet.clock.advance(70);
+    expectStranded(b, token);
+    return { a, b, before, token };
+  }
+
+  function expectStranded(member: Member, token: string): void {
+    expect(member.codec.health()).toMatchObject({ status: 'failing', ready: false, canSeal: false });
+    expect(() => seal(member)).toThrow(SealUnavailableError);
+    expect(open(member, token)).toBe(UNKNOWN);
+  }
+
+  test('3: a member whose keys are all revoked is not taken over by a ring of who may wrap', async () => {
+    const { a, b, token } = await stranded();
+    const honest = (await fleet.store.document()) ?? '';
+    const now = fleet.clock.wallMs();
+    const times = {
+      created: now,
+      activates: now - 300_000,
+      sealsUntil: now + 90_000_000,
+      opensUntil: now + 95_000_000,
+    };
+    const own = await thief.newEntry(times, { keyWrapper: fleet.kms.connect() });
+    a.ring.cut = true;
+    b.keyWrapper.cut = false;
+    b.ring.cut = true;
+    await put([own]);
+    b.ring.cut = false;
+    await readAll([b], 30);
+    // Unless it holds the successor by now, it holds nothing; the thief's key never.
+    expect(b.codec.health().keys.map(({ id }) => id)).not.toContain(own.id);
+    expect(open(b, token)).toBe(UNKNOWN);
+    await fleet.store.put(honest);
+    a.ring.cut = false;
+    await fleet.clock.advance(400);
+    await expectOneRing([a, b]);
+  });
+
+  test('3: a member that has known its ring for longer than storeOutage goes over to no ring that says it is older', async () => {
+    const a = await fleet.start();
+    await fleet.clock.advance(7 * HOUR);
+    const token = seal(a);
+    const created = fleet.clock.wallMs() - 20 * HOUR * 1_000;
+    const times = { created, activates: created, sealsUntil: created + 180_000_000, opensUntil: created + 190_000_000 };
+    const own = await thief.newEntry(times, { keyWrapper: fleet.kms.connect() });
+    await put([own]);
+    await readAll([a], 1);
+    await fleet.clock.advance(400);
+    expect(a.codec.health().keys.map(({ id }) => id)).toEqual([token.slice(4, 16)]);
+    expect(await ids()).toEqual([token.slice(4, 16)]);
+    await expectOneRing([a]);
+  });
+
+  test('3: a member whose keys are all revoked forgets no revocation for an older document', async () => {
+    const { a, b, before, token } = await stranded();
+    a.ring.cut = true;
+    await fleet.store.put(before);
+    await readAll([b], 10);
+    expectStranded(b, token);
+    // It has written the revocation, and the successor that it could not unwrap yet.
+    expect((await ring()).entries.filter(({ revoked }) => revoked !== undefined)).toHaveLength(1);
+    expect((await ring()).entries).toHaveLength(2);
+    await fleet.store.put(before);
+    b.keyWrapper.cut = false;
+    await fleet.clock.advance(120);
+    expect(open(b, token)).toBe(UNKNOWN);
+    a.ring.cut = false;
+    await fleet.clock.advance(700);
+    expect((await ring()).entries.filter(({ revoked }) => revoked !== undefined)).toHaveLength(1);
+    await expectOneRing([a, b]);
+  });
+
+  test('3: a member whose keys are all revoked and whose successor is lost says so, and never throws anything else', async () => {
+    const a = await fleet.start();
+    fleet.kms.failing = 'unavailable';
+    const revoked = a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
+    await fleet.clock.advance(20);
+    await revoked;
+    for (let minute = 0; minute < 30; minute++) {
+      await fleet.clock.advance(60);
+      expect(() => seal(a)).toThrow(SealUnavailableError);
+      expect(a.codec.health()).toMatchObject({ status: 'failing', ready: false, canSeal: false });
+      expect(a.codec.health().problems.map(({ kind }) => kind)).toContain('no-sealing-key');
+    }
+    fleet.kms.failing = undefined;
+    await fleet.clock.advance(70);
+    expect(a.codec.health()).toMatchObject({ status: 'ok', ready: true });
+    await expectOneRing([a]);
+  });
+
+  test('3: a reader whose keys are all revoked is taken over by nobody either', async () => {
+    const a = await fleet.start();
+    const reader = await fleet.start({ role: 'reader' });
+    const token = seal(a);
+    reader.keyWrapper.cut = true;
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
+    const honest = (await fleet.store.document()) ?? '';
+    await fleet.clock.advance(70);
+    a.ring.cut = true;
+    const now = fleet.clock.wallMs();
+    const times = {
+      created: now,
+      activates: now - 300_000,
+      sealsUntil: now + 90_000_000,
+      opensUntil: now + 95_000_000,
+    };
+    const own = await thief.newEntry(times, { keyWrapper: fleet.kms.connect() });
+    await put([own]);
+    reader.keyWrapper.cut = false;
+    await fleet.clock.advance(700);
+    expect(reader.codec.health().keys.map(({ id }) => id)).not.toContain(own.id);
+    expect(open(reader, token)).toBe(UNKNOWN);
+    await fleet.store.put(honest);
+    a.ring.cut = false;
+    await fleet.clock.advance(700);
+    expect(open(reader, seal(a))).toBe('state');
+    expect(reader.codec.health().status).toBe('ok');
+  });
+});
+
+describe('documents that are to make the ring unwritable', () => {
+  const far = (entry: RingEntry, byMs: number): RingEntry => ({ ...entry, created: entry.created + byMs });
+
+  /** What a thief of the data key `id` may write beside the honest entries. */
+  const floods: Record<string, (entries: readonly RingEntry[], id: string) => Promise<readonly RingEntry[]>> = {
+    'entries up to the limit that he vouches for': async (known, id) => {
+      const [newest] = known.toSorted((one, other) => other.created - one.created) as [RingEntry];
+      const free = Array.from({ length: 64 - known.length }, (_, i) => ({
+        ...timesOf(newest),
+        created: newest.created + i * 1_000,
+      }));
+      return [...known, ...(await Promise.all(free.map((times) => thief.newEntry(times, { vouchedBy: [id] }))))];
+    },
+    'entries made as late as is believed, and later': async (known, id) => {
+      const [newest] = known.toSorted((one, other) => other.created - one.created) as [RingEntry];
+      const now = Math.floor(fleet.clock.wallMs() / 1_000) * 1_000;
+      const made = [now + 290_000, now + 299_000, now + 300_000, now + 364_000, now + 86_400_000].map((created) => ({
+        created,
+        activates: now,
+        sealsUntil: newest.sealsUntil + 86_400_000,
+        opensUntil: newest.opensUntil + 86_400_000,
+      }));
+      return [...known, ...(await Promise.all(made.map((times) => thief.newEntry(times, { vouchedBy: [id] }))))];
+    },
+    'as many bytes as a document may have': async (known, id) => {
+      const [newest] = known as [RingEntry];
+      const entries = [...known];
+      for (;;) {
+        const entry = await thief.newEntry(timesOf(newest), { vouchedBy: [id] });
+        const fat = { ...entry, wraps: thief.junkWraps(entry.id, 16, 700) };
+        if (encodeDocument({ ring: 'default', claim: undefined, entries: [...entries, fat] }).length > 256 * 1024) {
+          return entries;
+        }
+        entries.push(fat);
+      }
+    },
+    'sixteen wraps that nobody can open for each key': async (entries) => {
+      const bytes = Math.floor((250_000 / entries.length / 16 - 200) * 0.75);
+      return entries.map((entry) => ({ ...entry, wraps: thief.junkWraps(entry.id, 16, Math.min(2_000, bytes)) }));
+    },
+    'seventeen wraps': async (known) => known.map((entry) => ({ ...entry, wraps: thief.junkWraps(entry.id, 17) })),
+    'eight vouchers and eight certificates of nobody for each key': async (known) => {
+      const junk = () =>
+        new Map(Array.from({ length: 8 }, () => [randomBytes(9).toString('base64url'), randomBytes(32)] as const));
+      return known.map((entry) => ({
+        ...entry,
+        vouchers: junk(),
+        revoked: { at: entry.created, by: junk() },
+      }));
+    },
+    'other times for each key': async (known, id) =>
+      known.map((entry) => {
+        const others = { sealsUntil: entry.sealsUntil - 80_000_000, opensUntil: entry.opensUntil - 80_000_000 };
+        return thief.certified({ ...far(entry, -1_000), ...others, vouchers: new Map() }, [id]);
+      }),
+    'the key that he stole as revoked by itself': async (known, id) =>
+      known.map((entry) => (entry.id === id ? thief.revoked(entry, [id]) : entry)),
+    'other ids for the wraps of each key': async (known, id) =>
+      known.map((entry) =>
+        thief.certified({ ...entry, id: randomBytes(9).toString('base64url'), vouchers: new Map() }, [id]),
+      ),
+  };
+
+  for (const [title, compose] of Object.entries(floods)) {
+    for (const which of ['newest', 'older', 'revoked'] as const) {
+      test(`4: a thief of the ${which} key cannot keep the fleet from revoking and rotating by ${title}`, async () => {
+        const { members, keys } = await robbed();
+        onlyKeeps(keys[which]);
+        const flooded = async (): Promise<void> => {
+          await put(await compose(writtenLast(), keys[which]));
+        };
+        const [a, b] = members as [Member, Member];
+        // One that starts from it, where anybody can.
+        await flooded();
+        const began = await Promise.allSettled([fleet.start({ create: 'never' })]);
+        const all = [a, b, ...began.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))];
+        await flooded();
+        await readAll(all, 1);
+        for (const member of all) {
+          await flooded();
+          const sealing = member.codec.health().sealingKey ?? '';
+          const done = member.codec.revoke(sealing).then(() => member.codec.rotate());
+          await fleet.clock.advance(20);
+          await done;
+          expect(seal(member).slice(4, 16)).not.toBe(sealing);
+          // At most four of what nobody here could unwrap are carried along.
+          const known = member.codec.health().keys.filter(({ held, state }) => held || state === 'revoked');
+          expect(writtenLast().length).toBeLessThanOrEqual(known.length + 4);
+        }
+        await flooded();
+        // 2 R + 60 s after the last of it.
+        await fleet.clock.advance(660);
+        for (const { codec } of all) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });
+        const revoked = (await ids()).filter((key) => key.endsWith('revoked'));
+        expect(revoked.length).toBeGreaterThanOrEqual(1 + all.length);
+        await expectOneRing(all);
+      });
+    }
+  }
+
+  test('4: in a ring that is all but full what a thief vouches for makes room for a revocation', async () => {
+    const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
+    for (let i = 1; i < 48; i++) await a.codec.rotate();
+    for (let i = 0; i < 12; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');
+    const [newest] = writtenLast().toSorted((one, other) => other.created - one.created) as [RingEntry];
+    expect(writtenLast()).toHaveLength(60);
+    const made = Array.from({ length: 4 }, () => thief.newEntry(timesOf(newest), { vouchedBy: [newest.id] }));
+    const flooded = [...writtenLast(), ...(await Promise.all(made))];
+    await put(flooded);
+    await readAll([a], 1);
+    for (let i = 0; i < 4; i++) {
+      const sealing = a.codec.health().sealingKey ?? '';
+      await a.codec.revoke(sealing);
+      expect(seal(a).slice(4, 16)).not.toBe(sealing);
+      await put([...writtenLast().slice(0, 60), ...flooded.slice(60)]);
+      await readAll([a], 1);
+    }
+    await fleet.clock.advance(660);
+    await expectOneRing([a]);
+  });
+
+  test('4: a thief of all keys who fills each of them with wraps cannot make the document too large to be written', async () => {
+    const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
+    for (let i = 1; i < 8; i++) await a.codec.rotate();
+    const before = writtenLast();
+    for (const fat of before) {
+      await put(
+        before.map((entry) =>
+          entry.id === fat.id ? { ...entry, wraps: [...entry.wraps, ...thief.junkWraps(fat.id, 15, 2_000)] } : entry,
+        ),
+      );
+      await readAll([a], 1);
+    }
+    const sealing = a.codec.health().sealingKey ?? '';
+    await a.codec.revoke(sealing);
+    await a.codec.rotate();
+    expect(seal(a).slice(4, 16)).not.toBe(sealing);
+    await fleet.clock.advance(660);
+    await expectOneRing([a]);
+  });
+
+  test('4: wraps that nobody certified take no room from those of another cloud', async () => {
+    const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
+    if (one === undefined || other === undefined) throw new Error('there are two');
+    const a = await fleet.start({ keyWrapper: one });
+    const [entry] = writtenLast() as [RingEntry];
+    await put([{ ...entry, wraps: [...entry.wraps, ...thief.junkWraps(entry.id, 15)] }]);
+    await readAll([a], 1);
+    const both = await fleet.start({ keyWrapper: [one, other] });
+    await both.codec.refresh();
+    await readAll([a], 10);
+    expect(
+      keeperOf(a.codec)
+        ?.view.snapshot.keys[0]?.wraps.map(({ keyId }) => keyId)
+        .toSorted(),
+    ).toEqual([one.keyId, other.keyId].toSorted());
+    const late = await fleet.start({ keyWrapper: other });
+    expect(open(late, seal(a))).toBe('state');
+  });
+
+  test('4: a new key whose wraps somebody replaced is held as soon as the right ones are back', async () => {
+    const [a, b] = [await fleet.start(), await fleet.start({ ring: fleet.store.connectUnwatched() })];
+    a.ring.cut = false;
+    await a.codec.rotate({ emergency: true });
+    const [first, second] = writtenLast() as [RingEntry, RingEntry];
+    const replaced = second.wraps.map((wrap) => ({ ...wrap, wrapped: randomBytes(wrap.wrapped.length) }));
+    await put([first, { ...second, wraps: replaced }]);
+    await readAll([b], 1);
+    expect(b.codec.health().keys.map(({ held }) => held)).toEqual([true, false]);
+    expect(b.codec.health().problems.map(({ kind }) => kind)).toEqual(['unreadable-key']);
+    await put([first, second]);
+    await readAll([b], 1);
+    expect(b.codec.health().keys.map(({ held }) => held)).toEqual([true, true]);
+    expect(b.codec.health().problems).toEqual([]);
+  });
+
+  for (const which of ['newest', 'older', 'revoked'] as const) {
+    test(`4: a thief of the ${which} key whose documents a member has started from cannot refuse its later writes`, async () => {
+      const { members, keys } = await robbed();
+      onlyKeeps(keys[which]);
+      const before = writtenLast();
+      for (const { codec } of members) await codec.close();
+      for (const compose of [
+        floods['entries up to the limit that he vouches for'],
+        floods['as many bytes as a document may have'],
+      ]) {
+        if (compose === undefined) throw new Error('there is such a flood');
+        await put(await compose(before, keys[which]));
+        const c = await fleet.start({ create: 'never' });
+        expect(c.codec.health().sealingKey).toBe(keys.newest);
+        for (let i = 0; i < 3; i++) {
+          const sealing = c.codec.health().sealingKey ?? '';
+          await put(await compose(before, keys[which]));
+          const done = c.codec.revoke(sealing).then(() => c.codec.rotate());
+          await fleet.clock.advance(20);
+          await done;
+        }
+        await fleet.clock.advance(660);
+        await expectOneRing([c]);
+        await c.codec.close();
+      }
+    });
+  }
+});
+
+describe('a document that only some would understand', () => {
+  const changes: Record<string, (document: string) => string> = {
+    'a number that is not finite': (document) => `${document.slice(0, -1)},"x":1e400}`,
+    'a number that is none': (document) => document.replace('"keys":', '"x":NaN,"keys":'),
+    'a member that nobody knows': (document) => document.replace('"keys":', '"epoch":1,"keys":'),
+    'a member of an entry that nobody knows': (document) => document.replace('"wraps":', '"x":{},"wraps":'),
+    'a name twice': (document) => document.replace('"ring":', '"ring":"default","ring":'),
+    'a line more': (document) => `${document}\n{"macs":{}}`,
+    'white space': (document) => document.replace('"keys":', '"keys": '),
+    'an escape': (document) => document.replace('"default"', '"\\u0064efault"'),
+  };
+
+  for (const [title, change] of Object.entries(changes)) {
+    test(`5: a document with ${title} is one to nobody: refused at a start, and written over by who runs`, async () => {
+      const a = await fleet.start();
+      const reader = await fleet.start({ role: 'reader' });
+      const before = (await fleet.store.document()) ?? '';
+      const changed = change(before);
+      expect(changed).not.toBe(before);
+      await fleet.store.put(changed);
+      await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
+      await readAll([a, reader], 0);
+      for (const { codec } of [a, reader]) {
+        expect(codec.health()).toMatchObject({ status: 'degraded', ready: true, lastError: { kind: 'store corrupt' } });
+      }
+      await fleet.clock.advance(15);
+      expect(await fleet.store.document()).toBe(before);
+      await fleet.clock.advance(300);
+      await expectOneRing([a]);
+      expect(open(reader, seal(a))).toBe('state');
+    });
+  }
+});

@@ -1,0 +1,117 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { SealUnavailableError } from '../../src/errors.ts';
+import { parseDocument } from '../../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from '../support/fleet.ts';
+
+const HOUR = 3_600;
+
+let fleet: Fleet;
+let members: Member[];
+beforeEach(async () => {
+  fleet = new Fleet();
+  members = [await fleet.start(), await fleet.start()];
+});
+afterEach(() => fleet.close());
+
+async function entries() {
+  return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+}
+
+/** Asks for rotations until one is refused; how many were made. */
+async function filled(member: Member): Promise<number> {
+  for (let made = 0; ; made++) {
+    try {
+      await member.codec.rotate();
+    } catch (error) {
+      // oxlint-disable-next-line vitest/no-conditional-expect
+      expect(error).toMatchObject({ name: 'RingStoreError', kind: 'too-large' });
+      return made;
+    }
+  }
+}
+
+/** Everybody seals each half hour, and everybody opens it. */
+async function workFor(hours: number): Promise<void> {
+  for (let i = 0; i < 2 * hours; i++) {
+    for (const from of members) {
+      const token = seal(from);
+      expect(members.map((to) => open(to, token))).toEqual(members.map(() => 'state'));
+    }
+    await fleet.clock.advance(HOUR / 2);
+  }
+}
+
+describe('a ring that was filled by rotations', () => {
+  test('10: a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
+    const [a, b] = members as [Member, Member];
+    expect(await filled(a)).toBe(47);
+    expect(a.codec.health()).toMatchObject({ status: 'degraded', ready: true, problems: [{ kind: 'nearly-full' }] });
+    const token = seal(b);
+    await b.codec.revoke(token.slice(4, 16));
+    expect(await entries()).toHaveLength(49);
+    // 2 × 300 s: both have read it.
+    await fleet.clock.advance(600);
+    expect(members.map((to) => open(to, token))).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
+    await workFor(26);
+    // As scheduled, while the ring is still that full.
+    expect((await entries()).length).toBeGreaterThanOrEqual(50);
+    await workFor(2 * 24);
+    expect((await entries()).length).toBeLessThan(10);
+    for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
+    await a.codec.rotate();
+  });
+
+  test('10: a ring that is filled again and again rotates by itself all the same', async () => {
+    const [a] = members as [Member, Member];
+    const sealedWith = new Set<string | undefined>();
+    for (let day = 0; day < 6; day++) {
+      await filled(a);
+      for (let i = 0; i < 6; i++) {
+        await workFor(4);
+        sealedWith.add(a.codec.health().sealingKey);
+      }
+      expect((await entries()).length).toBeLessThanOrEqual(60);
+    }
+    expect(sealedWith.size).toBeGreaterThanOrEqual(6);
+  });
+
+  test('10: a ring without any room takes a revocation alone, says that nothing may seal, and heals by itself', async () => {
+    const [a] = members as [Member, Member];
+    await filled(a);
+    await fleet.clock.advance(100);
+    for (;;) {
+      const { sealingKey } = a.codec.health();
+      if (sealingKey === undefined) break;
+      await a.codec.revoke(sealingKey);
+    }
+    expect(await entries()).toHaveLength(64);
+    expect(
+      (await entries()).filter(({ revoked, activates }) => revoked === undefined && activates <= fleet.clock.wallMs()),
+    ).toEqual([]);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    expect(a.codec.health()).toMatchObject({ status: 'failing', canSeal: false });
+    expect(a.codec.health().problems.map(({ kind }) => kind)).toContain('no-sealing-key');
+    // Keys that were planned before are not revoked: the first of them is active after its propagation.
+    await fleet.clock.advance(4_600);
+    for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });
+    await workFor(3 * 24);
+    for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
+  });
+
+  test('10: a ring all of whose 64 keys are revoked is given one as soon as there is room', async () => {
+    const [a] = members as [Member, Member];
+    await filled(a);
+    for (let i = 0; i < 70; i++) {
+      const live = (await entries()).find(({ revoked }) => revoked === undefined);
+      if (live === undefined) break;
+      await a.codec.revoke(live.id);
+    }
+    expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(64);
+    await fleet.clock.advance(600);
+    expect(() => seal(a)).toThrow(SealUnavailableError);
+    // The first key has lived for 109 800 + 4 200 s, and is removed S later.
+    await fleet.clock.advance(33 * HOUR);
+    for (const { codec } of members) expect(codec.health()).toMatchObject({ ready: true, canSeal: true });
+    await workFor(24);
+  });
+});

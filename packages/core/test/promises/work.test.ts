@@ -1,0 +1,232 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { pause } from '../../src/clock.ts';
+import type { KeyWrapper } from '../../src/key-wrapper.ts';
+import { parseDocument } from '../../src/ring/document.ts';
+import { Draws } from '../support/draws.ts';
+import { FaultKms } from '../support/fault-kms.ts';
+import { Fleet, type Member, open, seal } from '../support/fleet.ts';
+
+const MISS_REFRESH = 10;
+
+/** What services were asked for while a fleet ran. */
+interface Work {
+  readonly kmsCalls: number;
+  readonly reads: number;
+}
+
+describe('notifications by somebody who can send them', () => {
+  /** A fleet of three for a while, notified so often in each second; what each second is followed by. */
+  async function notified(
+    perSecond: number,
+    seconds: number,
+    everySecond: (members: readonly Member[], second: number) => Promise<void> = async () => undefined,
+  ): Promise<Work> {
+    const fleet = new Fleet();
+    const members = await fleet.startAll(3, { random: new Draws(0.5).random });
+    const { reads } = fleet.store;
+    const { total } = fleet.kms;
+    for (let second = 0; second < seconds; second++) {
+      for (let i = 0; i < perSecond; i++) {
+        fleet.store.notify();
+        if (i % 25 === 0) await Promise.resolve();
+      }
+      await fleet.clock.advance(1);
+      await everySecond(members, second);
+    }
+    const work = { kmsCalls: fleet.kms.total - total, reads: fleet.store.reads - reads };
+    await fleet.close();
+    return work;
+  }
+
+  test('11: 200 000 notifications cause one read per missRefresh and member, no KMS call, and keep nobody from sealing', async () => {
+    const seconds = 2_000;
+    const calm = await notified(0, seconds);
+    const flooded = await notified(100, seconds, async (members) => {
+      for (const from of members) expect(open(from, seal(from))).toBe('state');
+    });
+    expect(flooded.kmsCalls).toBe(calm.kmsCalls);
+    expect(flooded.reads).toBeLessThanOrEqual(3 * (seconds / MISS_REFRESH + 1));
+  });
+
+  test('11: a member that is notified all the time has the KMS prove its key when that is due', async () => {
+    await notified(100, 4_000, async (members, second) => {
+      if (second % 100 > 0) return;
+      for (const { codec } of members) {
+        const { lastProof, ready } = codec.health();
+        expect(ready).toBe(true);
+        expect(lastProof?.getTime()).toBeGreaterThan(0);
+      }
+    });
+    const fleet = new Fleet();
+    const a = await fleet.start();
+    for (let second = 0; second < 4_000; second++) {
+      fleet.store.notify();
+      await fleet.clock.advance(1);
+      const age = fleet.clock.wallMs() - (a.codec.health().lastProof?.getTime() ?? 0);
+      expect(age).toBeLessThanOrEqual(901_000);
+    }
+    await fleet.close();
+  });
+
+  test('11: a revocation does not wait behind notifications, at a store that takes three seconds for each read', async () => {
+    const fleet = new Fleet();
+    const inner = fleet.store.connect();
+    const slow = {
+      ...inner,
+      read: async (options?: Parameters<typeof inner.read>[0]) => {
+        await pause(fleet.clock, 3_000);
+        return inner.read(options);
+      },
+    };
+    const a = await fleet.start({ ring: slow, random: new Draws(0.5).random });
+    const notifiedFor = async (seconds: number): Promise<void> => {
+      for (let i = 0; i < 1_000; i++) fleet.store.notify();
+      await fleet.clock.advance(seconds);
+    };
+    // Whatever is under way, and waits, at that moment: what a notification is followed by comes each ten seconds.
+    for (let phase = 0; phase < 12; phase++) {
+      for (let second = 0; second < 10 + phase; second++) await notifiedFor(1);
+      const token = seal(a);
+      const reading = a.codec.refresh();
+      for (let i = 0; i < 5; i++) await notifiedFor(0.5);
+      const progress = { isDone: false };
+      const revoked = a.codec.revoke(token.slice(4, 16)).then(() => {
+        progress.isDone = true;
+      });
+      let seconds = 0;
+      for (; !progress.isDone && seconds < 60; seconds += 0.5) await notifiedFor(0.5);
+      await Promise.all([revoked, reading]);
+      // What is left of two reads that were under way before it, and its own.
+      expect(seconds).toBeLessThanOrEqual(6.5);
+      expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+    }
+    await fleet.close();
+  });
+});
+
+describe('tokens that somebody made up', () => {
+  interface Services {
+    readonly fleet: Fleet;
+    readonly clouds: readonly FaultKms[];
+    readonly other: Member;
+  }
+  /** What goes on at the services while the tokens come, and how many clouds there are. */
+  interface State {
+    readonly clouds: number;
+    readonly before?: (services: Omit<Services, 'other'>) => void;
+    readonly begin?: (services: Services) => void | Promise<void>;
+  }
+  const all =
+    (failing: FaultKms['failing']): Exclude<State['begin'], undefined> =>
+    ({ clouds }) => {
+      for (const kms of clouds) kms.failing = failing;
+    };
+  const first = ({ clouds }: Pick<Services, 'clouds'>): FaultKms => clouds[0] as FaultKms;
+  const second = ({ clouds }: Pick<Services, 'clouds'>): FaultKms => clouds[1] as FaultKms;
+
+  const states: Record<string, State> = {
+    works: { clouds: 1 },
+    throttles: { clouds: 1, begin: all('throttled') },
+    'is out of reach': { clouds: 1, begin: all('unavailable') },
+    hangs: { clouds: 1, begin: (services) => void (first(services).hanging = true) },
+    refuses: { clouds: 1, begin: all('denied') },
+    'has the key disabled': { clouds: 1, begin: all('disabled') },
+    'throttles, and a new key is there': {
+      clouds: 1,
+      begin: async (services) => {
+        await services.other.codec.rotate();
+        await all('throttled')(services);
+      },
+    },
+    'refuses a new key alone': {
+      clouds: 1,
+      begin: async (services) => {
+        await services.other.codec.rotate();
+        const document = (await services.fleet.store.document()) ?? '';
+        const [, added] = parseDocument(document, 'default').entries;
+        first(services).refused = added?.wraps[0]?.wrapped;
+      },
+    },
+    'is out of reach, and all keys are revoked': {
+      clouds: 1,
+      begin: async (services) => {
+        await services.other.codec.revokeAllBefore(new Date(services.fleet.clock.wallMs()));
+        await all('unavailable')(services);
+      },
+    },
+    'works, and the store is down': { clouds: 1, begin: ({ fleet }) => void (fleet.store.down = true) },
+    'is two clouds, of which one is down': {
+      clouds: 2,
+      begin: (services) => void (second(services).failing = 'unavailable'),
+    },
+    'is two clouds, of which one refuses': {
+      clouds: 2,
+      begin: (services) => void (second(services).failing = 'denied'),
+    },
+    'is two clouds, of which one was down when the key was made': {
+      clouds: 2,
+      before: (services) => void (second(services).failing = 'unavailable'),
+    },
+    'is two clouds, and both are down': { clouds: 2, begin: all('unavailable') },
+  };
+
+  /** What one member does in 40 minutes, each second of which brings so many tokens. */
+  async function worked({ clouds: count, before, begin }: State, perSecond: number): Promise<Work> {
+    const fleet = new Fleet();
+    const clouds = [new FaultKms(), new FaultKms()].slice(0, count);
+    const calls = { made: 0 };
+    const wrappers = (counted: { made: number }): KeyWrapper[] =>
+      clouds.map((kms, i) => {
+        const inner = kms.connect(`cloud-${i}`);
+        return {
+          ...inner,
+          generate: async (options) => {
+            counted.made += 1;
+            const made = await inner.generate?.(options);
+            if (made === undefined) throw new Error('this key wrapper generates nothing');
+            return made;
+          },
+          unwrap: (...given) => {
+            counted.made += 1;
+            return inner.unwrap(...given);
+          },
+          wrap: (...given) => {
+            counted.made += 1;
+            return inner.wrap(...given);
+          },
+        };
+      });
+    before?.({ fleet, clouds });
+    const ring = fleet.store.connectUnwatched();
+    const random = new Draws(0.5).random;
+    const member = await fleet.start({ keyWrapper: wrappers(calls), wrapQuorum: 1, random, ring });
+    const other = await fleet.start({ keyWrapper: wrappers({ made: 0 }), wrapQuorum: 1 });
+    const valid = seal(member);
+    await begin?.({ fleet, clouds, other });
+    await other.codec.close();
+    // It reads once more by itself, and knows what is new: what is counted is what the tokens cause.
+    await fleet.clock.advance(400);
+    const since = { calls: calls.made, reads: fleet.store.reads };
+    for (let i = 0; i < 2_400; i++) {
+      for (let n = 0; n < perSecond; n++) {
+        const token = `sr1.${randomBytes(9).toString('base64url')}${valid.slice(16)}`;
+        if (n === 0) member.codec.prepare(token).catch(() => undefined);
+        expect(open(member, token)).toBe('InvalidRequestState: unknown key');
+      }
+      await fleet.clock.advance(1);
+    }
+    const work = { kmsCalls: calls.made - since.calls, reads: fleet.store.reads - since.reads };
+    await fleet.close();
+    return work;
+  }
+
+  for (const [title, state] of Object.entries(states)) {
+    test(`12: made-up tokens cause no KMS call and few reads while the KMS ${title}`, async () => {
+      const without = await worked(state, 0);
+      const hostile = await worked(state, 5);
+      expect(hostile.kmsCalls).toBe(without.kmsCalls);
+      expect(hostile.reads).toBeLessThanOrEqual(without.reads + 2_400 / MISS_REFRESH + 1);
+    });
+  }
+});

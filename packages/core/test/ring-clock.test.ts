@@ -1,0 +1,278 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { type Clock, type Moment, momentOf } from '../src/clock.ts';
+import { resolvePolicy } from '../src/ring/policy.ts';
+import { RingClock } from '../src/ring/ring-clock.ts';
+import { VirtualClock } from './support/virtual-clock.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** clockSkew and the second that a date cuts off: what a step may have. */
+const STEP = 301;
+/** And the deadline of a call: what a date may be off by. */
+const TOLERATED = 306;
+const policy = resolvePolicy(undefined, { storeKind: 'redis', createNow: false });
+
+let clock: VirtualClock;
+let ringClock: RingClock;
+beforeEach(() => {
+  clock = new VirtualClock('2026-11-21T03:00:00Z');
+  ringClock = clockOf(clock);
+});
+
+function clockOf(machine: Clock): RingClock {
+  const made = new RingClock(policy, machine);
+  made.timeMs(momentOf(machine));
+  return made;
+}
+
+function now(): Moment {
+  return momentOf(clock);
+}
+
+/** Seconds that the time which keys are judged by is ahead of the machine's. */
+function aheadBy(): number {
+  return (ringClock.timeMs(now()) - clock.wallMs()) / 1_000;
+}
+
+function isConfirmed(): boolean {
+  return ringClock.trouble(now()) === undefined;
+}
+
+/** An answer of a service whose clock is `seconds` ahead of this machine's. */
+function note(service: 'kms' | 'store', seconds: number): void {
+  ringClock.note(service, new Date(clock.wallMs() + seconds * 1_000));
+}
+
+describe('a step of the wall clock', () => {
+  test('by no more than the skew and a second is followed at once, either way', () => {
+    for (const step of [STEP, -STEP]) {
+      clock.step(step);
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+      clock.step(-step);
+    }
+  });
+
+  test('by more is not followed, and counts as trouble until it is taken back', async () => {
+    for (const step of [STEP + 0.001, -STEP - 0.001, 3 * DAY, -3 * DAY]) {
+      clock.step(step);
+      expect(aheadBy()).toBeCloseTo(-step, 6);
+      expect(ringClock.trouble(now())).toBe(
+        `this machine's clock stepped by ${Math.round(Math.abs(step))} s, and no date of the KMS or the store confirms it`,
+      );
+      await clock.advance(2);
+      expect(aheadBy()).toBeCloseTo(-step, 6);
+      clock.step(-step);
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    }
+  });
+
+  test('is judged against the time that was last believed, not against another wrong one', () => {
+    clock.step(3 * DAY);
+    expect(aheadBy()).toBe(-3 * DAY);
+    clock.step(-2 * DAY);
+    expect(aheadBy()).toBe(-DAY);
+    clock.step(-DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('is followed as soon as a date fits it, within the skew, the deadline and a second', () => {
+    clock.step(3 * DAY);
+    note('kms', -TOLERATED - 0.001);
+    expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
+    note('kms', -TOLERATED);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('is not followed for a date that does not fit it, however often that comes', () => {
+    note('store', 0);
+    clock.step(-2 * DAY);
+    for (let i = 0; i < 5; i++) note('store', 2 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([2 * DAY, false]);
+  });
+
+  test('makes dates that came before it say nothing: a date after it is needed', () => {
+    note('store', 0);
+    clock.step(DAY);
+    expect(isConfirmed()).toBe(false);
+    note('store', 0);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('during which time went on leaves the time that is judged by going on as well', async () => {
+    const before = ringClock.timeMs(now());
+    clock.step(DAY);
+    await clock.advance(600);
+    expect(ringClock.timeMs(now()) - before).toBe(600_000);
+  });
+});
+
+describe('a machine that was suspended', () => {
+  test('is told from a wrong clock by the time since it was started, where no service gives dates', () => {
+    clock.suspend(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    clock.step(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
+  });
+
+  test('for less time than its clock went ahead by is told so only within the skew and a second', () => {
+    clock.suspend(HOUR);
+    clock.step(STEP);
+    expect(isConfirmed()).toBe(true);
+    clock.suspend(HOUR);
+    clock.step(STEP + 0.001);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('does not explain a clock that goes back', () => {
+    clock.suspend(HOUR);
+    clock.step(-2 * HOUR);
+    expect([aheadBy(), isConfirmed()]).toEqual([HOUR, false]);
+  });
+
+  test('is not believed for its uptime where services give dates: one of them has to fit', () => {
+    note('kms', 0);
+    clock.suspend(HOUR);
+    expect(isConfirmed()).toBe(false);
+    note('kms', 0);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('stays unconfirmed where nothing tells how long it was up', () => {
+    const mute: Clock = { wallMs: () => clock.wallMs(), monotonicNs: () => clock.monotonicNs() };
+    const without = clockOf(mute);
+    clock.suspend(HOUR);
+    expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
+  });
+
+  test('again and again is believed each time', () => {
+    for (let i = 0; i < 5; i++) {
+      clock.suspend(HOUR);
+      expect(isConfirmed()).toBe(true);
+    }
+  });
+});
+
+describe('a machine that starts with a wrong clock', () => {
+  test('is in trouble as soon as a date says so, and right again as soon as its clock is', () => {
+    note('kms', -3 * DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
+    clock.step(-3 * DAY);
+    // The date that told is enough to judge the other time by.
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
+  test('is no better off with another wrong time', () => {
+    note('kms', -3 * DAY);
+    clock.step(-DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of that of the kms`);
+    clock.step(-3 * DAY);
+    expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind that of the kms`);
+  });
+
+  test('cannot know it without dates; who knows nothing yet takes the time that it is set to', () => {
+    expect(ringClock.startAnew(now())).toBe(false);
+    clock.step(-3 * DAY);
+    expect(isConfirmed()).toBe(false);
+    expect(ringClock.startAnew(now())).toBe(true);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    expect(ringClock.startAnew(now())).toBe(false);
+  });
+});
+
+describe('the dates of two services', () => {
+  test('of which one disagrees are no trouble, and the one that does is named', () => {
+    note('kms', 0);
+    expect(ringClock.disputedBy(now())).toBeUndefined();
+    note('store', -HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'store']);
+    note('store', 0);
+    note('kms', HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
+    note('kms', 0);
+    expect(ringClock.disputedBy(now())).toBeUndefined();
+  });
+
+  test('that both disagree are trouble, whether they agree with each other or not', () => {
+    note('kms', HOUR);
+    note('store', HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
+    note('store', -HOUR);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
+  });
+
+  test('are judged by the last of each', () => {
+    for (const seconds of [HOUR, -HOUR, 0]) note('kms', seconds);
+    expect(isConfirmed()).toBe(true);
+    note('kms', -HOUR);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('that fit a step between them confirm it by whichever does', () => {
+    note('kms', 0);
+    note('store', 0);
+    clock.step(DAY);
+    note('kms', -DAY);
+    expect(isConfirmed()).toBe(false);
+    note('store', 0);
+    expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([true, 'kms']);
+  });
+
+  test('may be off by the skew, the deadline and a second, and by no more', () => {
+    for (const sign of [1, -1]) {
+      note('kms', sign * TOLERATED);
+      expect(isConfirmed()).toBe(true);
+      note('kms', sign * (TOLERATED + 0.001));
+      expect(ringClock.trouble(now())).toBe(
+        `this machine's clock is 306 s ${sign > 0 ? 'behind' : 'ahead of'} that of the kms`,
+      );
+    }
+  });
+
+  test('say nothing where they are no dates', () => {
+    for (const date of [new Date(Number.NaN), '2020-01-01', 5, undefined, null]) ringClock.note('kms', date);
+    expect(isConfirmed()).toBe(true);
+  });
+});
+
+describe('a wall clock that is corrected slowly', () => {
+  /** Lets `seconds` pass in steps of a minute, while the wall clock is moved by `share` of them. */
+  async function slewed(share: number, seconds: number): Promise<void> {
+    for (let passed = 0; passed < seconds; passed += 60) {
+      await clock.advance(60);
+      clock.step(60 * share);
+      ringClock.tick(now());
+    }
+  }
+
+  test('is followed for ever, at twice what NTP allows itself, either way', async () => {
+    for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
+      await slewed(share, 10 * DAY);
+      // 432 or 864 s in all: more than a step may have.
+      expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+    }
+  });
+
+  test('by more than that comes to be a step', async () => {
+    await slewed(0.002, 3 * DAY);
+    // A thousandth of it was followed, 259 s; the rest of 518 s is within a step.
+    expect(isConfirmed()).toBe(true);
+    await slewed(0.002, DAY);
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('is not followed by what merely looks at it: how often that happens is up to clients', async () => {
+    for (let passed = 0; passed < 10 * DAY; passed += HOUR) {
+      await clock.advance(HOUR);
+      clock.step(HOUR * 0.000_5);
+      ringClock.timeMs(now());
+      ringClock.trouble(now());
+    }
+    expect(isConfirmed()).toBe(false);
+  });
+
+  test('is not followed while a step of it is unconfirmed', async () => {
+    clock.step(STEP + 1);
+    await slewed(0, 10 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([-STEP - 1, false]);
+  });
+});

@@ -1,0 +1,149 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { HeldKey } from '../src/key-cache.ts';
+import { ancestorsMacOf, certificateOf, type Signer, voucherOf, wrapMacOf } from '../src/ring/certificates.ts';
+import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
+import { isTombstone, type Judgement, learn, unwrappedKey } from '../src/ring/facts.ts';
+import { createSnapshot, type RingKey } from '../src/ring/snapshot.ts';
+import { ringDocumentVectors } from './vectors/make-ring-documents.ts';
+
+interface VectorKey {
+  readonly name: string;
+  readonly dataKey: string;
+  readonly entry: object;
+}
+
+interface Document {
+  readonly name: string;
+  readonly expect: { readonly parses: boolean };
+  readonly text?: string;
+  readonly textPieces?: readonly (readonly [string, number])[];
+}
+
+interface Certificate {
+  readonly name: string;
+  readonly kind: 'voucher' | 'ancestors' | 'wrap' | 'revocation';
+  readonly signer: string;
+  readonly key?: string;
+  readonly keys?: readonly string[];
+  readonly at?: string;
+  readonly provider?: string;
+  readonly keyId?: string;
+  readonly wrapped?: string;
+  readonly signature?: string;
+  readonly mac: string;
+}
+
+interface Learn {
+  readonly name: string;
+  readonly now: string;
+  readonly known: readonly string[];
+  readonly revoked: readonly string[];
+  readonly past: readonly string[];
+  readonly acceptKeysCreatedAfter?: string;
+  readonly document: string;
+  readonly expect: Readonly<Record<'revoked' | 'tombstones' | 'wanted', readonly string[]>>;
+}
+
+interface Vectors {
+  readonly ring: string;
+  readonly clockSkewSeconds: number;
+  readonly keys: readonly VectorKey[];
+  readonly documents: readonly Document[];
+  readonly certificates: readonly Certificate[];
+  readonly learn: readonly Learn[];
+}
+
+const text = readFileSync(new URL('../../../vectors/ring-documents.json', import.meta.url), 'utf8');
+const { ring, clockSkewSeconds, keys, documents, certificates, learn: learning }: Vectors = JSON.parse(text);
+const bytes = (encoded: string): Buffer => Buffer.from(encoded, 'base64url');
+
+function heldOf(name: string): HeldKey {
+  const key = keys.find((one) => one.name === name);
+  return new HeldKey(bytes(key?.dataKey ?? ''), ring);
+}
+
+function entryOf(name: string): RingEntry {
+  const key = keys.find((one) => one.name === name);
+  const document = JSON.stringify({ format: 'sealring/ring/1', ring, keys: [key?.entry] });
+  const [entry] = parseDocument(document, ring).entries;
+  if (entry === undefined) throw new Error(name);
+  return entry;
+}
+
+const textOf = (document: Document): string =>
+  document.text ?? (document.textPieces ?? []).map(([piece, count]) => piece.repeat(count)).join('');
+
+test('the file is what the generator makes', () => {
+  expect(ringDocumentVectors()).toBe(text);
+});
+
+describe('documents', () => {
+  test.each(documents.filter((document) => document.expect.parses))('$name', (document) => {
+    const parsed = parseDocument(textOf(document), ring);
+    expect(parseDocument(encodeDocument(parsed), ring)).toEqual(parsed);
+  });
+
+  test.each(documents.filter((document) => !document.expect.parses))('none: $name', (document) => {
+    const refused = expect.objectContaining({ name: 'RingStoreError' });
+    expect(() => parseDocument(textOf(document), ring)).toThrow(refused);
+  });
+});
+
+describe('certificates', () => {
+  test.each(certificates)('$name', (certificate) => {
+    expect(macOf(certificate)).toEqual(bytes(certificate.mac));
+  });
+});
+
+function macOf(certificate: Certificate): Buffer {
+  const { kind, key = '', keys: named = [], at = '', provider = '', keyId = '', wrapped = '', signature } = certificate;
+  const signer = heldOf(certificate.signer);
+  if (kind === 'voucher') return voucherOf(ring, entryOf(key), signer);
+  if (kind === 'ancestors')
+    return ancestorsMacOf(
+      ring,
+      named.map((name) => heldOf(name).id),
+      signer,
+    );
+  if (kind === 'revocation') return certificateOf(ring, heldOf(key).id, Date.parse(at), signer);
+  const wrap = { provider, keyId, wrapped: bytes(wrapped) };
+  return wrapMacOf(ring, signature === undefined ? wrap : { ...wrap, signature: bytes(signature) }, signer);
+}
+
+describe('what is learned', () => {
+  test.each(learning)(
+    '$name',
+    ({ now, known, revoked, past, acceptKeysCreatedAfter = now, document, expect: wish }) => {
+      const pinMs = acceptKeysCreatedAfter === now ? Number.NEGATIVE_INFINITY : Date.parse(acceptKeysCreatedAfter);
+      const judgement: Judgement = {
+        ring,
+        nowMs: Date.parse(now),
+        clockSkewMs: clockSkewSeconds * 1_000,
+        past: new Map(past.map((name) => [heldOf(name).id, signerOf(name)])),
+        isPinnedOut: ({ created }) => created < pinMs,
+      };
+      const before = createSnapshot(
+        known.map((name) => keyOf(name, revoked.includes(name))),
+        [],
+      );
+      const learned = learn(before, parseDocument(document, ring), judgement);
+      const after = learned.known.keys;
+      const ids = (some: readonly { readonly id: string }[]): readonly string[] => some.map(({ id }) => id).toSorted();
+      expect(ids(after.filter((key) => key.revoked && !isTombstone(key)))).toEqual(wish.revoked.toSorted());
+      expect(ids(after.filter(isTombstone))).toEqual(wish.tombstones.toSorted());
+      expect(learned.wanted.map(({ id }) => id)).toEqual(wish.wanted);
+    },
+  );
+});
+
+function keyOf(name: string, isRevoked: boolean): RingKey {
+  const entry = entryOf(name);
+  const key = unwrappedKey(ring, entry, heldOf(name), entry.wraps[0], 0);
+  return isRevoked ? { ...key, revoked: true, held: undefined } : key;
+}
+
+function signerOf(name: string): Signer {
+  const { id, created, opensUntil } = entryOf(name);
+  return { id, created, opensUntil, revoked: false, key: heldOf(name) };
+}

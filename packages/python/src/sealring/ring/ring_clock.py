@@ -1,0 +1,141 @@
+"""The one clock of a reader: what is checked against the dates of KMS and store is what keys are
+judged by."""
+
+import threading
+from typing import Literal
+
+from ..clock import Clock, Moment, moment_of
+from .policy import RingPolicy
+
+Service = Literal["kms", "store"]
+
+# A date in a header is a whole second, cut off.
+_RESOLUTION_MS = 1_000
+# What a clock may be corrected by while it runs, a share of the time that passed: twice NTP's own.
+_SLEW = 0.001
+
+
+class RingClock:
+    """The wall clock is believed while it goes along with the monotonic one. A step of more than
+    the tolerated skew is unconfirmed until a date fits it, or until it is taken back; meanwhile the
+    monotonic clock goes on from the last time that was believed."""
+
+    def __init__(self, policy: RingPolicy, clock: Clock) -> None:
+        self._clock = clock
+        self._step_ms = policy.clock_skew_seconds * 1_000 + _RESOLUTION_MS
+        # An answer may be as old as its deadline when it is looked at.
+        self._tolerated_ms = self._step_ms + policy.kms_timeout_seconds * 1_000
+        self._lock = threading.Lock()
+        # By service: its date minus monotonic time. Only those since the wall clock last stepped.
+        self._dates: dict[Service, float] = {}
+        self._has_seen_dates = False
+        now = moment_of(clock)
+        self._ticked_ms = now.steady_ms
+        self._believe(now, is_dated=False)
+
+    def time_ms(self, now: Moment) -> float:
+        """The time that keys are judged by, milliseconds since the epoch."""
+        if not self._is_stepped and abs(self._drift_ms(now)) <= self._step_ms:
+            return now.wall_ms
+        with self._lock:
+            return self._judged_ms(now)
+
+    def tick(self, now: Moment) -> None:
+        """Follows a clock that is corrected slowly. To be called now and then; never by what a
+        client can cause."""
+        with self._lock:
+            self._judged_ms(now)
+            most = max(0.0, now.steady_ms - self._ticked_ms) * _SLEW
+            self._ticked_ms = now.steady_ms
+            if not self._is_stepped:
+                self._offset_ms += max(-most, min(most, self._drift_ms(now)))
+
+    def note(self, service: Service, date_ms: float) -> None:
+        """Notes the date of an answer that came just now. What is no date says nothing."""
+        now = moment_of(self._clock)
+        if not abs(date_ms) < float("inf"):
+            return
+        with self._lock:
+            self._judged_ms(now)
+            self._has_seen_dates = True
+            self._dates[service] = date_ms - now.steady_ms
+            if abs(now.wall_ms - date_ms) <= self._tolerated_ms:
+                self._believe(now, is_dated=True)
+
+    def start_anew(self, now: Moment) -> None:
+        """For who knows nothing yet: whatever the clock said before, it says this now."""
+        with self._lock:
+            self._judged_ms(now)
+            if self._is_stepped:
+                self._believe(now, is_dated=False)
+
+    def trouble(self, now: Moment) -> str | None:
+        """Why nothing is declared ended now; None when the time is confirmed."""
+        with self._lock:
+            self._judged_ms(now)
+            if self._is_stepped:
+                step = _seconds(self._drift_ms(now))
+                return f"this machine's clock stepped by {step} s, and no date confirms it"
+            off = self._off(now)
+        if not off or any(abs(ms) <= self._tolerated_ms for ms in off.values()):
+            return None
+        service, ms = next(iter(off.items()))
+        direction = "ahead of" if ms > 0 else "behind"
+        return f"this machine's clock is {_seconds(ms)} s {direction} that of the {service}"
+
+    def disputed_by(self, now: Moment) -> Service | None:
+        """The service whose date disagrees, while that of the other one agrees."""
+        if self.trouble(now) is not None:
+            return None
+        with self._lock:
+            off = self._off(now)
+        return next((name for name, ms in off.items() if abs(ms) > self._tolerated_ms), None)
+
+    def _judged_ms(self, now: Moment) -> float:
+        if abs(self._drift_ms(now)) <= self._step_ms:
+            self._is_stepped = False
+        elif not self._is_stepped:
+            self._step(now)
+        return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
+
+    def _step(self, now: Moment) -> None:
+        # A time that no date ever fitted is given up at once: the dates judge the other one too.
+        if (self._dates and not self._is_dated) or self._was_suspended(now):
+            self._believe(now, is_dated=False)
+            return
+        self._is_stepped = True
+        # Noted before the step: where the machine was suspended, they fit no more.
+        self._dates.clear()
+
+    def _was_suspended(self, now: Moment) -> bool:
+        """Without any dates, a forward step by as much as the machine has been up for longer."""
+        uptime_ms = self._uptime_ms()
+        if self._has_seen_dates or uptime_ms is None or self._uptime_offset_ms is None:
+            return False
+        since_ms = uptime_ms - now.wall_ms - self._uptime_offset_ms
+        return self._drift_ms(now) > 0 and abs(since_ms) <= self._step_ms
+
+    def _believe(self, now: Moment, *, is_dated: bool) -> None:
+        # Wall time minus monotonic time when the wall clock was last believed.
+        self._offset_ms = now.wall_ms - now.steady_ms
+        self._is_dated = is_dated
+        self._is_stepped = False
+        self._ticked_ms = now.steady_ms
+        uptime_ms = self._uptime_ms()
+        self._uptime_offset_ms = None if uptime_ms is None else uptime_ms - now.wall_ms
+
+    def _off(self, now: Moment) -> dict[Service, float]:
+        wall_ms = now.wall_ms - now.steady_ms
+        return {service: wall_ms - offset for service, offset in self._dates.items()}
+
+    def _drift_ms(self, now: Moment) -> float:
+        return now.wall_ms - now.steady_ms - self._offset_ms
+
+    def _uptime_ms(self) -> float | None:
+        # A clock of somebody else's need not know.
+        uptime_ms = getattr(self._clock, "uptime_ms", None)
+        return None if uptime_ms is None else uptime_ms()
+
+
+def _seconds(ms: float) -> int:
+    return round(abs(ms) / 1_000)

@@ -1,0 +1,167 @@
+"""When the ring is read and the KMS is asked, and how often others can cause that."""
+
+import pytest
+from ring_maker import DAY, Fleet
+
+from sealring import KeyWrapperError, KmsCodec, RingStoreError, SealUnavailableError
+from sealring.held_key import HeldKey, KeyOverwrittenError
+
+
+def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
+    codec._keeper.run(reads=reads, is_foreground=False)
+
+
+def miss(codec: KmsCodec) -> None:
+    """What a token of an unknown key causes, in this thread."""
+    codec._keeper.wake = lambda: None
+    codec._keeper.note_unknown_key(codec._view.now())
+    codec._keeper.run_woken()
+
+
+def test_a_token_of_an_unknown_key_causes_one_read_and_an_unwrap_of_what_is_new(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        reads, unwraps = fleet.store.reads, fleet.kms.unwraps
+        due = codec._keeper.ms_until_next
+        for _ in range(5):
+            miss(codec)
+        assert (fleet.store.reads, fleet.kms.unwraps) == (reads + 1, unwraps + 1)
+        assert all(key.held for key in codec.health().keys)
+        assert codec._keeper.ms_until_next == due
+        for _ in range(10):
+            fleet.clock.advance(10)
+            miss(codec)
+        assert (fleet.store.reads, fleet.kms.unwraps) == (reads + 11, unwraps + 1)
+
+
+@pytest.mark.parametrize("kind", ["denied", "unavailable", "corrupt"])
+def test_whatever_state_the_kms_is_in_tokens_cause_no_further_call(fleet: Fleet, kind: str) -> None:
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, fleet.key(4_500)])
+        fleet.kms.refuse(kind)
+        unwraps = fleet.kms.unwraps
+        for _ in range(20):
+            fleet.clock.advance(10)
+            miss(codec)
+        assert fleet.kms.unwraps == unwraps + 1
+        assert not codec._view.limits.is_refused(codec._view.now())
+
+
+def test_a_token_does_not_reset_a_backoff(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.break_store()
+        run_pass(codec, reads=True)
+        due = codec._keeper.ms_until_next
+        assert due >= 1_000
+        miss(codec)
+        assert codec._keeper.ms_until_next == due
+        assert codec.health().last_error is not None
+
+
+def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, fleet.key(4_500)])
+        fleet.kms.refuse("unavailable")
+        miss(codec)
+        assert codec._keeper.ms_until_next <= 10_000
+
+
+def test_after_a_freeze_a_token_does_what_is_due(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        before = codec.health().last_proof
+        fleet.clock.advance(1_000)
+        miss(codec)
+        assert codec.health().last_proof != before
+
+
+def test_no_pass_follows_another_within_a_second_in_any_state(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+
+        def check() -> None:
+            for _ in range(3):
+                run_pass(codec, reads=True)
+                assert codec._keeper.ms_until_next >= 1_000
+                fleet.clock.advance(2)
+
+        check()
+        for kind in ("denied", "disabled", "unavailable", "corrupt"):
+            fleet.kms.refuse(kind)
+            fleet.clock.advance(900)
+            check()
+        fleet.publish([fleet.first, second])
+        check()
+        fleet.break_store()
+        check()
+        fleet.store.failure = None
+        fleet.store.text = "junk"
+        check()
+        fleet.publish([])
+        check()
+        fleet.clock.advance(DAY + 5_000)
+        check()
+        assert not any(key.held for key in codec.health().keys)
+
+
+def test_refusals_age_out(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.kms.refuse("denied")
+        fleet.clock.advance(900)
+        run_pass(codec)
+        assert codec.health().status == "degraded"
+        fleet.kms.failure = None
+        fleet.kms.refuse("unavailable")
+        fleet.clock.advance(60)
+        run_pass(codec)
+        assert codec._view.limits.is_refused(codec._view.now())
+        fleet.clock.advance(1)
+        assert not codec._view.limits.is_refused(codec._view.now())
+
+
+def test_a_refusal_counts_as_the_answer_to_the_check_of_a_held_key_alone(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.clock.advance(DAY)
+        with pytest.raises(SealUnavailableError):
+            codec.seal(b"x")
+        fleet.clock.advance(5_000)
+        run_pass(codec, reads=True)
+        fleet.publish([fleet.key(-300)])
+        fleet.kms.refuse("disabled")
+        for _ in range(4):
+            fleet.clock.advance(10)
+            with pytest.raises(KeyWrapperError):
+                codec.refresh()
+        assert not codec._view.limits.is_stopped
+        fleet.kms.failure = None
+        codec.refresh()
+        assert codec.health().status == "ok"
+
+
+def test_a_start_waits_for_members_to_repair_two_lineages(fleet: Fleet) -> None:
+    stranger = fleet.key(-200, by=())
+    fleet.publish([fleet.first, stranger])
+    fleet.store.on_read = lambda: fleet.publish([fleet.first]) if fleet.store.reads > 2 else None
+    with fleet.reader() as codec:
+        assert codec.health().sealing_key == fleet.first.id
+
+
+def test_what_was_unwrapped_is_not_asked_again_by_the_next_attempt_of_a_start(
+    fleet: Fleet,
+) -> None:
+    fleet.publish([fleet.first, fleet.key(-200, by=())])
+    fleet.store.on_read = lambda: fleet.clock.advance(40)
+    with pytest.raises(RingStoreError, match="two lineages"):
+        fleet.reader().start()
+    assert fleet.kms.unwraps == 2
+
+
+def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) -> None:
+    held = HeldKey(bytearray(fleet.first.data_key), "payments")
+    before = held.certify("x")
+    held.limit_to_ring()
+    assert held.certify("x") == before
+    with pytest.raises(KeyOverwrittenError):
+        held.token_key(bytes(18), None)

@@ -1,0 +1,745 @@
+"""What a reader learns of a ring document: facts that prove themselves, and nothing else."""
+
+import os
+from datetime import datetime, timezone
+
+import pytest
+from ring_maker import DAY, Fleet, Kms, MadeKey, document, made_key, naming, revoked, time_text
+
+from sealring import (
+    InvalidRequestState,
+    KeyWrapperError,
+    KmsCodec,
+    LocalKeyWrapper,
+    RingStoreError,
+    SealUnavailableError,
+)
+
+
+def states(codec: KmsCodec) -> dict[str, str]:
+    """Of the keys that are held, or known to be revoked."""
+    shown = codec.health().keys
+    return {key.id: key.state for key in shown if key.held or key.state == "revoked"}
+
+
+def problems(codec: KmsCodec) -> list[str]:
+    return [problem.kind for problem in codec.health().problems]
+
+
+def teaches_nothing(codec: KmsCodec, kind: str = "corrupt") -> None:
+    before = codec.health().keys
+    with pytest.raises(RingStoreError) as caught:
+        codec.refresh()
+    assert caught.value.kind == kind
+    assert codec.health().keys == before
+    assert codec.health().status == "degraded"
+    assert codec.health().last_error is not None
+    assert codec.health().last_error.kind == f"store {kind}"
+
+
+def start_refused(codec: KmsCodec, kind: str = "corrupt") -> None:
+    with pytest.raises((RingStoreError, KeyWrapperError)) as caught:
+        codec.start()
+    assert caught.value.kind == kind
+
+
+def refuses(codec: KmsCodec, token: str) -> None:
+    with pytest.raises(InvalidRequestState) as caught:
+        codec.unseal(token)
+    assert caught.value.reason == "unknown key"
+
+
+def run_pass(codec: KmsCodec) -> None:
+    codec._keeper.run(reads=True, is_foreground=False)
+
+
+def test_a_successor_is_learned_and_seals_when_it_activates(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        old = codec.seal(b"old")
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        codec.refresh()
+        assert states(codec) == {fleet.first.id: "active", second.id: "propagating"}
+        assert codec.seal(b"x")[4:16] == fleet.first.id
+        fleet.clock.advance(4_500)
+        codec.refresh()
+        assert codec.seal(b"x")[4:16] == second.id
+        assert [key.state for key in codec.health().keys] == ["verify-only", "active"]
+        assert codec.unseal(old) == b"old"
+
+
+def test_a_planned_key_that_comes_late_seals_late(fleet: Fleet) -> None:
+    fleet.clock.advance(5_000)
+    with fleet.reader() as codec:
+        late = fleet.key(10, created_ms=fleet.clock.wall - 4_490_000)
+        fleet.publish([fleet.first, late])
+        codec.refresh()
+        fleet.clock.advance(3_599)
+        codec.refresh()
+        assert codec.seal(b"x")[4:16] == fleet.first.id
+        fleet.clock.advance(1)
+        assert codec.seal(b"x")[4:16] == late.id
+
+
+def test_a_planned_key_that_comes_late_to_who_had_a_gap_seals_at_once(fleet: Fleet) -> None:
+    fleet.clock.advance(5_000)
+    with fleet.reader() as codec:
+        late = fleet.key(10, created_ms=fleet.clock.wall - 4_490_000)
+        fleet.publish([fleet.first, late])
+        fleet.clock.advance(601)
+        codec.refresh()
+        assert codec.seal(b"x")[4:16] == late.id
+
+
+def test_f26_a_key_that_nobody_vouches_for_is_nothing(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        stranger = fleet.key(0, by=())
+        self_made = fleet.key(0, by=[MadeKey(os.urandom(32), fleet.first.entry)])
+        unwraps = fleet.kms.unwraps
+        fleet.publish([fleet.first, stranger, self_made])
+        codec.refresh()
+        assert states(codec) == {fleet.first.id: "active"}
+        assert fleet.kms.unwraps == unwraps
+        fleet.publish([stranger])
+        teaches_nothing(codec)
+        assert codec.unseal(codec.seal(b"x")) == b"x"
+
+
+def test_f26_edited_times_are_not_those_that_were_vouched_for(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second.edited(activates=time_text(fleet.clock.wall))])
+        codec.refresh()
+        assert second.id not in states(codec)
+    fleet.publish([fleet.first.edited(opensUntil="2029-01-01T00:00:00Z")])
+    start_refused(fleet.reader())
+
+
+def test_the_times_of_a_known_key_do_not_change(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        before = codec.health().keys
+        fleet.publish([fleet.first.edited(sealsUntil="2026-11-18T12:00:00Z")])
+        codec.refresh()
+        assert codec.health().keys == before
+        assert codec.health().status == "degraded"
+
+
+def test_f26_swapped_wraps_are_refused(fleet: Fleet) -> None:
+    other = fleet.key(-300)
+    fleet.publish([other.edited(wraps=fleet.first.entry["wraps"])])
+    start_refused(fleet.reader())
+    fleet.publish([fleet.first])
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, other.edited(wraps=fleet.first.entry["wraps"])])
+        codec.refresh()
+        assert states(codec) == {fleet.first.id: "active"}
+        assert problems(codec) == ["unreadable-key"]
+
+
+def test_a_key_vouched_for_by_a_revoked_or_an_ended_key_is_learned(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        successor = fleet.key(-300, by=[fleet.first])
+        fleet.publish([revoked(fleet.first, fleet.clock.wall)])
+        codec.refresh()
+        assert problems(codec) == ["no-sealing-key"]
+        assert codec.health().status == "failing"
+        fleet.publish([revoked(fleet.first, fleet.clock.wall), successor])
+        codec.refresh()
+        assert codec.health().sealing_key == successor.id
+        assert codec.health().status == "ok"
+        fleet.clock.advance(3 * DAY)
+        codec.refresh()
+        assert codec.health().keys == ()
+        third = fleet.key(-300, by=[fleet.first])
+        fleet.publish([third])
+        codec.refresh()
+        assert codec.health().sealing_key == third.id
+
+
+def test_a_reader_whose_keys_have_ended_starts_nothing_anew_and_does_not_spin(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        fleet.clock.advance(DAY + 4_200 + 300)
+        fleet.publish([fleet.key(-300, by=())])
+        unwraps = fleet.kms.unwraps
+        for _ in range(3):
+            run_pass(codec)
+            assert codec._keeper.ms_until_next >= 1_000
+            fleet.clock.advance(60)
+        assert codec.health().keys == ()
+        assert "foreign-ring" in problems(codec)
+        assert fleet.kms.unwraps == unwraps
+        with pytest.raises(SealUnavailableError):
+            codec.seal(b"x")
+
+
+def test_of_several_key_wrappers_the_mildest_answer_counts(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
+    fleet.publish([fleet.first.wrapped_too(twin)])
+    second = Kms(other)
+    with fleet.reader(key_wrapper=[fleet.kms, second]) as codec:
+        fleet.kms.refuse("disabled")
+        second.refuse("throttled")
+        for seconds in (900, 10, 10, 10):
+            fleet.clock.advance(seconds)
+            codec._keeper.run(reads=False, is_foreground=False)
+        assert codec.health().last_error is not None
+        assert codec.health().last_error.kind == "kms throttled"
+        codec.seal(b"x")
+
+
+def test_a_wrap_that_was_added_to_a_known_key_is_learned_by_its_mac(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
+    stranger = Kms(other)
+    with fleet.reader(key_wrapper=[fleet.kms, stranger]) as codec:
+        forged = [{**wrap, "mac": "A" * 43} for wrap in twin.entry["wraps"]]  # type: ignore[attr-defined]
+        for entry, proves in ((twin.edited(wraps=forged), False), (twin, True)):
+            fleet.publish([fleet.first.wrapped_too(entry)])
+            codec.refresh()
+            fleet.kms.refuse("unavailable")
+            before = codec.health().last_proof
+            fleet.clock.advance(900)
+            run_pass(codec)
+            assert (codec.health().last_proof != before) is proves
+            fleet.kms.failure = None
+            codec.refresh()
+
+
+def test_f26_an_older_document_takes_nothing_away(fleet: Fleet) -> None:
+    second = fleet.key(4_500)
+    before = fleet.store.text
+    fleet.publish([fleet.first, second])
+    with fleet.reader() as codec:
+        fleet.store.text = before
+        codec.refresh()
+        assert set(states(codec)) == {fleet.first.id, second.id}
+        # A member has to write it.
+        assert codec.health().status == "degraded"
+        fleet.publish([fleet.first, second])
+        codec.refresh()
+        assert codec.health().status == "ok"
+
+
+def test_f31_absence_is_not_deletion(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.store.text = None
+        teaches_nothing(codec, "unavailable")
+        fleet.publish([], claim="A" * 22)
+        teaches_nothing(codec)
+        fleet.store.text = "junk"
+        teaches_nothing(codec)
+        assert codec.unseal(codec.seal(b"x")) == b"x"
+
+
+def test_a_revoked_key_opens_nothing_any_more_and_its_successor_seals(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        old = codec.seal(b"old")
+        successor = fleet.key(-300)
+        fleet.publish([revoked(fleet.first, fleet.clock.wall), successor])
+        codec.refresh()
+        refuses(codec, old)
+        assert codec.seal(b"new")[4:16] == successor.id
+        assert states(codec) == {fleet.first.id: "revoked", successor.id: "active"}
+
+
+def test_a_revocation_is_sticky(fleet: Fleet) -> None:
+    before = fleet.store.text
+    with fleet.reader() as codec:
+        old = codec.seal(b"old")
+        successor = fleet.key(-300)
+        fleet.publish([revoked(fleet.first, fleet.clock.wall), successor])
+        codec.refresh()
+        for text in (before, document([fleet.first, successor])):
+            fleet.store.text = text
+            codec.refresh()
+            refuses(codec, old)
+            assert codec.seal(b"x")[4:16] == successor.id
+            assert codec.health().status == "degraded"
+
+
+def test_a_revocation_holds_also_when_the_successor_cannot_be_unwrapped(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        old = codec.seal(b"old")
+        successor = fleet.key(-300)
+        fleet.publish([revoked(fleet.first, fleet.clock.wall), successor])
+        for kind in ("unavailable", "denied"):
+            fleet.kms.refuse(kind)
+            for _ in range(2):
+                with pytest.raises(KeyWrapperError):
+                    codec.refresh()
+                refuses(codec, old)
+                assert not codec.health().ready
+        # With no key that could be checked, the refusals said nothing of the successor.
+        fleet.kms.failure = None
+        codec.refresh()
+        assert codec.health().sealing_key == successor.id
+
+
+def test_who_may_certify_a_revocation(fleet: Fleet) -> None:
+    second, third = fleet.key(4_500), fleet.key(9_000)
+    keys = [fleet.first, second, third]
+    stranger = fleet.key(0, by=())
+    fleet.publish(keys)
+    with fleet.reader() as codec:
+        now = fleet.clock.wall
+        # Nobody, an older key, one that is not known, and one that is itself revoked.
+        for by in ([], [fleet.first], [stranger], [MadeKey(stranger.data_key, third.entry)]):
+            fleet.publish([fleet.first, revoked(second, now, by=by), third])
+            codec.refresh()
+            assert "revoked" not in states(codec).values()
+        gone = revoked(third, now)
+        fleet.publish([fleet.first, revoked(second, now, by=[third]), gone])
+        codec.refresh()
+        assert states(codec)[third.id] == "revoked"
+        assert states(codec)[second.id] == "propagating"
+        fleet.publish([revoked(fleet.first, now, by=[second]), second, gone])
+        codec.refresh()
+        assert states(codec)[fleet.first.id] == "revoked"
+
+
+def test_a_certificate_is_of_one_key_and_one_moment(fleet: Fleet) -> None:
+    second = fleet.key(4_500)
+    fleet.publish([fleet.first, second])
+    with fleet.reader() as codec:
+        now = fleet.clock.wall
+        certified = revoked(fleet.first, now).entry["revoked"]
+        moved = {**certified, "at": time_text(now + 1_000)}  # type: ignore[dict-item]
+        for claim in (moved, revoked(second, now, by=[second]).entry["revoked"]):
+            ordered = revoked(fleet.first, now).edited(revoked=claim)
+            fleet.publish([ordered, second])
+            codec.refresh()
+            assert states(codec)[fleet.first.id] == "active"
+
+
+def test_a_key_that_a_newer_one_revoked_before_it_was_known_is_a_tombstone(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second, third = fleet.key(4_500), fleet.key(4_600)
+        unwraps = fleet.kms.unwraps
+        fleet.publish([fleet.first, revoked(second, fleet.clock.wall, by=[third]), third])
+        codec.refresh()
+        assert states(codec)[second.id] == "revoked"
+        assert fleet.kms.unwraps == unwraps + 1
+        # Sticky, also where the document does not say it any more.
+        fleet.publish([fleet.first, second, third])
+        codec.refresh()
+        assert states(codec)[second.id] == "revoked"
+        assert fleet.kms.unwraps == unwraps + 1
+
+
+def test_a_tombstone_of_false_times_does_not_free_the_key_with_the_right_ones(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        second, third = fleet.key(4_500), fleet.key(4_600)
+        false = second.edited(opensUntil="2026-12-24T00:00:00Z")
+        fleet.publish([fleet.first, revoked(false, fleet.clock.wall, by=[third]), third])
+        codec.refresh()
+        fleet.publish([fleet.first, second, third])
+        codec.refresh()
+        assert states(codec)[second.id] == "revoked"
+
+
+def test_at_most_sixteen_tombstones_and_four_carried_entries(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        many = [fleet.key(4_500, by=[fleet.first]) for _ in range(20)]
+        newest = fleet.key(4_600, by=[fleet.first])
+        gone = [revoked(key, fleet.clock.wall, by=[newest]) for key in many]
+        fleet.publish([fleet.first, *gone, newest])
+        codec.refresh()
+        tombs = [key.id for key in codec._view.snapshot.keys if key.is_tombstone]
+        assert set(tombs) == {key.id for key in many[4:]}
+        fleet.kms.refuse("unavailable")
+        fleet.publish([fleet.first, newest, *(fleet.key(5_000) for _ in range(9))])
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        assert len(codec._view.snapshot.carried) == 4
+
+
+def test_ended_keys_are_remembered_for_what_they_certify_sixty_four_at_most(fleet: Fleet) -> None:
+    keys = [fleet.first]
+    with fleet.reader() as codec:
+        for _ in range(70):
+            keys = [keys[-1], fleet.key(60, seals=3_600)]
+            fleet.publish(keys)
+            codec.refresh()
+            fleet.clock.advance(9_000)
+        past = codec._view._past
+        assert len(past) <= 64
+        assert fleet.first.id not in past
+
+
+def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        fleet.kms.refuse("corrupt")
+        codec.refresh()
+        assert second.id not in states(codec)
+        assert problems(codec) == ["unreadable-key"]
+        fleet.kms.failure = None
+        unwraps = fleet.kms.unwraps
+        codec.refresh()
+        assert fleet.kms.unwraps == unwraps
+        # Another wrap of the same key is another matter.
+        twin = made_key(
+            other,
+            fleet.clock.wall + 4_500_000,
+            created_ms=fleet.created,
+            data_key=second.data_key,
+        )
+        fleet.publish([fleet.first, second.wrapped_too(twin)])
+        codec._view._wraps._wrappers = (fleet.kms, other)
+        codec.refresh()
+        assert states(codec)[second.id] == "propagating"
+
+
+def test_a_wrap_that_was_called_corrupt_is_asked_about_again_after_an_hour(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        fleet.kms.refuse("corrupt")
+        codec.refresh()
+        fleet.kms.failure = None
+        fleet.clock.advance(3_599)
+        codec.refresh()
+        assert second.id not in states(codec)
+        fleet.clock.advance(1)
+        codec.refresh()
+        assert states(codec)[second.id] == "propagating"
+        assert codec.health().status == "ok"
+
+
+class SomeRefused(Kms):
+    """Refuses what is about one entry."""
+
+    refused = ""
+
+    def unwrap(self, wrapped, context, **more):  # type: ignore[no-untyped-def]
+        failure, self.failure = self.failure, None
+        try:
+            if failure is not None and self.refused in context["sealring:times"]:
+                self.unwraps += 1
+                raise failure
+            return super().unwrap(wrapped, context, **more)
+        finally:
+            self.failure = failure
+
+
+def test_an_entry_that_is_refused_while_a_held_key_is_not_counts_as_corrupt(fleet: Fleet) -> None:
+    kms = SomeRefused(fleet.wrapper)
+    with fleet.reader(key_wrapper=kms) as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        kms.refused = str(second.entry["activates"])
+        kms.refuse("denied")
+        for _ in range(4):
+            fleet.clock.advance(10)
+            codec.refresh()
+        assert kms.unwraps <= 5
+        assert not codec._view.limits.is_stopped
+        assert codec.health().can_seal
+        assert problems(codec) == ["unreadable-key"]
+
+
+def test_a_cold_start_learns_what_hangs_together(fleet: Fleet) -> None:
+    second, third = fleet.key(-200), fleet.key(4_500)
+    fleet.publish([revoked(fleet.first, fleet.clock.wall, by=[third]), second, third])
+    unwraps = fleet.kms.unwraps
+    with fleet.reader() as codec:
+        expected = {fleet.first.id: "revoked", second.id: "active", third.id: "propagating"}
+        assert states(codec) == expected
+        # The revocation is proved by a newer key.
+        assert fleet.kms.unwraps == unwraps + 2
+
+
+def test_a_cold_start_unwraps_a_key_that_only_certifies_its_own_revocation(fleet: Fleet) -> None:
+    second = fleet.key(-200)
+    fleet.publish([fleet.first, revoked(second, fleet.clock.wall)])
+    with fleet.reader() as codec:
+        assert states(codec) == {fleet.first.id: "active", second.id: "revoked"}
+    fleet.publish([fleet.first, revoked(second, fleet.clock.wall, by=[fleet.first])])
+    with fleet.reader() as codec:
+        assert states(codec) == {fleet.first.id: "verify-only", second.id: "active"}
+
+
+def test_a_cold_start_refuses_two_lineages_and_names_both(fleet: Fleet) -> None:
+    stranger = fleet.key(-200, by=())
+    fleet.publish([fleet.first, stranger])
+    codec = fleet.reader()
+    fleet.store.on_read = lambda: fleet.clock.advance(60)
+    with pytest.raises(RingStoreError, match="two lineages") as caught:
+        codec.start()
+    assert fleet.first.id in str(caught.value)
+    assert stranger.id in str(caught.value)
+
+
+def test_one_lineage_takes_a_voucher_and_a_name(fleet: Fleet) -> None:
+    stranger = fleet.key(-200, by=())
+    vouched = fleet.key(-200, by=[fleet.first])
+    for apart in (naming(stranger, [fleet.first]), naming(vouched, [])):
+        fleet.publish([fleet.first, apart])
+        fleet.store.on_read = lambda: fleet.clock.advance(60)
+        with pytest.raises(RingStoreError, match="two lineages"):
+            fleet.reader().start()
+
+
+def test_an_older_key_is_learned_where_a_known_one_names_it(fleet: Fleet) -> None:
+    second = fleet.key(-200)
+    other = fleet.key(-200, by=[])
+    fleet.publish([second])
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, second, naming(other, [])])
+        codec.refresh()
+        assert states(codec) == {fleet.first.id: "verify-only", second.id: "active"}
+        assert codec.health().status == "ok"
+
+
+def test_what_a_key_names_is_certified_by_itself(fleet: Fleet) -> None:
+    second = fleet.key(-200)
+    told = {**second.entry["ancestors"], "mac": "A" * 43}  # type: ignore[dict-item]
+    forged = second.edited(ancestors=told)
+    fleet.publish([forged])
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, forged])
+        codec.refresh()
+        assert states(codec) == {second.id: "active"}
+        fleet.publish([fleet.first, second])
+        codec.refresh()
+        assert set(states(codec)) == {fleet.first.id, second.id}
+
+
+def test_a_document_that_lacks_a_fact_is_to_be_written_by_a_member(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    second = fleet.key(-200)
+    twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
+    first = fleet.first.wrapped_too(twin)
+    gone = revoked(fleet.key(-200), fleet.clock.wall)
+    fleet.publish([first, second, gone])
+    with fleet.reader() as codec:
+        assert codec.health().status == "ok"
+        without = {name: value for name, value in second.entry.items() if name != "ancestors"}
+        newer = revoked(gone, fleet.clock.wall, by=[gone, second])
+        for keys, status in (
+            ([fleet.first, second, gone], "degraded"),
+            ([first, second.edited(vouchers={}), gone], "degraded"),
+            ([first, MadeKey(second.data_key, without), gone], "degraded"),
+            ([first, second, revoked(gone, fleet.clock.wall, by=[second])], "degraded"),
+            ([first, second, newer], "ok"),
+        ):
+            fleet.publish(keys)
+            codec.refresh()
+            assert codec.health().status == status
+
+
+def test_a_tombstone_whose_certifier_is_revoked_since_is_judged_by_its_own_bytes(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        second, third = fleet.key(4_500), fleet.key(4_600)
+        fleet.publish([fleet.first, revoked(second, fleet.clock.wall, by=[third]), third])
+        codec.refresh()
+        assert codec._view.snapshot.by_id[second.id].is_tombstone
+        gone = revoked(third, fleet.clock.wall)
+        fleet.publish([fleet.first, second, gone])
+        codec.refresh()
+        assert not codec._view.snapshot.by_id[second.id].is_tombstone
+        expected = {fleet.first.id: "active", second.id: "revoked", third.id: "revoked"}
+        assert states(codec) == expected
+
+
+def test_a_tombstone_gains_certificates(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second, third, fourth = (fleet.key(4_500) for _ in range(3))
+        now = fleet.clock.wall
+        for by in ([third], [fourth]):
+            fleet.publish([fleet.first, revoked(second, now, by=by), third, fourth])
+            codec.refresh()
+        unwraps = fleet.kms.unwraps
+        fleet.publish([fleet.first, second, revoked(third, now), fourth])
+        codec.refresh()
+        assert codec._view.snapshot.by_id[second.id].is_tombstone
+        assert fleet.kms.unwraps == unwraps
+
+
+def test_what_has_ended_or_is_revoked_may_be_the_link(fleet: Fleet) -> None:
+    fleet.clock.advance(DAY + 4_200)
+    left, right = (fleet.key(-300, by=[fleet.first]) for _ in range(2))
+    fleet.publish([fleet.first, left, right])
+    with fleet.reader() as codec:
+        assert set(states(codec)) == {left.id, right.id}
+
+
+def test_a_ring_without_a_live_key_does_not_start(fleet: Fleet) -> None:
+    fleet.publish([revoked(fleet.first, fleet.clock.wall)])
+    start_refused(fleet.reader())
+    fleet.publish([fleet.first])
+    fleet.clock.advance(DAY + 4_200)
+    start_refused(fleet.reader())
+
+
+def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        ahead = fleet.clock.wall + 365_000
+        fleet.publish([fleet.first, fleet.key(4_500, created_ms=ahead)])
+        codec.refresh()
+        assert len(codec.health().keys) == 1
+        # Judged again by a later time.
+        fleet.clock.advance(3_600)
+        codec.refresh()
+        assert len(codec.health().keys) == 2
+
+
+def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
+    pin = datetime.fromtimestamp(fleet.clock.wall / 1_000, tz=timezone.utc)
+    start_refused(fleet.reader(accept_keys_created_after=pin))
+    fresh = fleet.key(-300)
+    fleet.publish([fleet.first, fresh])
+    with fleet.reader(accept_keys_created_after=pin) as codec:
+        assert states(codec) == {fleet.first.id: "revoked", fresh.id: "active"}
+        older = fleet.key(60, created_ms=fleet.clock.wall - 1_000, by=[fresh])
+        fleet.publish([fleet.first, fresh, older])
+        codec.refresh()
+        assert states(codec)[older.id] == "revoked"
+
+
+def test_f25_a_ring_of_another_name_does_not_start(fleet: Fleet) -> None:
+    start_refused(fleet.reader(ring_name="orders"))
+    # Renamed by somebody who can write the store: its wraps are bound to the name.
+    fleet.store.text = document([fleet.first], ring="orders")
+    start_refused(fleet.reader(ring_name="orders"))
+
+
+def test_f35_a_wrap_that_proves_no_origin_is_not_looked_at(fleet: Fleet) -> None:
+    wraps = [
+        {
+            "provider": "azure-key-vault",
+            "keyId": "https://v/keys/k/1",
+            "wrapped": "AAAA",
+            "signature": "AAAA",
+            "mac": "A" * 43,
+        }
+    ]
+    fleet.publish([fleet.first.edited(wraps=wraps)])
+    start_refused(fleet.reader())
+    assert fleet.kms.unwraps == 0
+
+
+def test_f35_a_key_that_somebody_wrapped_himself_is_refused(fleet: Fleet) -> None:
+    own = made_key(LocalKeyWrapper(master_key=os.urandom(32)), fleet.clock.wall - 300_000)
+    fleet.publish([own])
+    start_refused(fleet.reader())
+
+
+def test_f9_a_key_that_could_not_be_unwrapped_is_tried_again(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(4_500)
+        fleet.publish([fleet.first, second])
+        fleet.kms.refuse("unavailable")
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        held = {key.id: key.held for key in codec.health().keys}
+        assert held == {fleet.first.id: True, second.id: False}
+        fleet.kms.failure = None
+        codec.refresh()
+        assert all(key.held for key in codec.health().keys)
+
+
+def test_not_ready_while_a_key_that_others_seal_with_is_missing(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        second = fleet.key(600)
+        fleet.publish([fleet.first, second])
+        fleet.kms.refuse("unavailable")
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        assert codec.health().ready
+        fleet.clock.advance(600)
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        assert not codec.health().ready
+        fleet.kms.failure = None
+        codec.refresh()
+        assert codec.health().ready
+
+
+def test_a_start_does_without_a_key_of_another_kms(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    theirs = made_key(other, fleet.clock.wall - 400_000, by=[fleet.first])
+    fleet.publish([theirs, fleet.first])
+    with fleet.reader() as codec:
+        assert set(states(codec)) == {fleet.first.id}
+    with fleet.reader(key_wrapper=[fleet.kms, other]) as codec:
+        assert all(key.held for key in codec.health().keys)
+        assert len(codec.health().keys) == 2
+
+
+def test_one_of_several_wraps_is_enough(fleet: Fleet) -> None:
+    other = LocalKeyWrapper(master_key=os.urandom(32))
+    twin = made_key(other, fleet.clock.wall - 300_000, data_key=fleet.first.data_key)
+    fleet.publish([fleet.first.wrapped_too(twin)])
+    fleet.kms.refuse("denied")
+    with fleet.reader(key_wrapper=[fleet.kms, other]) as codec:
+        assert codec.unseal(codec.seal(b"x")) == b"x"
+
+
+def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
+    fleet: Fleet,
+) -> None:
+    old = fleet.key(-300, created_ms=fleet.clock.wall - 3_600_000, by=())
+    with fleet.reader() as codec:
+        token = codec.seal(b"young")
+        fleet.publish([old])
+        codec.refresh()
+        assert codec.seal(b"x")[4:16] == old.id
+        assert codec.unseal(token) == b"young"
+        # The ring that was left seals no more, whatever the store holds.
+        fleet.publish([fleet.first])
+        codec.refresh()
+        assert codec.seal(b"x")[4:16] == old.id
+
+
+def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
+    fleet: Fleet,
+) -> None:
+    older = fleet.clock.wall - 3_600_000
+    with fleet.reader() as codec:
+        dead = fleet.key(-300, created_ms=older, by=())
+        for keys in ([fleet.key(-300, by=())], [revoked(dead, fleet.clock.wall)]):
+            fleet.publish(keys)
+            with pytest.raises(RingStoreError):
+                codec.refresh()
+            assert codec.seal(b"x")[4:16] == fleet.first.id
+        # Once more: what was unwrapped for nothing is not used again.
+        fleet.publish([revoked(dead, fleet.clock.wall)], claim="A" * 22)
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        fleet.clock.advance(21_600)
+        fleet.publish([fleet.key(-300, created_ms=older, by=())])
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        assert states(codec) == {fleet.first.id: "active"}
+
+
+def test_no_key_is_active_yet(fleet: Fleet) -> None:
+    fleet.publish([fleet.key(600)])
+    with fleet.reader() as codec:
+        with pytest.raises(SealUnavailableError) as caught:
+            codec.seal(b"x")
+        assert caught.value.reason == "no active key"
+        assert not codec.health().ready
+        assert problems(codec) == ["no-sealing-key"]
+
+
+def test_a_ring_that_is_nearly_full_is_said(fleet: Fleet) -> None:
+    fleet.publish([fleet.first, *(fleet.key(4_500) for _ in range(46))])
+    with fleet.reader() as codec:
+        assert codec.health().status == "ok"
+        fleet.publish([fleet.first, *fleet.made[1:], fleet.key(4_500)])
+        codec.refresh()
+        (problem,) = codec.health().problems
+        assert problem.kind == "nearly-full"
+        assert "48 of 64" in problem.detail
+        assert problem.remedy

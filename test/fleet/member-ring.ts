@@ -1,0 +1,98 @@
+import { fileRing, type RingStore } from '@sealring/core';
+import type { AzuriteAccount } from '../support/azurite.ts';
+
+/** Where the ring of a member is. `push: false` makes a store that tells of changes one that does not. */
+export type RingPlace = { readonly push?: false } & (
+  | { readonly file: string }
+  | { readonly redis: string; readonly key: string }
+  | { readonly postgres: string; readonly name: string }
+  | { readonly s3: string; readonly bucket: string; readonly key: string }
+  | { readonly dynamodb: string; readonly table: string; readonly name: string }
+  | { readonly azurite: AzuriteAccount; readonly blob: string }
+  | { readonly gcs: string; readonly bucket: string; readonly object: string }
+);
+
+/** How often a store was asked. */
+export interface StoreCalls {
+  readonly reads: number;
+  readonly writes: number;
+}
+
+/** A ring store whose calls are counted. */
+export interface CountedRing {
+  readonly store: RingStore;
+  readonly calls: StoreCalls;
+}
+
+/** Opens the store in the member's process. */
+export async function ringAt(place: RingPlace): Promise<CountedRing> {
+  const inner = await storeAt(place);
+  const calls = { reads: 0, writes: 0 };
+  const store: RingStore = {
+    kind: inner.kind,
+    read(options) {
+      calls.reads += 1;
+      return inner.read(options);
+    },
+    write(document, options) {
+      calls.writes += 1;
+      return inner.write(document, options);
+    },
+    ...(inner.watch === undefined || place.push === false
+      ? {}
+      : { watch: (changed: () => void) => inner.watch?.(changed) ?? (() => undefined) }),
+    close: async () => inner.close?.(),
+  };
+  return { store, calls };
+}
+
+const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
+
+/** What a vendor's client is made with for an emulator. */
+function aws(endpoint: string) {
+  return { endpoint, region: 'us-east-1', maxAttempts: 1, credentials };
+}
+
+/** Each service's client is loaded only where it is needed: fifty processes start at once. */
+async function storeAt(place: RingPlace): Promise<RingStore> {
+  if ('file' in place) return fileRing(place.file);
+  if ('redis' in place) {
+    const { redisRing } = await import('@sealring/redis');
+    return redisRing({ url: place.redis, key: place.key });
+  }
+  if ('postgres' in place) {
+    const { postgresRing } = await import('@sealring/postgres');
+    return postgresRing({ connectionString: place.postgres, name: place.name });
+  }
+  if ('s3' in place) {
+    const [{ S3Client }, { s3Ring }] = await Promise.all([import('@aws-sdk/client-s3'), import('@sealring/s3')]);
+    const client = new S3Client({ ...aws(place.s3), forcePathStyle: true });
+    return s3Ring({ bucket: place.bucket, key: place.key, client });
+  }
+  if ('dynamodb' in place) {
+    const [{ DynamoDBClient }, { dynamodbRing }] = await Promise.all([
+      import('@aws-sdk/client-dynamodb'),
+      import('@sealring/dynamodb'),
+    ]);
+    return dynamodbRing({ table: place.table, name: place.name, client: new DynamoDBClient(aws(place.dynamodb)) });
+  }
+  if ('azurite' in place) {
+    const [{ azuriteClient }, { azureBlobRing }] = await Promise.all([
+      import('../support/azurite.ts'),
+      import('@sealring/azure-blob'),
+    ]);
+    return azureBlobRing({ container: azuriteClient(place.azurite), blob: place.blob });
+  }
+  const [{ Storage }, { PassThroughClient }, { gcsRing }] = await Promise.all([
+    import('@google-cloud/storage'),
+    import('google-auth-library'),
+    import('@sealring/gcs'),
+  ]);
+  const client = new Storage({
+    apiEndpoint: place.gcs,
+    projectId: 'test',
+    useAuthWithCustomEndpoint: true,
+    authClient: new PassThroughClient(),
+  });
+  return gcsRing({ bucket: place.bucket, object: place.object, client });
+}

@@ -1,0 +1,166 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { migrate } from '@sealring/postgres';
+import { Client } from 'pg';
+import { createClient } from 'redis';
+import { afterAll, describe, expect, type TestContext, test } from 'vitest';
+import { startPostgres } from '../support/postgres.ts';
+import { startRedis, type TestServer } from '../support/redis.ts';
+import { startOrSkip } from '../support/servers.ts';
+import { Fleet, type Member } from './fleet.ts';
+import type { RingPlace } from './member-ring.ts';
+
+const MEMBERS = 3;
+const NOTIFICATIONS = 100_000;
+
+/** Seldom reads, so that what is read beyond that is because of notifications; proofs that are due all the time. */
+const policy = {
+  clockSkewSeconds: 1,
+  refreshEverySeconds: 60,
+  backoffCapSeconds: 5,
+  proveEverySeconds: 2,
+  sealOutageSeconds: 8,
+  storeOutageSeconds: 600,
+  propagationSeconds: 129,
+  rotateEverySeconds: 3_600,
+  tokenLifetimeSeconds: 600,
+  createAfterSeconds: 2,
+  missRefreshSeconds: 1,
+  kmsTimeoutSeconds: 2,
+};
+/** What a revocation takes where it has to wait for nothing but its own calls. */
+const CALLS_SECONDS = 4 * policy.kmsTimeoutSeconds;
+/** When nobody seals with the key any more. */
+const LAST_SEAL_SECONDS = policy.refreshEverySeconds + policy.backoffCapSeconds + CALLS_SECONDS;
+
+let redis: TestServer | undefined;
+await startOrSkip(async () => {
+  redis = await startRedis();
+  return redis;
+});
+let postgres: TestServer | undefined;
+await startOrSkip(async () => {
+  postgres = await startPostgres();
+  return postgres;
+});
+afterAll(async () => {
+  await redis?.stop();
+  await postgres?.stop();
+});
+
+/**
+ * What a flood of notifications does to a fleet. `flood` resolves when the server has taken them all; what it has not
+ * delivered yet, and what the members have not looked at, comes later.
+ */
+async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Promise<void>): Promise<void> {
+  const fleet = new Fleet({ ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy });
+  context.onTestFinished(() => fleet.end());
+  await fleet.start(await fleet.fork(MEMBERS));
+  const [revoker] = fleet.members as [Member];
+  const reads = async (member: Member): Promise<number> => (await member.tell('storeCalls', undefined)).reads;
+  const healths = () => Promise.all(fleet.members.map((member) => member.tell('health', undefined)));
+  // That push works is seen by a key that all have long before their next refresh.
+  await revoker.tell('rotate', { emergency: false });
+  await until(async () => (await healths()).every(({ keys }) => keys.length === 2));
+
+  // Nobody opens tokens: one with a key that is not known yet causes a read too.
+  const failures: string[] = [];
+  const load = new AbortController();
+  const sealing = Promise.all(
+    fleet.members.map(async (member) => {
+      while (!load.signal.aborted) {
+        failures.push(...(await member.tell('seal', [member.name])).failures);
+        await pause(20);
+      }
+    }),
+  );
+
+  const before = await Promise.all(fleet.members.map(reads));
+  const began = performance.now();
+  const flooding = flood();
+  const revocationSeconds: number[] = [];
+  // In the middle of it, and behind all of it.
+  for (const wait of [pause(300), flooding]) {
+    await wait;
+    const keyId = (await revoker.tell('health', undefined)).sealingKey ?? '';
+    const asked = performance.now();
+    await revoker.tell('revoke', { keyId });
+    revocationSeconds.push((performance.now() - asked) / 1_000);
+    await until(async () => (await healths()).every(({ sealingKey }) => sealingKey !== keyId), LAST_SEAL_SECONDS);
+  }
+  // Nobody lives on a proof from before.
+  const seconds = policy.sealOutageSeconds + policy.proveEverySeconds;
+  await until(async () => performance.now() - began > 1_000 * seconds, 2 * seconds);
+  const after = await Promise.all(fleet.members.map(reads));
+  const elapsed = (performance.now() - began) / 1_000;
+  const statuses = (await healths()).map(({ status }) => status);
+  load.abort();
+  await sealing;
+
+  expect(revocationSeconds.filter((each) => each >= CALLS_SECONDS)).toEqual([]);
+  expect(failures).toEqual([]);
+  expect(statuses).toEqual(fleet.members.map(() => 'ok'));
+  // Two of the timer, one for each key that came, and two for each revocation of one's own.
+  const ownReads = 2 + 2 + 2 * 2;
+  const most = Math.ceil(elapsed / policy.missRefreshSeconds) + 1 + ownReads;
+  for (const [i, count] of after.entries()) {
+    expect(count - (before[i] ?? 0)).toBeGreaterThan(0);
+    expect(count - (before[i] ?? 0)).toBeLessThanOrEqual(most);
+  }
+}
+
+async function until(condition: () => Promise<boolean>, seconds = 20): Promise<void> {
+  const end = performance.now() + seconds * 1_000;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not within ${seconds} s: ${String(condition)}`);
+    await pause(20);
+  }
+}
+
+describe(`${NOTIFICATIONS} notifications by somebody who may do nothing else`, () => {
+  const sentence =
+    'cause at most one read per missRefresh and member, keep no revocation waiting and no proof from being made';
+
+  test.skipIf(redis === undefined)(`of Redis, by a user with +publish alone, ${sentence}`, async (context) => {
+    const url = redis?.address ?? '';
+    const key = 'sealring:flood';
+    const admin = await createClient({ url }).connect();
+    context.onTestFinished(() => admin.destroy());
+    await admin.sendCommand(['ACL', 'SETUSER', 'noisy', 'on', '>noisy', 'resetkeys', '&*', '-@all', '+publish']);
+    const noisy = createClient({ url: url.replace('redis://', 'redis://noisy:noisy@'), disableClientInfo: true });
+    await noisy.connect();
+    context.onTestFinished(() => noisy.destroy());
+    await expect(noisy.get(key)).rejects.toThrow('NOPERM');
+    await judgeFlood(context, { redis: url, key }, async () => {
+      for (let sent = 0; sent < NOTIFICATIONS; sent += 1_000) {
+        await Promise.all(Array.from({ length: 1_000 }, (_, i) => noisy.publish(key, `${sent + i}`)));
+      }
+    });
+  });
+
+  test.skipIf(postgres === undefined)(
+    `of PostgreSQL, by a role with no right at all, in one statement, ${sentence}`,
+    async (context) => {
+      const postgresUrl = postgres?.address ?? '';
+      const name = 'flood';
+      const admin = new Client({ connectionString: postgresUrl });
+      await admin.connect();
+      context.onTestFinished(() => admin.end());
+      await migrate(admin);
+      await admin.query('CREATE ROLE noisy LOGIN');
+      await admin.query('REVOKE ALL ON SCHEMA public FROM PUBLIC');
+      const noisy = new Client({ connectionString: postgresUrl.replace('app@', 'noisy@') });
+      await noisy.connect();
+      context.onTestFinished(() => noisy.end());
+      await expect(noisy.query('SELECT document FROM sealring_ring')).rejects.toThrow('does not exist');
+      const channel = `sealring_${createHash('sha256').update(`"sealring_ring"\0${name}`).digest('hex').slice(0, 32)}`;
+      await judgeFlood(context, { postgres: postgresUrl, name }, async () => {
+        // With texts that differ: PostgreSQL folds equal ones of one transaction.
+        await noisy.query('SELECT pg_notify($1, n::text) FROM generate_series(1, $2::int) AS n', [
+          channel,
+          NOTIFICATIONS,
+        ]);
+      });
+    },
+  );
+});

@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { episodeOptions, runEpisode } from './adversary/episode.ts';
+import { ADVERSARIES } from './adversary/powers.ts';
+import { readRecord } from './mutant-search.ts';
+import { MUTANTS } from './mutants.ts';
+import { ADVERSARY_SEARCHES, STANDING_SEARCHES } from './searches.ts';
+
+const CORE = new URL('../../packages/core/src/', import.meta.url);
+
+// A fixed budget; the rest is `npm run simulate -- --adversary all --seeds 1-200`.
+describe('a fleet keeps its promises against', () => {
+  for (const { name, seed, run } of ADVERSARY_SEARCHES) {
+    test(`${name}, seed ${seed} (F36–F40, F43, F45, F46)`, async () => {
+      expect(
+        await run(),
+        `npm run simulate -- --adversary ${name} --seeds ${seed}-${seed} --members 8 --trace`,
+      ).toEqual([]);
+    });
+  }
+});
+
+test('every adversary does something', async () => {
+  for (const name of Object.keys(ADVERSARIES)) {
+    expect((await runEpisode(name, episodeOptions(2, 5))).deliveries, name).toBeGreaterThan(0);
+  }
+});
+
+describe('the oracle is tested itself', () => {
+  test.each(MUTANTS)('$name can be taken away: its text is in core once', ({ edits }) => {
+    for (const { file, from, to } of edits) {
+      expect(readFileSync(new URL(file, CORE), 'utf8').split(from), file).toHaveLength(2);
+      expect(to).not.toBe(from);
+    }
+  });
+
+  const record = readRecord();
+  const searches = STANDING_SEARCHES.map(({ name, seed }) => `${name} ${seed}`);
+
+  // Those that are not in it were not tried to the end yet: `npm run simulate -- --mutants`.
+  test.each(Object.entries(record).filter(([, caught]) => caught !== null))(
+    '%s is caught by a standing search, as the record says',
+    (name, caught) => {
+      expect(MUTANTS.map((mutant) => mutant.name)).toContain(name);
+      expect(searches).toContain(`${caught?.search ?? 'nothing'} ${caught?.seed ?? 0}`);
+    },
+  );
+});

@@ -1,0 +1,24 @@
+import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
+import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+import type { Dice } from '../dice.ts';
+
+/** A token as a holder of the data key can make it at any time. */
+export function forge(key: HeldKey, dice: Dice): string {
+  const [salt, nonce] = [new Uint8Array(18), new Uint8Array(12)];
+  dice.source(salt);
+  dice.source(nonce);
+  return sealSealring(key.deriveTokenKey(salt), nonce, new Uint8Array(3), new Uint8Array(16));
+}
+
+const ALPHABET = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_');
+
+/** A token of nobody: well formed or not, with a key id that no ring has or with one that it has. */
+export function junkToken(dice: Dice, genuine: string | undefined): string {
+  const text = (length: number): string => Array.from({ length }, () => dice.pick(ALPHABET)).join('');
+  if (genuine !== undefined && dice.chance(0.3)) {
+    const at = 4 + Math.floor(dice.uniform() * (genuine.length - 4));
+    return `${genuine.slice(0, at)}${dice.pick(ALPHABET)}${genuine.slice(at + 1)}`;
+  }
+  if (genuine !== undefined && dice.chance(0.2)) return genuine.slice(0, 16) + text(88);
+  return dice.pick([`sr1.${text(100)}`, `sr1.${text(100)}`, `v1.${text(80)}`, text(40), '', `sr1.${text(12)}`]);
+}

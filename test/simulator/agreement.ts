@@ -1,0 +1,55 @@
+import { type SimulatedMember } from './member.ts';
+import { storedKeys } from './stored-keys.ts';
+import { EPOCH_MS } from './timeline.ts';
+import { SECOND, type World } from './world.ts';
+
+/** A key as two parties compare it: id, and whether it is revoked. */
+function told(id: string, isRevoked: boolean): string {
+  return isRevoked ? `${id}!` : id;
+}
+
+/** Whether one of some members has another ring than the store, and which; keys that end just now do not count. */
+export function disagreement(world: World, members: readonly SimulatedMember[]): string | undefined {
+  const soon = EPOCH_MS + world.timeline.nowMs + world.options.clockSkewSeconds * SECOND;
+  // What somebody vouched for and nobody can unwrap is no key; the times of one are those that it was published with.
+  const counts = (id: string): boolean =>
+    world.kms.isGenuine(id) && Date.parse(world.firstSeen.get(id)?.key.opensUntil ?? '') > soon;
+  const stored = storedKeys(world.store.document)
+    .filter((key) => counts(key.id))
+    .map((key) => told(key.id, key.revoked !== undefined));
+  if (stored.length === 0) return 'the store holds no ring';
+  for (const member of members) {
+    if (!member.isUp || member.codec === undefined) continue;
+    const known = member.codec
+      .health()
+      .keys.filter((key) => counts(key.id) && (key.held || key.state === 'revoked'))
+      .map((key) => told(key.id, key.state === 'revoked'));
+    const more = known.filter((key) => !stored.includes(key));
+    const less = stored.filter((key) => !known.includes(key));
+    if (more.length + less.length > 0) {
+      return `${member.name} alone knows ${more.join(' ') || 'nothing'}, the store alone ${less.join(' ') || 'nothing'}`;
+    }
+  }
+  return undefined;
+}
+
+/** Whether a token of one member is refused by another though both are up, and which. */
+export function mutualRefusal(members: readonly SimulatedMember[]): string | undefined {
+  const up = members.filter((member) => member.isUp && member.codec !== undefined);
+  for (const sealer of up) {
+    let token: string;
+    try {
+      token = sealer.codec?.seal(new Uint8Array(2)) ?? '';
+    } catch (error) {
+      return `${sealer.name} does not seal: ${String(error)}`;
+    }
+    for (const opener of up) {
+      try {
+        opener.codec?.unseal(token);
+      } catch {
+        return `${opener.name} refuses a token of ${sealer.name} with ${token.slice(4, 16)}`;
+      }
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,169 @@
+import type { KeyHealth } from '@sealring/core';
+import type { SimulatedMember } from './member.ts';
+import { storedKeys } from './stored-keys.ts';
+import type { Thefts } from './thefts.ts';
+import { lastingMs, SECOND, type World } from './world.ts';
+
+/** Refusals that last no longer are permissions on their way, and must not stop a fleet. */
+const STRAY_REFUSAL_MS = 8 * SECOND;
+
+/** A token the fleet sealed. */
+export interface Minted {
+  readonly token: string;
+  readonly keyId: string;
+  readonly atMs: number;
+  readonly by: SimulatedMember;
+}
+
+/** What the laws allow a member not to do: it is in more trouble than is tolerated, or nobody could know better. */
+export class Excuses {
+  readonly #world: World;
+  readonly #thefts: Thefts;
+  readonly #revokedAt: ReadonlyMap<string, number>;
+
+  constructor(world: World, thefts: Thefts, revokedAt: ReadonlyMap<string, number>) {
+    this.#world = world;
+    this.#thefts = thefts;
+    this.#revokedAt = revokedAt;
+  }
+
+  /** KMS, store and machine of this member are well, or have been in trouble for less than is tolerated. */
+  mustSeal(member: SimulatedMember): boolean {
+    const { policy, timeline, refusals } = this.#world;
+    const slack = policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
+    const kmsTolerated = policy.sealOutageSeconds - policy.proveEverySeconds - slack;
+    const storeTolerated = policy.storeOutageSeconds - policy.refreshEverySeconds - slack;
+    if (lastingMs(timeline.nowMs, [refusals]) > STRAY_REFUSAL_MS) return false;
+    if (this.isLost(member) || this.#isRobbed(member)) return false;
+    const { kms, store } = this.troubles(member);
+    // Told of a revocation while the KMS could not give it the successor, or in the very refresh that spreads that.
+    const missing = member.codec?.health().keys.filter((key) => !key.held && key.state !== 'revoked') ?? [];
+    if (kms > 0 && (missing.length > 0 || this.#wasHastyWithin(kms))) return false;
+    if (missing.some(({ id }) => this.isSpreading(id))) return false;
+    if (this.#lacksSuccessor() || this.#awaitsSuccessor(member)) return false;
+    return kms <= kmsTolerated * SECOND && store <= storeTolerated * SECOND;
+  }
+
+  mustOpen(member: SimulatedMember, minted: Minted): boolean {
+    const { keyId } = minted;
+    if (this.#revokedAt.has(keyId) || member.codec?.health().ready !== true) return false;
+    if (this.isLost(member) || this.#isTakenBack(member, keyId) || this.#thefts.mayRevoke(keyId)) return false;
+    const { from } = this.#world.hostility.spells.at(-1) ?? {};
+    // What is written between two hostile writes need not reach anybody.
+    if (from !== undefined && (this.#world.publishedAt(keyId) ?? 0) >= from - this.refreshMs) {
+      if (this.#world.isUnsettled || minted.atMs < this.#world.settledFromMs) return false;
+    }
+    // A key that did not wait for the propagation time is not known to whoever was cut off when it was published.
+    const { kms, store } = this.troubles(member);
+    return !(this.isHasty(keyId) && (kms > 0 || store > 0));
+  }
+
+  /** Whether this member does not know the time, or came by what it knows of the ring while somebody tampered with it. */
+  isLost(member: SimulatedMember): boolean {
+    const { timeline, hostility, isUnsettled } = this.#world;
+    const clock = this.#world.ownTrouble(member).clock.spells.at(-1);
+    if (clock !== undefined && timeline.nowMs < clock.until + this.refreshMs) return true;
+    // Without any date a clock that was wrong from the beginning is what this process takes for right, until it restarts.
+    const startedAt = member.startedAtMs ?? 0;
+    if (clock !== undefined && clock.from <= startedAt && startedAt <= clock.until) return true;
+    const spell = hostility.spells.findLast(({ from }) => from <= startedAt);
+    return spell !== undefined && startedAt <= spell.until && isUnsettled;
+  }
+
+  /** Whether whoever stole keys revoked one that this member would seal with: that is in his power. */
+  #isRobbed(member: SimulatedMember): boolean {
+    if (!this.#world.hostility.isLately(this.#world.timeline.nowMs, this.#world.settleMs)) return false;
+    const revoked = member.codec?.health().keys.filter(({ state }) => state === 'revoked') ?? [];
+    return revoked.some(({ id }) => !this.#revokedAt.has(id) && this.#thefts.mayRevoke(id));
+  }
+
+  /** A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. */
+  #awaitsSuccessor(member: SimulatedMember): boolean {
+    if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
+    const { timeline, kmsTrouble } = this.#world;
+    const lastMs = Math.max(...this.#revokedAt.values());
+    return timeline.nowMs - lastMs < 2 * this.refreshMs || kmsTrouble.isLately(timeline.nowMs, this.refreshMs);
+  }
+
+  /** A successor may be late by the grace; whoever denies wraps for longer ends the ring's only key. */
+  #lacksSuccessor(): boolean {
+    const { policy, wrapTrouble, timeline } = this.#world;
+    const successorMs =
+      (policy.rotateEverySeconds + Math.max(policy.sealOutageSeconds, policy.storeOutageSeconds)) * SECOND;
+    return wrapTrouble.spells.some((spell) => spell.until > timeline.nowMs - successorMs);
+  }
+
+  /**
+   * Whether the store failed over to a copy from before the key, older than a propagation, and this member started from it:
+   * nobody can know more until a member that ran before has read the ring, and healed it.
+   */
+  #isTakenBack(member: SimulatedMember, keyId: string): boolean {
+    const { store, timeline } = this.#world;
+    const failedOverAt = store.lastFailOverAt;
+    if (failedOverAt === undefined || (member.startedAtMs ?? 0) < failedOverAt) return false;
+    return timeline.nowMs - failedOverAt < this.refreshMs && !storedKeys(store.document).some(({ id }) => id === keyId);
+  }
+
+  /** How long this member has been without KMS and without store, milliseconds; a machine that is down has neither. */
+  troubles(member: SimulatedMember): { readonly kms: number; readonly store: number } {
+    const own = this.#world.ownTrouble(member);
+    const now = this.#world.timeline.nowMs;
+    const { kmsTrouble, storeTrouble, hostility } = this.#world;
+    return {
+      kms: lastingMs(now, [kmsTrouble, own.kms, own.machine]),
+      store: lastingMs(now, [storeTrouble, own.store, own.machine, hostility]),
+    };
+  }
+
+  #keyOf(keyId: string): KeyHealth | undefined {
+    for (const member of this.#world.members) {
+      const key = member.codec?.health().keys.find(({ id }) => id === keyId);
+      if (key !== undefined) return key;
+    }
+    return undefined;
+  }
+
+  /** Whether a key was published during the last `ms` that whoever lacked the KMS could not unwrap in time. */
+  #wasHastyWithin(ms: number): boolean {
+    const { history } = this.#world.store;
+    const since = this.#world.timeline.nowMs - ms;
+    for (let i = history.length - 1; i >= 0 && (history[i]?.at ?? 0) >= since; i--) {
+      const ids = storedKeys(history[i]?.stored.document).map(({ id }) => id);
+      if (ids.some((id) => this.isHasty(id) && (this.#world.publishedAt(id) ?? 0) >= since)) return true;
+    }
+    return false;
+  }
+
+  /** Emergency keys, first keys and successors of revoked ones: those that are asked to be. */
+  isHasty(keyId: string): boolean {
+    const key = this.#keyOf(keyId);
+    if (key === undefined) return false;
+    const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#world.policy;
+    const emergencyMs = (refreshEverySeconds + backoffCapSeconds + clockSkewSeconds + 2) * SECOND;
+    return Number(key.activates) - Number(key.created) <= emergencyMs;
+  }
+
+  /** First keys and successors of revoked ones seal at once; whoever has not read the ring since cannot open. */
+  #isActiveAtOnce(keyId: string): boolean {
+    const key = this.#keyOf(keyId);
+    return key !== undefined && key.activates <= key.created;
+  }
+
+  isSpreading(keyId: string): boolean {
+    const { timeline } = this.#world;
+    const published = this.#world.publishedAt(keyId);
+    if (published === undefined || !this.#isActiveAtOnce(keyId)) return false;
+    const { refreshMs } = this;
+    const failedOverAt = this.#world.store.lastFailOverAt ?? 0;
+    // A store that took it back has to be healed first, by who knows it and reads the ring: one refresh more.
+    const since =
+      failedOverAt > published && failedOverAt - published < 2 * refreshMs ? failedOverAt + refreshMs : published;
+    return timeline.nowMs - since < refreshMs;
+  }
+
+  /** Longest time until a member whose store and KMS are well has read the ring again, milliseconds. */
+  get refreshMs(): number {
+    const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
+    return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
+  }
+}

@@ -1,0 +1,40 @@
+import type { Minted } from './excuses.ts';
+import type { SimulatedMember } from './member.ts';
+import { HOUR, type World } from './world.ts';
+
+/** Keys whose last token is tried again; older ones have ended for long. */
+const KEPT = 12;
+/** A token need not open for longer than it lives, and still somebody presents it. */
+const TRIED_FOR_MS: number = 60 * HOUR;
+
+/** The last token of every key, presented again and again: by a key that is revoked or has ended it must not open. */
+export class Keepsakes {
+  readonly #world: World;
+  readonly #opens: (member: SimulatedMember, minted: Minted) => boolean;
+  readonly #byKey = new Map<string, Minted>();
+
+  constructor(world: World, opens: (member: SimulatedMember, minted: Minted) => boolean) {
+    this.#world = world;
+    this.#opens = opens;
+  }
+
+  keep(minted: Minted): void {
+    this.#byKey.delete(minted.keyId);
+    this.#byKey.set(minted.keyId, minted);
+    for (const id of this.#byKey.keys()) {
+      if (this.#byKey.size <= KEPT) return;
+      this.#byKey.delete(id);
+    }
+  }
+
+  /** One token at one member each: what it opened is judged by whoever is told of it. */
+  tryAll(): void {
+    for (const minted of this.#byKey.values()) {
+      if (this.#world.timeline.nowMs - minted.atMs > TRIED_FOR_MS) continue;
+      const member = this.#world.anyMember();
+      // A token with an unknown key would only make the member read the ring.
+      const isKnown = member?.codec?.health().keys.some(({ id }) => id === minted.keyId) === true;
+      if (member !== undefined && isKnown) this.#opens(member, minted);
+    }
+  }
+}

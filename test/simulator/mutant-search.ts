@@ -1,0 +1,94 @@
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MUTANTS, type Mutant } from './mutants.ts';
+
+/** Which search caught a mutant, and by which law it did. */
+interface Caught {
+  readonly search: string;
+  readonly seed: number;
+  readonly law: string;
+}
+
+/** By the name of the mutant; null: it survived. */
+export type MutantsRecord = Readonly<Record<string, Caught | null>>;
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const RECORD = new URL('mutants-record.json', import.meta.url);
+/** A search that ends no more has noticed something too. */
+const LONGEST_TRIAL_MS = 1_200_000;
+const ENDLESS: Caught = { search: 'any', seed: 0, law: 'a run ends' };
+
+export function readRecord(): MutantsRecord {
+  try {
+    return JSON.parse(readFileSync(RECORD, 'utf8')) as MutantsRecord;
+  } catch {
+    return {};
+  }
+}
+
+/** Tries mutants one after the other, all or those that are named, and records the outcome. True: all were caught. */
+export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
+  // Whoever works on core meanwhile changes no trial. Beside the dependencies, so that they are found.
+  const copy = mkdtempSync(join(ROOT, 'node_modules', '.sealring-core-'));
+  try {
+    cpSync(join(ROOT, 'packages', 'core', 'src'), copy, { recursive: true });
+    return await tryEach(names, copy, tell);
+  } finally {
+    rmSync(copy, { recursive: true });
+  }
+}
+
+async function tryEach(names: readonly string[], copy: string, tell: (line: string) => void): Promise<boolean> {
+  const wanted = MUTANTS.filter(({ name }) => names.length === 0 || names.includes(name));
+  // What notices something of the core as it is shows nothing.
+  const unsound = (await trial(undefined, copy, ['--every'])).map(({ search, seed }) => `${search} ${seed}`);
+  for (const search of unsound) tell(`left out: ${search} notices something without any mutant`);
+  const without = unsound.flatMap((search) => ['--without', search]);
+  let survivors = 0;
+  for (const [i, mutant] of wanted.entries()) {
+    const last = readRecord()[mutant.name];
+    const first = last === undefined || last === null ? [] : ['--first', `${last.search} ${last.seed}`];
+    const [caught = null] = await trial(mutant, copy, [...first, ...without]);
+    if (caught === null) survivors += 1;
+    const outcome = caught === null ? 'SURVIVED' : `${caught.search}, seed ${caught.seed}: ${caught.law}`;
+    tell(`${i + 1} of ${wanted.length}  ${mutant.name}  ${outcome}`);
+    record(mutant.name, caught);
+  }
+  tell(`${wanted.length - survivors} of ${wanted.length} mutants were caught`);
+  return survivors === 0 && unsound.length === 0;
+}
+
+/** In the order of the list, whatever was tried when. */
+function record(name: string, caught: Caught | null): void {
+  const all = { ...readRecord(), [name]: caught };
+  const known = MUTANTS.filter((mutant) => Object.hasOwn(all, mutant.name));
+  const sorted = Object.fromEntries(known.map((mutant) => [mutant.name, all[mutant.name]]));
+  writeFileSync(RECORD, `${JSON.stringify(sorted, undefined, 2)}\n`);
+}
+
+/** What the standing search noticed of the copy, with a guard taken away or as it is. */
+function trial(mutant: Mutant | undefined, copy: string, options: readonly string[]): Promise<readonly Caught[]> {
+  const args = ['--import', join(import.meta.dirname, 'mutate.ts'), '--stack-trace-limit=0'];
+  const child = spawn(process.execPath, [...args, join(import.meta.dirname, 'mutant-trial.ts'), ...options], {
+    env: { ...process.env, SEALRING_MUTANT: mutant?.name ?? '', SEALRING_CORE_COPY: copy },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [output, errors, isLate] = ['', '', false];
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (errors += chunk.toString()));
+  const timer = setTimeout(() => {
+    isLate = true;
+    child.kill('SIGKILL');
+  }, LONGEST_TRIAL_MS);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => {
+      clearTimeout(timer);
+      const noticed = output.split('\n').filter(Boolean);
+      if (isLate) resolve([ENDLESS]);
+      else if (code !== 0) reject(new Error(`${mutant?.name ?? 'core as it is'}: ${errors.slice(-500)}`));
+      else resolve(noticed.map((line) => JSON.parse(line) as Caught));
+    });
+  });
+}

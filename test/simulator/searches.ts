@@ -1,0 +1,65 @@
+import { episodeOptions, runEpisode, SHORT_LIVES } from './adversary/episode.ts';
+import { ADVERSARIES } from './adversary/powers.ts';
+import type { Violation } from './oracle.ts';
+import { simulate } from './simulate.ts';
+import type { WorldOptions } from './world.ts';
+
+/** One run of the standing search: an episode with an adversary, or a fleet under some faults. */
+export interface Search {
+  readonly name: string;
+  readonly seed: number;
+  readonly run: () => Promise<readonly Violation[]>;
+}
+
+/** Most members of a fleet in the standing search: what is left to the command are larger ones. */
+const MOST_MEMBERS = 8;
+const ADVERSARY_SEEDS: readonly number[] = [1, 2, 3];
+
+function episode(adversary: string, seed: number): Search {
+  const run = async () => (await runEpisode(adversary, episodeOptions(seed, MOST_MEMBERS))).violations;
+  return { name: adversary, seed, run };
+}
+
+function faults(names: string, seed: number, days = 1.25): Search {
+  const options: WorldOptions = {
+    seed,
+    members: 6,
+    days,
+    loss: 0.02,
+    clockSkewSeconds: 600,
+    quantumMs: 20,
+    policy: SHORT_LIVES,
+  };
+  return { name: names, seed, run: async () => (await simulate(options, names.split(','))).violations };
+}
+
+/** Each adversary in turn, so that few runs meet many guards. */
+export const ADVERSARY_SEARCHES: readonly Search[] = ADVERSARY_SEEDS.flatMap((seed) =>
+  Object.keys(ADVERSARIES).map((name) => episode(name, seed)),
+);
+
+/** Faults that are aimed at guards; the test of every class of faults has them too. */
+const FAULT_SEARCHES: readonly Search[] = [
+  faults('revocation,revocation-at-partition', 1),
+  faults('key-disabled', 1),
+  faults('key-disabled-at-partition', 1),
+  faults('long-partition', 1),
+  faults('clock-wrong-at-boot', 1),
+  faults('clock-wrong-at-publication', 1),
+  faults('clock-wrong', 1),
+  faults('clock-steps-at-activation', 1),
+  faults('cut-off-at-publication', 1),
+  faults('freeze-publisher', 1),
+  faults('late-write', 1),
+  faults('freeze', 1),
+  faults('date-wrong', 1),
+  faults('flapping', 1, 0.5),
+  faults('revocation-in-trouble', 1),
+  faults('revocation-of-all', 1),
+  faults('full-ring', 1),
+  faults('store-failover,crash', 1),
+  faults('store-flush', 1),
+  faults('two-operators-rotate,emergency', 1),
+];
+
+export const STANDING_SEARCHES: readonly Search[] = [...FAULT_SEARCHES, ...ADVERSARY_SEARCHES];

@@ -1,0 +1,74 @@
+import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
+import { HeldKey } from '../../packages/core/src/key-cache.ts';
+import { isNewer } from '../../packages/core/src/ring/certificates.ts';
+import type { World } from './world.ts';
+
+/** Data keys in the wrong hands. */
+export interface StolenKey {
+  readonly id: string;
+  readonly created: number;
+  readonly dataKey: Uint8Array;
+  readonly held: HeldKey;
+}
+
+/** The ring's name in this world: the default. */
+export const RING = 'default';
+
+/** What was stolen, and what was brought: with it an attacker certifies as any member could. */
+export class Thefts {
+  readonly #world: World;
+  /** Data keys of the ring. */
+  readonly stolen: StolenKey[] = [];
+  /** Data keys of the attacker's own. */
+  readonly own: StolenKey[] = [];
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** Steals a key of the ring by its id. */
+  steal(id: string): void {
+    const dataKey = this.#world.kms.dataKeys.find((key) => keyIdOf(key).toString('base64url') === id);
+    const created = this.#createdOf(id);
+    if (dataKey === undefined || created === undefined || this.stolen.some((key) => key.id === id)) return;
+    this.#world.trace(`stolen: ${id}`);
+    this.stolen.push({ id, created, dataKey, held: new HeldKey(dataKey, RING) });
+  }
+
+  /** Makes a data key of the attacker's own. */
+  make(dataKey: Uint8Array, created: number): StolenKey {
+    const held = new HeldKey(dataKey, RING);
+    const key = { id: held.id, created, dataKey, held };
+    this.own.push(key);
+    return key;
+  }
+
+  get all(): readonly StolenKey[] {
+    return [...this.stolen, ...this.own];
+  }
+
+  isOwn(id: string): boolean {
+    return this.own.some((key) => key.id === id);
+  }
+
+  /** Whether a key is the attacker's own, or was made by a member that took his ring for the true one. */
+  isForeign(id: string): boolean {
+    if (this.isOwn(id)) return true;
+    const { vouchers = {} } = this.#world.firstSeen.get(id)?.key ?? {};
+    return Object.keys(vouchers).some((voucher) => this.isOwn(voucher));
+  }
+
+  /** Whether what was stolen certifies the revocation of a key: its own, and, while it is not revoked, of every older one. */
+  mayRevoke(id: string, isKnownAsRevoked: (id: string) => boolean = () => false): boolean {
+    if (this.stolen.length === 0) return false;
+    const created = this.#createdOf(id);
+    if (created === undefined) return false;
+    return this.stolen.some((key) => key.id === id || (isNewer(key, { id, created }) && !isKnownAsRevoked(key.id)));
+  }
+
+  /** As the first document that had the key said: later ones may be forged. */
+  #createdOf(id: string): number | undefined {
+    const seen = this.#world.firstSeen.get(id);
+    return seen === undefined ? undefined : Date.parse(seen.key.created);
+  }
+}

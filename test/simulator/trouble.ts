@@ -1,0 +1,45 @@
+/** Troubles with a shorter peace between them count as one: a member may not have got a call through meanwhile. */
+const PEACE_MS = 180_000;
+const REMEMBERED = 256;
+
+/** When something was wrong. */
+export class Trouble {
+  #depth = 0;
+  /** Oldest first; the last one may be going on. */
+  readonly spells: { readonly from: number; until: number }[] = [];
+
+  begin(nowMs: number): void {
+    if (this.#depth === 0) this.spells.push({ from: nowMs, until: Number.POSITIVE_INFINITY });
+    if (this.spells.length > REMEMBERED) this.spells.shift();
+    this.#depth += 1;
+  }
+
+  /** Since when it goes on without a pause, milliseconds; undefined: nothing is wrong now. */
+  get since(): number | undefined {
+    const spell = this.spells.at(-1);
+    return spell?.until === Number.POSITIVE_INFINITY ? spell.from : undefined;
+  }
+
+  /** Whether it goes on, or ended less than `ms` ago. */
+  isLately(nowMs: number, ms: number): boolean {
+    const spell = this.spells.at(-1);
+    return spell !== undefined && nowMs < spell.until + ms;
+  }
+
+  end(nowMs: number): void {
+    this.#depth -= 1;
+    const spell = this.spells.at(-1);
+    if (this.#depth === 0 && spell !== undefined) spell.until = nowMs;
+  }
+}
+
+/** Milliseconds since the beginning of what is wrong now, or was until just now; 0: nothing is. */
+export function lastingMs(nowMs: number, troubles: readonly Trouble[]): number {
+  const spells = troubles.flatMap((trouble) => trouble.spells).toSorted((a, b) => b.until - a.until);
+  let from = nowMs;
+  for (const spell of spells) {
+    if (spell.until < from - PEACE_MS) break;
+    from = Math.min(from, spell.from);
+  }
+  return nowMs - from;
+}
