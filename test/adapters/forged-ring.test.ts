@@ -87,7 +87,7 @@ async function start(keyWrapper: KeyWrapper, ring = memoryRing()): Promise<KmsCo
 /** The exact key that a ring's only key is wrapped with. */
 async function keyIdIn(ring: ReturnType<typeof memoryRing>): Promise<string> {
   const { document = '' } = (await ring.read()) ?? {};
-  const { keys }: { keys: { wraps: { keyId: string }[] }[] } = JSON.parse(document.split('\n')[0] ?? '');
+  const { keys }: { keys: { wraps: { keyId: string }[] }[] } = JSON.parse(document);
   return keys[0]?.wraps[0]?.keyId ?? '';
 }
 

@@ -121,7 +121,7 @@ class ThreeClouds {
   /** Wraps of each key in the ring, by provider. */
   async wrapsInRing(): Promise<string[][]> {
     const { document = '' } = (await this.ring.read()) ?? {};
-    const { keys }: { keys: { wraps: { provider: string }[] }[] } = JSON.parse(document.split('\n')[0] ?? '');
+    const { keys }: { keys: { wraps: { provider: string }[] }[] } = JSON.parse(document);
     return keys.map(({ wraps }) => wraps.map(({ provider }) => provider).toSorted());
   }
 

@@ -74,7 +74,7 @@ async function storedKeys(): Promise<readonly StoredKey[]> {
   try {
     const document: unknown = await client.sendCommand(['HGET', KEY, 'document']);
     if (typeof document !== 'string') return [];
-    const { keys } = JSON.parse(document.split('\n')[0] ?? '') as { keys: StoredKey[] };
+    const { keys } = JSON.parse(document) as { keys: StoredKey[] };
     return keys;
   } finally {
     client.destroy();

@@ -49,7 +49,7 @@ interface StoredKey {
 async function storedKeys(): Promise<readonly StoredKey[] | undefined> {
   const document = await command('HGET', key, 'document');
   if (typeof document !== 'string') return undefined;
-  const { keys } = JSON.parse(document.split('\n')[0] ?? '') as { keys: StoredKey[] };
+  const { keys } = JSON.parse(document) as { keys: StoredKey[] };
   return keys;
 }
 

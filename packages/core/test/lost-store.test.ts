@@ -65,7 +65,8 @@ describe('F31: while the store has lost the ring, whoever runs', () => {
     expect(open(reader, seal(a))).toBe('state');
     expect(await storedKeys()).toEqual([]);
     a.ring.cut = false;
-    await fleet.clock.advance(120);
+    // A backoff and a repair of the member, then a backoff of the reader.
+    await fleet.clock.advance(200);
     expect(await storedKeys()).toEqual(before);
     expect(reader.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });

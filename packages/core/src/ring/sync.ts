@@ -154,8 +154,8 @@ export class RingSync {
   #considerRepair(document: RingDocument | undefined, now: Moment): void {
     const { snapshot } = this.#view;
     // Time only ends what could be lacking, so that this holds until either of the two is another one.
-    if (document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot) return;
-    if (!this.#isWorthWriting(document, snapshot, now)) {
+    const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
+    if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#repairAt = undefined;
       this.#wholeDocument = document;
       this.#wholeSnapshot = snapshot;
