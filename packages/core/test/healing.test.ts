@@ -256,6 +256,7 @@ describe('F31: an older document', () => {
     const bare = before.entries.map((entry) => ({
       ...entry,
       vouchers: new Map(),
+      ancestors: undefined,
       revoked: entry.revoked === undefined ? undefined : { at: entry.revoked.at, by: new Map() },
       wraps: entry.wraps.map((wrap) => ({ ...wrap, mac: randomBytes(32) })),
     }));

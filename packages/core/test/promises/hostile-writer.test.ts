@@ -159,6 +159,11 @@ describe('a thief of an older key', () => {
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, older, own, thief.revoked(newest, [older.id, own.id])];
     },
+    'a key of his own, as one that the older one came after': async (older, newest, others) => {
+      const times = { ...timesOf(older), activates: newest.activates + 1_000 };
+      const own = await thief.newEntry(times, { vouchedBy: [older.id] });
+      return [...others, newest, thief.withAncestors(older, [own.id, newest.id]), own];
+    },
     'the older key with later times': async (older, newest, others) => [
       ...others,
       newest,

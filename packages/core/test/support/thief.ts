@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { HeldKey } from '../../src/key-cache.ts';
 import type { KeyWrapper } from '../../src/key-wrapper.ts';
-import { certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
+import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
 import { type RingEntry, type RingWrap, wrapContext } from '../../src/ring/document.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';
 
@@ -78,6 +78,11 @@ export class Thief {
     const wrap = made ?? { provider: 'local', keyId: 'local:0000000000000000', wrapped: randomBytes(60) };
     const entry = { id, ...times, vouchers: new Map(), revoked: undefined, wraps: [{ ...wrap, mac: randomBytes(32) }] };
     return this.certified(entry, options.vouchedBy);
+  }
+
+  /** The entry of a key that he stole, naming others as those that it came after. */
+  withAncestors(entry: RingEntry, ids: readonly string[]): RingEntry {
+    return { ...entry, ancestors: { ids, mac: ancestorsMacOf(this.ring, ids, this.key(entry.id)) } };
   }
 
   /** The entry as revoked, with a certificate of each of `by`. */
