@@ -53,7 +53,7 @@ describe('the documented bounds hold (F10)', () => {
   });
 
   test('a key disabled while members are cut off from the KMS: last seal within 3 600 s', async () => {
-    const { bounds } = await simulate(world(4, 8, 20), ['key-disabled-at-partition']);
+    const { bounds } = await simulate(world(5, 8, 20), ['key-disabled-at-partition']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(980);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(3_600);
     expect(bounds.lastOpenAfterRefusalSeconds).toBeLessThanOrEqual(3_600 + 3_600 + 2 * 600);

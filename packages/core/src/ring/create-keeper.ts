@@ -45,7 +45,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   const view = new RingView({ role, policy, ring: ringName, clock, ringClock, cache, acceptCreatedFromMs });
   const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
   const sync = new RingSync({ ring: ringName, policy, random, wraps, stored, view });
-  const founding = new Founding({ store, policy, clock, random, closing, view, stored, writer });
+  const founding = new Founding({ store, policy, random, closing, view, stored, writer });
   return new RingKeeper({
     store,
     policy,

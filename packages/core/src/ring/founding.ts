@@ -1,4 +1,4 @@
-import { ageMs, type Clock, type Moment, pause, type RandomSource, uniform } from '../clock.ts';
+import { ageMs, type Moment, type RandomSource, uniform } from '../clock.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
@@ -14,16 +14,17 @@ const LONGEST_LOOK_MS = 3_000;
 const CALLS_OF_A_FOUNDER = 12;
 
 /**
- * Creates a ring, or waits for who does: members that start at once must not each make a data key.
+ * Makes the key of a ring that has none to seal with, or waits for who does: members that start at once, or hear at once
+ * that every key is revoked, must not each make a data key.
  *
  * In a store that other processes share, whoever wins the compare-and-swap of a claim makes the key, and the others
  * wait. A claim whose owner is gone is taken over after as long as he could have needed, measured by the clock of who
- * waits; if he lives after all, his ring loses the race. Where all members are in this process, taking turns is enough.
+ * waits; if he lives after all, his key loses the race. After three times as long no claim counts: they may be anybody's.
+ * Where all members are in this process, taking turns is enough.
  */
 export class Founding {
   readonly #store: RingStore;
   readonly #policy: ResolvedPolicy;
-  readonly #clock: Clock;
   readonly #random: RandomSource;
   readonly #closing: AbortSignal;
   readonly #view: RingView;
@@ -31,12 +32,13 @@ export class Founding {
   readonly #writer: RingWriter;
   #ownClaim: string | undefined;
   #waitingFor: { readonly claim: string; readonly since: Moment } | undefined;
+  /** Since when others claim, and when that was last seen. */
+  #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
 
   constructor(options: {
     readonly store: RingStore;
     readonly policy: ResolvedPolicy;
-    readonly clock: Clock;
     readonly random: RandomSource;
     readonly closing: AbortController;
     readonly view: RingView;
@@ -45,7 +47,6 @@ export class Founding {
   }) {
     this.#store = options.store;
     this.#policy = options.policy;
-    this.#clock = options.clock;
     this.#random = options.random;
     this.#closing = options.closing.signal;
     this.#view = options.view;
@@ -54,45 +55,52 @@ export class Founding {
   }
 
   /**
-   * One attempt in a store that holds no live key. False: somebody else is at it, look again.
+   * One attempt. Milliseconds to wait before the store is looked at again where somebody else is at it; 0 when the key is
+   * there.
    * @throws {RingConflictError} when somebody else claimed first.
-   * @throws {RingStoreError | KeyWrapperError} what kept this member from creating it; the claim is given back.
+   * @throws {RingStoreError | KeyWrapperError} what kept this member from making it; the claim is given back.
    */
-  async attempt(there: Stored | undefined): Promise<boolean> {
-    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#createIfUnchanged(there));
-    if (await this.#isClaimedByAnother(there?.document?.claim)) return false;
+  async attempt(reason: 'initial' | 'emergency' = 'initial'): Promise<number> {
+    const there = this.#stored.latest;
+    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#createIfUnchanged(there, reason));
+    const wait = this.#waitForAnother(there?.document?.claim);
+    if (wait > 0) return wait;
     // By another time the ring may well be alive.
     const trouble = this.#view.clockTrouble();
-    if (trouble !== undefined) throw new RingStoreError('unavailable', `no ring is created: ${trouble}`);
+    if (trouble !== undefined) throw new RingStoreError('unavailable', `no key is made: ${trouble}`);
     // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
     const claim = (this.#ownClaim ??= newClaim(this.#random));
     await this.#writer.claim(claim);
     try {
-      await this.#writer.publish('initial');
+      await this.#writer.publish(reason);
     } catch (error) {
       if (!(error instanceof RingConflictError) && !this.#closing.aborted) await this.#giveBack();
       throw error;
     }
-    return true;
+    this.#waiting = undefined;
+    return 0;
   }
 
-  async #createIfUnchanged(there: Stored | undefined): Promise<true> {
+  async #createIfUnchanged(there: Stored | undefined, reason: 'initial' | 'emergency'): Promise<number> {
     if ((await this.#stored.read())?.revision !== there?.revision) throw new RingConflictError();
-    await this.#writer.publish('initial');
-    return true;
+    await this.#writer.publish(reason);
+    return 0;
   }
 
-  /** Waits a moment where another's claim may still become a ring. */
-  async #isClaimedByAnother(claim: string | undefined): Promise<boolean> {
-    if (claim === undefined || claim === this.#ownClaim) return false;
+  /** A while where another's claim may still become a key; 0 where this member claims. */
+  #waitForAnother(claim: string | undefined): number {
+    if (claim === undefined || claim === this.#ownClaim) return 0;
     const now = this.#view.now();
-    if (this.#waitingFor?.claim !== claim) this.#waitingFor = { claim, since: now };
     const patience = CALLS_OF_A_FOUNDER * this.#policy.kmsTimeoutSeconds * MS;
-    if (ageMs(this.#waitingFor.since, now) >= patience) return false;
+    if (this.#waitingFor?.claim !== claim) this.#waitingFor = { claim, since: now };
+    const isFirst = this.#waiting === undefined || ageMs(this.#waiting.seen, now) > patience;
+    if (isFirst) this.#looks = 0;
+    this.#waiting = { since: isFirst || this.#waiting === undefined ? now : this.#waiting.since, seen: now };
+    const isHeeded = ageMs(this.#waitingFor.since, now) < patience && ageMs(this.#waiting.since, now) < 3 * patience;
+    if (!isHeeded) return 0;
     const wait = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** this.#looks) * (0.5 + uniform(this.#random) / 2);
     this.#looks += 1;
-    await pause(this.#clock, wait, this.#closing);
-    return true;
+    return wait;
   }
 
   /** So that the others need not wait. Where it fails they do; what kept this member from founding is thrown. */

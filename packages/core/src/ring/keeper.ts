@@ -14,6 +14,7 @@ import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { revocable } from './facts.ts';
+import type { CallOptions } from './kms-calls.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import { MAX_KEYS_TO_SCHEDULE } from './policy.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
@@ -148,12 +149,12 @@ export class RingKeeper {
   /** Publishes a successor. A lost race is tried again only if the winner's key does not fulfil the wish. */
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
     this.#assertMember('rotate');
-    const { policy, sync, writer } = this.#o;
+    const { policy, writer } = this.#o;
     const wished = timesOfNewKey(reason, this.view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
     let known: ReadonlySet<string> | undefined;
     await this.#publishing(reason, () =>
       this.#retryConflicts(async () => {
-        await sync.read({ foreground: true });
+        await this.#readToWrite({ foreground: true });
         const { keys } = this.view.snapshot;
         const before = known;
         const fulfilled = keys.some((key) => before?.has(key.id) === false && !key.revoked && key.activates <= wished);
@@ -331,15 +332,36 @@ export class RingKeeper {
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }
     this.view.retire(this.view.now());
-    if (failure !== undefined) throw failure;
+    // One key that cannot be unwrapped yet, which may be anybody's, does not keep this member from its other duties.
+    if (failure !== undefined && !(failure instanceof KeyWrapperError)) throw failure;
     if (options.deferUnwraps === true && this.view.snapshot.carried.length > 0) {
       this.#soonAt ??= later(this.view.now(), this.#pushDelayMs());
       return;
     }
-    this.#completed();
-    if (this.#o.role === 'reader') return;
-    if (this.#o.writer.isNeeded) await this.#o.writer.maintain(options);
-    this.#considerRotation();
+    if (failure === undefined) this.#completed();
+    if (this.#o.role === 'member') {
+      await this.#makeNeededKey();
+      if (failure === undefined) await this.#o.writer.addMissingWraps(options);
+      this.#considerRotation();
+    }
+    if (failure !== undefined) throw failure;
+  }
+
+  /** Before something is written: what cannot be unwrapped yet does not hinder that. */
+  async #readToWrite(options: CallOptions): Promise<void> {
+    try {
+      await this.#o.sync.read(options);
+    } catch (error) {
+      if (!(error instanceof KeyWrapperError)) throw error;
+    }
+  }
+
+  /** Makes the key of a ring that has none to seal with, or soon will not; looks again where another is at it. */
+  async #makeNeededKey(): Promise<void> {
+    const { neededKey } = this.#o.writer;
+    if (neededKey === undefined) return;
+    const wait = await this.#o.founding.attempt(neededKey);
+    if (wait > 0) this.#soonAt = later(this.view.now(), wait);
   }
 
   async #prove(options: PassOptions): Promise<void> {
@@ -409,7 +431,7 @@ export class RingKeeper {
   async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
     const began = this.view.now();
     try {
-      await this.#o.sync.read({ foreground: false });
+      await this.#readToWrite({ foreground: false });
       if (!isLast && this.#isRotationDue()) {
         await this.#o.sync.prove({ foreground: false });
         this.#waitTurn({ isLast: true });

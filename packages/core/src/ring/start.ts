@@ -101,8 +101,7 @@ async function attempt(options: RingStartOptions, start: Start): Promise<boolean
     known = await sync.anew(document, { foreground: true, until });
     if (!isDead(known, view.wallMs())) {
       sync.begin(known, document);
-      if (role === 'member' && writer.isDead) await writer.publish('initial');
-      return true;
+      return role === 'reader' || !writer.isDead || isFounded(options);
     }
     if (role === 'reader' && document.entries.length > 0) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
@@ -132,7 +131,7 @@ async function createOrWait(
   there: Stored | undefined,
   known: RingSnapshot,
 ): Promise<boolean> {
-  const { policy, clock, random, closing, role, create, view, sync, founding } = options;
+  const { policy, clock, random, closing, role, create, view, sync } = options;
   if (create === 'never') {
     throw new RingStoreError(
       'corrupt',
@@ -149,7 +148,14 @@ async function createOrWait(
   }
   if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
   sync.begin(known, undefined);
-  return founding.attempt(there);
+  return isFounded(options);
+}
+
+/** False, after a while, where somebody else is at it: look again. */
+async function isFounded({ founding, clock, closing }: RingStartOptions): Promise<boolean> {
+  const wait = await founding.attempt();
+  if (wait > 0) await pause(clock, wait, closing.signal);
+  return wait === 0;
 }
 
 /** What may be gone by the next attempt. */

@@ -93,7 +93,9 @@ export class RingSync {
       this.#noteLearned(isWhole ? document : undefined);
     }
     const now = this.#view.now();
-    const teaches = document?.entries.some(({ id }) => this.#view.snapshot.byId.has(id)) === true;
+    // What this member's own pin refuses says nothing of who wrote it.
+    const { byId } = this.#view.snapshot;
+    const teaches = document?.entries.some(({ id }) => byId.get(id)?.signer !== undefined) === true;
     if (teaches) this.#view.limits.wasRead(now);
     this.#isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.#considerRepair(document, now);

@@ -6,7 +6,7 @@ import { MAX_VOUCHERS, type Macs, type RingDocument, type RingEntry, type RingWr
 import { documentOf, isTombstone, revokedKey, unwrappedKey } from './facts.ts';
 import type { CallOptions } from './kms-calls.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import { isPlanned, type KeyTimes, maySeal, type RotationReason, timesOfNewKey } from './schedule.ts';
+import { isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from './schedule.ts';
 import {
   createSnapshot,
   isUsable,
@@ -56,13 +56,13 @@ export class RingWriter {
   }
 
   /**
-   * Says in the store that this member is about to create the ring, so that no other one makes a data key meanwhile;
-   * `undefined` takes that back.
+   * Says in the store that this member is about to make a key, so that no other one does meanwhile; `undefined` takes that
+   * back.
    * @throws {RingConflictError} when somebody else was faster.
    */
   async claim(claim: string | undefined): Promise<void> {
-    const entries = this.#stored.latest?.document?.entries ?? [];
-    await this.#stored.write({ ring: this.#ring, claim, entries });
+    const there = this.#stored.latest?.document ?? this.#documentOf(this.#view.snapshot, this.#view.now());
+    await this.#stored.write({ ...there, claim });
   }
 
   /**
@@ -130,23 +130,37 @@ export class RingWriter {
     channels.healed.publish(() => ({ keys: length }));
   }
 
-  /** Whether {@link maintain} has something to do. */
-  get isNeeded(): boolean {
-    return this.isDead || this.#lackingWraps().length > 0;
-  }
-
-  /** Gives a dead ring a key, and keys the wraps that a key wrapper could not make when they were published. */
-  async maintain(options: CallOptions): Promise<void> {
-    if (this.isDead) await this.publish('initial');
-    await this.#addMissingWraps(options);
-  }
-
   /** Whether no key may seal, all of them ended, revoked or still propagating, and none that may is being waited for. */
   get isDead(): boolean {
+    return this.#coveredMs() <= 0;
+  }
+
+  /**
+   * The key that the ring needs now, if any: one that is active at once where none may seal, an emergency one where what
+   * is left ends soon. A scheduled rotation comes long before; this is for a ring that could not rotate, or that went
+   * back to an old key when a newer one was revoked.
+   */
+  get neededKey(): 'initial' | 'emergency' | undefined {
+    const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#policy;
+    const coveredMs = this.#coveredMs();
+    if (coveredMs <= 0) return 'initial';
+    const readMs = (refreshEverySeconds + backoffCapSeconds) * MS;
+    const emergencyMs = readMs + clockSkewSeconds * MS;
+    if (coveredMs > emergencyMs + readMs || this.#view.clockTrouble() !== undefined) return undefined;
+    if (coveredMs <= emergencyMs) return 'initial';
+    return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
+  }
+
+  /** How long from now on some key may seal, without a gap; that which is being waited for counts. */
+  #coveredMs(): number {
     const wallMs = this.#view.wallMs();
     const { keys, carried } = this.#view.snapshot;
-    const isWaitedFor = carried.some((entry) => maySeal({ ...entry, revoked: false }, wallMs));
-    return !isWaitedFor && !keys.some((key) => !key.isLeft && isUsable(key) && maySeal(key, wallMs));
+    const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
+    let untilMs = wallMs;
+    for (const { activates, sealsUntil } of [...mine, ...carried].toSorted((a, b) => a.activates - b.activates)) {
+      if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
+    }
+    return untilMs - wallMs;
   }
 
   /** Keys that count against the bounds of the ring. */
@@ -173,7 +187,8 @@ export class RingWriter {
       .filter((key) => !key.isLeft && lacksWraps(key, this.#wrappers));
   }
 
-  async #addMissingWraps(options: CallOptions): Promise<void> {
+  /** Gives keys the wraps that a key wrapper could not make when they were published. */
+  async addMissingWraps(options: CallOptions): Promise<void> {
     const richer: RingKey[] = [];
     for (const key of this.#lackingWraps()) {
       const added = await this.#wraps.missingWraps(key, key.held, options);
@@ -221,11 +236,7 @@ export class RingWriter {
     if (added !== undefined && began !== undefined && this.#isTooOld(added, began)) {
       throw new RingStoreError('unavailable', 'nothing is published: this member was held up for too long');
     }
-    const document: RingDocument = documentOf(known, this.#stored.latest?.document, {
-      ring: this.#ring,
-      past: this.#view.past,
-      isRemovable: (key) => this.#view.isRemovable(key, now),
-    });
+    const document = this.#documentOf(known, now);
     try {
       await this.#stored.write(document);
     } catch (error) {
@@ -234,6 +245,11 @@ export class RingWriter {
     }
     this.#view.limits.wasRead(this.#view.now());
     this.#view.install(known);
+  }
+
+  #documentOf(known: RingSnapshot, now: Moment): RingDocument {
+    const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
+    return documentOf(known, this.#stored.latest?.document, { ring: this.#ring, past: this.#view.past, isRemovable });
   }
 
   /** Times are taken from this member's clock: written by a wrong one they would be wrong for everybody. */

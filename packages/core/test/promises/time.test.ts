@@ -484,9 +484,10 @@ describe('to revoke all that was made before now', () => {
       await fleet.clock.advance(30);
       await revoked;
     }
-    const all = a.codec.revokeAllBefore(new Date(a.clock.wallMs()));
+    // It tells that one of the thief's keys could not be revoked.
+    const all = a.codec.revokeAllBefore(new Date(a.clock.wallMs())).catch(() => undefined);
     await fleet.clock.advance(30);
-    await all.catch(() => undefined);
+    await all;
     const own = (await entries()).filter(({ id }) => !thief.made.includes(id));
     expect(own).toHaveLength(5);
     expect(own.filter(({ revoked }) => revoked === undefined).map(({ id }) => id)).toEqual([
