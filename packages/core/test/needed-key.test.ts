@@ -1,0 +1,152 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { pause } from '../src/clock.ts';
+import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+import { Thief } from './support/thief.ts';
+
+const HOUR = 3_600;
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+  // Of one in this process alone, members take turns.
+  fleet.store.kind = 'shared';
+});
+afterEach(() => fleet.close());
+
+async function entries(): Promise<readonly RingEntry[]> {
+  return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
+}
+
+async function unrevoked(): Promise<readonly RingEntry[]> {
+  return (await entries()).filter(({ revoked }) => revoked === undefined);
+}
+
+/** Revokes what seals, by a member that is cut off from the KMS: without a successor. */
+async function revokedWithoutSuccessor(member: Member): Promise<void> {
+  member.keyWrapper.cut = true;
+  const revoked = member.codec.revoke(member.codec.health().sealingKey ?? '');
+  await fleet.clock.advance(30);
+  await revoked;
+  member.keyWrapper.cut = false;
+}
+
+/** Seconds that somebody could not seal for. */
+async function breakOf(members: readonly Member[], seconds: number): Promise<number> {
+  let broken = 0;
+  for (let passed = 0; passed < seconds; passed += 20) {
+    await fleet.clock.advance(20);
+    if (members.some(({ codec }) => !codec.health().canSeal)) broken += 20;
+  }
+  return broken;
+}
+
+describe('a ring without a key that seals', () => {
+  test('is given one by one of many members that hear of it at once', async () => {
+    const members = await fleet.startAll(12);
+    const made: string[] = [];
+    for (const { keyWrapper } of members.slice(1)) {
+      const generate = keyWrapper.generate?.bind(keyWrapper);
+      Object.assign(keyWrapper, {
+        generate: (...asked: Parameters<NonNullable<typeof generate>>) => {
+          made.push('asked');
+          return generate?.(...asked);
+        },
+      });
+    }
+    fleet.kms.latency = () => pause(fleet.clock, 100);
+    // Every member hears of it in the same moment.
+    await revokedWithoutSuccessor(members[0] as Member);
+    await fleet.clock.advance(60);
+    expect(await unrevoked()).toHaveLength(1);
+    expect(made).toHaveLength(1);
+    for (const from of members) {
+      const token = seal(from);
+      expect(members.map((to) => open(to, token))).toEqual(members.map(() => 'state'));
+    }
+  });
+
+  test('is given one within minutes, though whoever writes the store claims to be making one all the time', async () => {
+    const [member] = await fleet.startAll(3);
+    fleet.kms.failing = 'unavailable';
+    await revokedWithoutSuccessor(member as Member);
+    expect(await unrevoked()).toEqual([]);
+    fleet.kms.failing = undefined;
+    for (let i = 0; i < 30; i++) {
+      const document = parseDocument((await fleet.store.document()) ?? '', 'default');
+      const claim = `AAAAAAAAAAAAAAAAAAAA${String(i).padStart(2, '0')}`.replaceAll('0', 'g');
+      await fleet.store.put(encodeDocument({ ...document, claim }));
+      await fleet.clock.advance(20);
+    }
+    expect(await unrevoked()).not.toEqual([]);
+  });
+
+  test('is not left to a member that died over it', async () => {
+    const members = await fleet.startAll(3);
+    fleet.kms.failing = 'unavailable';
+    await revokedWithoutSuccessor(members[0] as Member);
+    expect(await unrevoked()).toEqual([]);
+    const document = parseDocument((await fleet.store.document()) ?? '', 'default');
+    await fleet.store.put(encodeDocument({ ...document, claim: 'AAAAAAAAAAAAAAAAAAAAAA' }));
+    fleet.kms.failing = undefined;
+    // 12 calls of 5 s, and a look.
+    await fleet.clock.advance(180);
+    expect(await unrevoked()).toHaveLength(1);
+  });
+});
+
+describe('a ring whose last key ends soon', () => {
+  test('is given another in time where the newest was revoked without a successor', async () => {
+    const members = await fleet.startAll(3);
+    const [first] = await entries();
+    await fleet.clock.advance(((first?.sealsUntil ?? 0) - fleet.clock.wallMs()) / 1_000 - 1_500);
+    expect(await entries()).toHaveLength(2);
+    await revokedWithoutSuccessor(members[0] as Member);
+    expect(await unrevoked()).toHaveLength(1);
+    expect(await breakOf(members, 24 * HOUR)).toBe(0);
+    expect(await unrevoked()).not.toEqual([]);
+  });
+
+  test('is given another in time where rotations were refused for a day', async () => {
+    const members = await fleet.startAll(3);
+    const [first] = await entries();
+    fleet.kms.wrapFailing = 'denied';
+    const lastHour = Math.floor(((first?.sealsUntil ?? 0) - fleet.clock.wallMs()) / 1_000) - 900;
+    expect(await breakOf(members, lastHour)).toBe(0);
+    expect(await entries()).toHaveLength(1);
+    fleet.kms.wrapFailing = undefined;
+    expect(await breakOf(members, 3 * HOUR)).toBe(0);
+    expect((await entries()).length).toBeGreaterThan(1);
+  });
+});
+
+test('a key that somebody vouched for and that the KMS does not answer for keeps nobody from rotating', async () => {
+  const thief = new Thief();
+  const inner = thief.spy(fleet.kms.connect());
+  const member = await fleet.start({
+    keyWrapper: {
+      ...inner,
+      unwrap: async (wrapped, options) => {
+        if (wrapped.keyId === inner.keyId) return inner.unwrap(wrapped, options);
+        throw new KeyWrapperError('unavailable', { provider: 'local', operation: 'unwrap' });
+      },
+    },
+  });
+  const now = fleet.clock.wallMs();
+  const times = {
+    created: now,
+    activates: now,
+    sealsUntil: now + 40 * HOUR * 1_000,
+    opensUntil: now + 50 * HOUR * 1_000,
+  };
+  const junk = await thief.newEntry(times, { vouchedBy: thief.stolen });
+  await fleet.store.put(encodeDocument({ ring: 'default', claim: undefined, entries: [...(await entries()), junk] }));
+  await fleet.clock.advance(900);
+  expect(member.codec.health().keys.map(({ id }) => id)).toContain(junk.id);
+  await Promise.all([member.codec.rotate(), fleet.clock.advance(30)]);
+  expect(await entries()).toHaveLength(3);
+  // A day later the scheduled one is there too.
+  await fleet.clock.advance(26 * HOUR);
+  expect((await entries()).length).toBeGreaterThanOrEqual(4);
+});
