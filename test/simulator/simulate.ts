@@ -127,8 +127,12 @@ function faultClass(name: string): FaultClass {
 /** After the last fault and a few quiet hours there is one ring, and everybody holds it. */
 async function converge(world: World, oracle: Oracle): Promise<void> {
   const deadline = world.timeline.nowMs + 3 * HOUR;
-  // Whoever does not know the time may not know the ring.
-  const sound = (): readonly SimulatedMember[] => world.members.filter((member) => !oracle.excuses.isLost(member));
+  // Whoever does not know the time, or is still cut off, may not know the ring.
+  const sound = (): readonly SimulatedMember[] =>
+    world.members.filter((member) => {
+      const isCutOff = member.line.kmsCut || member.line.storeCut;
+      return !isCutOff && !oracle.excuses.isLost(member);
+    });
   let last: string | undefined;
   // Scheduled faults go on; one moment of peace is enough.
   while (world.timeline.nowMs < deadline) {
