@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
@@ -29,8 +29,9 @@ export function readRecord(): MutantsRecord {
 
 /** Tries mutants one after the other, all or those that are named, and records the outcome. True: all were caught. */
 export async function searchMutants(names: readonly string[], tell: (line: string) => void): Promise<boolean> {
-  // Whoever works on core meanwhile changes no trial. Beside the dependencies, so that they are found.
-  const copy = mkdtempSync(join(ROOT, 'node_modules', '.sealring-core-'));
+  // Whoever works on core meanwhile changes no trial. Below the root, so that the dependencies are found.
+  mkdirSync(join(ROOT, '.cache'), { recursive: true });
+  const copy = mkdtempSync(join(ROOT, '.cache', 'mutated-core-'));
   try {
     cpSync(join(ROOT, 'packages', 'core', 'src'), copy, { recursive: true });
     return await tryEach(names, copy, tell);

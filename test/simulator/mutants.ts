@@ -135,10 +135,20 @@ export const MUTANTS: readonly Mutant[] = [
     'const ids = new Set(meant.map(({ id }) => id));',
     'this.#checkClock();\n    const ids = new Set(meant.map(({ id }) => id));',
   ]),
-  mutant('no-successor-later', 'a successor is made as soon as it can be', [
+  mutant('no-successor-later', 'a ring that has no key to seal with is given one', [
+    'keeper.ts',
+    'if (neededKey === undefined) return;',
+    'if (neededKey !== undefined || this.#failures >= 0) return;',
+  ]),
+  mutant('no-look-ahead', 'a ring whose last key ends soon is given one before', [
     'writer.ts',
-    "if (this.isDead) await this.publish('initial');",
-    "if (this.isDead && this.keyCount < 0) await this.publish('initial');",
+    'if (coveredMs > emergencyMs + readMs ||',
+    'if (coveredMs > 0 ||',
+  ]),
+  mutant('everybody-makes-the-key', 'one member makes the key of a ring that has none', [
+    'founding.ts',
+    'if (wait > 0) return wait;',
+    '',
   ]),
   mutant('rotations-fill-the-ring', 'asked rotations stop at 48 keys', [
     'policy.ts',
