@@ -117,7 +117,7 @@ async function until(condition: () => Promise<boolean>, seconds = 20): Promise<v
   }
 }
 
-describe(`${NOTIFICATIONS} notifications by somebody who may do nothing else`, () => {
+describe(`${NOTIFICATIONS} notifications by somebody who may do nothing else (F45)`, () => {
   const sentence =
     'cause at most one read per missRefresh and member, keep no revocation waiting and no proof from being made';
 

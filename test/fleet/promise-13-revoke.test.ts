@@ -110,7 +110,7 @@ async function until(condition: () => Promise<boolean>, seconds: number): Promis
   }
 }
 
-describe.skipIf(moto === '').concurrent('sealring revoke, on a store without push', { timeout: 330_000 }, () => {
+describe.skipIf(moto === '').concurrent('sealring revoke, on a store without push (F44)', { timeout: 330_000 }, () => {
   let admin: S3Client;
   beforeAll(async () => {
     admin = new S3Client(clientOptions);

@@ -84,7 +84,7 @@ async function roundsUntil(
   }
 }
 
-describe.skipIf(redis === undefined).concurrent('a publication that takes longer than a key propagates', () => {
+describe.skipIf(redis === undefined).concurrent('a publication that takes longer than a key propagates (F41)', () => {
   test('of a process that was stopped after it had made the key: no ready member ever refuses a token of another', async (context) => {
     const key = 'sealring:stopped';
     const { fleet, publisher } = await startFleet(context, key);

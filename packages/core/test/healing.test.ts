@@ -302,7 +302,7 @@ describe('what is no document of this ring', () => {
     expect(await ids()).toContain(`${first} revoked`);
   });
 
-  test('more than three times in an hour is a contest for the slot, and so told until it has stopped for an hour', async () => {
+  test('more than three times in an hour is a contest for the slot, and so told until it has stopped for an hour (F51)', async () => {
     const a = await start();
     for (let i = 0; i < 3; i++) {
       await fleet.store.put('not a ring');

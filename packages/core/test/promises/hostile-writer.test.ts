@@ -55,7 +55,7 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
   await read;
 }
 
-describe('a document whose keys have all ended', () => {
+describe('a document whose keys have all ended (F39)', () => {
   test('1: a document whose keys have all ended does not found a second ring beside that of whoever runs', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
@@ -137,7 +137,7 @@ async function entryOf(id: string): Promise<RingEntry> {
   return entry;
 }
 
-describe('a thief of an older key', () => {
+describe('a thief of an older key (F36)', () => {
   /** What he may write, given the honest document. */
   const documents: Record<
     string,
@@ -227,7 +227,7 @@ describe('a thief of an older key', () => {
   });
 });
 
-describe('a thief of a revoked key', () => {
+describe('a thief of a revoked key (F36)', () => {
   test('2: who stole the newest key, which was revoked since, can revoke no older one with it', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.newest);
@@ -272,7 +272,7 @@ describe('a thief of a revoked key', () => {
   });
 });
 
-describe('a member whose keys are all revoked while its KMS is away', () => {
+describe('a member whose keys are all revoked while its KMS is away (F37)', () => {
   /** One that heard of the revocation, and cannot unwrap the successor. */
   async function stranded(): Promise<{ a: Member; b: Member; before: string; token: string }> {
     const a = await fleet.start();
@@ -400,7 +400,7 @@ describe('a member whose keys are all revoked while its KMS is away', () => {
   });
 });
 
-describe('documents that are to make the ring unwritable', () => {
+describe('documents that are to make the ring unwritable (F38, F43)', () => {
   const far = (entry: RingEntry, byMs: number): RingEntry => ({ ...entry, created: entry.created + byMs });
 
   /** What a thief of the data key `id` may write beside the honest entries. */
@@ -605,7 +605,7 @@ describe('documents that are to make the ring unwritable', () => {
   }
 });
 
-describe('a document that only some would understand', () => {
+describe('a document that only some would understand (F38)', () => {
   const changes: Record<string, (document: string) => string> = {
     'a number that is not finite': (document) => `${document.slice(0, -1)},"x":1e400}`,
     'a number that is none': (document) => document.replace('"keys":', '"x":NaN,"keys":'),

@@ -55,7 +55,7 @@ async function workFor(hours: number): Promise<void> {
   }
 }
 
-describe('a ring that was filled by rotations', () => {
+describe('a ring that was filled by rotations (F43)', () => {
   test('10: a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
     const [a, b] = members as [Member, Member];
     expect(await filled(a)).toBe(47);

@@ -47,7 +47,7 @@ async function workFor(seconds: number, step: number, members: readonly Member[]
   }
 }
 
-describe('a server whose clock is wrong for two seconds', () => {
+describe('a server whose clock is wrong for two seconds (F40)', () => {
   const dated: Record<string, () => void> = {
     'no service gives dates': () => undefined,
     'the KMS gives dates': () => void (fleet.kms.date = () => new Date(fleet.clock.wallMs())),
@@ -177,7 +177,7 @@ describe('a server whose clock is wrong for two seconds', () => {
   });
 });
 
-describe('a publisher that was held up', () => {
+describe('a publisher that was held up (F41)', () => {
   /** The same store, whose next write is delivered only when told, as by a network that holds it. */
   function held(inner: RingStore) {
     const network = { isHolding: false, isSilent: false, deliver: async (): Promise<unknown> => undefined };
@@ -363,7 +363,7 @@ describe('a publisher that was held up', () => {
   });
 });
 
-describe('one service with a wrong date', () => {
+describe('one service with a wrong date (F42)', () => {
   for (const service of ['kms', 'store'] as const) {
     for (const hours of [3, -3]) {
       test(`8: a ${service} whose date is ${hours} hours off, while the other's agrees, takes no server out and blocks nothing`, async () => {
@@ -417,7 +417,7 @@ describe('one service with a wrong date', () => {
   });
 });
 
-describe('to revoke all that was made before now', () => {
+describe('to revoke all that was made before now (F43)', () => {
   test('9: revokeAllBefore(now) takes the key that a clock ahead by the skew made a moment ago', async () => {
     const fast = await start({ offsetSeconds: 290 });
     const right = await start();

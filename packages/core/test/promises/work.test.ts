@@ -15,7 +15,7 @@ interface Work {
   readonly reads: number;
 }
 
-describe('notifications by somebody who can send them', () => {
+describe('notifications by somebody who can send them (F45)', () => {
   /** A fleet of three for a while, notified so often in each second; what each second is followed by. */
   async function notified(
     perSecond: number,
@@ -105,7 +105,7 @@ describe('notifications by somebody who can send them', () => {
   });
 });
 
-describe('tokens that somebody made up', () => {
+describe('tokens that somebody made up (F46)', () => {
   interface Services {
     readonly fleet: Fleet;
     readonly clouds: readonly FaultKms[];
