@@ -1,10 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { episodeOptions, runEpisode } from './adversary/episode.ts';
 import { ADVERSARIES } from './adversary/powers.ts';
 import { readRecord } from './mutant-search.ts';
 import { MUTANTS } from './mutants.ts';
 import { ADVERSARY_SEARCHES, STANDING_SEARCHES } from './searches.ts';
+
+// A matter of computing alone, on machines that may have much else to do.
+vi.setConfig({ testTimeout: 900_000 });
 
 const CORE = new URL('../../packages/core/src/', import.meta.url);
 

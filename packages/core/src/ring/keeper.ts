@@ -290,6 +290,7 @@ export class RingKeeper {
     const began = this.view.now();
     this.#lastPassSteadyMs = began.steadyMs;
     this.#o.ringClock.tick(began);
+    this.view.retire(began);
     let failure: unknown;
     try {
       if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);
@@ -331,7 +332,6 @@ export class RingKeeper {
       await this.#o.writer.restore();
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }
-    this.view.retire(this.view.now());
     // One key that cannot be unwrapped yet, which may be anybody's, does not keep this member from its other duties.
     if (failure !== undefined && !(failure instanceof KeyWrapperError)) throw failure;
     if (options.deferUnwraps === true && this.view.snapshot.carried.length > 0) {

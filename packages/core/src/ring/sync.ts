@@ -93,6 +93,7 @@ export class RingSync {
       this.#noteLearned(isWhole ? document : undefined);
     }
     const now = this.#view.now();
+    this.#view.retire(now);
     // What this member's own pin refuses says nothing of who wrote it.
     const { byId } = this.#view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.signer !== undefined) === true;
