@@ -33,8 +33,8 @@ function boundaryOf(options: object): RequestStateBoundary {
 
 function requestOf(extra: Partial<BoundaryRequest> = {}): BoundaryRequest {
   const { signal } = new AbortController();
-  const params = CALL.params;
-  return { method: 'tools/call', params, signal, bindPrincipal: () => null, warn: () => {}, ...extra };
+  const identity = requestIdentity('tools/call', CALL.params);
+  return { method: 'tools/call', identity, signal, bindPrincipal: () => null, warn: () => {}, ...extra };
 }
 
 const reasons = (outcome: Outcome): string[] => outcome.events.map((event) => event.reason);
