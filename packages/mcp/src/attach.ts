@@ -46,7 +46,6 @@ const protectedServers = new WeakSet<object>();
  * @throws {TypeError} for anything that is no server of the SDK, one that is connected, already protected, or has a
  *   handler for one of the methods; for an unknown option, and when neither the policy nor `defaultAudience` says
  *   whom the tokens are for.
- * @throws {RangeError} for an empty `defaultAudience`, which all that are called nothing would share.
  *
  * @example
  * ```ts
@@ -96,7 +95,6 @@ function resolveAudience(policy: SecurityPolicy, options: unknown): string | nul
   if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
     throw new TypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
   }
-  if (defaultAudience === '') throw new RangeError(`${OWNER}: defaultAudience must not be empty`);
   // Its tokens name none.
   if (policy.wire === 'mcp.d') return null;
   const audience = policy.audience ?? defaultAudience;
@@ -164,11 +162,11 @@ class Interposed implements Watcher {
 
   mayEnter(message: unknown): boolean {
     const isFallbackGuarded = this.#guardFallback();
-    if (carriedBy(message) === undefined) return true;
     const method: unknown = Reflect.get(Object(message), 'method');
-    const isCarrier = isCarrierMethod(method);
-    if (isCarrier && (this.#methods.has(method) || (isFallbackGuarded && !this.#hasHandler(method)))) return true;
-    this.#guard.reject('inbound', isCarrier ? method : 'unknown', new Refusal('unopened requestState'));
+    // On other methods it is nobody's, as in Python.
+    if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
+    if (this.#methods.has(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
+    this.#guard.reject('inbound', method, new Refusal('unopened requestState'));
     return false;
   }
 

@@ -80,10 +80,7 @@ export function openClaims(payload: Uint8Array, expected: ClaimsExpected): Opene
   if (!(typeof exp === 'number' && expected.nowSeconds < exp)) throw new Refusal('expired');
   const { identity } = expected;
   if (identity instanceof Refusal) throw identity;
-  const bound =
-    claim('m') === identity.method &&
-    claim('t') === identity.target &&
-    claim('a') === identity.digest;
+  const bound = claim('m') === identity.method && claim('t') === identity.target && claim('a') === identity.digest;
   if (!bound) throw new Refusal('request binding');
   if (claim('aud') !== expected.audience) throw new Refusal('audience');
   return { state, expiresAtSeconds: exp, principal: claim('p'), id: claim('j') };

@@ -1,7 +1,20 @@
-import { type CallToolResult, fromJsonSchema, type InputRequiredResult, inputRequired, McpServer, Server } from '@modelcontextprotocol/server';
+import {
+  type CallToolResult,
+  fromJsonSchema,
+  type InputRequiredResult,
+  inputRequired,
+  McpServer,
+  Server,
+} from '@modelcontextprotocol/server';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { createMcpdRequestStateSecurity, createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
+import {
+  createMcpdRequestStateSecurity,
+  createProtectedMcpServer,
+  protectRequestState,
+  type RejectEvent,
+  RequestStateSecurity,
+} from '../src/index.ts';
 import { requestIdentity } from '../src/request-identity.ts';
 import { CONFIRM, serveHttp, textOf, tokenOf, YES } from './served.ts';
 
@@ -41,28 +54,40 @@ const inPlace = {
 const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpServer | Server>> = {
   'a tool with a schema that passes the arguments through': (security) => {
     const server = createProtectedMcpServer(McpServer, INFO, {}, security);
-    server.registerTool('search', { inputSchema: passThrough }, (args, ctx) => search(args, ctx.mcpReq.requestState<string>()));
+    server.registerTool('search', { inputSchema: passThrough }, (args, ctx) =>
+      search(args, ctx.mcpReq.requestState<string>()),
+    );
     return server;
   },
   'a tool with a schema of zod': (security) => {
     const server = createProtectedMcpServer(McpServer, INFO, {}, security);
-    server.registerTool('search', { inputSchema: copying }, (args, ctx) => search(args, ctx.mcpReq.requestState<string>()));
+    server.registerTool('search', { inputSchema: copying }, (args, ctx) =>
+      search(args, ctx.mcpReq.requestState<string>()),
+    );
     return server;
   },
   'setRequestHandler of two arguments': (security) => {
-    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, { defaultAudience: 'x' });
-    server.setRequestHandler('tools/call', (request, ctx) => search(Object(request.params.arguments), ctx.mcpReq.requestState<string>()));
+    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, {
+      defaultAudience: 'x',
+    });
+    server.setRequestHandler('tools/call', (request, ctx) =>
+      search(Object(request.params.arguments), ctx.mcpReq.requestState<string>()),
+    );
     return server;
   },
   'setRequestHandler of three arguments, its schema writing in place': (security) => {
-    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, { defaultAudience: 'x' });
+    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, {
+      defaultAudience: 'x',
+    });
     server.setRequestHandler('tools/call', { params: inPlace }, (params, ctx) =>
       Object(search(Object(params).arguments, ctx.mcpReq.requestState<string>())),
     );
     return server;
   },
   fallbackRequestHandler: (security) => {
-    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, { defaultAudience: 'x' });
+    const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, {
+      defaultAudience: 'x',
+    });
     server.fallbackRequestHandler = async (request, ctx) =>
       Object(search(Object(request.params?.['arguments']), ctx.mcpReq.requestState<string>()));
     return server;
@@ -85,7 +110,11 @@ describe('0a: a first round is bound to the arguments as they were sent', () => 
 
   test('on mcp.d’s wires the name as it was sent, too', async () => {
     const events: RejectEvent[] = [];
-    const security = createMcpdRequestStateSecurity({ key: KEY, binding: 'authSubjectAndTool', onReject: (event) => events.push(event) });
+    const security = createMcpdRequestStateSecurity({
+      key: KEY,
+      binding: 'authSubjectAndTool',
+      onReject: (event) => events.push(event),
+    });
     await using http = await serveHttp(() => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security);
       server.setRequestHandler('tools/call', (request, ctx) => {
@@ -115,8 +144,11 @@ describe('5: arguments are bound up to a bound', () => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
     const server = (asks: boolean) => {
-      const made = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, { defaultAudience: 'x' });
-      made.fallbackRequestHandler = async () => (asks ? { resultType: 'input_required', requestState: 'x' } : { content: [] });
+      const made = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, {
+        defaultAudience: 'x',
+      });
+      made.fallbackRequestHandler = async () =>
+        asks ? { resultType: 'input_required', requestState: 'x' } : { content: [] };
       return made;
     };
     const { answerOf } = await import('./exchange.ts');

@@ -290,7 +290,10 @@ describe('3: the tripwire', () => {
     const { security, events } = watched();
     const smuggling = () => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
-      Object.defineProperty(server, 'fallbackRequestHandler', { value: async () => askOnce(undefined), writable: false });
+      Object.defineProperty(server, 'fallbackRequestHandler', {
+        value: async () => askOnce(undefined),
+        writable: false,
+      });
       return server;
     };
     await using http = await serveHttp(smuggling);
@@ -360,10 +363,10 @@ describe('3: the tripwire', () => {
     ]);
   });
 
-  test.each<[string, string, (server: Server, seen: unknown[]) => void]>([
+  test.each<[string, boolean, (server: Server, seen: unknown[]) => void]>([
     [
       'a handler put in past the interposed method',
-      'tools/call',
+      true,
       (server, seen) => {
         const handler = (_request: unknown, ctx: ServerContext) => {
           seen.push(ctx.mcpReq.requestState());
@@ -374,7 +377,7 @@ describe('3: the tripwire', () => {
     ],
     [
       'a fallback that cannot be guarded',
-      'tools/call',
+      false,
       (server, seen) => {
         const value = async (_request: unknown, ctx: ServerContext) => {
           seen.push(ctx.mcpReq.requestState());
@@ -383,19 +386,8 @@ describe('3: the tripwire', () => {
         Object.defineProperty(server, 'fallbackRequestHandler', { value, writable: false });
       },
     ],
-    [
-      'a handler of a method that carries no state',
-      'unknown',
-      (server, seen) => {
-        const anything = { validate: (value: unknown) => ({ value }), version: 1 as const, vendor: 'test' };
-        server.setRequestHandler('acme/search', { params: { '~standard': anything } }, (_params, ctx) => {
-          seen.push(ctx.mcpReq.requestState());
-          return {};
-        });
-      },
-    ],
-  ])('0d: an inbound state that no guard would open is stopped and told: %s', async (_name, told, register) => {
-    const method = told === 'unknown' ? 'acme/search' : told;
+  ])('0d: an inbound state that no guard would open is stopped and told: %s', async (_name, isValidated, register) => {
+    const method = 'tools/call';
     const params = { name: 't', requestState: PLAINTEXT };
     const { security, events } = watched();
     const seen: unknown[] = [];
@@ -410,11 +402,12 @@ describe('3: the tripwire', () => {
     expect(await connection.next()).toEqual({ jsonrpc: '2.0', id: 9, error: REFUSED });
     await using http = await serveHttp(make);
     expect((await http.call(method, params)).error).toEqual(REFUSED);
-    const event = { direction: 'inbound', method: told, reason: 'unopened requestState' };
+    const event = { direction: 'inbound', method, reason: 'unopened requestState' };
     expect([events, seen]).toEqual([[event, event], []]);
     // What carries none is the handler's.
     await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
-    expect(await connection.next()).toHaveProperty(method === 'tools/call' && _name.startsWith('a handler') ? 'error' : 'result');
+    // The SDK refuses null by itself, but not before a fallback.
+    expect(await connection.next()).toHaveProperty(isValidated ? 'error' : 'result');
     await connection.send({ id: 11, method, params: { name: 't' } });
     expect(await connection.next()).toHaveProperty('result');
     await connection.close();

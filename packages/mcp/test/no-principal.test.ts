@@ -9,7 +9,8 @@ const codec = new AesGcmRequestStateCodec([KEY]);
 const CALL = { method: 'tools/call', params: { name: 't' } };
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 const client = { token: 't', clientId: 'web', scopes: [] };
-const reasons = (outcome: { readonly events: readonly { readonly reason: string }[] }) => outcome.events.map(({ reason }) => reason);
+const reasons = (outcome: { readonly events: readonly { readonly reason: string }[] }) =>
+  outcome.events.map(({ reason }) => reason);
 
 const emitWarning = vi.spyOn(process, 'emitWarning');
 beforeEach(() => void emitWarning.mockReset().mockImplementation(() => {}));
@@ -49,7 +50,10 @@ describe('0: requireSubject refuses a request that names nobody', () => {
   test('bindPrincipal: null is the way out', async () => {
     const made = await exchange(CALL, { codec, bindPrincipal: null }, undefined, ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
-    expect(await exchange({ ...CALL, params }, { codec, bindPrincipal: null })).toMatchObject({ state: 'x', events: [] });
+    expect(await exchange({ ...CALL, params }, { codec, bindPrincipal: null })).toMatchObject({
+      state: 'x',
+      events: [],
+    });
   });
 
   test('one warning a process says what to wire', async () => {
@@ -62,22 +66,24 @@ describe('0: requireSubject refuses a request that names nobody', () => {
     for (let i = 0; i < 3; i++) expect(() => bind(nobody)).toThrow(TypeError);
     const told = emitWarning.mock.calls.filter(([, options]) => Object(options).code === 'SEALRING_NO_SUBJECT');
     expect(told).toHaveLength(1);
-    for (const word of ['request.auth', 'authInfo', 'extra.sub', 'bindPrincipal: null', 'docs/guides/wire-a-verifier.md']) {
+    for (const word of [
+      'request.auth',
+      'authInfo',
+      'extra.sub',
+      'bindPrincipal: null',
+      'docs/guides/wire-a-verifier.md',
+    ]) {
       expect(told[0]?.[0]).toContain(word);
     }
   });
 });
 
-describe('10: an empty audience is not taken from a name', () => {
-  test('that of a server named with an empty text, and one that is given', async () => {
-    const { createProtectedMcpServer, protectRequestState, RequestStateSecurity } = await import('../src/index.ts');
-    const security = new RequestStateSecurity({ codec });
-    const info = { name: '', version: '1.0.0' };
-    expect(() => createProtectedMcpServer(McpServer, info, {}, security)).toThrow(RangeError);
-    expect(() => createProtectedMcpServer(McpServer, info, {}, security)).toThrow('name');
-    const options = { defaultAudience: '' };
-    expect(() => protectRequestState(new McpServer(info), security, options)).toThrow(RangeError);
-    const named = new RequestStateSecurity({ codec, audience: 'a' });
-    expect(() => createProtectedMcpServer(McpServer, info, {}, named)).toThrow(RangeError);
-  });
+test('10: a server named with an empty text is refused at construction: its audience would be that of all such', async () => {
+  const { createProtectedMcpServer, RequestStateSecurity } = await import('../src/index.ts');
+  const info = { name: '', version: '1.0.0' };
+  for (const policy of [{ codec }, { codec, audience: 'a' }]) {
+    const make = () => createProtectedMcpServer(McpServer, info, {}, new RequestStateSecurity(policy));
+    expect(make).toThrow(RangeError);
+    expect(make).toThrow('info.name must not be empty');
+  }
 });

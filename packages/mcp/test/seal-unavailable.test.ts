@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { Server } from '@modelcontextprotocol/server';
 import { SealUnavailableError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import type { RejectEvent } from '../src/index.ts';
 import { createMcpdRequestStateSecurity, protectRequestState, RequestStateSecurity } from '../src/index.ts';
-import { Server } from '@modelcontextprotocol/server';
 import { answerOf, exchange } from './exchange.ts';
 import { Fleet } from './rings.ts';
 import { call, NOT_SEALED, textOf, tokenOf, YES } from './served.ts';
@@ -46,8 +46,12 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then',
     const order: unknown[] = [];
     const outcome = await exchange(CALL, { codec: awaiting(2, order, word) }, undefined, ask);
     expect(outcome.error).toEqual(NOT_SEALED);
-    expect(outcome.events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'seal unavailable', ...told }]);
-    expect(outcome.errors.map(({ message }) => message)).toEqual([`requestState: refused outbound on tools/call: ${line}`]);
+    expect(outcome.events).toEqual([
+      { direction: 'outbound', method: 'tools/call', reason: 'seal unavailable', ...told },
+    ]);
+    expect(outcome.errors.map(({ message }) => message)).toEqual([
+      `requestState: refused outbound on tools/call: ${line}`,
+    ]);
     expect(order).toHaveLength(3);
   });
 
@@ -55,7 +59,10 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then',
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, order);
     const failing = async () => Promise.reject(new Error('canary'));
-    for (const codec of [{ seal, unseal }, { seal, unseal, prepare: failing }]) {
+    for (const codec of [
+      { seal, unseal },
+      { seal, unseal, prepare: failing },
+    ]) {
       const outcome = await exchange(CALL, { codec }, undefined, ask);
       expect(outcome.events).toMatchObject([{ reason: 'seal unavailable', codecReason: 'ring read too old' }]);
     }
