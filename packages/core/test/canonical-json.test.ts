@@ -283,12 +283,7 @@ describe('5: prints in one loop, and as it did', () => {
         ? printFloat(value)
         : String(value);
     }
-    const points = (key: string): number[] => [...key].map((character) => character.codePointAt(0) ?? 0);
-    const byPoints = (a: number[], b: number[]): number => {
-      const at = a.findIndex((point, i) => point !== b[i]);
-      return at < 0 ? a.length - b.length : (a[at] ?? 0) - (b[at] ?? -1);
-    };
-    const keys = Object.keys(value).toSorted((a, b) => byPoints(points(a), points(b)));
+    const keys = Object.keys(value).toSorted((a, b) => compare(points(a), points(b)));
     return `{${keys.map((key) => `${stringByTheBooks(key)}:${byTheBooks(Reflect.get(value, key))}`).join(',')}}`;
   }
 

@@ -141,8 +141,8 @@ class Interposed implements Watcher {
   constructor(server: AttachableServer, guard: ServerGuard) {
     this.#server = server;
     this.#guard = guard;
-    this.#setRequestHandler = server.setRequestHandler;
-    this.#connect = server.connect;
+    this.#setRequestHandler = server.setRequestHandler.bind(server);
+    this.#connect = server.connect.bind(server);
     this.#guardFallback();
   }
 
@@ -150,14 +150,14 @@ class Interposed implements Watcher {
     const [second, third] = isCarrierMethod(method)
       ? this.#guarded(method, schemasOrHandler, maybeHandler)
       : [schemasOrHandler, maybeHandler];
-    this.#setRequestHandler.call(this.#server, method, second, third);
+    this.#setRequestHandler(method, second, third);
     if (isCarrierMethod(method)) this.#methods.add(method);
   }
 
   async connect(transport: unknown): Promise<void> {
     this.#guardFallback();
     watch(transport, this);
-    await this.#connect.call(this.#server, transport);
+    await this.#connect(transport);
   }
 
   mayEnter(message: unknown): boolean {

@@ -24,8 +24,6 @@ export interface GuardedServer {
   getNegotiatedProtocolVersion(): string | undefined;
 }
 
-export type Handler = (request: never, ctx: ServerContext) => unknown;
-
 /** One request on its way to a handler. */
 export interface GuardedRequest {
   readonly method: CarrierMethod;

@@ -45,10 +45,11 @@ export function watch(transport: unknown, watcher: Watcher): void {
   // The SDK sets `onmessage` right before it starts a transport, which may deliver at once.
   transport.start = () => {
     const deliver = transport.onmessage;
-    transport.onmessage = (message, extra) => {
+    const onmessage = (message: unknown, extra?: unknown): void => {
       if (watchers.get(transport)?.mayEnter(message) !== false) deliver?.call(transport, message, extra);
-      else void send(answer(message, invalidRequestStateError())).catch(() => undefined);
+      else send(answer(message, invalidRequestStateError())).catch(() => undefined);
     };
+    Object.assign(transport, { onmessage });
     return start();
   };
 }

@@ -372,7 +372,7 @@ describe('3: the tripwire', () => {
           seen.push(ctx.mcpReq.requestState());
           return { content: [] };
         };
-        Reflect.apply(Server.prototype.setRequestHandler, server, ['tools/call', handler]);
+        Reflect.apply(Reflect.get(Server.prototype, 'setRequestHandler'), server, ['tools/call', handler]);
       },
     ],
     [

@@ -268,8 +268,8 @@ describe('0c: a preparation that has nothing to do is synchronous', () => {
   test.each([
     ['of a codec without prepare', {}],
     ['of one whose prepare returns nothing', { prepare: () => undefined }],
-  ])('%s', (_name, codec) => {
-    expect(prepareFor(requestOf(), codec, 'token')).toBe(true);
+  ])('%s', (_name, prepared) => {
+    expect(prepareFor(requestOf(), prepared, 'token')).toBe(true);
   });
 
   test('one that fails at once is told of, and says that nothing was learned', () => {

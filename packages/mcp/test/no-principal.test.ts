@@ -64,7 +64,7 @@ describe('0: requireSubject refuses a request that names nobody', () => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ codec, requireSubject: true })));
     const nobody: ServerContext = Object({ http: undefined });
     for (let i = 0; i < 3; i++) expect(() => bind(nobody)).toThrow(TypeError);
-    const told = emitWarning.mock.calls.filter(([, options]) => Object(options).code === 'SEALRING_NO_SUBJECT');
+    const told = emitWarning.mock.calls.filter(([, warning]) => Object(warning).code === 'SEALRING_NO_SUBJECT');
     expect(told).toHaveLength(1);
     for (const word of [
       'request.auth',

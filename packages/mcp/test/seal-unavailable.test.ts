@@ -102,7 +102,7 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then',
 });
 
 /** The next line of JSON that a program prints. */
-async function told(child: ChildProcess): Promise<Record<string, unknown>> {
+async function nextLine(child: ChildProcess): Promise<Record<string, unknown>> {
   const [chunk] = await once(child.stdout ?? child, 'data');
   return JSON.parse(String(chunk).split('\n')[0] ?? '');
 }
@@ -111,7 +111,7 @@ test('0b: a server that was stopped for longer than sealOutage and continued sea
   const program = fileURLToPath(new URL('frozen-server.ts', import.meta.url));
   const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {
-    const { url, sealOutageSeconds } = await told(child);
+    const { url, sealOutageSeconds } = await nextLine(child);
     const toServer = (of: Record<string, unknown>) => call(String(url), 1, 'tools/call', of);
     const params = { name: 'refund', arguments: { order: 'A1' } };
     const first = await toServer(params);

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
+import { runInThisContext } from 'node:vm';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
 
 // Run with --allow-natives-syntax, which is no TypeScript.
-const isFast = new Function('object', 'return %HasFastProperties(object)');
+const isFast = runInThisContext('(object) => %HasFastProperties(object)');
 
 const security = new RequestStateSecurity({ keys: [randomBytes(32)] });
 const server = createProtectedMcpServer(McpServer, { name: 'a', version: '1.0.0' }, {}, security);
