@@ -2,6 +2,10 @@ import { show } from './options.ts';
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
+/** Bytes that are printed before they are handed to {@link CanonicalJsonOptions.write}. */
+const PIECE = 65_536;
+/** Bytes of the longest escape, `\uXXXX`. */
+const LONGEST_ESCAPE = 6;
 
 /** How a value is printed. */
 export interface CanonicalJsonOptions {
@@ -9,6 +13,11 @@ export interface CanonicalJsonOptions {
   readonly sortKeys?: boolean;
   /** Print ±Infinity, which `JSON.parse('1e400')` yields, as Python does, instead of refusing it. Default: false. */
   readonly allowInfinity?: boolean;
+  /**
+   * Takes a long text in pieces while it is printed: ASCII, and overwritten when it returns. Only the rest is returned
+   * then. What it throws ends the printing. Default: none, everything is returned.
+   */
+  readonly write?: (piece: Uint8Array) => void;
 }
 
 /**
@@ -23,60 +32,170 @@ export interface CanonicalJsonOptions {
  * @throws {RangeError} for nesting deeper than 512.
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
-  return print(value, options, 0);
-}
-
-function print(value: unknown, options: CanonicalJsonOptions, depth: number): string {
-  if (value === null) return 'null';
-  if (typeof value === 'boolean') return value ? 'true' : 'false';
-  if (typeof value === 'number') return printNumber(value, options);
-  if (typeof value === 'string') return printString(value);
-  if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
-  if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
-  if (Array.isArray(value)) return printArray(value, options, depth + 1);
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
-  return printObject(value, options, depth + 1);
-}
-
-function printArray(values: readonly unknown[], options: CanonicalJsonOptions, depth: number): string {
-  let text = '[';
-  // Holes are visited: join would print them as nothing.
-  for (let i = 0; i < values.length; i++) text += (i === 0 ? '' : ',') + print(values[i], options, depth);
-  return `${text}]`;
-}
-
-function printObject(value: object, options: CanonicalJsonOptions, depth: number): string {
-  const keys = Object.keys(value);
-  if (options.sortKeys === true && keys.length > 1) keys.sort(compareCodePoints);
-  let text = '{';
-  for (const key of keys) {
-    if (text !== '{') text += ',';
-    text += `${printString(key)}:${print(Reflect.get(value, key), options, depth)}`;
-  }
-  return `${text}}`;
+  // Nearly every name and id.
+  if (typeof value === 'string' && value.length < 256 && PLAIN.test(value)) return `"${value}"`;
+  const printer = new Printer(options);
+  printer.print(value, 0);
+  return printer.rest();
 }
 
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
 const PLAIN = /^[ !#-[\]-~]*$/;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+/** In a longer text it pays to look for what must be escaped, and to copy it whole when there is nothing. */
+const LONG = 48;
 
-function printString(text: string): string {
-  // Nearly every name and id.
-  if (PLAIN.test(text)) return `"${text}"`;
-  return JSON.stringify(text).replace(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+/** By code unit: 0 where it is printed as it stands, else what stands behind the backslash; `u` for a hexadecimal one. */
+const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
+  const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
+  if (unit === 0x7f) return LETTER_U;
+  return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
+});
+
+/** Prints into bytes: every text is read once, and nothing is joined or searched again. */
+class Printer {
+  readonly #o: CanonicalJsonOptions;
+  #bytes = Buffer.allocUnsafe(512);
+  #at = 0;
+
+  constructor(options: CanonicalJsonOptions) {
+    this.#o = options;
+  }
+
+  /** What was not handed on. */
+  rest(): string {
+    return this.#bytes.toString('latin1', 0, this.#at);
+  }
+
+  print(value: unknown, depth: number): void {
+    if (typeof value === 'string') return this.#string(value);
+    if (typeof value === 'number') return this.#number(value);
+    if (value === null) return this.#ascii('null');
+    if (typeof value === 'boolean') return this.#ascii(value ? 'true' : 'false');
+    if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
+    if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
+    if (Array.isArray(value)) return this.#array(value, depth + 1);
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
+    this.#object(value, depth + 1);
+  }
+
+  #array(values: readonly unknown[], depth: number): void {
+    this.#ascii('[');
+    // Holes are visited: they are no JSON.
+    for (let i = 0; i < values.length; i++) {
+      if (i > 0) this.#byte(COMMA);
+      this.print(values[i], depth);
+    }
+    this.#ascii(']');
+  }
+
+  #object(value: object, depth: number): void {
+    const keys = Object.keys(value);
+    if (this.#o.sortKeys === true && keys.length > 1) sortByCodePoint(keys);
+    this.#ascii('{');
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] ?? '';
+      if (i > 0) this.#byte(COMMA);
+      this.#string(key);
+      this.#byte(COLON);
+      this.print(Reflect.get(value, key), depth);
+    }
+    this.#ascii('}');
+  }
+
+  #string(text: string): void {
+    this.#byte(QUOTE);
+    const isPlain = text.length > LONG && PLAIN.test(text);
+    for (let from = 0; from < text.length; from += PIECE) {
+      const part = text.length > PIECE ? text.slice(from, from + PIECE) : text;
+      if (isPlain) this.#ascii(part);
+      else this.#escaped(part);
+    }
+    this.#byte(QUOTE);
+  }
+
+  #escaped(text: string): void {
+    this.#reserve(text.length * LONGEST_ESCAPE);
+    const bytes = this.#bytes;
+    let at = this.#at;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      const escape = unit < 0x80 ? (ESCAPES[unit] ?? 0) : LETTER_U;
+      if (escape === 0) {
+        bytes[at++] = unit;
+        continue;
+      }
+      bytes[at++] = BACKSLASH;
+      bytes[at++] = escape;
+      if (escape !== LETTER_U) continue;
+      bytes[at++] = hexDigit(unit >> 12);
+      bytes[at++] = hexDigit((unit >> 8) & 15);
+      bytes[at++] = hexDigit((unit >> 4) & 15);
+      bytes[at++] = hexDigit(unit & 15);
+    }
+    this.#at = at;
+  }
+
+  #number(value: number): void {
+    if (Number.isSafeInteger(value) && !Object.is(value, -0)) return this.#ascii(String(value));
+    if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
+    if (Number.isFinite(value)) return this.#ascii(printFloat(value));
+    if (this.#o.allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
+    this.#ascii(String(value));
+  }
+
+  #ascii(text: string): void {
+    this.#reserve(text.length);
+    const bytes = this.#bytes;
+    let at = this.#at;
+    if (text.length > LONG) at += bytes.write(text, at, 'latin1');
+    else for (let i = 0; i < text.length; i++) bytes[at++] = text.charCodeAt(i);
+    this.#at = at;
+  }
+
+  #byte(byte: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#at++] = byte;
+  }
+
+  /** Makes room for so many bytes more. */
+  #reserve(count: number): void {
+    if (this.#at + count <= this.#bytes.length) return;
+    if (this.#o.write !== undefined && this.#at >= PIECE) {
+      this.#o.write(this.#bytes.subarray(0, this.#at));
+      this.#at = 0;
+      if (count <= this.#bytes.length) return;
+    }
+    const grown = Buffer.allocUnsafe(2 * (this.#at + count));
+    this.#bytes.copy(grown, 0, 0, this.#at);
+    this.#bytes = grown;
+  }
+}
+function hexDigit(value: number): number {
+  return value + (value < 10 ? 0x30 : 0x57);
 }
 
-function printNumber(value: number, options: CanonicalJsonOptions): string {
-  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
-  if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
-  if (!Number.isFinite(value)) {
-    if (options.allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
-    return String(value);
+/** Keys with none of these are in the same order by code unit, which the engine sorts by itself. */
+const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
+/** So many keys are sorted by insertion: a call of `sort` costs more. */
+const FEW = 12;
+
+function sortByCodePoint(keys: string[]): void {
+  if (keys.length > FEW) {
+    keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
+    return;
   }
-  return printFloat(value);
+  for (let i = 1; i < keys.length; i++) {
+    const key = keys[i] ?? '';
+    let to = i;
+    for (; to > 0 && compareCodePoints(keys[to - 1] ?? '', key) > 0; to--) keys[to] = keys[to - 1] ?? '';
+    keys[to] = key;
+  }
 }
 
 /** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */

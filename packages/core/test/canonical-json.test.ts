@@ -272,3 +272,102 @@ describe('properties', () => {
     expect(printFloat(value)).toBe(printed);
   });
 });
+
+describe('5: prints in one loop, and as it did', () => {
+  /** By the books: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
+  function byTheBooks(value: unknown): string {
+    if (typeof value === 'string') return stringByTheBooks(value);
+    if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;
+    if (typeof value !== 'object' || value === null) {
+      return typeof value === 'number' && !(Number.isSafeInteger(value) && !Object.is(value, -0))
+        ? printFloat(value)
+        : String(value);
+    }
+    const keys = Object.keys(value).toSorted((a, b) => compare(points(a), points(b)));
+    return `{${keys.map((key) => `${stringByTheBooks(key)}:${byTheBooks(Reflect.get(value, key))}`).join(',')}}`;
+  }
+
+  function stringByTheBooks(text: string): string {
+    return JSON.stringify(text).replace(
+      /[\u007f-\uffff]/g,
+      (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+  }
+
+  /** What is written in pieces, and what is returned, together. */
+  function pieced(value: unknown): { readonly text: string; readonly longest: number } {
+    const pieces: string[] = [];
+    const write = (piece: Uint8Array) => void pieces.push(Buffer.from(piece).toString('latin1'));
+    const rest = canonicalJson(value, { sortKeys: true, allowInfinity: true, write });
+    return { text: pieces.join('') + rest, longest: Math.max(...[...pieces, rest].map((piece) => piece.length)) };
+  }
+
+  const unit = fc.integer({ min: 0, max: 0xffff }).map((code) => String.fromCharCode(code));
+  const anyText = fc.oneof(
+    fc.string({ unit }),
+    fc.string({
+      unit: fc.oneof(unit, fc.constantFrom('"', '\\', '\n', '\u007f', '\ud83d', '\udd11', 'a')),
+      maxLength: 200,
+    }),
+    fc.string({ unit: 'binary-ascii', maxLength: 200 }),
+  );
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { depthSize: 'small' },
+      anyText,
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.integer(),
+      fc.boolean(),
+      fc.constant(null),
+      fc.array(tie('tree')),
+      fc.dictionary(anyText, tie('tree'), { maxKeys: 20 }),
+    ),
+  }));
+
+  test('every code unit by itself, and every one in a long text', () => {
+    for (let code = 0; code <= 0xffff; code++) {
+      const text = String.fromCharCode(code);
+      if (canonicalJson(text) !== stringByTheBooks(text)) throw new Error(`code unit ${code}`);
+    }
+    const all = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code)).join('');
+    expect(canonicalJson([all])).toBe(`[${stringByTheBooks(all)}]`);
+    expect(pieced([all]).text).toBe(`[${stringByTheBooks(all)}]`);
+  });
+
+  test('whatever JSON holds: lone surrogates, escapes, names of all kinds', () => {
+    fc.assert(
+      fc.property(tree, (value) => {
+        const expected = byTheBooks(value);
+        expect(canonicalJson(value, { sortKeys: true })).toBe(expected);
+        expect(pieced(value).text).toBe(expected);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    ['plain', 'plain text '],
+    ['escaped', 'é\n"'],
+    ['of surrogates, cut anywhere', 'x\u{1f511}'],
+  ])('a long text, %s, is written in pieces of bounded size', (_name, word) => {
+    const text = word.repeat(100_000);
+    const { text: printed, longest } = pieced({ a: [text, text.slice(0, 65_537), text.slice(0, 65_536)] });
+    expect(printed).toBe(byTheBooks({ a: [text, text.slice(0, 65_537), text.slice(0, 65_536)] }));
+    expect(longest).toBeLessThan(2 ** 20);
+  });
+
+  test('many members, in and out of order', () => {
+    const names = Array.from({ length: 50_000 }, (_, i) => `${(i * 7_919) % 50_000}`.padStart(6, 'k'));
+    for (const extra of [[], ['\u{1f511}', '\uffff', '\ud800']]) {
+      const value = Object.fromEntries([...names, ...extra].map((name) => [name, 1]));
+      expect(pieced(value).text).toBe(byTheBooks(value));
+    }
+  });
+
+  test('what `write` throws ends the printing', () => {
+    const write = () => {
+      throw new Error('enough');
+    };
+    expect(() => canonicalJson(['a'.repeat(1_000_000)], { write })).toThrow('enough');
+  });
+});

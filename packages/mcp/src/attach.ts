@@ -1,19 +1,16 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
 import { type Boundary, RequestStateBoundary } from './boundary.ts';
-import { tellRefused } from './events.ts';
-import { HandlerGuard } from './guarded-handler.ts';
 import { McpdBoundary } from './mcpd-boundary.ts';
 import { hasMethods, knownOptions, show } from './option-checks.ts';
 import { policyOf, type SecurityPolicy } from './policy.ts';
-import { principalBinder } from './principal-binder.ts';
-import { errorName, type RejectEvent } from './refusal.ts';
-import { CARRIER_METHODS, type CarrierMethod, isCarrierMethod } from './request-identity.ts';
+import { Refusal } from './refusal.ts';
+import { CARRIER_METHODS, type CarrierMethod, isCarrierMethod, type RequestIdentity } from './request-identity.ts';
 import type { RequestStateSecurity } from './security.ts';
-import { Tripwire } from './tripwire.ts';
+import { ServerGuard } from './server-guard.ts';
+import { carriedBy, type Watcher, watch } from './tripwire.ts';
+import { noteAttached } from './unattached-warning.ts';
 
 const OWNER = 'protectRequestState';
-/** The first protocol revision with `input_required` results. Revisions are dates and compare as text. */
-const FIRST_MODERN_REVISION = '2026-07-28';
 
 /** Options of {@link protectRequestState}. */
 export interface ProtectRequestStateOptions {
@@ -67,6 +64,7 @@ export function protectRequestState<T extends McpServer | Server>(
   refuseLate(target);
   interpose(target, policy, audience);
   protectedServers.add(target);
+  noteAttached(security);
   return server;
 }
 
@@ -124,81 +122,119 @@ function boundaryOf(policy: SecurityPolicy, audience: string | null): Boundary {
 }
 
 function interpose(server: AttachableServer, policy: SecurityPolicy, audience: string | null): void {
-  const report = (message: string): void => quietly(() => server.onerror?.(new Error(`requestState: ${message}`)));
-  const rejected = (event: RejectEvent, source?: string): void => {
-    const detail = source === undefined ? '' : ` (${source})`;
-    report(`refused ${event.direction} on ${event.method}: ${event.reason}${detail}`);
-    tellRefused(event);
-    quietly(
-      () => policy.onReject?.(Object.freeze(event)),
-      (error) => report(`onReject threw (${errorName(error)})`),
-    );
-  };
-  const tripwire = new Tripwire(() => {
-    rejected({ direction: 'outbound', method: 'unknown', reason: 'unsealed requestState' });
-  });
-  const guard = new HandlerGuard(boundaryOf(policy, audience), policy.onInvalid, {
-    rejected,
-    warn: report,
-    sealed: (token) => tripwire.expect(token),
-  });
-  const bind = principalBinder(policy);
-  const run = (method: CarrierMethod, params: unknown, ctx: ServerContext, shimmed: boolean, handle: Handle) => {
-    const modern = isModern(server.getNegotiatedProtocolVersion());
-    const replayed = shimmed && !modern;
-    return guard.run({ method, params, ctx, replayed, modern, bindPrincipal: () => bind(ctx), handle });
-  };
-
-  interposeHandlers(server, run);
-  interposeFallback(server, run);
-  const connect = server.connect.bind(server);
-  server.connect = async (transport) => {
-    tripwire.watch(transport);
-    await connect(transport);
-  };
-}
-
-type Handle = (ctx: ServerContext) => unknown;
-type Run = (
-  method: CarrierMethod,
-  params: unknown,
-  ctx: ServerContext,
-  shimmed: boolean,
-  handle: Handle,
-) => Promise<unknown>;
-
-function interposeHandlers(server: AttachableServer, run: Run): void {
-  const original = server.setRequestHandler.bind(server);
+  const interposed = new Interposed(server, new ServerGuard(server, policy, boundaryOf(policy, audience)));
   server.setRequestHandler = (method, schemasOrHandler, maybeHandler) => {
-    if (!isCarrierMethod(method)) {
-      original(method, schemasOrHandler, maybeHandler);
-    } else if (isHandler(schemasOrHandler)) {
-      original(method, (request: unknown, ctx: ServerContext) =>
-        run(method, paramsOf(request), ctx, true, (inner) => schemasOrHandler(request, inner)),
-      );
-    } else if (isHandler(maybeHandler)) {
-      original(method, keepingRaw(schemasOrHandler), (params: RawAndParsed, ctx: ServerContext) =>
-        run(method, params.raw, ctx, true, (inner) => maybeHandler(params.parsed, inner)),
-      );
-    } else {
-      original(method, schemasOrHandler, maybeHandler);
-    }
+    interposed.setRequestHandler(method, schemasOrHandler, maybeHandler);
   };
+  server.connect = (transport) => interposed.connect(transport);
 }
 
-interface RawAndParsed {
-  readonly raw: unknown;
+/** Stands in front of the methods of one server by which handlers and messages reach it. */
+class Interposed implements Watcher {
+  readonly #server: AttachableServer;
+  readonly #guard: ServerGuard;
+  readonly #setRequestHandler: AttachableServer['setRequestHandler'];
+  readonly #connect: AttachableServer['connect'];
+  /** Those with a handler that was put in here. */
+  readonly #methods = new Set<CarrierMethod>();
+
+  constructor(server: AttachableServer, guard: ServerGuard) {
+    this.#server = server;
+    this.#guard = guard;
+    this.#setRequestHandler = server.setRequestHandler.bind(server);
+    this.#connect = server.connect.bind(server);
+    this.#guardFallback();
+  }
+
+  setRequestHandler(method: unknown, schemasOrHandler: unknown, maybeHandler: unknown): void {
+    const [second, third] = isCarrierMethod(method)
+      ? this.#guarded(method, schemasOrHandler, maybeHandler)
+      : [schemasOrHandler, maybeHandler];
+    this.#setRequestHandler(method, second, third);
+    if (isCarrierMethod(method)) this.#methods.add(method);
+  }
+
+  async connect(transport: unknown): Promise<void> {
+    this.#guardFallback();
+    watch(transport, this);
+    await this.#connect(transport);
+  }
+
+  mayEnter(message: unknown): boolean {
+    const isFallbackGuarded = this.#guardFallback();
+    const method: unknown = Reflect.get(Object(message), 'method');
+    // On other methods it is nobody's, as in Python.
+    if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
+    if (this.#methods.has(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
+    this.#guard.reject('inbound', method, new Refusal('unopened requestState'));
+    return false;
+  }
+
+  tripped(): void {
+    this.#guard.reject('outbound', 'unknown', new Refusal('unsealed requestState'));
+  }
+
+  #guarded(method: CarrierMethod, schemasOrHandler: unknown, maybeHandler: unknown): readonly [unknown, unknown] {
+    const guard = this.#guard;
+    if (isHandler(schemasOrHandler)) {
+      const handler = (request: unknown, ctx: ServerContext): Promise<unknown> => {
+        const identity = guard.identify(method, paramsOf(request));
+        return guard.run({ method, identity, ctx, isShimmed: true }, schemasOrHandler, request);
+      };
+      return [handler, maybeHandler];
+    }
+    if (!isHandler(maybeHandler)) return [schemasOrHandler, maybeHandler];
+    const handler = ({ identity, parsed }: Identified, ctx: ServerContext): Promise<unknown> =>
+      guard.run({ method, identity, ctx, isShimmed: true }, maybeHandler, parsed);
+    return [identifying(schemasOrHandler, (params) => guard.identify(method, params)), handler];
+  }
+
+  /**
+   * The fallback runs outside the SDK's own checks of the three methods. One that is assigned later is found at the next
+   * message: an accessor would put the server into a mode in which every access to it is slow.
+   * @returns whether none is unguarded.
+   */
+  #guardFallback(): boolean {
+    const handler = this.#server.fallbackRequestHandler;
+    // Whoever reads it and puts it back would otherwise have every state sealed twice.
+    if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
+    const guard = this.#guard;
+    const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
+      const method: unknown = Reflect.get(Object(request), 'method');
+      if (!isCarrierMethod(method)) return handler(request, ctx);
+      const identity = guard.identify(method, paramsOf(request));
+      return guard.run({ method, identity, ctx, isShimmed: false }, handler, request);
+    };
+    guardedFallbacks.add(guarded);
+    return Reflect.set(this.#server, 'fallbackRequestHandler', guarded);
+  }
+
+  #hasHandler(method: CarrierMethod): boolean {
+    try {
+      this.#server.assertCanSetRequestHandler(method);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+}
+
+const guardedFallbacks = new WeakSet<Handler>();
+
+interface Identified {
+  readonly identity: RequestIdentity | Refusal;
   readonly parsed: unknown;
 }
 
-/** The caller's schema may coerce; a token is bound to what was sent, so both are handed on, in the call's closure. */
-function keepingRaw(schemas: unknown): unknown {
+/** The caller's schema may coerce, in place too; a token is bound to what was sent, which is taken before it. */
+function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
   const standard: unknown = Reflect.get(Object(params), '~standard');
   if (!isStandard(standard)) return schemas;
   const validate = async (raw: unknown): Promise<unknown> => {
+    const identity = identify(raw);
     const outcome = await standard.validate(raw);
-    return 'value' in outcome && !outcome.issues?.length ? { value: { raw, parsed: outcome.value } } : outcome;
+    return 'value' in outcome && !outcome.issues?.length ? { value: { identity, parsed: outcome.value } } : outcome;
   };
   return { ...Object(schemas), params: { '~standard': { ...standard, validate } } };
 }
@@ -212,63 +248,10 @@ function isStandard(value: unknown): value is Standard {
   return hasMethods(value, ['validate']);
 }
 
-/** The fallback runs outside the SDK's own checks of the three methods, so it is guarded whenever it is assigned. */
-function interposeFallback(server: AttachableServer, run: Run): void {
-  // Whoever reads it and puts it back would otherwise have every state sealed twice.
-  let ours: WeakSet<Handler> | undefined;
-  const guarded = (handler: unknown): unknown => {
-    if (!isHandler(handler) || ours?.has(handler) === true) return handler;
-    const guard = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
-      const method: unknown = Reflect.get(Object(request), 'method');
-      if (!isCarrierMethod(method)) return handler(request, ctx);
-      return run(method, paramsOf(request), ctx, false, (inner) => handler(request, inner));
-    };
-    (ours ??= new WeakSet()).add(guard);
-    return guard;
-  };
-  const fallback: Fallback = { guarded, installed: guarded(server.fallbackRequestHandler) };
-  Object.defineProperty(server, FALLBACK, { value: fallback });
-  Object.defineProperty(server, 'fallbackRequestHandler', FALLBACK_ACCESSORS);
-}
-
-interface Fallback {
-  guarded(handler: unknown): unknown;
-  installed: unknown;
-}
-
-const FALLBACK = Symbol('sealring fallback handler');
-// The same two functions on every server: with functions of its own each server had a shape of its own, and every access
-// to one, the SDK's too, was slow. What they act on is found as any member is, through proxies and prototypes.
-const FALLBACK_ACCESSORS: PropertyDescriptor = {
-  configurable: true,
-  enumerable: true,
-  get(this: { readonly [FALLBACK]: Fallback }) {
-    return this[FALLBACK].installed;
-  },
-  set(this: { readonly [FALLBACK]: Fallback }, handler: unknown) {
-    const fallback = this[FALLBACK];
-    fallback.installed = fallback.guarded(handler);
-  },
-};
-
 function isHandler(value: unknown): value is Handler {
   return typeof value === 'function';
 }
 
 function paramsOf(request: unknown): unknown {
   return Reflect.get(Object(request), 'params');
-}
-
-function isModern(revision: string | undefined): boolean {
-  return revision !== undefined && revision >= FIRST_MODERN_REVISION;
-}
-
-/** Runs a callback of the user's, whose failure, now or later, must not change what the client is told. */
-function quietly(callback: () => unknown, failed: (error: unknown) => void = () => {}): void {
-  try {
-    const result = callback();
-    if (result instanceof Promise) result.catch(failed);
-  } catch (error) {
-    failed(error);
-  }
 }

@@ -5,7 +5,7 @@ import { codecReason, type PreparedCodec, swallow } from './codec-option.ts';
 import type { BoundaryPolicy } from './policy.ts';
 import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal.ts';
 import { saltSource } from './random-salt.ts';
-import { errorName, Refusal } from './refusal.ts';
+import { asRefusal, errorName, Refusal } from './refusal.ts';
 import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
 import { MAX_TOKEN_LENGTH } from './token-length.ts';
 
@@ -18,8 +18,8 @@ const LATEST_MS = 8.64e15;
 /** One request, without anything of the SDK. */
 export interface BoundaryRequest {
   readonly method: CarrierMethod;
-  /** The parameters as they were on the wire. */
-  readonly params: unknown;
+  /** What the parameters as they were on the wire bind, or why they bind nothing. */
+  readonly identity: RequestIdentity | Refusal;
   readonly signal: AbortSignal;
   /** Runs the policy's `bindPrincipal` on this request; whatever it returns. */
   bindPrincipal(): unknown;
@@ -27,14 +27,18 @@ export interface BoundaryRequest {
   warn(message: string): void;
 }
 
-/** What one round binds: computed once, and used again for what the same round seals. */
+/** Who makes a request: asked once, and used again for what the same round seals. */
 export interface Round {
-  readonly identity: RequestIdentity;
   readonly principal: string | null;
 }
 
 /** Verifies what comes in and seals what goes out. Knows no transport and no SDK. */
 export interface Boundary {
+  /**
+   * Reads what a request binds, before a handler can change it.
+   * @throws {Refusal} `arguments too large`. @throws {TypeError | RangeError} for what cannot be bound.
+   */
+  identify(method: CarrierMethod, params: unknown): RequestIdentity;
   /**
    * Returns the plaintext of an echoed token.
    * @throws {Refusal} when it is refused, or the signal's reason when the client has left meanwhile.
@@ -46,6 +50,8 @@ export interface Boundary {
    * @throws {Refusal} when it must not be sealed.
    */
   seal(request: BoundaryRequest, state: string, round: Round | undefined): string | undefined;
+  /** Does what may be awaited before {@link seal} is tried again. @throws the signal's reason when the client has left. */
+  prepare(request: BoundaryRequest): Promise<unknown>;
 }
 
 /** The boundary of the Python SDK, for one policy and audience. */
@@ -58,13 +64,22 @@ export class RequestStateBoundary implements Boundary {
     this.#audience = audience;
   }
 
+  identify(method: CarrierMethod, params: unknown): RequestIdentity {
+    return requestIdentity(method, params);
+  }
+
+  async prepare(request: BoundaryRequest): Promise<void> {
+    await prepareFor(request, this.#policy.codec, undefined);
+  }
+
   async open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
     // Unread: a token is attacker-chosen, and no codec of ours opens one of this length.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
-    const payload = await this.#unseal(request, wire);
+    const prepared = prepareFor(request, this.#policy.codec, wire);
+    const payload = this.#unseal(wire, typeof prepared === 'boolean' ? prepared : await prepared);
     const nowSeconds = this.#policy.nowSeconds();
-    const identity = identityOrNone(request);
+    const { identity } = request;
     const claims = openClaims(payload, {
       nowSeconds,
       futureSkewSeconds: this.#policy.futureSkewSeconds,
@@ -75,16 +90,16 @@ export class RequestStateBoundary implements Boundary {
     checkPrincipal(claims.principal, principal);
     request.signal.throwIfAborted();
     await this.#claim(request, claims);
-    // openClaims refuses a request without an identity.
-    if (identity === undefined) throw new Refusal('request binding');
-    return { state: claims.state, round: { identity, principal } };
+    return { state: claims.state, round: { principal } };
   }
 
   seal(request: BoundaryRequest, state: string, round: Round | undefined): string {
     const { codec, maxTokenLength, singleUse } = this.#policy;
     // No token is shorter than its state: not worth printing and encrypting.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
-    const { identity, principal } = round ?? newRound(request);
+    const { identity } = request;
+    if (identity instanceof Refusal) throw identity;
+    const { principal } = round ?? { principal: boundPrincipal(request) };
     const payload = mintClaims({
       nowSeconds: this.#policy.nowSeconds(),
       ttlSeconds: this.#policy.ttlSeconds,
@@ -98,6 +113,8 @@ export class RequestStateBoundary implements Boundary {
     try {
       token = codec.seal(payload);
     } catch (error) {
+      const unavailable = asRefusal(error);
+      if (unavailable.reason === 'seal unavailable') throw unavailable;
       // A codec has a cap of its own and may say so by throwing.
       throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
     }
@@ -109,9 +126,8 @@ export class RequestStateBoundary implements Boundary {
     return token;
   }
 
-  async #unseal(request: BoundaryRequest, token: string): Promise<Uint8Array> {
+  #unseal(token: string, prepared: boolean): Uint8Array {
     const { codec } = this.#policy;
-    const prepared = await prepareFor(request, codec, token);
     let payload: unknown;
     try {
       payload = codec.unseal(token);
@@ -147,38 +163,37 @@ export class RequestStateBoundary implements Boundary {
 }
 
 /**
- * Does what may be awaited before a synchronous unseal.
- * @returns whether it succeeded; the unseal decides what becomes of the token.
+ * Does what may be awaited before a synchronous unseal, or, without a token, seal.
+ * @returns whether it succeeded, at once where there is nothing to wait for; the unseal decides what becomes of the token.
  */
-export async function prepareFor(
+export function prepareFor(
   request: BoundaryRequest,
   codec: Pick<PreparedCodec, 'prepare'>,
-  token: string,
-): Promise<boolean> {
+  token: string | undefined,
+): boolean | Promise<boolean> {
   if (typeof codec.prepare !== 'function') return true;
+  try {
+    const pending = codec.prepare(token, { signal: request.signal });
+    return pending === undefined ? true : settled(request, pending);
+  } catch (error) {
+    return unprepared(request, error);
+  }
+}
+
+async function settled(request: BoundaryRequest, pending: PromiseLike<void>): Promise<boolean> {
   let prepared = true;
   try {
-    await codec.prepare(token, { signal: request.signal });
+    await pending;
   } catch (error) {
-    prepared = false;
-    if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
+    prepared = unprepared(request, error);
   }
   request.signal.throwIfAborted();
   return prepared;
 }
 
-function newRound(request: BoundaryRequest): Round {
-  const identity = identityOrNone(request);
-  if (identity === undefined) throw new Refusal('request binding');
-  return { identity, principal: boundPrincipal(request) };
-}
-
-function identityOrNone(request: BoundaryRequest): RequestIdentity | undefined {
-  try {
-    return requestIdentity(request.method, request.params);
-  } catch {
-    return undefined;
-  }
+function unprepared(request: BoundaryRequest, error: unknown): false {
+  if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
+  return false;
 }
 
 /** @throws {Refusal} when it cannot be told. */

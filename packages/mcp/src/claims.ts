@@ -50,8 +50,8 @@ function pythonFloat(seconds: number): string {
 export interface ClaimsExpected {
   readonly nowSeconds: number;
   readonly futureSkewSeconds: number;
-  /** Undefined where the echoing request has none that could match. */
-  readonly identity: RequestIdentity | undefined;
+  /** A refusal where the echoing request has none that could match. */
+  readonly identity: RequestIdentity | Refusal;
   readonly audience: string | null;
 }
 
@@ -79,11 +79,8 @@ export function openClaims(payload: Uint8Array, expected: ClaimsExpected): Opene
   }
   if (!(typeof exp === 'number' && expected.nowSeconds < exp)) throw new Refusal('expired');
   const { identity } = expected;
-  const bound =
-    identity !== undefined &&
-    claim('m') === identity.method &&
-    claim('t') === identity.target &&
-    claim('a') === identity.digest;
+  if (identity instanceof Refusal) throw identity;
+  const bound = claim('m') === identity.method && claim('t') === identity.target && claim('a') === identity.digest;
   if (!bound) throw new Refusal('request binding');
   if (claim('aud') !== expected.audience) throw new Refusal('audience');
   return { state, expiresAtSeconds: exp, principal: claim('p'), id: claim('j') };

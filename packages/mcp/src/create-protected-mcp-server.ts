@@ -13,6 +13,7 @@ const PLACEHOLDER = 'sealring-placeholder';
  * `options.capabilities` are registered after protecting: an announced but empty list still answers.
  *
  * @throws {TypeError} when `options.requestState.verify` is given too: it would run first and see the sealed token.
+ * @throws {RangeError} for a server named with an empty text.
  * @throws {TypeError} and {@link RangeError} as `protectRequestState` and the class itself.
  *
  * @example
@@ -34,6 +35,8 @@ export function createProtectedMcpServer<T extends McpServer>(
   if (typeof McpServerClass !== 'function') {
     throw new TypeError(`${OWNER}: McpServer must be the SDK's class, got ${show(McpServerClass)}`);
   }
+  // Its audience would be that of every other server without a name.
+  if (info.name === '') throw new RangeError(`${OWNER}: info.name must not be empty`);
   if (options?.requestState?.verify !== undefined) {
     throw new TypeError(`${OWNER}: options.requestState.verify would be given the sealed token; leave it out`);
   }

@@ -2,7 +2,7 @@ import { type Boundary, type BoundaryRequest, boundPrincipal, prepareFor, type R
 import type { McpdRequester } from './mcpd-request-state-codec.ts';
 import type { McpdPolicy } from './policy.ts';
 import { Refusal } from './refusal.ts';
-import { requestTarget } from './request-identity.ts';
+import { type CarrierMethod, type RequestIdentity, requestTarget } from './request-identity.ts';
 
 /**
  * What mcp.d's dispatch does with `requestState`, on its wires: a token is bound to the subject, and to method and name
@@ -13,6 +13,15 @@ export class McpdBoundary implements Boundary {
 
   constructor(policy: McpdPolicy) {
     this.#policy = policy;
+  }
+
+  /** The target alone: arguments are not bound on these wires. */
+  identify(method: CarrierMethod, params: unknown): RequestIdentity {
+    return { method, target: requestTarget(method, params), digest: '' };
+  }
+
+  async prepare(request: BoundaryRequest): Promise<void> {
+    if (this.#policy.ring !== undefined) await prepareFor(request, this.#policy.ring, undefined);
   }
 
   async open(
@@ -39,8 +48,7 @@ export class McpdBoundary implements Boundary {
 }
 
 function requesterOf(request: BoundaryRequest): McpdRequester {
-  return {
-    subject: boundPrincipal(request) ?? '',
-    target: `${request.method}\0${requestTarget(request.method, request.params)}`,
-  };
+  const { identity } = request;
+  if (identity instanceof Refusal) throw identity;
+  return { subject: boundPrincipal(request) ?? '', target: `${identity.method}\0${identity.target}` };
 }

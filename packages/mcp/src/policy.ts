@@ -4,6 +4,7 @@ import type { McpdRequestStateCodec } from './mcpd-request-state-codec.ts';
 import { show } from './option-checks.ts';
 import type { RejectEvent } from './refusal.ts';
 import type { SingleUseStore } from './single-use.ts';
+import { expectAttachment } from './unattached-warning.ts';
 
 /** What happens when a token is refused; see {@link RequestStatePolicyOptions.onInvalid}. */
 export type OnInvalid = 'reject' | 're-elicit' | 're-elicit-any';
@@ -43,6 +44,7 @@ const policies = new WeakMap<object, SecurityPolicy>();
 
 export function rememberPolicy(security: object, policy: SecurityPolicy): void {
   policies.set(security, Object.freeze(policy));
+  expectAttachment(security);
 }
 
 /** @throws {TypeError} for anything that is no `RequestStateSecurity`. */

@@ -13,7 +13,7 @@ const toldByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
 /**
  * Returns the policy's binding of a request to its principal. With the default binding, an access token without a
  * subject is told of once per client, on the diagnostics channel `sealring:principal-without-subject` with
- * `{ client }`, a hash of the client id; under `requireSubject` it throws instead.
+ * `{ client }`, a hash of the client id. Under `requireSubject` it throws instead, also where nobody is signed in.
  */
 export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) => unknown {
   const { bindPrincipal, requireSubject } = policy;
@@ -21,11 +21,30 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
   return (ctx) => {
     const principal = authenticatedPrincipal(ctx);
-    if (principal === null || subjectOf(ctx) !== null) return principal;
-    if (requireSubject) throw new TypeError('the access token has no subject');
+    // An empty subject names nobody either.
+    if ((subjectOf(ctx) ?? '') !== '') return principal;
+    if (requireSubject) {
+      warnNoSubject();
+      throw new TypeError('the request names no subject');
+    }
+    if (principal === null) return null;
     tell(policy, ctx.http?.authInfo?.clientId ?? '');
     return principal;
   };
+}
+
+let warned = false;
+
+/** Says once per process what is missing: code `SEALRING_NO_SUBJECT`. Nobody else would see why every state is refused. */
+function warnNoSubject(): void {
+  if (warned) return;
+  warned = true;
+  process.emitWarning(
+    'requireSubject refused a requestState: the request names no user. Set request.auth (authInfo of handler.fetch) to ' +
+      'what your token verifier returns, with the user in extra.sub: see docs/guides/wire-a-verifier.md. ' +
+      'bindPrincipal: null is for servers without users',
+    { type: 'SealringWarning', code: 'SEALRING_NO_SUBJECT' },
+  );
 }
 
 function tell(policy: SecurityPolicy, clientId: string): void {

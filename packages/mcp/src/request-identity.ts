@@ -1,11 +1,15 @@
-import { hash } from 'node:crypto';
-import { compactJson } from './compact-json.ts';
+import { createHash, type Hash, hash } from 'node:crypto';
+import { canonicalJson } from '@sealring/core';
+import { Refusal } from './refusal.ts';
 
 /** The methods whose results may carry `requestState` (MCP 2026-07-28, multi-round-trip requests). */
 export type CarrierMethod = 'tools/call' | 'prompts/get' | 'resources/read';
 
 /** {@link CarrierMethod} as values. */
 export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Longest canonical JSON of arguments that a state is bound to; a body of 4 MiB, the SDK's bound, has less in any script. */
+const MAX_ARGUMENTS_LENGTH = 16_777_216;
 
 /** Whether the boundary acts on this method. */
 export function isCarrierMethod(method: unknown): method is CarrierMethod {
@@ -27,16 +31,33 @@ export interface RequestIdentity {
  *
  * Python takes a name that is no string by its `str()`; no schema-checked request has one, and it is refused here.
  *
+ * @throws {Refusal} `arguments too large`.
  * @throws {TypeError} for a target that is no string, or arguments that are no plain JSON.
  * @throws {RangeError} for arguments nested deeper than 512.
  */
 export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
   const target = requestTarget(method, params);
   const args = method === 'resources/read' ? undefined : own(params, 'arguments');
-  const text = compactJson(isFalsyInPython(args) ? {} : args, { sortKeys: true });
+  return { method, target, digest: digestOf(isFalsyInPython(args) ? {} : args) };
+}
+
+/** What is long is hashed as it is printed, and never held as a whole. */
+function digestOf(args: unknown): string {
+  let hashing: Hash | undefined;
+  let room = MAX_ARGUMENTS_LENGTH;
+  const take = (length: number): void => {
+    room -= length;
+    if (room < 0) throw new Refusal('arguments too large');
+  };
+  const write = (piece: Uint8Array): void => {
+    take(piece.length);
+    hashing = (hashing ?? createHash('sha256')).update(piece);
+  };
+  const rest = canonicalJson(args, { sortKeys: true, allowInfinity: true, write });
+  take(rest.length);
   // ASCII: as UTF-8 the same bytes.
-  const digest = hash('sha256', text, 'buffer').subarray(0, 16).toString('base64url');
-  return { method, target, digest };
+  const bytes = hashing === undefined ? hash('sha256', rest, 'buffer') : hashing.update(rest).digest();
+  return bytes.subarray(0, 16).toString('base64url');
 }
 
 /** Tool or prompt name, or URI. @throws {TypeError} for one that is no string. */

@@ -35,14 +35,16 @@ export interface RequestStatePolicyOptions {
   /**
    * `reject`: answer -32602. `re-elicit`: for an expired token or an unknown key, run the handler as on the first
    * round, without `requestState` and `inputResponses`; refuse everything else. `re-elicit-any`: the same for every
-   * failure, which fails the official tampered-state scenario by design. Default: `reject`.
+   * failure, which fails the official tampered-state scenario by design. Under all of them, input responses that come
+   * without any `requestState` reach the handler: act on them only where it gets a state. Default: `reject`.
    */
   readonly onInvalid?: OnInvalid;
   /** Longest token that may be sealed. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /**
-   * Refuse an access token without a subject, which binds the OAuth client that all users of one application share.
-   * Only with the default `bindPrincipal`. Default: false.
+   * Refuse to seal and to open for a request that names no subject: nobody is signed in, or the access token has none or
+   * an empty one, which would bind the OAuth client that all users of one application share. Warns once, code
+   * `SEALRING_NO_SUBJECT`. Only with the default `bindPrincipal`; null instead is for servers without users. Default: false.
    */
   readonly requireSubject?: boolean;
   /**
@@ -73,7 +75,8 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
 
 /**
  * Policy for protecting `requestState`: codec, lifetime, principal, audience. Immutable; make one per process, outside
- * the factory of `createMcpHandler`, which runs once per HTTP request.
+ * the factory of `createMcpHandler`, which runs once per HTTP request. One that no server is protected by warns once,
+ * code `SEALRING_UNATTACHED`.
  *
  * It enforces what `RequestStateSecurity` of the MCP Python SDK 2.3.0 does, on the same wire.
  *

@@ -1,77 +1,85 @@
-import { internalError } from './refusal.ts';
-
-/** Tokens on their way to the transport, per server: more than can be at once. Characters bound the memory. */
-const MAX_TOKENS = 16_384;
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+import { randomBytes } from 'node:crypto';
+import { internalError, invalidRequestStateError, type WireError } from './refusal.ts';
 
 /** The part of a transport that is watched. */
-interface SendingTransport {
+interface WatchedTransport {
   send(message: unknown, options?: unknown): Promise<void>;
+  start(): Promise<void>;
+  onmessage?: ((message: unknown, extra?: unknown) => void) | undefined;
 }
+
+/** Who judges what a transport brings and takes. */
+export interface Watcher {
+  /** Whether a message may be delivered; tells of one that may not. */
+  mayEnter(message: unknown): boolean;
+  /** Tells of a state that did not leave. */
+  tripped(): void;
+}
+
+/** In front of every token between guard and transport, in this process: no handler's text passes for a token. */
+let mark: string | undefined;
+
+/** Marks a token that was just sealed; the mark goes as it leaves. */
+export function markSealed(token: string): string {
+  mark ??= `${randomBytes(16).toString('base64url')}:`;
+  return mark + token;
+}
+
+const watchers = new WeakMap<object, Watcher>();
 
 /**
- * The last check before the wire: an `input_required` result leaves only with a `requestState` that this boundary
- * sealed. It catches what no wrapped handler saw: a handler put in past the interposed methods, or a result that another
- * middleware changed afterwards.
+ * The last check before the wire, in both directions. An `input_required` result leaves only with a `requestState` that
+ * was just sealed; it catches what no wrapped handler saw: a handler put in past the interposed methods, or a result that
+ * another middleware changed afterwards. A request whose `requestState` no guard would open is not delivered.
+ *
+ * Patches in place: the SDK recognises its own transports by class, so a wrapper would not do.
  */
-export class Tripwire {
-  // Made when needed: a server that lives for one request seals at most one token, and watches one transport.
-  #minted: Set<string> | undefined;
-  #characters = 0;
-  #watched: object | undefined;
-  #watchedBefore: WeakSet<object> | undefined;
-  readonly #tripped: () => void;
-
-  constructor(tripped: () => void) {
-    this.#tripped = tripped;
-  }
-
-  /** Remembers a token that was just sealed, until it leaves. The oldest is forgotten: its result would not leave any more. */
-  expect(token: string): void {
-    const minted = (this.#minted ??= new Set());
-    minted.add(token);
-    this.#characters += token.length;
-    for (const oldest of minted) {
-      if (minted.size <= MAX_TOKENS && this.#characters <= MAX_CHARACTERS) return;
-      this.#forget(oldest);
-    }
-  }
-
-  /** Patches `send` in place: the SDK recognises its own transports by class, so a wrapper would not do. */
-  watch(transport: unknown): void {
-    if (!isSendingTransport(transport) || transport === this.#watched) return;
-    if (this.#watchedBefore?.has(transport) === true) return;
-    const send = transport.send.bind(transport);
-    transport.send = (message, options) => send(this.#passes(message) ? message : refusalOf(message), options);
-    if (this.#watched !== undefined) (this.#watchedBefore ??= new WeakSet()).add(this.#watched);
-    this.#watched = transport;
-  }
-
-  #passes(message: unknown): boolean {
-    const result = member(message, 'result');
-    if (member(result, 'resultType') !== 'input_required') return true;
-    const state = member(result, 'requestState');
-    if (state === undefined) return true;
-    if (typeof state === 'string' && this.#forget(state)) return true;
-    this.#tripped();
-    return false;
-  }
-
-  /** Whether it was there. */
-  #forget(token: string): boolean {
-    if (this.#minted?.delete(token) !== true) return false;
-    this.#characters -= token.length;
-    return true;
-  }
+export function watch(transport: unknown, watcher: Watcher): void {
+  if (!isTransport(transport)) return;
+  const isWatched = watchers.has(transport);
+  watchers.set(transport, watcher);
+  if (isWatched) return;
+  const send = transport.send.bind(transport);
+  const start = transport.start.bind(transport);
+  transport.send = (message, options) => send(outgoing(transport, message), options);
+  // The SDK sets `onmessage` right before it starts a transport, which may deliver at once.
+  transport.start = () => {
+    const deliver = transport.onmessage;
+    const onmessage = (message: unknown, extra?: unknown): void => {
+      if (watchers.get(transport)?.mayEnter(message) !== false) deliver?.call(transport, message, extra);
+      else send(answer(message, invalidRequestStateError())).catch(() => undefined);
+    };
+    Object.assign(transport, { onmessage });
+    return start();
+  };
 }
 
-function isSendingTransport(value: unknown): value is SendingTransport {
-  return typeof member(value, 'send') === 'function';
+/** The `requestState` of a request, whatever it is; undefined for none, and for what is no request. */
+export function carriedBy(message: unknown): unknown {
+  const id = member(message, 'id');
+  // On other messages the SDK leaves it where it is: no handler is given it.
+  return id === undefined || id === null ? undefined : (member(member(message, 'params'), 'requestState') ?? undefined);
 }
 
-function refusalOf(message: unknown): unknown {
-  const { code, message: text } = internalError();
-  return { jsonrpc: '2.0', id: member(message, 'id'), error: { code, message: text } };
+function outgoing(transport: object, message: unknown): unknown {
+  const result = member(message, 'result');
+  if (member(result, 'resultType') !== 'input_required') return message;
+  const state = member(result, 'requestState');
+  if (state === undefined) return message;
+  if (typeof state === 'string' && mark !== undefined && state.startsWith(mark)) {
+    return { ...Object(message), result: { ...Object(result), requestState: state.slice(mark.length) } };
+  }
+  watchers.get(transport)?.tripped();
+  return answer(message, internalError());
+}
+
+function answer(message: unknown, { code, message: text, data }: WireError): unknown {
+  const error = { code, message: text, ...(data === undefined ? {} : { data }) };
+  return { jsonrpc: '2.0', id: member(message, 'id'), error };
+}
+
+function isTransport(value: unknown): value is WatchedTransport {
+  return typeof member(value, 'send') === 'function' && typeof member(value, 'start') === 'function';
 }
 
 function member(value: unknown, key: string): unknown {

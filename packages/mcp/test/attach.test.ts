@@ -7,12 +7,14 @@ import {
   McpServer,
   ResourceTemplate,
   Server,
+  type ServerContext,
 } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import { createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
-import { Tripwire } from '../src/tripwire.ts';
+import { markSealed, watch } from '../src/tripwire.ts';
 import {
+  type Answer,
   CONFIRM,
   gate,
   initialize,
@@ -288,7 +290,10 @@ describe('3: the tripwire', () => {
     const { security, events } = watched();
     const smuggling = () => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
-      Object.defineProperty(server, 'fallbackRequestHandler', { value: async () => askOnce(undefined) });
+      Object.defineProperty(server, 'fallbackRequestHandler', {
+        value: async () => askOnce(undefined),
+        writable: false,
+      });
       return server;
     };
     await using http = await serveHttp(smuggling);
@@ -336,34 +341,90 @@ describe('3: the tripwire', () => {
     expect(transport).toBeInstanceOf(InMemoryTransport);
   });
 
-  test('its bookkeeping is bounded (F23)', async () => {
+  test('0c: is one string: what is marked leaves without the mark, as often as it is sent, and nothing is remembered (F23)', async () => {
     const left: unknown[] = [];
-    let tripped = 0;
-    const transport = { send: async (message: unknown) => void left.push(message) };
-    const tripwire = new Tripwire(() => {
-      tripped += 1;
-    });
-    tripwire.watch(transport);
+    let trips = 0;
+    const transport = { send: async (message: unknown) => void left.push(message), start: async () => {} };
+    const watcher = { mayEnter: () => true, tripped: () => (trips += 1) };
+    watch(transport, watcher);
     const patched = transport.send;
-    tripwire.watch(transport);
+    watch(transport, watcher);
     expect(transport.send).toBe(patched);
-    for (let n = 0; n <= 16_384; n += 1) tripwire.expect(`token-${n}`);
-    await transport.send(asking('token-1'));
-    await transport.send(asking('token-16384'));
-    expect(tripped).toBe(0);
-    await transport.send(asking('token-0'));
-    expect(tripped).toBe(1);
-    expect(left).toHaveLength(3);
-    expect(left[2]).toMatchObject({ error: NOT_SEALED });
-    // A token leaves once; long ones are fewer.
-    await transport.send(asking('token-1'));
-    expect(tripped).toBe(2);
-    const long = Array.from({ length: 65 }, (_, n) => `${n}`.padEnd(262_144, '.'));
-    for (const token of long) tripwire.expect(token);
-    await transport.send(asking(long[64] ?? ''));
-    expect(tripped).toBe(2);
-    await transport.send(asking(long[0] ?? ''));
-    expect(tripped).toBe(3);
+    const mark = markSealed('');
+    expect(mark).toMatch(/^[\w-]{22}:$/);
+    for (const token of ['token', 'other', 'token']) await transport.send(asking(markSealed(token)));
+    expect([left, trips]).toEqual([[asking('token'), asking('other'), asking('token')], 0]);
+    await transport.send(asking('token'));
+    await transport.send(asking(`x${mark}token`));
+    expect(trips).toBe(2);
+    expect(left.slice(3)).toEqual([
+      { jsonrpc: '2.0', id: 1, error: NOT_SEALED },
+      { jsonrpc: '2.0', id: 1, error: NOT_SEALED },
+    ]);
+  });
+
+  test.each<[string, boolean, (server: Server, seen: unknown[]) => void]>([
+    [
+      'a handler put in past the interposed method',
+      true,
+      (server, seen) => {
+        const handler = (_request: unknown, ctx: ServerContext) => {
+          seen.push(ctx.mcpReq.requestState());
+          return { content: [] };
+        };
+        Reflect.apply(Reflect.get(Server.prototype, 'setRequestHandler'), server, ['tools/call', handler]);
+      },
+    ],
+    [
+      'a fallback that cannot be guarded',
+      false,
+      (server, seen) => {
+        const value = async (_request: unknown, ctx: ServerContext) => {
+          seen.push(ctx.mcpReq.requestState());
+          return {};
+        };
+        Object.defineProperty(server, 'fallbackRequestHandler', { value, writable: false });
+      },
+    ],
+  ])('0d: an inbound state that no guard would open is stopped and told: %s', async (_name, isValidated, register) => {
+    const method = 'tools/call';
+    const params = { name: 't', requestState: PLAINTEXT };
+    const { security, events } = watched();
+    const seen: unknown[] = [];
+    const make = () => {
+      const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
+      register(server, seen);
+      return server;
+    };
+    const connection = await serveConnection(make);
+    await initialize(connection);
+    await connection.send({ id: 9, method, params });
+    expect(await connection.next()).toEqual({ jsonrpc: '2.0', id: 9, error: REFUSED });
+    await using http = await serveHttp(make);
+    expect((await http.call(method, params)).error).toEqual(REFUSED);
+    const event = { direction: 'inbound', method, reason: 'unopened requestState' };
+    expect([events, seen]).toEqual([[event, event], []]);
+    // What carries none is the handler's.
+    await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
+    // The SDK refuses null by itself, but not before a fallback.
+    expect(await connection.next()).toHaveProperty(isValidated ? 'error' : 'result');
+    await connection.send({ id: 11, method, params: { name: 't' } });
+    expect(await connection.next()).toHaveProperty('result');
+    await connection.close();
+  });
+
+  test('a fallback that is assigned to a connected server is guarded from the next message on', async () => {
+    const { security, events } = watched();
+    const server = protectRequestState(new Server(INFO), security, AUDIENCE);
+    const [client, transport] = InMemoryTransport.createLinkedPair();
+    await server.connect(transport);
+    server.fallbackRequestHandler = async (_request, ctx) => askOnce(ctx.mcpReq.requestState<string>());
+    const answer = new Promise<Answer>((resolve) => Object.assign(client, { onmessage: resolve }));
+    await client.start();
+    await client.send({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 't' } });
+    expect(sealedIn(tokenOf(await answer))).toBe(PLAINTEXT);
+    expect(events).toEqual([]);
+    await server.close();
   });
 });
 

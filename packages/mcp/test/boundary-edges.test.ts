@@ -1,6 +1,6 @@
 import { AesGcmRequestStateCodec, InvalidRequestState } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { type BoundaryRequest, RequestStateBoundary } from '../src/boundary.ts';
+import { type BoundaryRequest, prepareFor, RequestStateBoundary } from '../src/boundary.ts';
 import { mintClaims } from '../src/claims.ts';
 import { RequestStateSecurity } from '../src/index.ts';
 import { policyOf } from '../src/policy.ts';
@@ -33,8 +33,8 @@ function boundaryOf(options: object): RequestStateBoundary {
 
 function requestOf(extra: Partial<BoundaryRequest> = {}): BoundaryRequest {
   const { signal } = new AbortController();
-  const params = CALL.params;
-  return { method: 'tools/call', params, signal, bindPrincipal: () => null, warn: () => {}, ...extra };
+  const identity = requestIdentity('tools/call', CALL.params);
+  return { method: 'tools/call', identity, signal, bindPrincipal: () => null, warn: () => {}, ...extra };
 }
 
 const reasons = (outcome: Outcome): string[] => outcome.events.map((event) => event.reason);
@@ -262,6 +262,30 @@ test('who binds to nobody may say so with null or undefined, which are the same'
     expect(token).toEqual(expect.any(String));
     expect((await echo(String(token), { bindPrincipal: () => opening })).state).toBe('x');
   }
+});
+
+describe('0c: a preparation that has nothing to do is synchronous', () => {
+  test.each([
+    ['of a codec without prepare', {}],
+    ['of one whose prepare returns nothing', { prepare: () => undefined }],
+  ])('%s', (_name, prepared) => {
+    expect(prepareFor(requestOf(), prepared, 'token')).toBe(true);
+  });
+
+  test('one that fails at once is told of, and says that nothing was learned', () => {
+    const warnings: string[] = [];
+    const prepare = () => {
+      throw new RangeError('canary');
+    };
+    expect(prepareFor(requestOf({ warn: (message) => void warnings.push(message) }), { prepare }, 'token')).toBe(false);
+    expect(warnings).toEqual(['codec.prepare failed (RangeError)']);
+  });
+
+  test('one that has something to do is waited for', async () => {
+    const pending = prepareFor(requestOf(), { prepare: async () => {} }, 'token');
+    expect(pending).toBeInstanceOf(Promise);
+    expect(await pending).toBe(true);
+  });
 });
 
 test('a client that left while its token was prepared: nothing is unsealed, and nothing was wrong', async () => {

@@ -1,9 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Client } from '@modelcontextprotocol/client';
-import { InMemoryTransport, McpServer, Server } from '@modelcontextprotocol/server';
+import { InMemoryTransport, McpServer, Server, type ServerContext } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { RequestStateBoundary } from '../src/boundary.ts';
-import { type GuardedCall, HandlerGuard } from '../src/guarded-handler.ts';
 import {
   authenticatedPrincipal,
   compactJson,
@@ -14,7 +13,8 @@ import {
 } from '../src/index.ts';
 import { policyOf } from '../src/policy.ts';
 import { principalBinder } from '../src/principal-binder.ts';
-import { Tripwire } from '../src/tripwire.ts';
+import { type GuardedRequest, ServerGuard } from '../src/server-guard.ts';
+import { markSealed, watch } from '../src/tripwire.ts';
 import { answerOf } from './exchange.ts';
 import { CONFIRM, NOT_SEALED, REFUSED } from './served.ts';
 
@@ -33,35 +33,44 @@ describe('a guard', () => {
     readonly rejected: RejectEvent[];
     readonly sealed: string[];
     readonly run: (
-      call: Partial<GuardedCall> & { readonly signal?: AbortSignal; readonly wire?: unknown },
+      call: Partial<GuardedRequest> & {
+        readonly signal?: AbortSignal;
+        readonly wire?: unknown;
+        readonly revision?: string;
+        readonly handle?: (ctx: ServerContext) => unknown;
+      },
     ) => Promise<unknown>;
   }
 
   /** The guard of a server, on its own: one request after the other, each with the context that is given. */
   function guarded(): Guarded {
-    const policy = policyOf(security);
-    if (policy.wire !== 'claims') throw new Error('not the policy that was made');
     const rejected: RejectEvent[] = [];
     const sealed: string[] = [];
-    const guard = new HandlerGuard(new RequestStateBoundary(policy, null), policy.onInvalid, {
-      rejected: (event) => rejected.push(event),
-      warn: () => {},
-      sealed: (token) => sealed.push(token),
-    });
+    const policy = policyOf(new RequestStateSecurity({ keys: [KEY], onReject: (event) => rejected.push(event) }));
+    if (policy.wire !== 'claims') throw new Error('not the policy that was made');
+    let negotiated = '2026-07-28';
+    const server = { getNegotiatedProtocolVersion: () => negotiated };
+    const guard = new ServerGuard(server, policy, new RequestStateBoundary(policy, null));
+    const mark = markSealed('');
     return {
       rejected,
       sealed,
-      run: ({ signal = new AbortController().signal, wire, ...call }) =>
-        guard.run({
-          method: 'resources/read',
-          params: { uri: 'a:b' },
-          ctx: Object({ mcpReq: { signal, requestState: () => wire } }),
-          replayed: false,
-          modern: true,
-          bindPrincipal: () => null,
-          handle: () => ({}),
-          ...call,
-        }),
+      run: async ({
+        signal = new AbortController().signal,
+        wire,
+        revision = '2026-07-28',
+        handle = () => ({}),
+        ...call
+      }) => {
+        negotiated = revision;
+        const ctx: ServerContext = Object({ mcpReq: { signal, requestState: () => wire } });
+        const identity = guard.identify('resources/read', { uri: 'a:b' });
+        const request = { method: 'resources/read' as const, identity, ctx, isShimmed: true, ...call };
+        const result = await guard.run(request, (_request, seen) => handle(seen), undefined);
+        const state: unknown = Reflect.get(Object(result), 'requestState');
+        if (typeof state === 'string' && state.startsWith(mark)) sealed.push(state.slice(mark.length));
+        return result;
+      },
     };
   }
 
@@ -98,7 +107,7 @@ describe('a guard', () => {
 
   test('of a 2025-era client, only the byte-exact echo of its own request is a replay', async () => {
     const { run, sealed, rejected } = guarded();
-    const call = { replayed: true, modern: false, signal: new AbortController().signal };
+    const call = { revision: '2025-11-25', signal: new AbortController().signal };
     await run({ ...call, handle: asks('plaintext') });
     await expect(run({ ...call, wire: 'plaintext ' })).rejects.toMatchObject(REFUSED);
     // And once: what was refused is not waited for any more.
@@ -226,32 +235,35 @@ describe('the tripwire', () => {
 
   function wired() {
     const trips: number[] = [];
-    const tripwire = new Tripwire(() => trips.push(1));
+    const watcher = { mayEnter: () => true, tripped: () => trips.push(1) };
     const transport = () => {
       const left: unknown[] = [];
-      return { left, send: async (message: unknown) => void left.push(message) };
+      return { left, send: async (message: unknown) => void left.push(message), start: async () => {} };
     };
-    return { trips, tripwire, transport };
+    return { trips, watcher, transport };
   }
 
-  test('watches a transport once, also one that it is connected to again', async () => {
-    const { trips, tripwire, transport } = wired();
+  test('watches a transport once, also one that it is connected to again, and for whom it was connected to last', async () => {
+    const { trips, watcher, transport } = wired();
     const [a, b] = [transport(), transport()];
-    for (const each of [a, b, a, b, a]) tripwire.watch(each);
+    for (const each of [a, b, a, b, a]) watch(each, watcher);
     for (const each of [a, b]) {
-      tripwire.expect('token');
-      await each.send(asking('token'));
+      await each.send(asking(markSealed('token')));
       expect(each.left).toEqual([asking('token')]);
     }
     expect(trips).toEqual([]);
     for (const each of [a, b]) await each.send(asking('token'));
     expect(trips).toHaveLength(2);
+    const later: number[] = [];
+    watch(a, { mayEnter: () => true, tripped: () => later.push(1) });
+    await a.send(asking('token'));
+    expect([trips.length, later.length]).toEqual([2, 1]);
   });
 
   test('lets every other message pass as it is', async () => {
-    const { trips, tripwire, transport } = wired();
+    const { trips, watcher, transport } = wired();
     const watched = transport();
-    tripwire.watch(watched);
+    watch(watched, watcher);
     const messages: unknown[] = [
       { id: 1, result: null },
       { id: 2, result: { requestState: 'of a method that is no carrier' } },
@@ -265,18 +277,8 @@ describe('the tripwire', () => {
   });
 
   test('is no judge of what is no transport', () => {
-    const { tripwire } = wired();
-    for (const value of [undefined, null, {}, { send: 'text' }]) expect(() => tripwire.watch(value)).not.toThrow();
-  });
-
-  test('remembers as many characters as it may, to the last one (F23)', async () => {
-    const { trips, tripwire, transport } = wired();
-    const watched = transport();
-    tripwire.watch(watched);
-    const longest = Array.from({ length: 64 }, (_, n) => `${n}`.padEnd(262_144, '.'));
-    for (const token of longest) tripwire.expect(token);
-    await watched.send(asking(longest[0] ?? ''));
-    expect(trips).toEqual([]);
+    const { watcher } = wired();
+    for (const value of [undefined, null, {}, { send: 'text' }]) expect(() => watch(value, watcher)).not.toThrow();
   });
 });
 
@@ -321,7 +323,7 @@ describe('who is told of as signed in without a subject', () => {
     ['nobody signed in', { http: {} }],
     ['null for who is signed in', { http: { authInfo: null } }],
   ])('%s: nobody, and nobody is told of', (_name, context) => {
-    const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY], requireSubject: true })));
+    const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(telling(() => expect(bind(Object(context))).toBe(null))).toEqual([]);
   });
 

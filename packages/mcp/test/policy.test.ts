@@ -12,6 +12,7 @@ import {
   type RequestStateSecurityOptions,
 } from '../src/index.ts';
 import { policyOf } from '../src/policy.ts';
+import { requestIdentity } from '../src/request-identity.ts';
 import { clockAt, exchange, type Outcome } from './exchange.ts';
 import {
   type HttpServer,
@@ -358,7 +359,7 @@ describe('single use', () => {
     const boundary = new RequestStateBoundary(policy, null);
     const request = {
       method: 'tools/call' as const,
-      params: REQUEST,
+      identity: requestIdentity('tools/call', REQUEST),
       signal: leaving.signal,
       bindPrincipal: () => null,
       warn: () => {},

@@ -82,22 +82,9 @@ export async function serveHttp(factory: McpServerFactory): Promise<HttpServer> 
   let lastId = 0;
   return {
     url,
-    async call(method, params, { user, signal } = {}) {
+    async call(method, params, options) {
       lastId += 1;
-      const response = await fetch(url, {
-        method: 'POST',
-        ...(signal === undefined ? {} : { signal }),
-        headers: {
-          'content-type': 'application/json',
-          accept: 'application/json, text/event-stream',
-          'mcp-protocol-version': MODERN,
-          'mcp-method': method,
-          'mcp-name': [params['name'], params['uri']].find((target) => typeof target === 'string') ?? '',
-          ...(user === undefined ? {} : { authorization: `Bearer ${user}` }),
-        },
-        body: JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params: modern(params) }),
-      });
-      return JSON.parse(await response.text());
+      return await call(url, lastId, method, params, options);
     },
     async [Symbol.asyncDispose]() {
       await mcp.close();
@@ -105,6 +92,30 @@ export async function serveHttp(factory: McpServerFactory): Promise<HttpServer> 
       await new Promise((closed) => http.close(closed));
     },
   };
+}
+
+/** Sends one 2026-07-28 request to a server, which may be another process. */
+export async function call(
+  url: string,
+  id: number,
+  method: string,
+  params: Record<string, unknown>,
+  { user, signal }: CallOptions = {},
+): Promise<Answer> {
+  const response = await fetch(url, {
+    method: 'POST',
+    ...(signal === undefined ? {} : { signal }),
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': MODERN,
+      'mcp-method': method,
+      'mcp-name': [params['name'], params['uri']].find((target) => typeof target === 'string') ?? '',
+      ...(user === undefined ? {} : { authorization: `Bearer ${user}` }),
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id, method, params: modern(params) }),
+  });
+  return JSON.parse(await response.text());
 }
 
 export interface Connection {

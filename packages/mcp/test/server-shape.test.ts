@@ -1,0 +1,12 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+
+test('0c: a protected server keeps its fast properties, and the transport, too', async () => {
+  const program = fileURLToPath(new URL('server-shape.ts', import.meta.url));
+  const { stdout } = await run(process.execPath, ['--allow-natives-syntax', program], { timeout: 60_000 });
+  expect(stdout).toBe('server true, its McpServer true, transport true\n');
+});
