@@ -98,7 +98,7 @@ async function run(seed: number, clouds: 1 | 2, begin: Trouble, isHostile: boole
       const target = codecs[i % MEMBERS] as KmsCodec;
       const token = tokens[sent++ % tokens.length] as string;
       // As the boundary does it.
-      void target.prepare(token).then(() => reasons.add(refusalOf(target, token) ?? 'opened'));
+      void Promise.resolve(target.prepare(token)).then(() => reasons.add(refusalOf(target, token) ?? 'opened'));
     }
     timeline.after(100, send);
   };

@@ -131,7 +131,7 @@ export class Oracle {
     if (this.#opens(member, minted)) return;
     // As the boundary does: what may be awaited comes first, then the synchronous verdict.
     const { codec } = member;
-    void codec.prepare(minted.token).then(
+    void Promise.resolve(codec.prepare(minted.token)).then(
       () => {
         if (member.codec !== codec) return;
         if (this.#opens(member, minted)) this.openedAfterPrepare += 1;

@@ -1,6 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { uptime } from 'node:os';
 import { performance } from 'node:perf_hooks';
+import type { Closing } from './closing.ts';
 
 /** Where time comes from. Replaced in tests and in the simulator; everything else uses {@link systemClock}. */
 export interface Clock {
@@ -107,7 +108,7 @@ export function schedule(clock: Clock, callback: () => void, delayMs: number): (
 }
 
 /** Resolves after `delayMs`; rejects with the signal's reason when it aborts first. */
-export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+export function pause(clock: Clock, delayMs: number, signal?: AbortSignal | Closing): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
       reject(signal.reason);
@@ -115,6 +116,7 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
     }
     const abort = () => {
       cancel();
+      signal?.removeEventListener('abort', abort);
       reject(signal?.reason);
     };
     const cancel = schedule(
@@ -125,7 +127,7 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
       },
       delayMs,
     );
-    signal?.addEventListener('abort', abort, { once: true });
+    signal?.addEventListener('abort', abort);
   });
 }
 

@@ -16,6 +16,8 @@ import { unpooled } from './options.ts';
 
 /** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
 export const MAX_TOKEN_KEYS = 10_000;
+/** MACs that one key remembers: of a full ring's keys, its wraps and revocations. About 300 bytes each. */
+const MAX_CERTIFIED = 128;
 
 /**
  * One unwrapped data key and everything derived from it that is worth remembering. Token keys live in here, so that
@@ -31,6 +33,8 @@ export class HeldKey {
   readonly #tokenKeys = new Map<number, TokenKey>();
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
+  // The same few facts are checked at every read of the ring.
+  readonly #certified = new Map<string, Buffer>();
   #tokenKeySource: TokenKeySource | undefined;
   #overwritten = false;
 
@@ -98,9 +102,15 @@ export class HeldKey {
     return secret;
   }
 
-  /** HMAC-SHA-256 of an ASCII text under the sub-key that certifies facts of the ring, 32 bytes. */
+  /** HMAC-SHA-256 of an ASCII text under the sub-key that certifies facts of the ring, 32 bytes; not to be changed. */
   certify(text: string): Buffer {
-    return createHmac('sha256', this.secret('ring-mac')).update(text, 'ascii').digest();
+    let mac = this.#certified.get(text);
+    if (mac === undefined) {
+      mac = createHmac('sha256', this.secret('ring-mac')).update(text, 'ascii').digest();
+      if (this.#certified.size >= MAX_CERTIFIED) this.#certified.clear();
+      this.#certified.set(text, mac);
+    }
+    return mac;
   }
 
   /** {@link secret} of a token format as a KeyObject, imported once. */
@@ -143,6 +153,7 @@ export class HeldKey {
     for (const secret of this.#secrets.values()) secret.fill(0);
     this.#secrets.clear();
     this.#formatKeys.clear();
+    this.#certified.clear();
     this.#forgetTokenKeys();
   }
 

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { pause } from './clock.ts';
+import { type Moment, pause } from './clock.ts';
+import { Closing } from './closing.ts';
 import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
 import { type CodecHealth, healthOf } from './codec-health.ts';
 import { CodecClosedError } from './errors.ts';
@@ -39,8 +40,9 @@ export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
   /**
    * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
    * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
+   * Undefined where there is nothing to wait for.
    */
-  prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
+  prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
   /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
   inspect(token: string): {
     readonly format: string;
@@ -94,7 +96,7 @@ export function keeperOf(codec: object): RingKeeper | undefined {
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
   const checked = checkOptions(options);
   checked.signal?.throwIfAborted();
-  const closing = new AbortController();
+  const closing = new Closing();
   const cache = new EnvelopeKeyCache();
   const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
@@ -196,7 +198,7 @@ class RingCodec implements KmsCodec {
     return codec;
   }
 
-  async prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> {
+  prepare(token?: string, options: { readonly signal?: AbortSignal } = {}): Promise<void> | undefined {
     this.#assertOpen();
     refuseUnknownOptions('prepare', options, ['signal']);
     if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
@@ -204,16 +206,19 @@ class RingCodec implements KmsCodec {
     }
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
-    if (!this.#keeper.needsRefreshFor(id, now)) return;
+    return this.#keeper.needsRefreshFor(id, now) ? this.#prepared(now, options.signal) : undefined;
+  }
+
+  async #prepared(now: Moment, given: AbortSignal | undefined): Promise<void> {
     const waited = new AbortController();
-    const signal = options.signal === undefined ? waited.signal : AbortSignal.any([waited.signal, options.signal]);
+    const signal = given === undefined ? waited.signal : AbortSignal.any([waited.signal, given]);
     await Promise.race([
       this.#keeper.refreshForToken(now, { foreground: true }),
       // A wait that ended early is no failure: the signal is looked at below.
       pause(this.#options.clock, PREPARE_MS, signal).catch(() => undefined),
     ]);
     waited.abort();
-    options.signal?.throwIfAborted();
+    given?.throwIfAborted();
   }
 
   inspect(token: string): { format: string; keyId: string; state: KeyState | 'unknown'; stale: boolean } {

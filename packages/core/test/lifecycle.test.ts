@@ -389,11 +389,20 @@ test('prepare reads the ring for a key that is not known yet, so that unseal can
   expect(open(b, token)).toBe('state');
 });
 
+test('0c: prepare answers at once, and not by a promise, where there is nothing to wait for', async () => {
+  const member = await fleet.start();
+  expect(member.codec.prepare(seal(member))).toBeUndefined();
+  expect(member.codec.prepare()).toBeUndefined();
+  const other = await new Fleet().start();
+  expect(member.codec.prepare(seal(other))).toBeInstanceOf(Promise);
+  await other.codec.close();
+});
+
 describe('a token waits for what prepare may bring, and for nothing else', () => {
   /** Whether `prepare` ends although no time passes. */
   async function waits(member: Member, token: string): Promise<boolean> {
     let ended = false;
-    const prepared = member.codec.prepare(token).finally(() => {
+    const prepared = Promise.resolve(member.codec.prepare(token)).finally(() => {
       ended = true;
     });
     await fleet.clock.advance(0);

@@ -1,4 +1,5 @@
 import { systemRandom } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 import { readKernelEntropy } from '../kernel-entropy.ts';
 import type { EnvelopeKeyCache } from '../key-cache.ts';
 import type { CheckedOptions } from '../kms-codec-options.ts';
@@ -13,16 +14,15 @@ import { KeyWraps } from './wraps.ts';
 import { RingWriter } from './writer.ts';
 
 /** Puts the parts of a ring together; none of them starts anything. */
-export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: AbortController): RingKeeper {
+export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: Closing): RingKeeper {
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
-  const { signal } = closing;
   const ringClock = new RingClock(policy, clock);
   const noteDateOf =
     (service: DatedService) =>
     (date: Date): void =>
       ringClock.note(service, date);
-  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing: signal, onServiceDate: noteDateOf('kms') });
+  const calls = new KmsCalls({ clock, random, timeoutSeconds, closing, onServiceDate: noteDateOf('kms') });
   const wraps = new KeyWraps({
     ring: ringName,
     wrappers: keyWrappers,
@@ -38,7 +38,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     ring: ringName,
     clock,
     timeoutSeconds,
-    closing: signal,
+    closing,
     onServiceDate: noteDateOf('store'),
   });
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();

@@ -1,4 +1,5 @@
 import { ageMs, type Clock, momentOf, schedule } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 
 /**
  * Gives every call a deadline, and ends them all when the codec is closed. One listener for all calls, and none of our
@@ -7,10 +8,10 @@ import { ageMs, type Clock, momentOf, schedule } from '../clock.ts';
 export class Deadlines {
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #closing: AbortSignal;
+  readonly #closing: Closing;
   readonly #live = new Set<() => void>();
 
-  constructor(clock: Clock, timeoutSeconds: number, closing: AbortSignal) {
+  constructor(clock: Clock, timeoutSeconds: number, closing: Closing) {
     this.#clock = clock;
     this.#timeoutMs = timeoutSeconds * 1_000;
     this.#closing = closing;

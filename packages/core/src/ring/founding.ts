@@ -1,4 +1,5 @@
 import { ageMs, type Moment, type RandomSource, uniform } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 import type { ResolvedPolicy } from './policy.ts';
 import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { Stored, StoredRingDocument } from './stored-ring.ts';
@@ -26,7 +27,7 @@ export class Founding {
   readonly #store: RingStore;
   readonly #policy: ResolvedPolicy;
   readonly #random: RandomSource;
-  readonly #closing: AbortSignal;
+  readonly #closing: Closing;
   readonly #view: RingView;
   readonly #stored: StoredRingDocument;
   readonly #writer: RingWriter;
@@ -40,7 +41,7 @@ export class Founding {
     readonly store: RingStore;
     readonly policy: ResolvedPolicy;
     readonly random: RandomSource;
-    readonly closing: AbortController;
+    readonly closing: Closing;
     readonly view: RingView;
     readonly stored: StoredRingDocument;
     readonly writer: RingWriter;
@@ -48,7 +49,7 @@ export class Founding {
     this.#store = options.store;
     this.#policy = options.policy;
     this.#random = options.random;
-    this.#closing = options.closing.signal;
+    this.#closing = options.closing;
     this.#view = options.view;
     this.#stored = options.stored;
     this.#writer = options.writer;

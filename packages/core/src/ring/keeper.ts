@@ -14,8 +14,8 @@ import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { revocable } from './facts.ts';
-import type { CallOptions } from './kms-calls.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
+import type { CallOptions } from './kms-calls.ts';
 import { MAX_KEYS_TO_SCHEDULE } from './policy.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import { type KeyTimes, newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
@@ -483,7 +483,7 @@ export class RingKeeper {
         const isSilent = error instanceof RingStoreError && error.kind === 'unavailable';
         const isPatient = isSilent && patience !== undefined && !hasPassed(patience, this.view.now());
         if (!(error instanceof RingConflictError || isPatient) || round >= MAX_CONFLICTS) throw error;
-        await pause(this.#o.clock, Math.min(MS, 10 * 2 ** round) * this.#uniform(), this.#o.closing.signal);
+        await pause(this.#o.clock, Math.min(MS, 10 * 2 ** round) * this.#uniform(), this.#o.closing);
       }
     }
   }

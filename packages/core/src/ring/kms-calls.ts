@@ -9,6 +9,7 @@ import {
   secondsSince,
   uniform,
 } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 import { channels } from '../events.ts';
 import {
   KEY_WRAPPER_ERROR_KINDS,
@@ -47,7 +48,7 @@ export class KmsCalls {
   readonly #clock: Clock;
   readonly #random: RandomSource;
   readonly #deadlines: Deadlines;
-  readonly #closing: AbortSignal;
+  readonly #closing: Closing;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
   /** To be given to every call. */
@@ -57,7 +58,7 @@ export class KmsCalls {
     readonly clock: Clock;
     readonly random: RandomSource;
     readonly timeoutSeconds: number;
-    readonly closing: AbortSignal;
+    readonly closing: Closing;
     readonly onServiceDate: (date: Date) => void;
   }) {
     this.onServiceDate = options.onServiceDate;

@@ -10,6 +10,7 @@ import {
   type RandomSource,
   uniform,
 } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import type { Founding } from './founding.ts';
 import { isDead, LineageError } from './learn-anew.ts';
@@ -36,7 +37,7 @@ export interface RingStartOptions {
   readonly create: 'if-absent' | 'now' | 'never';
   readonly clock: Clock;
   readonly random: RandomSource;
-  readonly closing: AbortController;
+  readonly closing: Closing;
   readonly view: RingView;
   readonly stored: StoredRingDocument;
   readonly sync: RingSync;
@@ -57,17 +58,17 @@ export async function startRing(options: RingStartOptions): Promise<void> {
   const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
   let conflicts = 0;
   for (let failures = 0; ; ) {
-    closing.signal.throwIfAborted();
+    closing.throwIfAborted();
     // Nothing that was judged by another time counts.
     if (ringClock.startAnew(view.now())) start.absentSince = undefined;
     try {
       if (await attempt(options, start)) return;
     } catch (error) {
-      closing.signal.throwIfAborted();
+      closing.throwIfAborted();
       if (error instanceof RingConflictError) {
         const wait = Math.min(LONGEST_CONFLICT_WAIT_MS, 2 ** conflicts) * uniform(random);
         conflicts += 1;
-        await pause(clock, wait, closing.signal);
+        await pause(clock, wait, closing);
         continue;
       }
       const left = msUntil(deadlineOf(options, start), view.now());
@@ -75,7 +76,7 @@ export async function startRing(options: RingStartOptions): Promise<void> {
       start.lastFailure = error;
       const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
       failures += 1;
-      await pause(clock, Math.min(left, wait * uniform(random)), closing.signal);
+      await pause(clock, Math.min(left, wait * uniform(random)), closing);
     }
   }
 }
@@ -143,7 +144,7 @@ async function createOrWait(
   const now = view.now();
   const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
   if (missing > 0) {
-    await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing.signal);
+    await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing);
     return false;
   }
   if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
@@ -154,7 +155,7 @@ async function createOrWait(
 /** False, after a while, where somebody else is at it: look again. */
 async function isFounded({ founding, clock, closing }: RingStartOptions): Promise<boolean> {
   const wait = await founding.attempt();
-  if (wait > 0) await pause(clock, wait, closing.signal);
+  if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;
 }
 

@@ -1,4 +1,5 @@
 import { type Clock, momentOf, secondsSince } from '../clock.ts';
+import type { Closing } from '../closing.ts';
 import { channels } from '../events.ts';
 import { Deadlines } from './deadlines.ts';
 import { encodeDocument, parseDocument, type RingDocument } from './document.ts';
@@ -24,7 +25,7 @@ export class StoredRingDocument {
   readonly #store: RingStore;
   readonly #ring: string;
   readonly #clock: Clock;
-  readonly #closing: AbortSignal;
+  readonly #closing: Closing;
   readonly #deadlines: Deadlines;
   readonly #onServiceDate: (date: Date) => void;
   /** The text read or written last: it is read again and again, and seldom another. */
@@ -37,7 +38,7 @@ export class StoredRingDocument {
     readonly ring: string;
     readonly clock: Clock;
     readonly timeoutSeconds: number;
-    readonly closing: AbortSignal;
+    readonly closing: Closing;
     readonly onServiceDate: (date: Date) => void;
   }) {
     this.#store = options.store;
