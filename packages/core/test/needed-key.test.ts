@@ -146,6 +146,20 @@ test('a key that somebody vouched for and that the KMS does not answer for keeps
   expect(member.codec.health().keys.map(({ id }) => id)).toContain(junk.id);
   await Promise.all([member.codec.rotate(), fleet.clock.advance(30)]);
   expect(await entries()).toHaveLength(3);
+  // Nor is it waited for when nothing else seals.
+  fleet.kms.failing = 'unavailable';
+  const revoked = Promise.all(
+    member.codec
+      .health()
+      .keys.filter(({ held }) => held)
+      .map(({ id }) => member.codec.revoke(id)),
+  );
+  await fleet.clock.advance(60);
+  await revoked;
+  expect(member.codec.health().canSeal).toBe(false);
+  fleet.kms.failing = undefined;
+  await fleet.clock.advance(90);
+  expect(member.codec.health().canSeal).toBe(true);
   // A day later the scheduled one is there too.
   await fleet.clock.advance(26 * HOUR);
   expect((await entries()).length).toBeGreaterThanOrEqual(4);

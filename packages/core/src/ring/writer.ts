@@ -151,13 +151,16 @@ export class RingWriter {
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
-  /** How long from now on some key may seal, without a gap; that which is being waited for counts. */
+  /** How long from now on some key may seal, without a gap; a new one that is still to be unwrapped counts for a while. */
   #coveredMs(): number {
     const wallMs = this.#view.wallMs();
     const { keys, carried } = this.#view.snapshot;
+    const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#policy;
+    const patienceMs = (refreshEverySeconds + backoffCapSeconds + clockSkewSeconds) * MS;
     const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
+    const awaited = carried.filter(({ created }) => created + patienceMs > wallMs);
     let untilMs = wallMs;
-    for (const { activates, sealsUntil } of [...mine, ...carried].toSorted((a, b) => a.activates - b.activates)) {
+    for (const { activates, sealsUntil } of [...mine, ...awaited].toSorted((a, b) => a.activates - b.activates)) {
       if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
     }
     return untilMs - wallMs;
