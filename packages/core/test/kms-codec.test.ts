@@ -715,3 +715,16 @@ describe('F21 canaries', () => {
     ]);
   });
 });
+
+test('13: a payload that says another length than it has is refused, not sealed for nobody', async () => {
+  const codec = await createKmsCodec({
+    ring: memoryRing(),
+    keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
+  });
+  closers.push(() => codec.close());
+  const payload = new Uint8Array(300_000);
+  Object.defineProperty(payload, 'length', { value: 10 });
+  expect(() => codec.seal(payload)).toThrow(new TypeError('payload must not have a length of its own'));
+  expect(() => codec.for('data').seal(payload)).toThrow(TypeError);
+  expect(codec.unseal(codec.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
+});
