@@ -300,7 +300,8 @@ async function closeAll(keeper: RingKeeper, options: CheckedOptions): Promise<vo
 function checkPayload(payload: unknown): void {
   if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
   // The cipher goes by the true length, our bounds by what the object says.
-  if (payload.length !== lengthOf.call(payload)) throw new TypeError('payload must not have a length of its own');
+  if (payload.length !== Reflect.get(typedArray, 'length', payload))
+    throw new TypeError('payload must not have a length of its own');
 }
 
 /** Length before anything else: a token is attacker-chosen. */
@@ -308,8 +309,7 @@ function checkToken(token: unknown, maxTokenLength: number): void {
   if (typeof token !== 'string' || token.length > maxTokenLength) throw new InvalidRequestState('malformed');
 }
 
-const lengthOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), 'length')
-  ?.get as () => number;
+const typedArray: object = Object.getPrototypeOf(Uint8Array.prototype) as object;
 
 /** Longer than any wait; setTimeout knows no longer ones. */
 const IDLE_MS = 2 ** 30;
