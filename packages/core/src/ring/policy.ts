@@ -46,11 +46,14 @@ export interface ResolvedPolicy extends RingPolicy {
   readonly graceSeconds: number;
 }
 
+/** The default of `clockSkewSeconds`, here and in what outlasts a token. */
+export const DEFAULT_CLOCK_SKEW_SECONDS = 300;
+
 const OWNER = 'policy';
 /** A year: beyond it a typing error is likelier than an intention. */
 const LONGEST = 366 * 86_400;
 
-const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {
+export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {
   clockSkewSeconds: [0, 86_400],
   refreshEverySeconds: [0.05, 86_400],
   backoffCapSeconds: [0.05, 3_600],
@@ -81,7 +84,7 @@ export function resolvePolicy(
     const [min, max] = BOUNDS[name];
     return options[name] === undefined ? fallback : finiteNumber(OWNER, name, options[name], min, max);
   };
-  const clockSkewSeconds = pick('clockSkewSeconds', 300);
+  const clockSkewSeconds = pick('clockSkewSeconds', DEFAULT_CLOCK_SKEW_SECONDS);
   const refreshEverySeconds = pick('refreshEverySeconds', 300);
   const proveEverySeconds = pick('proveEverySeconds', 900);
   const sealOutageSeconds = pick('sealOutageSeconds', 3_600);
