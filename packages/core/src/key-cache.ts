@@ -32,6 +32,7 @@ export class HeldKey {
   readonly #secrets = new Map<DerivationLabel, Buffer>();
   readonly #formatKeys = new Map<DerivationLabel, KeyObject>();
   #tokenKeySource: TokenKeySource | undefined;
+  #lease: object = {};
   #overwritten = false;
 
   /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
@@ -39,6 +40,11 @@ export class HeldKey {
     this.#dataKey = unpooled(dataKey);
     this.#ring = ring;
     this.id = keyIdOf(dataKey).toString('base64url');
+  }
+
+  /** Another one once the data key is overwritten: what is derived elsewhere is kept weakly by it, and goes along. */
+  get lease(): object {
+    return this.#lease;
   }
 
   /** Whether this is the data key `dataKey`. */
@@ -149,6 +155,7 @@ export class HeldKey {
   #forgetTokenKeys(): void {
     this.#tokenKeys.clear();
     this.#tokenKeySource = undefined;
+    this.#lease = {};
   }
 
   /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */

@@ -55,7 +55,8 @@ export class SealringTokens implements TokenFormat {
   readonly #cache: EnvelopeKeyCache;
   readonly #purpose: string | undefined;
   readonly #maxPayload: number;
-  readonly #sealers = new WeakMap<HeldKey, TokenSealer>();
+  /** By the lease of the data key. */
+  readonly #sealers = new WeakMap<object, TokenSealer>();
   // Of the token that was opened last: nothing secret, and nothing that opens. Tokens come in runs of one key id, and
   // comparing its bytes costs less than cutting it out of each as a text and hashing that.
   #lastWords: Int32Array | undefined;
@@ -77,12 +78,12 @@ export class SealringTokens implements TokenFormat {
   seal(payload: Uint8Array, now: Moment): string {
     checkLength(payload, this.#maxPayload);
     const { held } = this.#source.sealingKey(now);
-    let sealer = this.#sealers.get(held);
+    let sealer = this.#sealers.get(held.lease);
     if (sealer === undefined) {
       sealer = new TokenSealer(this.#state, (salt) =>
         held.deriveTokenKey(salt, { purpose: this.#purpose, hedge: this.#state.hedge }),
       );
-      this.#sealers.set(held, sealer);
+      this.#sealers.set(held.lease, sealer);
     }
     return sealer.seal(payload, now);
   }
@@ -127,7 +128,8 @@ export class PythonTokens implements TokenFormat {
   readonly #random: (fill: Uint8Array) => void;
   readonly #maxTokenLength: number;
   readonly #maxPayload: number;
-  readonly #keys = new WeakMap<HeldKey, { readonly key: PythonKey; sealed: number }>();
+  /** By the lease of the data key. */
+  readonly #keys = new WeakMap<object, { readonly key: PythonKey; sealed: number }>();
 
   constructor(source: KeySource, random: (fill: Uint8Array) => void, maxTokenLength: number) {
     this.#source = source;
@@ -162,10 +164,10 @@ export class PythonTokens implements TokenFormat {
   }
 
   #keyOf(held: HeldKey): { readonly key: PythonKey; sealed: number } {
-    let use = this.#keys.get(held);
+    let use = this.#keys.get(held.lease);
     if (use === undefined) {
       use = { key: derivePythonKey(held.secret('python')), sealed: 0 };
-      this.#keys.set(held, use);
+      this.#keys.set(held.lease, use);
     }
     return use;
   }

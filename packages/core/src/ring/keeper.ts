@@ -14,8 +14,8 @@ import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { revocable } from './facts.ts';
-import type { CallOptions } from './kms-calls.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
+import type { CallOptions } from './kms-calls.ts';
 import { MAX_KEYS_TO_SCHEDULE } from './policy.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import { type KeyTimes, newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
@@ -303,6 +303,7 @@ export class RingKeeper {
       failure = error;
     }
     this.#assertOpen();
+    this.view.retire(this.view.now());
     if (failure === undefined) {
       this.#failures = 0;
       this.#failedAt = undefined;
@@ -331,7 +332,6 @@ export class RingKeeper {
       await this.#o.writer.restore();
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }
-    this.view.retire(this.view.now());
     // One key that cannot be unwrapped yet, which may be anybody's, does not keep this member from its other duties.
     if (failure !== undefined && !(failure instanceof KeyWrapperError)) throw failure;
     if (options.deferUnwraps === true && this.view.snapshot.carried.length > 0) {
@@ -387,7 +387,7 @@ export class RingKeeper {
   }
 
   #msUntilDue(): number {
-    return Math.min(this.#msUntilRead(), this.#o.sync.msUntilProof());
+    return Math.min(this.#msUntilRead(), this.#o.sync.msUntilProof(), this.view.msUntilEnd(this.view.now()));
   }
 
   #considerRotation(): void {
