@@ -139,7 +139,7 @@ class RingCodec implements KmsCodec {
     };
     const formats: Readonly<Record<TokenFormatName, TokenFormat>> = {
       sealring: this.#sealringTokens(undefined),
-      python: new PythonTokens(this.#source, options.random, options.maxTokenLength),
+      python: new PythonTokens(this.#source, options, options.maxTokenLength),
     };
     this.#sealing = formats[options.format];
     this.#opening = Object.fromEntries(options.accept.map((name) => [name, formats[name]]));

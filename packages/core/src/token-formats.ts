@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { Moment } from './clock.ts';
 import { InvalidRequestState } from './codec.ts';
 import { SealUnavailableError } from './errors.ts';
@@ -21,7 +22,7 @@ import {
 } from './formats/sealring.ts';
 import type { EnvelopeKeyCache, HeldKey } from './key-cache.ts';
 import type { UsableKey } from './ring/snapshot.ts';
-import { type SealingState, TokenSealer } from './token-sealer.ts';
+import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
 /** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
 export interface KeySource {
@@ -122,18 +123,28 @@ export class SealringTokens implements TokenFormat {
 /** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
 const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
+const HEDGE_INFO = 'sealring/python/hedge';
+
+/** What one data key comes to on the Python wire. */
+interface PythonUse {
+  readonly key: PythonKey;
+  /** Keys the payload hash of hedged nonces; only where those were asked for. */
+  readonly hedgeKey: Buffer | undefined;
+  sealed: number;
+}
+
 /** The Python SDK's tokens, under the secret that each data key derives for them. */
 export class PythonTokens implements TokenFormat {
   readonly #source: KeySource;
-  readonly #random: (fill: Uint8Array) => void;
+  readonly #state: Pick<SealingState, 'random' | 'hedge'>;
   readonly #maxTokenLength: number;
   readonly #maxPayload: number;
   /** By the lease of the data key. */
-  readonly #keys = new WeakMap<object, { readonly key: PythonKey; sealed: number }>();
+  readonly #keys = new WeakMap<object, PythonUse>();
 
-  constructor(source: KeySource, random: (fill: Uint8Array) => void, maxTokenLength: number) {
+  constructor(source: KeySource, state: Pick<SealingState, 'random' | 'hedge'>, maxTokenLength: number) {
     this.#source = source;
-    this.#random = random;
+    this.#state = state;
     this.#maxTokenLength = maxTokenLength;
     this.#maxPayload = maxPythonPayloadBytes(maxTokenLength);
   }
@@ -144,7 +155,8 @@ export class PythonTokens implements TokenFormat {
     if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
     use.sealed += 1;
     const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
-    this.#random(nonce);
+    this.#state.random(nonce);
+    if (use.hedgeKey !== undefined) mix(nonce, hmac(use.hedgeKey, payload));
     return sealPython(use.key, nonce, payload);
   }
 
@@ -163,14 +175,20 @@ export class PythonTokens implements TokenFormat {
     throw new InvalidRequestState('unknown key');
   }
 
-  #keyOf(held: HeldKey): { readonly key: PythonKey; sealed: number } {
+  #keyOf(held: HeldKey): PythonUse {
     let use = this.#keys.get(held.lease);
     if (use === undefined) {
-      use = { key: derivePythonKey(held.secret('python')), sealed: 0 };
+      const secret = held.secret('python');
+      const hedgeKey = this.#state.hedge ? hmac(secret, HEDGE_INFO) : undefined;
+      use = { key: derivePythonKey(secret), hedgeKey, sealed: 0 };
       this.#keys.set(held.lease, use);
     }
     return use;
   }
+}
+
+function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
+  return createHmac('sha256', key).update(data).digest();
 }
 
 /** What nobody would open must not be sealed. */
