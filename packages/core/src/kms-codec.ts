@@ -26,30 +26,41 @@ const PREPARE_MS = 2_000;
 /** Codecs of {@link KmsCodec.for} that are remembered; purposes are names in a program, not data. */
 const MAX_PURPOSES = 256;
 
-/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
-export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
+/** What a token says of itself, and what the ring says of its key. */
+export interface TokenFacts {
+  /** `sealring` or `python`. */
+  readonly format: string;
+  /** As in the ring document; empty where the token names none that is known. */
+  readonly keyId: string;
+  /** Of the key, now. */
+  readonly state: KeyState | 'unknown';
+  /** Whether the key opens only: a successor seals. */
+  readonly stale: boolean;
+}
+
+/** A codec over a ring: all that a boundary needs of it. */
+export interface RingTokenCodec extends RequestStateCodec {
   /** The longest token life this codec honours, seconds; a boundary with a longer one refuses it. */
   readonly tokenLifetimeSeconds: number;
-  /**
-   * A codec over the same ring with token keys of its own, for data of yours: its tokens and those of this codec never
-   * open each other. Always in the native format.
-   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
-   */
-  for(purpose: string): RequestStateCodec;
   /**
    * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
    * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void>;
   /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
-  inspect(token: string): {
-    readonly format: string;
-    readonly keyId: string;
-    readonly state: KeyState | 'unknown';
-    readonly stale: boolean;
-  };
+  inspect(token: string): TokenFacts;
   /** How this member stands, without asking anybody. */
   health(): CodecHealth;
+}
+
+/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
+export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
+  /**
+   * A codec over the same ring with token keys of its own, for data of yours: its tokens and those of this codec never
+   * open each other. Always in the native format.
+   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   */
+  for(purpose: string): RingTokenCodec;
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
   refresh(): Promise<void>;
   /**
@@ -119,7 +130,7 @@ class RingCodec implements KmsCodec {
   readonly #sealing: TokenFormat;
   /** Those that `accept` names. */
   readonly #opening: Readonly<Partial<Record<TokenFormatName, TokenFormat>>>;
-  readonly #purposes = new LRUCache<string, RequestStateCodec>({ max: MAX_PURPOSES });
+  readonly #purposes = new LRUCache<string, RingTokenCodec>({ max: MAX_PURPOSES });
 
   constructor(keeper: RingKeeper, cache: EnvelopeKeyCache, options: CheckedOptions) {
     const { view } = keeper;
@@ -169,27 +180,34 @@ class RingCodec implements KmsCodec {
     }
   }
 
-  for(purpose: string): RequestStateCodec {
+  for(purpose: string): RingTokenCodec {
     this.#assertOpen();
     label('for', 'purpose', purpose);
     let codec = this.#purposes.get(purpose);
     if (codec === undefined) {
       const tokens = this.#sealringTokens(purpose);
-      codec = Object.freeze({
-        seal: (payload: Uint8Array): string => {
+      codec = Object.freeze<RingTokenCodec>({
+        tokenLifetimeSeconds: this.tokenLifetimeSeconds,
+        seal: (payload) => {
           checkPayload(payload);
           return tokens.seal(payload, this.#keeper.view.now());
         },
-        unseal: (token: string): Uint8Array => {
+        unseal: (token) => {
           this.#assertOpen();
           try {
-            checkToken(token, this.#options.maxTokenLength);
-            if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
+            this.#checkNative(token);
             return this.#open(tokens, token);
           } catch (error) {
             throw rejected(error);
           }
         },
+        prepare: (token, options) => this.prepare(token, options),
+        inspect: (token) => {
+          this.#assertOpen();
+          this.#checkNative(token);
+          return this.inspect(token);
+        },
+        health: () => this.health(),
       });
       this.#purposes.set(purpose, codec);
     }
@@ -216,7 +234,7 @@ class RingCodec implements KmsCodec {
     options.signal?.throwIfAborted();
   }
 
-  inspect(token: string): { format: string; keyId: string; state: KeyState | 'unknown'; stale: boolean } {
+  inspect(token: string): TokenFacts {
     this.#assertOpen();
     checkToken(token, this.#options.maxTokenLength);
     const format = formatOf(token);
@@ -267,6 +285,11 @@ class RingCodec implements KmsCodec {
 
   #assertOpen(): void {
     if (this.#keeper.view.isClosed) throw new CodecClosedError();
+  }
+
+  #checkNative(token: string): void {
+    checkToken(token, this.#options.maxTokenLength);
+    if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
   }
 
   #sealringTokens(purpose: string | undefined): SealringTokens {
