@@ -11,6 +11,7 @@ import { label, refuseUnknownOptions, show } from './options.ts';
 import { createKeeper } from './ring/create-keeper.ts';
 import type { RingKeeper } from './ring/keeper.ts';
 import type { KeyState } from './ring/schedule.ts';
+import { isUsable } from './ring/snapshot.ts';
 import {
   formatOf,
   type KeySource,
@@ -30,7 +31,7 @@ const MAX_PURPOSES = 256;
 export interface TokenFacts {
   /** `sealring` or `python`. */
   readonly format: string;
-  /** As in the ring document; empty where the token names none that is known. */
+  /** As in the ring document; empty for a fingerprint that no key of the ring has. */
   readonly keyId: string;
   /** Of the key, now. */
   readonly state: KeyState | 'unknown';
@@ -127,9 +128,7 @@ class RingCodec implements KmsCodec {
   readonly #options: CheckedOptions;
   readonly #cache: EnvelopeKeyCache;
   readonly #sealingState: SealingState;
-  readonly #sealing: TokenFormat;
-  /** Those that `accept` names. */
-  readonly #opening: Readonly<Partial<Record<TokenFormatName, TokenFormat>>>;
+  readonly #formats: Readonly<Record<TokenFormatName, TokenFormat>>;
   readonly #purposes = new LRUCache<string, RingTokenCodec>({ max: MAX_PURPOSES });
 
   constructor(keeper: RingKeeper, cache: EnvelopeKeyCache, options: CheckedOptions) {
@@ -148,12 +147,10 @@ class RingCodec implements KmsCodec {
       openingKeys: (now) => view.openingKeys(now),
       noteUnknownKey: (id, now) => keeper.noteUnknownKey(id, now),
     };
-    const formats: Readonly<Record<TokenFormatName, TokenFormat>> = {
+    this.#formats = {
       sealring: this.#sealringTokens(undefined),
       python: new PythonTokens(this.#source, options, options.maxTokenLength),
     };
-    this.#sealing = formats[options.format];
-    this.#opening = Object.fromEntries(options.accept.map((name) => [name, formats[name]]));
     keepers.set(this, keeper);
   }
 
@@ -163,7 +160,7 @@ class RingCodec implements KmsCodec {
 
   seal(payload: Uint8Array): string {
     checkPayload(payload);
-    return this.#sealing.seal(payload, this.#keeper.view.now());
+    return this.#formats[this.#options.format].seal(payload, this.#keeper.view.now());
   }
 
   unseal(token: string): Uint8Array {
@@ -172,9 +169,8 @@ class RingCodec implements KmsCodec {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
       // Dispatched once and tried under that format only; `accept` is an allow-list.
-      const format = name === undefined ? undefined : this.#opening[name];
-      if (format === undefined) throw new InvalidRequestState('malformed');
-      return this.#open(format, token);
+      if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
+      return this.#open(this.#formats[name], token);
     } catch (error) {
       throw rejected(error);
     }
@@ -239,10 +235,9 @@ class RingCodec implements KmsCodec {
     checkToken(token, this.#options.maxTokenLength);
     const format = formatOf(token);
     if (format === undefined) throw new InvalidRequestState('malformed');
-    const states = this.#keeper.view.states(this.#keeper.view.now());
-    if (format === 'python') return { format, keyId: '', state: 'unknown', stale: false };
-    const keyId = keyIdText(token);
-    const state = states.find(({ key }) => key.id === keyId)?.state ?? 'unknown';
+    const { view } = this.#keeper;
+    const keyId = this.#formats[format].keyIdOf(token, view.snapshot.keys.filter(isUsable));
+    const state = view.states(view.now()).find(({ key }) => key.id === keyId)?.state ?? 'unknown';
     return { format, keyId, state, stale: state === 'verify-only' };
   }
 

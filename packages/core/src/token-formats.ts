@@ -39,6 +39,11 @@ export interface TokenFormat {
   seal(payload: Uint8Array, now: Moment): string;
   /** @throws {InvalidRequestState} */
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey };
+  /**
+   * The id of the key that a token names, which may be none of `keys`; empty for a fingerprint that none of them has.
+   * @throws {InvalidRequestState} `malformed`.
+   */
+  keyIdOf(token: string, keys: readonly UsableKey[]): string;
 }
 
 export type TokenFormatName = 'sealring' | 'python';
@@ -110,6 +115,11 @@ export class SealringTokens implements TokenFormat {
     return { payload, key };
   }
 
+  keyIdOf(token: string): string {
+    decodeToken(token);
+    return keyIdText(token);
+  }
+
   /** Opens the first token under a header. Only one that authenticated lets its token key be remembered. */
   #openFirst(held: HeldKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.openingTokenKey(decoded, this.#purpose);
@@ -173,6 +183,11 @@ export class PythonTokens implements TokenFormat {
     }
     this.#source.noteUnknownKey(undefined, now);
     throw new InvalidRequestState('unknown key');
+  }
+
+  keyIdOf(token: string, keys: readonly UsableKey[]): string {
+    const { kid } = parsePythonToken(token, this.#maxTokenLength);
+    return keys.find(({ held }) => this.#keyOf(held).key.kid === kid)?.id ?? '';
   }
 
   #keyOf(held: HeldKey): PythonUse {
