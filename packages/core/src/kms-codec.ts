@@ -41,7 +41,10 @@ export interface TokenFacts {
 
 /** A codec over a ring: all that a boundary needs of it. */
 export interface RingTokenCodec extends RequestStateCodec {
-  /** The longest token life this codec honours, seconds; a boundary with a longer one refuses it. */
+  /**
+   * How long a key opens after it has stopped sealing, seconds; a boundary with a longer time to live refuses the codec.
+   * The codec does not look at the age of a token: the time to live of the boundary bounds it, or else the end of its key.
+   */
   readonly tokenLifetimeSeconds: number;
   /**
    * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)

@@ -15,7 +15,10 @@ export interface RingPolicy {
   readonly refreshEverySeconds: number;
   /** Longest wait between attempts while the ring or the KMS fails: 10 s doubling up to this. Default 60. */
   readonly backoffCapSeconds: number;
-  /** The longest token life the codec honours; a boundary with a longer one is refused. Default 3 600. */
+  /**
+   * How long a key opens after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
+   * refused. It bounds the lives of keys: a token is opened until its key ends, whatever its age. Default 3 600.
+   */
   readonly tokenLifetimeSeconds: number;
   /** How often a member makes the KMS prove that it may still use the key, minus up to 20 % jitter. Default 900. */
   readonly proveEverySeconds: number;
