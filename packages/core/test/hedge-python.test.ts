@@ -8,11 +8,11 @@ beforeEach(() => {
 afterEach(() => fleet.close());
 
 /** A generator that stands still once the codec has started, as in a copied machine. */
-function stuckGenerator(): { stick(): void; random(fill: Uint8Array): void } {
+function stuckGenerator() {
   let isStuck = false;
   return {
-    stick: () => void (isStuck = true),
-    random: (fill) => void (isStuck ? fill.fill(7) : crypto.getRandomValues(fill)),
+    stick: (): void => void (isStuck = true),
+    random: (fill: Uint8Array): void => void (isStuck ? fill.fill(7) : crypto.getRandomValues(fill)),
   };
 }
 

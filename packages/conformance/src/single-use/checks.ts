@@ -93,7 +93,7 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
       const store = await trial.open();
       await trial.claim(store, trial.freshId(), 600);
       await trial.breakConnection();
-      const won = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
+      const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
       expectThat(won !== true, 'a claim was told true while the backend was out of reach');
     },
   },

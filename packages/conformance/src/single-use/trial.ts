@@ -24,8 +24,8 @@ export class SingleUseTrial {
 
   async open(): Promise<SingleUseStoreLike> {
     const instance = await this.#target.create();
-    this.#open.push(instance);
     expectThat(typeof instance?.store?.claim === 'function', 'create returned no { store } with a claim');
+    this.#open.push(instance);
     return instance.store;
   }
 
@@ -51,6 +51,7 @@ export class SingleUseTrial {
 
   async close(): Promise<void> {
     await this.#mend?.();
-    for (const { store, close } of this.#open) await (close === undefined ? store?.close?.() : close());
+    for (const instance of this.#open)
+      await (instance.close === undefined ? instance.store.close?.() : instance.close());
   }
 }
