@@ -2,15 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { migrate } from '@sealring/postgres';
-import { Pool } from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { callTool, type ToolAnswer } from '../support/call-tool.ts';
-import { startMoto } from '../support/moto.ts';
-import { startPostgres } from '../support/postgres.ts';
-import { startRedis } from '../support/redis.ts';
+import { engines } from './engines.ts';
 import type { ServerSettings } from './server.ts';
 
 const PROGRAM = fileURLToPath(new URL('server.ts', import.meta.url));
@@ -26,44 +22,6 @@ const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
-
-/** An engine that a test can take away. */
-interface Engine {
-  readonly address: string;
-  kill(): Promise<unknown>;
-  start?(): Promise<unknown>;
-}
-
-const engines: Readonly<Record<ServerSettings['store'], () => Promise<Engine>>> = {
-  redis: async () => {
-    const redis = await startRedis();
-    closing.push(() => redis.stop());
-    return { address: redis.address, kill: () => redis.kill(), start: () => redis.start() };
-  },
-  postgres: async () => {
-    const postgres = await startPostgres();
-    closing.push(() => postgres.stop());
-    const pool = new Pool({ connectionString: postgres.address });
-    await migrate(pool);
-    await pool.end();
-    return { address: postgres.address, kill: () => postgres.kill(), start: () => postgres.start() };
-  },
-  dynamodb: async () => {
-    const moto = await startMoto();
-    closing.push(() => moto.stop());
-    const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
-    const client = new DynamoDBClient({ endpoint: moto.address, region: 'us-east-1', credentials });
-    const command = new CreateTableCommand({
-      TableName: 'sealring',
-      AttributeDefinitions: [{ AttributeName: 'pk', AttributeType: 'S' }],
-      KeySchema: [{ AttributeName: 'pk', KeyType: 'HASH' }],
-      BillingMode: 'PAY_PER_REQUEST',
-    });
-    await client.send(command);
-    client.destroy();
-    return { address: moto.address, kill: () => moto.stop() };
-  },
-};
 
 /** A server process; where it answers. */
 async function serve(settings: ServerSettings): Promise<string> {
@@ -104,7 +62,7 @@ async function redeemedOn(urls: readonly string[]): Promise<number> {
 test.each(['redis', 'postgres', 'dynamodb'] as const)(
   `${REDEMPTIONS} redemptions of one token at once, over ${PROCESSES} processes on %s: one succeeds; with the store down, none`,
   async (store) => {
-    const engine = await engines[store]();
+    const engine = await engines[store](closing);
     const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
     const urls = await Promise.all(Array.from({ length: PROCESSES }, () => serve(settings)));
 
@@ -125,3 +83,19 @@ test.each(['redis', 'postgres', 'dynamodb'] as const)(
     expect(await redeemedOn(urls)).toBe(4);
   },
 );
+
+test.each(
+  (['redis', 'postgres', 'dynamodb'] as const).flatMap((store) => [90, 290].map((apart) => [store, apart] as const)),
+)('F48: a token is redeemed once on %s by two servers whose clocks are %i s apart', async (store, apart) => {
+  const { address } = await engines[store](closing);
+  const settings = { key: randomBytes(32).toString('base64'), store, address, futureSkewSeconds: 0 };
+  const behind = await serve({ ...settings, ttlSeconds: apart + 2 });
+  const ahead = await serve({ ...settings, ttlSeconds: apart + 2, aheadSeconds: apart });
+  const [token, another] = [await mint(behind), await mint(behind)];
+  expect((await call(ahead, token)).error).toBeUndefined();
+  // By the clock that is ahead it has expired now, by the other it has long to live. Claims also remove what has expired.
+  await pause(2_500);
+  expect((await call(behind, another)).error).toBeUndefined();
+  expect((await call(behind, token)).error).toEqual(REFUSED);
+  expect(await redeemedOn([behind, ahead])).toBe(2);
+});

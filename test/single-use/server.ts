@@ -23,9 +23,15 @@ export interface ServerSettings {
   readonly store: 'redis' | 'postgres' | 'dynamodb';
   /** Where the engine answers. */
   readonly address: string;
+  readonly ttlSeconds?: number;
+  readonly futureSkewSeconds?: number;
+  /** How far this machine's clock is ahead of the test's. */
+  readonly aheadSeconds?: number;
 }
 
-const settings: ServerSettings = JSON.parse(process.argv[2] ?? '');
+const { aheadSeconds = 0, ...settings }: ServerSettings = JSON.parse(process.argv[2] ?? '');
+const exactNow = Date.now;
+Date.now = () => exactNow() + aheadSeconds * 1_000;
 
 const stores: Readonly<Record<ServerSettings['store'], (address: string) => SingleUseStore>> = {
   redis: (url) => redisSingleUse({ url }),
@@ -41,9 +47,11 @@ const stores: Readonly<Record<ServerSettings['store'], (address: string) => Sing
 
 /** How often the tool was run with a state. */
 let redeemed = 0;
+const { key, store, address: engine, ...policy } = settings;
 const security = new RequestStateSecurity({
-  keys: [Buffer.from(settings.key, 'base64')],
-  singleUse: stores[settings.store](settings.address),
+  keys: [Buffer.from(key, 'base64')],
+  singleUse: stores[store](engine),
+  ...policy,
 });
 const mcp = createMcpHandler(() => {
   const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);

@@ -273,6 +273,13 @@ describe('on a local ring', () => {
     expect((await run(args)).code).toBe(2);
   });
 
+  test('8: inspect prints no control character of a hostile token', async () => {
+    const input = `sr1.\u001b]0;title\u0007\u001b[2J${'A'.repeat(120)}`;
+    const { code, stdout, stderr } = await run(['inspect'], { input });
+    expect(code).toBe(1);
+    expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+
   test('inspect says what a token says of itself, from standard input, and nothing of what is in it', async () => {
     const token = await seal('a very secret order');
     const { code, stdout, stderr } = await run(['inspect'], { input: `${token}\n` });

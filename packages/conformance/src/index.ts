@@ -1,6 +1,6 @@
 /**
- * Checks a codec, a key wrapper or a ring store against its contract, requirement by requirement: {@link describeCodec},
- * {@link describeKeyWrapper} and {@link describeRingStore} in a test runner, the `run…` functions anywhere.
+ * Checks a codec, a key wrapper, a ring store or a single-use store against its contract, requirement by requirement:
+ * {@link describeCodec}, {@link describeKeyWrapper}, {@link describeRingStore} and {@link describeSingleUse} in a test runner, the `run…` functions anywhere.
  *
  * @packageDocumentation
  */
@@ -25,3 +25,6 @@ export type { RingStoreOptions } from './ring-store/options.ts';
 export { RING_STORE_REQUIREMENTS } from './ring-store/requirements.ts';
 export { describeRingStore, runRingStoreConformance } from './ring-store/suite.ts';
 export type { RingStoreInstance, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
+export { SINGLE_USE_REQUIREMENTS } from './single-use/requirements.ts';
+export { describeSingleUse, runSingleUseConformance } from './single-use/suite.ts';
+export type { SingleUseInstance, SingleUseStoreLike, SingleUseTarget } from './single-use/target.ts';

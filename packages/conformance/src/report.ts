@@ -12,8 +12,8 @@ export interface ConformanceResult {
   readonly durationMs: number;
 }
 
-/** What was tried: which of the three contracts. */
-export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store';
+/** What was tried: which of the four contracts. */
+export type SuiteName = 'codec' | 'key-wrapper' | 'ring-store' | 'single-use';
 
 /** What a run of a suite came to. */
 export interface ConformanceReport {

@@ -425,7 +425,7 @@ describe('progress', () => {
 });
 
 describe('help', () => {
-  const COMMANDS = ['', 'codec', 'key-wrapper', 'ring-store', 'list'];
+  const COMMANDS = ['', 'codec', 'key-wrapper', 'ring-store', 'single-use', 'list'];
 
   test.each(COMMANDS)('sealring-conformance %s --help: its examples work as typed', async (command) => {
     const { code, stdout } = await runCli([...command.split(' ').filter(Boolean), '--help']);

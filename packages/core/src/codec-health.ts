@@ -11,7 +11,7 @@ export interface CodecHealth {
   readonly ready: boolean;
   /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
-  /** Whether tokens are opened at present; else each is refused. */
+  /** Whether a key opens tokens at present; else each is refused. */
   readonly canUnseal: boolean;
   /** Until when sealing goes on if neither the KMS nor the store answers any more. */
   readonly sealUntil: Date | undefined;
@@ -58,7 +58,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     status: keeper.status(now),
     ready: view.isReady(now),
     canSeal,
-    canUnseal: limits.mayOpen(now) && states.some(({ key }) => key.held !== undefined),
+    canUnseal: view.canOpen(now),
     sealUntil: sealUntilOf(limits.sealUntilMs, states),
     sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
     keys: states.map(({ key, state }) => ({

@@ -20,7 +20,7 @@ export {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
-export { createKmsCodec, type KmsCodec } from './kms-codec.ts';
+export { createKmsCodec, type KmsCodec, type RingTokenCodec, type TokenFacts } from './kms-codec.ts';
 export type { KmsCodecOptions } from './kms-codec-options.ts';
 export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrapper.ts';
 export { fileRing } from './ring/file-ring.ts';

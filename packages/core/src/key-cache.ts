@@ -36,6 +36,7 @@ export class HeldKey {
   // The same few facts are checked at every read of the ring.
   readonly #certified = new Map<string, Buffer>();
   #tokenKeySource: TokenKeySource | undefined;
+  #lease: object = {};
   #overwritten = false;
 
   /** Takes over `dataKey`, 32 bytes: the caller overwrites its own copy. */
@@ -43,6 +44,11 @@ export class HeldKey {
     this.#dataKey = unpooled(dataKey);
     this.#ring = ring;
     this.id = keyIdOf(dataKey).toString('base64url');
+  }
+
+  /** Another one once the data key is overwritten: what is derived elsewhere is kept weakly by it, and goes along. */
+  get lease(): object {
+    return this.#lease;
   }
 
   /** Whether this is the data key `dataKey`. */
@@ -160,6 +166,7 @@ export class HeldKey {
   #forgetTokenKeys(): void {
     this.#tokenKeys.clear();
     this.#tokenKeySource = undefined;
+    this.#lease = {};
   }
 
   /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */

@@ -40,7 +40,10 @@ export interface KmsCodecOptions {
   readonly closeKeyWrappers?: boolean;
   /** Accept wraps that prove no origin: everybody who can write the store can then mint tokens. Default false. */
   readonly dangerouslyTrustStore?: boolean;
-  /** Mix a keyed hash of the payload into each nonce, for platforms that fork running machines. Default false. */
+  /**
+   * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that fork running machines; the
+   * encrypted wire of mcp.d always does. Default false.
+   */
   readonly hedge?: boolean;
   /** Longest token opened or sealed, characters: 102 to 16 777 216. Default 262 144. */
   readonly maxTokenLength?: number;

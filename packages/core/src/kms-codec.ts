@@ -12,6 +12,7 @@ import { label, refuseUnknownOptions, show } from './options.ts';
 import { createKeeper } from './ring/create-keeper.ts';
 import type { RingKeeper } from './ring/keeper.ts';
 import type { KeyState } from './ring/schedule.ts';
+import { isUsable } from './ring/snapshot.ts';
 import {
   formatOf,
   type KeySource,
@@ -27,16 +28,25 @@ const PREPARE_MS = 2_000;
 /** Codecs of {@link KmsCodec.for} that are remembered; purposes are names in a program, not data. */
 const MAX_PURPOSES = 256;
 
-/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
-export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
-  /** The longest token life this codec honours, seconds; a boundary with a longer one refuses it. */
-  readonly tokenLifetimeSeconds: number;
+/** What a token says of itself, and what the ring says of its key. */
+export interface TokenFacts {
+  /** `sealring` or `python`. */
+  readonly format: string;
+  /** As in the ring document; empty for a fingerprint that no key of the ring has. */
+  readonly keyId: string;
+  /** Of the key, now. */
+  readonly state: KeyState | 'unknown';
+  /** Whether the key opens only: a successor seals. */
+  readonly stale: boolean;
+}
+
+/** A codec over a ring: all that a boundary needs of it. */
+export interface RingTokenCodec extends RequestStateCodec {
   /**
-   * A codec over the same ring with token keys of its own, for data of yours: its tokens and those of this codec never
-   * open each other. Always in the native format.
-   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   * How long a key opens after it has stopped sealing, seconds; a boundary with a longer time to live refuses the codec.
+   * The codec does not look at the age of a token: the time to live of the boundary bounds it, or else the end of its key.
    */
-  for(purpose: string): RequestStateCodec;
+  readonly tokenLifetimeSeconds: number;
   /**
    * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
    * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
@@ -44,14 +54,19 @@ export interface KmsCodec extends RequestStateCodec, AsyncDisposable {
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
   /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
-  inspect(token: string): {
-    readonly format: string;
-    readonly keyId: string;
-    readonly state: KeyState | 'unknown';
-    readonly stale: boolean;
-  };
+  inspect(token: string): TokenFacts;
   /** How this member stands, without asking anybody. */
   health(): CodecHealth;
+}
+
+/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
+export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
+  /**
+   * A codec over the same ring with token keys of its own, for data of yours: its tokens and those of this codec never
+   * open each other. Always in the native format.
+   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   */
+  for(purpose: string): RingTokenCodec;
   /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
   refresh(): Promise<void>;
   /**
@@ -118,10 +133,8 @@ class RingCodec implements KmsCodec {
   readonly #options: CheckedOptions;
   readonly #cache: EnvelopeKeyCache;
   readonly #sealingState: SealingState;
-  readonly #sealing: TokenFormat;
-  /** Those that `accept` names. */
-  readonly #opening: Readonly<Partial<Record<TokenFormatName, TokenFormat>>>;
-  readonly #purposes = new LRUCache<string, RequestStateCodec>({ max: MAX_PURPOSES });
+  readonly #formats: Readonly<Record<TokenFormatName, TokenFormat>>;
+  readonly #purposes = new LRUCache<string, RingTokenCodec>({ max: MAX_PURPOSES });
 
   constructor(keeper: RingKeeper, cache: EnvelopeKeyCache, options: CheckedOptions) {
     const { view } = keeper;
@@ -139,12 +152,10 @@ class RingCodec implements KmsCodec {
       openingKeys: (now) => view.openingKeys(now),
       noteUnknownKey: (id, now) => keeper.noteUnknownKey(id, now),
     };
-    const formats: Readonly<Record<TokenFormatName, TokenFormat>> = {
+    this.#formats = {
       sealring: this.#sealringTokens(undefined),
-      python: new PythonTokens(this.#source, options.random, options.maxTokenLength),
+      python: new PythonTokens(this.#source, options, options.maxTokenLength),
     };
-    this.#sealing = formats[options.format];
-    this.#opening = Object.fromEntries(options.accept.map((name) => [name, formats[name]]));
     keepers.set(this, keeper);
   }
 
@@ -154,7 +165,7 @@ class RingCodec implements KmsCodec {
 
   seal(payload: Uint8Array): string {
     checkPayload(payload);
-    return this.#sealing.seal(payload, this.#keeper.view.now());
+    return this.#formats[this.#options.format].seal(payload, this.#keeper.view.now());
   }
 
   unseal(token: string): Uint8Array {
@@ -163,35 +174,41 @@ class RingCodec implements KmsCodec {
       checkToken(token, this.#options.maxTokenLength);
       const name = formatOf(token);
       // Dispatched once and tried under that format only; `accept` is an allow-list.
-      const format = name === undefined ? undefined : this.#opening[name];
-      if (format === undefined) throw new InvalidRequestState('malformed');
-      return this.#open(format, token);
+      if (name === undefined || !this.#options.accept.includes(name)) throw new InvalidRequestState('malformed');
+      return this.#open(this.#formats[name], token);
     } catch (error) {
       throw rejected(error);
     }
   }
 
-  for(purpose: string): RequestStateCodec {
+  for(purpose: string): RingTokenCodec {
     this.#assertOpen();
     label('for', 'purpose', purpose);
     let codec = this.#purposes.get(purpose);
     if (codec === undefined) {
       const tokens = this.#sealringTokens(purpose);
-      codec = Object.freeze({
-        seal: (payload: Uint8Array): string => {
+      codec = Object.freeze<RingTokenCodec>({
+        tokenLifetimeSeconds: this.tokenLifetimeSeconds,
+        seal: (payload) => {
           checkPayload(payload);
           return tokens.seal(payload, this.#keeper.view.now());
         },
-        unseal: (token: string): Uint8Array => {
+        unseal: (token) => {
           this.#assertOpen();
           try {
-            checkToken(token, this.#options.maxTokenLength);
-            if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
+            this.#checkNative(token);
             return this.#open(tokens, token);
           } catch (error) {
             throw rejected(error);
           }
         },
+        prepare: (token, options) => this.prepare(token, options),
+        inspect: (token) => {
+          this.#assertOpen();
+          this.#checkNative(token);
+          return this.inspect(token);
+        },
+        health: () => this.health(),
       });
       this.#purposes.set(purpose, codec);
     }
@@ -221,15 +238,14 @@ class RingCodec implements KmsCodec {
     given?.throwIfAborted();
   }
 
-  inspect(token: string): { format: string; keyId: string; state: KeyState | 'unknown'; stale: boolean } {
+  inspect(token: string): TokenFacts {
     this.#assertOpen();
     checkToken(token, this.#options.maxTokenLength);
     const format = formatOf(token);
     if (format === undefined) throw new InvalidRequestState('malformed');
-    const states = this.#keeper.view.states(this.#keeper.view.now());
-    if (format === 'python') return { format, keyId: '', state: 'unknown', stale: false };
-    const keyId = keyIdText(token);
-    const state = states.find(({ key }) => key.id === keyId)?.state ?? 'unknown';
+    const { view } = this.#keeper;
+    const keyId = this.#formats[format].keyIdOf(token, view.snapshot.keys.filter(isUsable));
+    const state = view.states(view.now()).find(({ key }) => key.id === keyId)?.state ?? 'unknown';
     return { format, keyId, state, stale: state === 'verify-only' };
   }
 
@@ -272,6 +288,11 @@ class RingCodec implements KmsCodec {
 
   #assertOpen(): void {
     if (this.#keeper.view.isClosed) throw new CodecClosedError();
+  }
+
+  #checkNative(token: string): void {
+    checkToken(token, this.#options.maxTokenLength);
+    if (formatOf(token) !== 'sealring') throw new InvalidRequestState('malformed');
   }
 
   #sealringTokens(purpose: string | undefined): SealringTokens {

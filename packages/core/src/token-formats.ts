@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import type { Moment } from './clock.ts';
 import { InvalidRequestState } from './codec.ts';
 import { SealUnavailableError } from './errors.ts';
@@ -21,7 +22,7 @@ import {
 } from './formats/sealring.ts';
 import type { EnvelopeKeyCache, HeldKey } from './key-cache.ts';
 import type { UsableKey } from './ring/snapshot.ts';
-import { type SealingState, TokenSealer } from './token-sealer.ts';
+import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
 /** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
 export interface KeySource {
@@ -38,6 +39,11 @@ export interface TokenFormat {
   seal(payload: Uint8Array, now: Moment): string;
   /** @throws {InvalidRequestState} */
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey };
+  /**
+   * The id of the key that a token names, which may be none of `keys`; empty for a fingerprint that none of them has.
+   * @throws {InvalidRequestState} `malformed`.
+   */
+  keyIdOf(token: string, keys: readonly UsableKey[]): string;
 }
 
 export type TokenFormatName = 'sealring' | 'python';
@@ -55,7 +61,8 @@ export class SealringTokens implements TokenFormat {
   readonly #cache: EnvelopeKeyCache;
   readonly #purpose: string | undefined;
   readonly #maxPayload: number;
-  readonly #sealers = new WeakMap<HeldKey, TokenSealer>();
+  /** By the lease of the data key. */
+  readonly #sealers = new WeakMap<object, TokenSealer>();
   // Of the token that was opened last: nothing secret, and nothing that opens. Tokens come in runs of one key id, and
   // comparing its bytes costs less than cutting it out of each as a text and hashing that.
   #lastWords: Int32Array | undefined;
@@ -77,12 +84,12 @@ export class SealringTokens implements TokenFormat {
   seal(payload: Uint8Array, now: Moment): string {
     checkLength(payload, this.#maxPayload);
     const { held } = this.#source.sealingKey(now);
-    let sealer = this.#sealers.get(held);
+    let sealer = this.#sealers.get(held.lease);
     if (sealer === undefined) {
       sealer = new TokenSealer(this.#state, (salt) =>
         held.deriveTokenKey(salt, { purpose: this.#purpose, hedge: this.#state.hedge }),
       );
-      this.#sealers.set(held, sealer);
+      this.#sealers.set(held.lease, sealer);
     }
     return sealer.seal(payload, now);
   }
@@ -108,6 +115,11 @@ export class SealringTokens implements TokenFormat {
     return { payload, key };
   }
 
+  keyIdOf(token: string): string {
+    decodeToken(token);
+    return keyIdText(token);
+  }
+
   /** Opens the first token under a header. Only one that authenticated lets its token key be remembered. */
   #openFirst(held: HeldKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.openingTokenKey(decoded, this.#purpose);
@@ -121,17 +133,28 @@ export class SealringTokens implements TokenFormat {
 /** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
 const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
+const HEDGE_INFO = 'sealring/python/hedge';
+
+/** What one data key comes to on the Python wire. */
+interface PythonUse {
+  readonly key: PythonKey;
+  /** Keys the payload hash of hedged nonces; only where those were asked for. */
+  readonly hedgeKey: Buffer | undefined;
+  sealed: number;
+}
+
 /** The Python SDK's tokens, under the secret that each data key derives for them. */
 export class PythonTokens implements TokenFormat {
   readonly #source: KeySource;
-  readonly #random: (fill: Uint8Array) => void;
+  readonly #state: Pick<SealingState, 'random' | 'hedge'>;
   readonly #maxTokenLength: number;
   readonly #maxPayload: number;
-  readonly #keys = new WeakMap<HeldKey, { readonly key: PythonKey; sealed: number }>();
+  /** By the lease of the data key. */
+  readonly #keys = new WeakMap<object, PythonUse>();
 
-  constructor(source: KeySource, random: (fill: Uint8Array) => void, maxTokenLength: number) {
+  constructor(source: KeySource, state: Pick<SealingState, 'random' | 'hedge'>, maxTokenLength: number) {
     this.#source = source;
-    this.#random = random;
+    this.#state = state;
     this.#maxTokenLength = maxTokenLength;
     this.#maxPayload = maxPythonPayloadBytes(maxTokenLength);
   }
@@ -142,7 +165,8 @@ export class PythonTokens implements TokenFormat {
     if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
     use.sealed += 1;
     const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
-    this.#random(nonce);
+    this.#state.random(nonce);
+    if (use.hedgeKey !== undefined) mix(nonce, hmac(use.hedgeKey, payload));
     return sealPython(use.key, nonce, payload);
   }
 
@@ -161,14 +185,25 @@ export class PythonTokens implements TokenFormat {
     throw new InvalidRequestState('unknown key');
   }
 
-  #keyOf(held: HeldKey): { readonly key: PythonKey; sealed: number } {
-    let use = this.#keys.get(held);
+  keyIdOf(token: string, keys: readonly UsableKey[]): string {
+    const { kid } = parsePythonToken(token, this.#maxTokenLength);
+    return keys.find(({ held }) => this.#keyOf(held).key.kid === kid)?.id ?? '';
+  }
+
+  #keyOf(held: HeldKey): PythonUse {
+    let use = this.#keys.get(held.lease);
     if (use === undefined) {
-      use = { key: derivePythonKey(held.secret('python')), sealed: 0 };
-      this.#keys.set(held, use);
+      const secret = held.secret('python');
+      const hedgeKey = this.#state.hedge ? hmac(secret, HEDGE_INFO) : undefined;
+      use = { key: derivePythonKey(secret), hedgeKey, sealed: 0 };
+      this.#keys.set(held.lease, use);
     }
     return use;
   }
+}
+
+function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
+  return createHmac('sha256', key).update(data).digest();
 }
 
 /** What nobody would open must not be sealed. */

@@ -129,7 +129,8 @@ export class TokenSealer {
   }
 }
 
-function mix(target: Uint8Array, bytes: Uint8Array): void {
+/** XORs `bytes` into `target`, as many as that has. */
+export function mix(target: Uint8Array, bytes: Uint8Array): void {
   for (let i = 0; i < target.length; i++) target[i] = (target[i] as number) ^ (bytes[i] as number);
 }
 

@@ -1,5 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Closing } from '../src/closing.ts';
 import { KeyWrapperError } from '../src/key-wrapper.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import { KmsCalls } from '../src/ring/kms-calls.ts';
@@ -11,10 +12,10 @@ const WHAT = { provider: 'local', operation: 'unwrap' } as const;
 /** Calls to a service that answers only when told, and heeds no signal. */
 function hangingCalls() {
   const clock = new VirtualClock('2026-11-21T03:00:00Z');
-  const closing = new AbortController();
+  const closing = new Closing();
   const random = (fill: Uint8Array): void => void randomFillSync(fill);
   const onServiceDate = (): void => undefined;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing: closing.signal, onServiceDate });
+  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate });
   const answers: (() => void)[] = [];
   const started = { now: 0, most: 0, ever: 0 };
   const run = async (): Promise<string> => {

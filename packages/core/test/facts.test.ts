@@ -92,6 +92,15 @@ describe('a key that is not known', () => {
     expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
   });
 
+  test('is wanted again when it ended by a clock that was set back, and not while it is over or revoked', () => {
+    const ended = createSnapshot([{ ...keyOf(known, one), held: undefined }]);
+    const at = (nowMs: number) => learn(ended, documentWith(first), judgementOf({ nowMs })).wanted;
+    expect(at(first.opensUntil - 1)).toEqual([first]);
+    expect(at(first.opensUntil)).toEqual([]);
+    const revoked = createSnapshot([{ ...keyOf(known, one), held: undefined, revoked: true }]);
+    expect(learn(revoked, documentWith(first), judgementOf()).wanted).toEqual([]);
+  });
+
   test('is wanted newest first', () => {
     const entries = [second, third, entryBy(four, [one])];
     const { wanted } = learn(known, documentWith(...entries), judgementOf());

@@ -10,6 +10,7 @@ import {
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, test } from 'vitest';
 import type { RandomSource } from '../src/clock.ts';
+import { Closing } from '../src/closing.ts';
 import { hashedKeyId } from '../src/events.ts';
 import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
 import { type KeyWrapper, KeyWrapperError } from '../src/key-wrapper.ts';
@@ -53,7 +54,7 @@ interface Options {
 /** The key wraps of one member, which remembers nothing of what others unwrapped. */
 function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWraps {
   const { clock = new VirtualClock(START), random = systemRandom } = options;
-  const closing = new AbortController().signal;
+  const closing = new Closing();
   return new KeyWraps({
     ring: options.ring ?? RING,
     wrappers,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { later, momentOf, type RandomSource } from '../src/clock.ts';
+import { Closing } from '../src/closing.ts';
 import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/key-wrapper.ts';
 import { type CallOptions, KmsCalls } from '../src/ring/kms-calls.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
@@ -47,9 +48,9 @@ function always(...bytes: readonly number[]): RandomSource {
 
 function setUp(random: RandomSource = always(0xff)) {
   const clock = new TimerCount('2026-11-21T03:00:00Z');
-  const closing = new AbortController();
+  const closing = new Closing();
   const onServiceDate = (): void => undefined;
-  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing: closing.signal, onServiceDate });
+  const calls = new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate });
   const began = momentOf(clock);
   const passedMs = (): number => Math.round(momentOf(clock).steadyMs - began.steadyMs);
   return { calls, clock, closing, passedMs };
@@ -168,7 +169,7 @@ describe('a call that somebody waits for', () => {
     };
     const waiting = watch(calls.call(WHAT, run, FOREGROUND));
     await clock.advance(0.1);
-    closing.abort();
+    closing.abort(new Error('closed'));
     const late = watch(calls.call(WHAT, run, FOREGROUND));
     await clock.advance(10);
     expect(attempts).toBe(1);
@@ -213,7 +214,7 @@ describe('F29 a call that hangs', () => {
     };
     const seen = watch(calls.call(WHAT, run, FOREGROUND));
     expect(clock.timers).toBe(1);
-    closing.abort();
+    closing.abort(new Error('closed'));
     await clock.advance(0);
     expect([seen.error, given?.aborted, clock.timers]).toEqual([unavailable, true, 0]);
   });
@@ -310,7 +311,7 @@ describe('F29 a call that hangs', () => {
     await clock.advance(0);
     expect([answers.value, refuses.error]).toEqual([[1], fails('denied')]);
     expect(clock.timers).toBe(0);
-    closing.abort();
+    closing.abort(new Error('closed'));
     await clock.advance(10);
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
   });

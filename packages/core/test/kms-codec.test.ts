@@ -533,13 +533,8 @@ describe('inspect', () => {
     expect(codec.inspect(token)).toEqual(active);
     expect(codec.inspect(seal(codec.for('cursor')))).toEqual(active);
     expect(codec.inspect(seal(await join(newFleet())))).toMatchObject({ state: 'unknown', stale: false });
-    expect(codec.inspect(seal(await join(fleet, { format: 'python' })))).toEqual({
-      format: 'python',
-      keyId: '',
-      state: 'unknown',
-      stale: false,
-    });
-    for (const bad of ['', 'jwt.a.b', 5, null]) {
+    expect(codec.inspect(seal(await join(fleet, { format: 'python' })))).toEqual({ ...active, format: 'python' });
+    for (const bad of ['', 'jwt.a.b', 'sr1.a', 'v1.a', 5, null]) {
       expect(() => codec.inspect(bad as string)).toThrow(InvalidRequestState);
     }
     await codec.rotate({ emergency: true });

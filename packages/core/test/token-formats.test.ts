@@ -52,7 +52,7 @@ function native(keys: readonly HeldKey[], options: { purpose?: string; maxTokenL
 
 function python(keys: readonly HeldKey[], maxTokenLength: number = MAX_LENGTH) {
   const source = sourceOf(keys);
-  return Object.assign(new PythonTokens(source, random, maxTokenLength), { source });
+  return Object.assign(new PythonTokens(source, { random, hedge: false }, maxTokenLength), { source });
 }
 
 function newKey(): HeldKey {
@@ -227,9 +227,12 @@ describe('tokens of the Python SDK', () => {
     const source = sourceOf([newKey()]);
     const tokens = new PythonTokens(
       source,
-      (fill) => {
-        random(fill);
-        drawn.push(Buffer.from(fill));
+      {
+        hedge: false,
+        random: (fill) => {
+          random(fill);
+          drawn.push(Buffer.from(fill));
+        },
       },
       MAX_LENGTH,
     );

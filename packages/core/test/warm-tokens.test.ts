@@ -1,5 +1,6 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Closing } from '../src/closing.ts';
 import { EnvelopeKeyCache } from '../src/key-cache.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
@@ -95,7 +96,7 @@ describe('F15, F26: a key is unwrapped under its own name and circumstances only
     if (entry === undefined) throw new Error('the ring has a key');
     const random = (fill: Uint8Array): void => void randomFillSync(fill);
     const { clock } = fleet;
-    const closing = new AbortController().signal;
+    const closing = new Closing();
     const wraps = new KeyWraps({
       ring: 'default',
       wrappers: [counted],

@@ -1,4 +1,12 @@
-import { label, objectWith, outOfRange, refuseUnknownOptions, text, timeoutMsOf } from '@sealring/core/adapter';
+import {
+  clockSkewMsOf,
+  label,
+  objectWith,
+  outOfRange,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+} from '@sealring/core/adapter';
 import type { DynamodbStoreClient } from './client.ts';
 
 /** Options of {@link dynamodbSingleUse}: where the table is. */
@@ -13,10 +21,12 @@ export interface DynamodbSingleUseOptions {
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly timeoutSeconds?: number;
+  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  readonly clockSkewSeconds?: number;
 }
 
 /** Options of {@link dynamodbRing}: where the table is, and the ring in it. */
-export interface DynamodbRingOptions extends DynamodbSingleUseOptions {
+export interface DynamodbRingOptions extends Omit<DynamodbSingleUseOptions, 'clockSkewSeconds'> {
   /** The ring's name: its item has the key `ring#<name>`. 1 to 64 of `[A-Za-z0-9._-]`. Default `default`. */
   readonly name?: string;
 }
@@ -29,6 +39,8 @@ export interface Settings {
   readonly timeoutMs: number;
   /** Empty for a single-use store. */
   readonly name: string;
+  /** Of a single-use store. */
+  readonly clockSkewMs: number;
 }
 
 const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'client', 'timeoutSeconds'];
@@ -44,19 +56,20 @@ export function readRingOptions(owner: string, options: DynamodbRingOptions): Se
 
 /** @throws {TypeError | RangeError} as {@link readRingOptions} does. */
 export function readSingleUseOptions(owner: string, options: DynamodbSingleUseOptions): Settings {
-  refuseUnknownOptions(owner, options, SOURCE_OPTIONS);
+  refuseUnknownOptions(owner, options, [...SOURCE_OPTIONS, 'clockSkewSeconds']);
   return Object.freeze({ ...readSource(owner, options), name: '' });
 }
 
 function readSource(
   owner: string,
-  { table, client, timeoutSeconds = 5 }: DynamodbSingleUseOptions,
+  { table, client, timeoutSeconds = 5, clockSkewSeconds }: DynamodbSingleUseOptions,
 ): Omit<Settings, 'name'> {
   return {
     table: tableOf(owner, table),
     client: client === undefined ? undefined : clientOf(owner, client),
     region: regionOf(table),
     timeoutMs: timeoutMsOf(owner, timeoutSeconds),
+    clockSkewMs: clockSkewMsOf(owner, clockSkewSeconds),
   };
 }
 

@@ -1,18 +1,16 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import type { RingStoreErrorKind } from '@sealring/core';
-import { checkClaim } from '@sealring/core/adapter';
+import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
 import { Connection, PROOF } from './connection.ts';
 import { type DynamodbSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'dynamodbSingleUse';
-/** How much longer than its token an item is kept: a member whose clock is behind may still honour the token. */
-const KEPT_SECONDS = 3_600;
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface DynamodbSingleUse {
   /**
-   * True for exactly one caller per `id` until `expiresAt` and an hour longer, false for every other and once
-   * `expiresAt` has passed.
+   * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
+   * for everybody once that has passed.
    * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
    * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
    */
@@ -41,8 +39,8 @@ export class SingleUseStoreError extends Error {
  * Remembers redeemed tokens in a DynamoDB table, one item each: `{ pk: 'used#<id>', expires }`. A claim is one PutItem
  * on the condition that there is no such item, or that it has expired.
  *
- * `expires` is a number of seconds since the Unix epoch, an hour after the token's own end: the attribute for the
- * table's time to live, which then removes what nobody needs any more. Without it nothing is wrong but the size.
+ * `expires` is a number of seconds since the Unix epoch, `clockSkewSeconds` after the token's own end: the
+ * attribute for the table's time to live, which then removes what nobody needs any more. Without it nothing is wrong but the size.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
@@ -59,8 +57,9 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSi
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       const nowMs = Date.now();
-      if (expiresAt.getTime() <= nowMs) return false;
-      const expires = Math.ceil(expiresAt.getTime() / 1000) + KEPT_SECONDS;
+      const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs, nowMs);
+      if (leftMs <= 0) return false;
+      const expires = Math.ceil((nowMs + leftMs) / 1000);
       const command = new PutItemCommand({
         ...PROOF,
         TableName: settings.table,

@@ -10,6 +10,7 @@ export { compactJson } from './compact-json.ts';
 export { createProtectedMcpServer } from './create-protected-mcp-server.ts';
 export {
   createMcpdRequestStateCodec,
+  generateEphemeralKey,
   type McpdBinding,
   type McpdRequester,
   type McpdRequestStateCodec,

@@ -7,7 +7,7 @@ import { warnEphemeral } from './ephemeral-warning.ts';
 import { fixedKey, joinedKeys, type LiveKeys, ringKeys } from './live-keys.ts';
 import { deriveMcpdKeys, type McpdKeys, type McpdMode, type McpdRevision, mintMcpd, openMcpd } from './mcpd-wire.ts';
 import { NonceBudget } from './nonce-budget.ts';
-import { knownOptions, oneOf, show } from './option-checks.ts';
+import { flag, knownOptions, oneOf, show } from './option-checks.ts';
 import { MAX_TOKEN_LENGTH } from './token-length.ts';
 
 const OWNER = 'createMcpdRequestStateCodec';
@@ -24,6 +24,11 @@ export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 export interface McpdRequestStateCodecOptions {
   /** mcp.d's secret: 32 bytes or more, or text (its UTF-8). Copied. Neither this nor `codec`: a key of this process. */
   readonly key?: Uint8Array | string;
+  /**
+   * Whether an empty `key` is taken for none, as mcp.d does: a key of this process, and a process warning, code
+   * `SEALRING_EPHEMERAL`. Otherwise it is an error: more often than not a variable was not set. Default: false.
+   */
+  readonly allowEphemeral?: boolean;
   /** One of `createKmsCodec`: secrets that the ring derives, new tokens under the sealing key's, every live one opens. */
   readonly codec?: KmsCodec;
   /** Beside `codec` a key, beside `key` a codec. */
@@ -51,6 +56,15 @@ export interface McpdRequester {
   readonly subject: string;
   /** The tool; where mcp.d dispatches: method, a zero byte, and the name. Needed for binding `authSubjectAndTool`. */
   readonly target?: string;
+}
+
+/**
+ * A key of 32 random bytes for `key`, which dies with this process unless you keep it. Emits one process warning, code
+ * `SEALRING_EPHEMERAL`.
+ */
+export function generateEphemeralKey(): Uint8Array {
+  warnEphemeral();
+  return new Uint8Array(randomBytes(MIN_KEY_BYTES));
 }
 
 /** The codec returned by {@link createMcpdRequestStateCodec}. Both methods are synchronous. */
@@ -83,7 +97,7 @@ export interface McpdRequestStateCodec {
  *
  * @throws {TypeError} for an unknown option, a wrong type, both `key` and `codec`, or a codec that `createKmsCodec` did
  *   not make.
- * @throws {RangeError} for a key under 32 bytes or a value out of range.
+ * @throws {RangeError} for a key under 32 bytes, an empty one too without `allowEphemeral`, or a value out of range.
  *
  * @example
  * ```ts
@@ -95,6 +109,7 @@ export interface McpdRequestStateCodec {
 export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOptions = {}): McpdRequestStateCodec {
   const given = knownOptions(OWNER, options, [
     'key',
+    'allowEphemeral',
     'codec',
     'alsoOpen',
     'mode',
@@ -166,7 +181,8 @@ function readRequester(binding: McpdBinding, who: unknown): { readonly subject: 
 }
 
 function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<McpdKeys> {
-  const { key, codec, alsoOpen } = given;
+  const { codec, alsoOpen } = given;
+  const key = keyOf(given);
   if (key !== undefined && codec !== undefined) throw new TypeError(`${OWNER}: takes one of key and codec, got both`);
   const hasFixedKey = codec === undefined || alsoOpen !== undefined;
   if (!hasFixedKey && given['revision'] !== undefined) {
@@ -182,8 +198,16 @@ function readKeys(given: Record<string, unknown>, ttlSeconds: number): LiveKeys<
   if (key !== undefined)
     return joinedKeys(fixed('key', key), alsoOpen === undefined ? undefined : ringOf('alsoOpen', alsoOpen));
   if (alsoOpen !== undefined) throw new TypeError(`${OWNER}: alsoOpen needs key or codec beside it`);
-  warnEphemeral();
-  return fixed('key', randomBytes(MIN_KEY_BYTES));
+  return fixed('key', generateEphemeralKey());
+}
+
+/** An empty key is one of this process where that is allowed. */
+function keyOf({ key, allowEphemeral }: Record<string, unknown>): unknown {
+  const isAllowed = flag(OWNER, 'allowEphemeral', allowEphemeral, false);
+  const isEmpty = key === '' || (types.isUint8Array(key) && key.length === 0);
+  if (!isEmpty) return key;
+  if (isAllowed) return generateEphemeralKey();
+  throw new RangeError(`${OWNER}: key is empty; for a key of this process set allowEphemeral: true, or leave key out`);
 }
 
 function ringOf(name: string, codec: unknown): LiveKeys<McpdKeys> {

@@ -64,6 +64,7 @@ export function createMcpdRequestStateSecurity(options: McpdRequestStateSecurity
 
 const KNOWN = [
   'key',
+  'allowEphemeral',
   'codec',
   'alsoOpen',
   'mode',

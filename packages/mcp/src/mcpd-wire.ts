@@ -34,6 +34,8 @@ export interface McpdKeys {
   readonly cipher: KeyObject;
   readonly bind: KeyObject;
   readonly payload: KeyObject;
+  /** Keys the hash of the payload in each nonce: a copied or stuck generator then repeats none. */
+  readonly nonce: KeyObject;
   readonly revision: McpdRevision;
 }
 
@@ -55,6 +57,7 @@ export function deriveMcpdKeys(secret: KeyObject, revision: McpdRevision): McpdK
     cipher: derive('aes-256-gcm key'),
     bind: derive('bind-hmac key'),
     payload: derive('payload-hmac key'),
+    nonce: derive('nonce-hmac key'),
     revision,
   });
 }
@@ -67,7 +70,8 @@ export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, mat
     const signer = keys.revision === 'current' ? keys.payload : keys.bind;
     return `${SIGNED_PREFIX}${payload.toString('base64url')}.${macOf(signer, payload)}`;
   }
-  const nonce = randomBytes(NONCE_BYTES);
+  const hash = createHmac('sha256', keys.nonce).update(payload).digest();
+  const nonce = randomBytes(NONCE_BYTES).map((byte, i) => byte ^ (hash[i] ?? 0));
   const cipher = createCipheriv('aes-256-gcm', keys.cipher, nonce, FULL_TAG);
   cipher.setAAD(Buffer.from(tag, 'latin1'));
   const ciphertext = Buffer.concat([cipher.update(payload), cipher.final()]);

@@ -1,5 +1,5 @@
 import type { Clock } from '@sealring/core';
-import { checkClaim } from '@sealring/core/adapter';
+import { checkClaim, claimLifeMs, clockSkewMsOf } from '@sealring/core/adapter';
 import { readClock } from './clock-option.ts';
 import { boundedNumber, knownOptions } from './option-checks.ts';
 import type { SingleUseStore } from './single-use.ts';
@@ -14,6 +14,8 @@ const SWEEP_EVERY_SECONDS = 1;
 export interface MemorySingleUseOptions {
   /** How many redeemed tokens are remembered, 1 to 10 000 000. Default 100 000, about 15 MB. */
   readonly maxTokens?: number;
+  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  readonly clockSkewSeconds?: number;
   /** Where time comes from. Default: the system's. */
   readonly clock?: Clock;
 }
@@ -29,13 +31,13 @@ export class SingleUseStoreFullError extends Error {
 }
 
 /**
- * Remembers redeemed tokens in this process, until they expire. For a server of one process: a second process, or the
+ * Remembers redeemed tokens in this process. For a server of one process: a second process, or the
  * same one started again, does not know of them.
  *
  * Nothing is evicted: a full store rejects with {@link SingleUseStoreFullError}, and the boundary refuses the token.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
- * @throws {RangeError} for `maxTokens` outside its bounds.
+ * @throws {RangeError} for an option outside its bounds.
  *
  * @example
  * ```ts
@@ -43,8 +45,10 @@ export class SingleUseStoreFullError extends Error {
  * ```
  */
 export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUseStore {
-  const { maxTokens = DEFAULT_MAX_TOKENS, clock } = knownOptions(OWNER, options, ['maxTokens', 'clock']);
+  const known = ['maxTokens', 'clockSkewSeconds', 'clock'];
+  const { maxTokens = DEFAULT_MAX_TOKENS, clockSkewSeconds, clock } = knownOptions(OWNER, options, known);
   const max = boundedNumber(OWNER, 'maxTokens', maxTokens, 1, LARGEST_MAX_TOKENS);
+  const clockSkewMs = clockSkewMsOf(OWNER, clockSkewSeconds);
   const nowSeconds = readClock(OWNER, clock);
   /** When each may be forgotten, by id; Unix milliseconds. */
   const used = new Map<string, number>();
@@ -52,7 +56,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   let sweptAtSeconds = Number.NEGATIVE_INFINITY;
 
   const sweep = (now: number): void => {
-    for (const [id, expiresAtMs] of used) if (expiresAtMs <= now * 1000) used.delete(id);
+    for (const [id, keptUntilMs] of used) if (keptUntilMs <= now * 1000) used.delete(id);
     sweptAtSeconds = now;
     // Twice what is left: each claim pays for a constant number of visits.
     sweepAtSize = Math.min(2 * Math.max(used.size, 512), max);
@@ -62,12 +66,13 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       const now = nowSeconds();
-      if (expiresAt.getTime() <= now * 1000 || used.has(id)) return false;
+      const lifeMs = claimLifeMs(expiresAt, clockSkewMs, now * 1000);
+      if (lifeMs <= 0 || used.has(id)) return false;
       const full = used.size >= max;
       if (used.size >= sweepAtSize && (!full || Math.abs(now - sweptAtSeconds) >= SWEEP_EVERY_SECONDS)) sweep(now);
       if (used.size >= max)
         throw new SingleUseStoreFullError(`${OWNER}: ${max} tokens are remembered, none has expired`);
-      used.set(id, expiresAt.getTime());
+      used.set(id, now * 1000 + lifeMs);
       return true;
     },
   });

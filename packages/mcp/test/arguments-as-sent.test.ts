@@ -94,7 +94,7 @@ const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpSe
   },
 };
 
-describe('0a: a first round is bound to the arguments as they were sent', () => {
+describe('0a: a first round is bound to the arguments as they were sent (F49)', () => {
   test.each(Object.entries(servers))('%s', async (_name, make) => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });

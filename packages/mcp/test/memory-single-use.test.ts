@@ -31,18 +31,20 @@ describe('memorySingleUse', () => {
     expect(await store.claim('another token', inSeconds(600))).toBe(true);
   });
 
-  test('an expired token is never redeemed, whether it was claimed before or not', async () => {
+  test('F48: when its end and the clock skew have passed a token is redeemed by nobody, claimed before or not', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ clock });
     expect(await store.claim('token', inSeconds(10))).toBe(true);
-    clock.nowMs += 10_000;
+    clock.nowMs += 309_999;
+    expect(await store.claim('token', inSeconds(10))).toBe(false);
+    clock.nowMs += 1;
     expect(await store.claim('token', inSeconds(10))).toBe(false);
     expect(await store.claim('another', inSeconds(10))).toBe(false);
   });
 
   test('a full one refuses and evicts nothing; there is room again when tokens have expired (F23)', async () => {
     const clock = steppedClock();
-    const store = memorySingleUse({ maxTokens: 3, clock });
+    const store = memorySingleUse({ maxTokens: 3, clockSkewSeconds: 0, clock });
     for (const [id, seconds] of [
       ['a', 10],
       ['b', 600],
@@ -64,7 +66,7 @@ describe('memorySingleUse', () => {
 
   test('a full one is swept once a second at most, however many tokens come', async () => {
     const clock = steppedClock();
-    const store = memorySingleUse({ maxTokens: 1, clock });
+    const store = memorySingleUse({ maxTokens: 1, clockSkewSeconds: 0, clock });
     expect(await store.claim('a', inSeconds(0.5))).toBe(true);
     await expect(store.claim('b', inSeconds(600))).rejects.toThrow('1 tokens are remembered');
     clock.nowMs += 900;
@@ -80,7 +82,7 @@ describe('memorySingleUse', () => {
       clock.nowMs += 100;
       await store.claim(`token ${index}`, new Date(clock.nowMs + 60_000));
     }
-    // 600 of them are live: a store that kept all would have been full long ago.
+    // 3 600 of them are remembered: a store that kept all would have been full long ago.
     expect(await store.claim('one more', new Date(clock.nowMs + 60_000))).toBe(true);
   });
 
@@ -89,6 +91,8 @@ describe('memorySingleUse', () => {
     [{ maxTokens: 10_000_001 }, RangeError, 'maxTokens'],
     [{ maxTokens: '5' }, TypeError, 'maxTokens'],
     [{ maxEntries: 5 }, TypeError, '"maxEntries"'],
+    [{ clockSkewSeconds: 86_401 }, RangeError, 'clockSkewSeconds'],
+    [{ clockSkewSeconds: '5' }, TypeError, 'clockSkewSeconds'],
     [{ clock: () => 0 }, TypeError, 'clock'],
   ])('%j is refused by name', (options, type, named) => {
     const construct = (): unknown => Reflect.apply(memorySingleUse, undefined, [options]);
@@ -138,7 +142,7 @@ describe('memorySingleUse', () => {
 
   test('expired tokens take no room from a burst, within one second too', async () => {
     const clock = steppedClock();
-    const store = memorySingleUse({ maxTokens: 3_000, clock });
+    const store = memorySingleUse({ maxTokens: 3_000, clockSkewSeconds: 0, clock });
     const claimMany = async (name: string, count: number, seconds: number) => {
       const claims = Array.from({ length: count }, (_, n) => store.claim(`${name}-${n}`, inSeconds(seconds)));
       return (await Promise.all(claims)).filter(Boolean).length;

@@ -31,7 +31,7 @@ function awaiting(prepares: number, order: unknown[], reason: string = 'ring rea
   };
 }
 
-describe('0b: a first round that cannot be sealed is prepared, and sealed then', () => {
+describe('0b: a first round that cannot be sealed is prepared, and sealed then (F50)', () => {
   test('prepares once and tries once more', async () => {
     const order: unknown[] = [];
     const outcome = await exchange(CALL, { codec: awaiting(1, order) }, undefined, ask);
@@ -107,7 +107,7 @@ async function nextLine(child: ChildProcess): Promise<Record<string, unknown>> {
   return JSON.parse(String(chunk).split('\n')[0] ?? '');
 }
 
-test('0b: a server that was stopped for longer than sealOutage and continued seals its next first round', async () => {
+test('0b: a server that was stopped for longer than sealOutage and continued seals its next first round (F50)', async () => {
   const program = fileURLToPath(new URL('frozen-server.ts', import.meta.url));
   const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {

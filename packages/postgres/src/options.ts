@@ -1,5 +1,6 @@
 import {
   checkCallback,
+  clockSkewMsOf,
   label,
   objectWith,
   outOfRange,
@@ -42,6 +43,8 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** Like the ring's. Default `sealring_single_use`. */
   readonly table?: string;
+  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  readonly clockSkewSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -51,6 +54,8 @@ export interface Settings {
   readonly timeoutMs: number;
   readonly table: TableName;
   readonly name: string;
+  /** Of a single-use store. */
+  readonly clockSkewMs: number;
   readonly createListener: (() => PostgresListener) | undefined;
 }
 
@@ -63,7 +68,7 @@ export function readRingOptions(options: unknown): Settings {
 
 /** @throws {TypeError | RangeError} */
 export function readSingleUseOptions(options: unknown): Settings {
-  return readOptions('postgresSingleUse', options, SOURCE, 'sealring_single_use');
+  return readOptions('postgresSingleUse', options, [...SOURCE, 'clockSkewSeconds'], 'sealring_single_use');
 }
 
 function readOptions(owner: string, options: unknown, known: readonly string[], fallback: string): Settings {
@@ -81,6 +86,7 @@ function readOptions(owner: string, options: unknown, known: readonly string[], 
     timeoutMs: timeoutMsOf(owner, timeoutSeconds),
     table: tableOf(owner, 'table', table),
     name: label(owner, 'name', name),
+    clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
     createListener: createListener as (() => PostgresListener) | undefined,
   });
 }

@@ -1,5 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { checkClaim } from '@sealring/core/adapter';
+import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
 
@@ -11,7 +11,8 @@ const ATTEMPTS = 3;
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface PostgresSingleUse {
   /**
-   * True for exactly one caller per `id` until `expiresAt`, false for every other and once that has passed.
+   * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
+   * for everybody once that has passed.
    * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
    * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
    */
@@ -64,7 +65,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
         // What is left by the caller's clock, which judges the token too; the server's may differ.
-        const leftMs = Math.ceil(expiresAt.getTime() - Date.now());
+        const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;

@@ -165,3 +165,47 @@ def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) 
     assert held.certify("x") == before
     with pytest.raises(KeyOverwrittenError):
         held.token_key(bytes(18), None)
+
+
+def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        (key,) = codec._view.snapshot.keys
+        held = key.held
+        assert held is not None
+        left = (key.opens_until - fleet.clock.wall) / 1_000
+        fleet.break_store()
+        fleet.kms.refuse("unavailable")
+        fleet.clock.advance(left - 1)
+        run_pass(codec)
+        held.python_key()
+        fleet.clock.advance(1)
+        run_pass(codec)
+        with pytest.raises(KeyOverwrittenError):
+            held.python_key()
+        assert held.certify("what is left certifies")
+
+
+def test_2_a_pass_is_due_when_a_data_key_ends_and_not_again_after_it(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        (key,) = codec._view.snapshot.keys
+        left = (key.opens_until - fleet.clock.wall) / 1_000
+        fleet.clock.advance(left - 2)
+        run_pass(codec, reads=True)
+        assert codec._keeper.ms_until_next == 2_000
+        fleet.clock.advance(2)
+        run_pass(codec)
+        assert codec._keeper.ms_until_next > 2_000
+
+
+def test_3_a_reader_whose_only_key_has_ended_is_not_ready_and_cannot_unseal(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        (key,) = codec._view.snapshot.keys
+        left = (key.opens_until - fleet.clock.wall) / 1_000
+        fleet.clock.advance(left - 1)
+        run_pass(codec, reads=True)
+        assert codec.health().can_unseal
+        fleet.clock.advance(1)
+        health = codec.health()
+        assert (health.status, health.ready, health.can_unseal) == ("failing", False, False)

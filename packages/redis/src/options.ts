@@ -1,4 +1,11 @@
-import { objectWith, refuseUnknownOptions, textWithin, timeoutMsOf, urlWith } from '@sealring/core/adapter';
+import {
+  clockSkewMsOf,
+  objectWith,
+  refuseUnknownOptions,
+  textWithin,
+  timeoutMsOf,
+  urlWith,
+} from '@sealring/core/adapter';
 import type { RedisClient } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
@@ -24,6 +31,8 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** What every key begins with; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
+  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  readonly clockSkewSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -33,13 +42,30 @@ export interface Settings {
   readonly timeoutMs: number;
   /** The ring's key or the prefix. */
   readonly name: string;
+  /** Of a single-use store. */
+  readonly clockSkewMs: number;
 }
 
 const MAX_NAME_LENGTH = 512;
 
 /** @throws {TypeError | RangeError} naming option and value, but never the URL: it may hold a password. */
-export function readOptions(owner: string, options: unknown, nameOption: 'key' | 'prefix', fallback: string): Settings {
-  refuseUnknownOptions(owner, options, ['client', 'url', 'timeoutSeconds', nameOption]);
+export function readRingOptions(options: unknown): Settings {
+  return readOptions('redisRing', options, 'key', 'sealring:ring', []);
+}
+
+/** @throws {TypeError | RangeError} as {@link readRingOptions} does. */
+export function readSingleUseOptions(options: unknown): Settings {
+  return readOptions('redisSingleUse', options, 'prefix', 'sealring:used:', ['clockSkewSeconds']);
+}
+
+function readOptions(
+  owner: string,
+  options: unknown,
+  nameOption: 'key' | 'prefix',
+  fallback: string,
+  more: readonly string[],
+): Settings {
+  refuseUnknownOptions(owner, options, ['client', 'url', 'timeoutSeconds', nameOption, ...more]);
   const given = options as Readonly<Record<string, unknown>>;
   const { client, url, timeoutSeconds = 5, [nameOption]: name = fallback } = given;
   if ((client === undefined) === (url === undefined)) throw new TypeError(`${owner}: give either client or url`);
@@ -49,6 +75,7 @@ export function readOptions(owner: string, options: unknown, nameOption: 'key' |
       url === undefined ? undefined : urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL'),
     timeoutMs: timeoutMsOf(owner, timeoutSeconds),
     name: textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
+    clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
   });
 }
 

@@ -18,7 +18,7 @@ import {
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
-import { type RedisRingOptions, readOptions } from './options.ts';
+import { type RedisRingOptions, readRingOptions } from './options.ts';
 import { Push } from './push.ts';
 import { READ, runScript, WRITE } from './scripts.ts';
 
@@ -47,7 +47,7 @@ const REVISION_BYTES = 16;
  * ```
  */
 export function redisRing(options: RedisRingOptions): RingStore {
-  const settings = readOptions(OWNER, options, 'key', 'sealring:ring');
+  const settings = readRingOptions(options);
   const key = settings.name;
   const connection = connectionOf(settings);
   const { client } = connection;

@@ -1,14 +1,15 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import { checkClaim } from '@sealring/core/adapter';
+import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
-import { type RedisSingleUseOptions, readOptions } from './options.ts';
+import { type RedisSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'redisSingleUse';
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface RedisSingleUse {
   /**
-   * True for exactly one caller per `id` until `expiresAt`, false for every other and once that has passed.
+   * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
+   * for everybody once that has passed.
    * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
    * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
    */
@@ -48,13 +49,13 @@ export class SingleUseStoreError extends Error {
  * ```
  */
 export function redisSingleUse(options: RedisSingleUseOptions): RedisSingleUse {
-  const settings = readOptions(OWNER, options, 'prefix', 'sealring:used:');
+  const settings = readSingleUseOptions(options);
   const connection = connectionOf(settings);
   return Object.freeze<RedisSingleUse>({
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       // What is left by the caller's clock, which judges the token too; the server's may differ.
-      const leftMs = Math.ceil(expiresAt.getTime() - Date.now());
+      const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
       if (leftMs <= 0) return false;
       const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];
       const outcome = await connection.run(undefined, (client, abortSignal) =>

@@ -1,6 +1,8 @@
+import type { TokenFacts } from '@sealring/core';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { UsageError } from '../usage-error.ts';
+import { visibleLine } from '../visible.ts';
 import { attempt, withRing } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
@@ -40,17 +42,10 @@ export function addInspectCommand(program: Command): void {
     });
 }
 
-interface TokenFacts {
-  readonly format: string;
-  readonly keyId: string;
-  readonly state: string;
-  readonly stale: boolean;
-}
-
 function linesOf({ format, keyId, state, stale }: TokenFacts): readonly string[] {
   return [
     `format: ${format}`,
-    `key:    ${keyId === '' ? 'the format names none' : keyId}`,
+    `key:    ${keyId === '' ? 'its fingerprint is that of no key of the ring' : visibleLine(keyId)}`,
     `state:  ${state}${stale ? ' (stale: it opens, and its key seals no more)' : ''}`,
   ];
 }

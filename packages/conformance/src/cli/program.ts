@@ -5,6 +5,7 @@ import { addInitCommand } from './init.ts';
 import { addKeyWrapperCommand } from './key-wrapper.ts';
 import { addListCommand } from './list.ts';
 import { addRingStoreCommand } from './ring-store.ts';
+import { addSingleUseCommand } from './single-use.ts';
 
 const AFTER = `
 Exit code: 0 every MUST passed, 1 a MUST failed, 2 the command line or the target is wrong, 130 interrupted.
@@ -16,7 +17,7 @@ Example:
 /** The command line: one command for each suite, and `list`. Each command is a file of its own. */
 export function createProgram(): Command {
   const program = new Command('sealring-conformance')
-    .description('Tells what is wrong with a requestState codec, a key wrapper or a ring store.')
+    .description('Tells what is wrong with a requestState codec, a key wrapper, a ring store or a single-use store.')
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()
@@ -26,6 +27,7 @@ export function createProgram(): Command {
   addCodecCommand(program);
   addKeyWrapperCommand(program);
   addRingStoreCommand(program);
+  addSingleUseCommand(program);
   addListCommand(program);
   addInitCommand(program);
   return program;

@@ -9,6 +9,9 @@ import type { Requirement } from '../requirement.ts';
 import { RING_STORE_REQUIREMENTS } from '../ring-store/requirements.ts';
 import { runRingStoreConformance } from '../ring-store/suite.ts';
 import type { RingStoreTarget } from '../ring-store/target.ts';
+import { SINGLE_USE_REQUIREMENTS } from '../single-use/requirements.ts';
+import { runSingleUseConformance } from '../single-use/suite.ts';
+import type { SingleUseTarget } from '../single-use/target.ts';
 import type { LoadedTarget } from './load-target.ts';
 import type { TrialOptions } from './messages.ts';
 
@@ -24,6 +27,7 @@ export const SUITES: Readonly<Record<SuiteName, SuiteFacts>> = {
   'key-wrapper': { requirements: KEY_WRAPPER_REQUIREMENTS, timeoutMs: 60_000 },
   // A store far away takes its time for 200 contests.
   'ring-store': { requirements: RING_STORE_REQUIREMENTS, timeoutMs: 600_000 },
+  'single-use': { requirements: SINGLE_USE_REQUIREMENTS, timeoutMs: 60_000 },
 };
 
 /**
@@ -49,5 +53,7 @@ export function tryRequirement(
         ...(rounds !== undefined && { rounds }),
         ...(writers !== undefined && { writers }),
       });
+    case 'single-use':
+      return runSingleUseConformance(target as SingleUseTarget, options);
   }
 }

@@ -19,7 +19,12 @@ const { suite, seeds, pictures } = new Command()
   .opts<{ suite?: string; seeds: number; pictures?: string }>();
 
 /** Processes at once. Codecs keep a processor busy and are timed; the others wait most of the time. */
-const VISITORS: Readonly<Record<House['kind'], number>> = { codec: 2, 'key-wrapper': 4, 'ring-store': 12 };
+const VISITORS: Readonly<Record<House['kind'], number>> = {
+  codec: 2,
+  'key-wrapper': 4,
+  'ring-store': 12,
+  'single-use': 4,
+};
 const VISITOR = fileURLToPath(new URL('visitor.ts', import.meta.url));
 
 let isWrong = false;

@@ -8,17 +8,21 @@ import {
   runCodecConformance,
   runKeyWrapperConformance,
   runRingStoreConformance,
+  runSingleUseConformance,
+  SINGLE_USE_REQUIREMENTS,
+  type SuiteName,
 } from '../../src/index.ts';
 import { BROKEN_CODECS } from './broken-codecs.ts';
 import { BROKEN_KEY_WRAPPERS } from './broken-key-wrappers.ts';
 import { BROKEN_RING_STORES } from './broken-ring-stores.ts';
+import { BROKEN_SINGLE_USE, zooSingleUse } from './single-use-stores.ts';
 import { SOUND_CODECS } from './sound-codecs.ts';
 import { SOUND_KEY_WRAPPERS } from './sound-key-wrappers.ts';
 import { bucket, file, log, memory, sqlite } from './sound-ring-stores.ts';
 
 type Status = ConformanceResult['status'];
 
-/** One codec, key wrapper or ring store of the zoo. */
+/** One codec, key wrapper or store of the zoo. */
 export interface Animal {
   readonly name: string;
   /** The requirement that has to catch it; none for a sound one. */
@@ -30,7 +34,7 @@ export interface Animal {
 
 /** All of one kind, and what they are held to. */
 export interface House {
-  readonly kind: 'codec' | 'key-wrapper' | 'ring-store';
+  readonly kind: SuiteName;
   readonly requirements: readonly Requirement[];
   readonly animals: readonly Animal[];
 }
@@ -94,6 +98,16 @@ export const HOUSES: readonly House[] = [
           (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 5_000 }),
           caughtBy,
         ),
+      ),
+    ],
+  },
+  {
+    kind: 'single-use',
+    requirements: SINGLE_USE_REQUIREMENTS,
+    animals: [
+      animalOf('sound', (seed) => runSingleUseConformance(zooSingleUse('sound'), { seed })),
+      ...BROKEN_SINGLE_USE.map(({ target, caughtBy }) =>
+        animalOf(target.name, (seed) => runSingleUseConformance(target, { seed }), caughtBy),
       ),
     ],
   },

@@ -73,5 +73,12 @@ export {
   urlWith,
   wrongType,
 } from './options.ts';
-export { checkClaim, checkRead, checkWatcher, checkWrite } from './ring-store-arguments.ts';
+export {
+  checkClaim,
+  checkRead,
+  checkWatcher,
+  checkWrite,
+  claimLifeMs,
+  clockSkewMsOf,
+} from './ring-store-arguments.ts';
 export { noteDateHeader, noteDateOf, noteServiceTime, type OnServiceDate } from './service-date.ts';

@@ -1,4 +1,5 @@
-import { refuseUnknownOptions } from '../options.ts';
+import { finiteNumber, refuseUnknownOptions } from '../options.ts';
+import { BOUNDS, DEFAULT_CLOCK_SKEW_SECONDS } from '../ring/policy.ts';
 import { MAX_DOCUMENT_BYTES, type RingStoreCallOptions, RingStoreError } from '../ring/store.ts';
 import { tooLarge } from './failures.ts';
 import { checkCallback, signalOf, textWithin, wrongType } from './options.ts';
@@ -69,6 +70,23 @@ export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void
   textWithin(owner, 'id', id, MAX_CLAIM_ID_LENGTH);
   if (!(expiresAt instanceof Date)) throw wrongType(owner, 'expiresAt', 'a Date', expiresAt);
   if (Number.isNaN(expiresAt.getTime())) throw new RangeError(`${owner}: expiresAt is an invalid Date`);
+}
+
+/**
+ * Reads the option `clockSkewSeconds` of a single-use store: that of the ring's policy, and with its default.
+ * @throws {TypeError | RangeError} naming option and value.
+ */
+export function clockSkewMsOf(owner: string, value: unknown): number {
+  const given = value === undefined ? DEFAULT_CLOCK_SKEW_SECONDS : value;
+  return finiteNumber(owner, 'clockSkewSeconds', given, ...BOUNDS.clockSkewSeconds) * 1_000;
+}
+
+/**
+ * How long a single-use store has to remember a claim from now on: until `expiresAt`, and the clock skew longer, as a
+ * member whose clock is behind may still honour the token. Milliseconds; with 0 or less nobody may.
+ */
+export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
+  return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);
 }
 
 function checkCallOptions(owner: string, { signal, onServiceDate }: RingStoreCallOptions): void {

@@ -143,7 +143,8 @@ export function learn(
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
     // What this member's own pin refuses needs no proof: it is kept for the others.
     const isPinnedOut = judgement.isPinnedOut(entry);
-    const vouched = !isPinnedOut && (ancestors.has(entry.id) || isVouched(ring, entry, signers));
+    const isOurs = key?.signer !== undefined || ancestors.has(entry.id);
+    const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
     if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
     else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
     else if (vouched && !isKnownAsRevoked) wanted.push(entry);
@@ -160,10 +161,11 @@ export function learn(
 
 /**
  * The times of a tombstone were never proved: another entry of that id may be the right one. And where all who certified
- * it are revoked since, only its own certificate tells the others.
+ * it are revoked since, only its own certificate tells the others. A key that ended by a clock that was set back since is
+ * needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
-  if (!isTombstone(key)) return false;
+  if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
   return (
     !hasSameTimes(key, entry) || (key.revocation !== undefined && !isCertified(ring, key, key.revocation, signers))
   );

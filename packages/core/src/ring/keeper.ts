@@ -387,7 +387,7 @@ export class RingKeeper {
   }
 
   #msUntilDue(): number {
-    return Math.min(this.#msUntilRead(), this.#o.sync.msUntilProof());
+    return Math.min(this.#msUntilRead(), this.#o.sync.msUntilProof(), this.view.msUntilEnd(this.view.now()));
   }
 
   #considerRotation(): void {

@@ -15,7 +15,10 @@ export interface RingPolicy {
   readonly refreshEverySeconds: number;
   /** Longest wait between attempts while the ring or the KMS fails: 10 s doubling up to this. Default 60. */
   readonly backoffCapSeconds: number;
-  /** The longest token life the codec honours; a boundary with a longer one is refused. Default 3 600. */
+  /**
+   * How long a key opens after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
+   * refused. It bounds the lives of keys: a token is opened until its key ends, whatever its age. Default 3 600.
+   */
   readonly tokenLifetimeSeconds: number;
   /** How often a member makes the KMS prove that it may still use the key, minus up to 20 % jitter. Default 900. */
   readonly proveEverySeconds: number;
@@ -46,11 +49,14 @@ export interface ResolvedPolicy extends RingPolicy {
   readonly graceSeconds: number;
 }
 
+/** The default of `clockSkewSeconds`, here and in what outlasts a token. */
+export const DEFAULT_CLOCK_SKEW_SECONDS = 300;
+
 const OWNER = 'policy';
 /** A year: beyond it a typing error is likelier than an intention. */
 const LONGEST = 366 * 86_400;
 
-const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {
+export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, max: number]>> = {
   clockSkewSeconds: [0, 86_400],
   refreshEverySeconds: [0.05, 86_400],
   backoffCapSeconds: [0.05, 3_600],
@@ -81,7 +87,7 @@ export function resolvePolicy(
     const [min, max] = BOUNDS[name];
     return options[name] === undefined ? fallback : finiteNumber(OWNER, name, options[name], min, max);
   };
-  const clockSkewSeconds = pick('clockSkewSeconds', 300);
+  const clockSkewSeconds = pick('clockSkewSeconds', DEFAULT_CLOCK_SKEW_SECONDS);
   const refreshEverySeconds = pick('refreshEverySeconds', 300);
   const proveEverySeconds = pick('proveEverySeconds', 900);
   const sealOutageSeconds = pick('sealOutageSeconds', 3_600);

@@ -17,9 +17,9 @@ export interface RingKey extends ScheduledKey {
   /** Undefined while `revoked` is false, and where it is this member's own pin that says so. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
-  /** What seals and opens; undefined for a revoked key. */
+  /** What seals and opens; undefined for a key that is revoked or has ended. */
   readonly held: HeldKey | undefined;
-  /** What certifies: the held key, or what is left of a revoked one. Undefined for a key that was never unwrapped. */
+  /** What certifies: the held key, or what is left of it. Undefined for a key that was never unwrapped. */
   readonly signer: HeldKey | undefined;
   /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
@@ -104,7 +104,7 @@ export function isUsable(key: RingKey): key is UsableKey {
   return key.held !== undefined;
 }
 
-/** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, and for a revoked one. */
+/** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
 export type ShownKey = ScheduledKey & { readonly held: HeldKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */

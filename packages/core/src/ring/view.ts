@@ -7,7 +7,16 @@ import { Limits } from './limits.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
 import type { RingClock } from './ring-clock.ts';
 import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from './schedule.ts';
-import { createSnapshot, isUsable, type RingSnapshot, sealingKeyOf, statesOf, type UsableKey } from './snapshot.ts';
+import {
+  createSnapshot,
+  isUsable,
+  liveKeys,
+  type RingKey,
+  type RingSnapshot,
+  sealingKeyOf,
+  statesOf,
+  type UsableKey,
+} from './snapshot.ts';
 
 /** Ended keys that are remembered for what they can certify: as many as a full ring has. */
 const MAX_PAST: number = MAX_RING_KEYS;
@@ -120,6 +129,11 @@ export class RingView {
     return snapshot.keys.filter((key): key is UsableKey => isUsable(key) && mayOpen(key, wallMs)).toReversed();
   }
 
+  canOpen(now: Moment): boolean {
+    if (this.#closed || this.#snapshot === undefined || !this.limits.mayOpen(now)) return false;
+    return liveKeys(this.#snapshot, this.wallMs(now)).some(isUsable);
+  }
+
   /** Why this member may not seal; undefined when its limits allow it. */
   sealBlock(now: Moment): SealUnavailableReason | undefined {
     return this.#o.role === 'reader' ? 'reader' : this.limits.sealBlock(now);
@@ -132,7 +146,7 @@ export class RingView {
 
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
-    const isCurrent = this.limits.mayOpen(now) && this.limits.isCurrent(now);
+    const isCurrent = this.canOpen(now) && this.limits.isCurrent(now);
     return sealing && isCurrent && this.clockTrouble(now) === undefined && this.#holdsNewest(now);
   }
 
@@ -150,11 +164,11 @@ export class RingView {
     return statesOf(this.snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
   }
 
-  /** Swaps the snapshot. What a revoked key could seal and open with is overwritten, as is every key that is left out. */
+  /** Swaps the snapshot. Overwritten is what a key that is not held any more could seal and open with, and what is left out. */
   install(snapshot: RingSnapshot): void {
     if (this.#closed) return;
     this.#snapshot = snapshot;
-    for (const { revoked, signer } of snapshot.keys) if (revoked) signer?.limitToRing();
+    for (const { held, signer } of snapshot.keys) if (held === undefined) signer?.limitToRing();
     const kept = new Set(this.signers.keys());
     this.#o.cache.prune((key) => kept.has(key.id));
   }
@@ -186,26 +200,30 @@ export class RingView {
   }
 
   /**
-   * Forgets the keys whose life is over on every clock; what is left of them can certify. By an unconfirmed time none is.
+   * Overwrites the data keys that have ended, and forgets the keys whose life is over on every clock; what is left of them
+   * can certify. By an unconfirmed time none has ended.
    */
   retire(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;
-    const { keys, carried, unreadable } = this.snapshot;
-    const ended = keys.filter((key) => this.isRemovable(key, now));
-    if (ended.length === 0) return;
-    for (const { id, created, opensUntil, revoked, signer, isLeft } of ended) {
-      if (signer === undefined || isLeft) continue;
-      signer.limitToRing();
-      this.#past.set(id, { id, created, opensUntil, revoked, key: signer });
+    const { snapshot } = this;
+    const { keys, carried, unreadable } = snapshot;
+    const kept: RingKey[] = [];
+    for (const key of keys) {
+      const { id, created, opensUntil, revoked, signer, isLeft } = key;
+      const hasEnded = isUsable(key) && this.wallMs(now) >= opensUntil;
+      if (!this.isRemovable(key, now)) kept.push(hasEnded ? { ...key, held: undefined } : key);
+      else if (signer !== undefined && !isLeft) this.rememberPast({ id, created, opensUntil, revoked, key: signer });
     }
     for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
-    this.install(
-      createSnapshot(
-        keys.filter((key) => !ended.includes(key)),
-        carried,
-        unreadable,
-      ),
-    );
+    const isSame = kept.length === keys.length && kept.every((key, i) => key === keys[i]);
+    if (!isSame) this.install(createSnapshot(kept, carried, unreadable));
+  }
+
+  /** Milliseconds until {@link retire} is to be called for the next data key that ends. */
+  msUntilEnd(now: Moment): number {
+    if (this.clockTrouble(now) !== undefined) return Number.POSITIVE_INFINITY;
+    const ends = this.snapshot.keys.filter(isUsable).map(({ opensUntil }) => opensUntil);
+    return Math.max(0, Math.min(...ends) - this.wallMs(now));
   }
 
   /** Remembers what an ended key can certify. */

@@ -211,7 +211,7 @@ describe('tokens that somebody made up (F46)', () => {
     for (let i = 0; i < 2_400; i++) {
       for (let n = 0; n < perSecond; n++) {
         const token = `sr1.${randomBytes(9).toString('base64url')}${valid.slice(16)}`;
-        if (n === 0) member.codec.prepare(token).catch(() => undefined);
+        if (n === 0) member.codec.prepare(token)?.catch(() => undefined);
         expect(open(member, token)).toBe('InvalidRequestState: unknown key');
       }
       await fleet.clock.advance(1);

@@ -104,7 +104,8 @@ class KmsCodec:
 
     @property
     def token_lifetime_seconds(self) -> float:
-        """The longest token life this codec honours: the `ttl` of a boundary must not be longer."""
+        """How long a key opens after it has stopped sealing: the `ttl` of a boundary must not be
+        longer. The codec opens a token until its key ends, whatever its age."""
         return self._policy.token_lifetime_seconds
 
     def start(self) -> None:

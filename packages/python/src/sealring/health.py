@@ -55,14 +55,11 @@ def health_of(keeper: RingKeeper) -> CodecHealth:
     states = view.states(now)
     can_seal = view.can_seal(now)
     limits = view.limits
-    can_unseal = limits.may_open(now) and any(
-        key.held is not None and state not in ("revoked", "retired") for key, state in states
-    )
     return CodecHealth(
         status=keeper.status(now),
         ready=view.is_ready(now),
         can_seal=can_seal,
-        can_unseal=can_unseal,
+        can_unseal=view.can_open(now),
         seal_until=_seal_until(limits.seal_until_ms(), states),
         sealing_key=next((key.id for key, state in states if state == "active" and can_seal), None),
         keys=tuple(_key_health(key, state) for key, state in states),

@@ -107,6 +107,7 @@ class RingKeeper:
             failure = error
         if self.view.is_closed:
             return CodecClosedError()
+        self.view.retire(self.view.now())
         self._note(failure)
         self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
         self._announce()
@@ -165,10 +166,7 @@ class RingKeeper:
         return any(at is None or age_ms(at, now) > every * _MS for at, every in dues)
 
     def _read(self, options: CallOptions) -> None:
-        try:
-            self._sync.read(options)
-        finally:
-            self.view.retire(self.view.now())
+        self._sync.read(options)
         self._completed()
 
     def _prove(self, options: CallOptions) -> None:
@@ -211,7 +209,8 @@ class RingKeeper:
         return min(at.ms_left(self.view.now()) for at in dues)
 
     def _ms_until_due(self) -> float:
-        return min(self._ms_until_read(), self._sync.ms_until_proof())
+        due_ms = min(self._ms_until_read(), self._sync.ms_until_proof())
+        return min(due_ms, self.view.ms_until_end(self.view.now()))
 
     def _schedule(self, delay_ms: float) -> None:
         most_ms, now = self._policy.refresh_every_seconds * _MS, self.view.now()

@@ -41,7 +41,8 @@ class RingPolicy:
     backoff_cap_seconds: float = 60
     """Longest pause between attempts while ring or KMS fails: 10 s, doubling up to this."""
     token_lifetime_seconds: float = 3_600
-    """The longest token life the codec honours: the `ttl` of a boundary must not be longer."""
+    """How long a key opens after it has stopped sealing, plus twice the clock skew: the `ttl` of a
+    boundary must not be longer. It bounds the lives of keys, not the age of a token."""
     prove_every_seconds: float = 900
     """How often the KMS must prove the right to the key, minus up to 20 % jitter."""
     seal_outage_seconds: float = 3_600

@@ -19,9 +19,9 @@ class RingKey:
     """What of it could be checked here: vouchers, ancestors, its revocation, wraps. Of a key that
     was never unwrapped, its revocation alone."""
     held: HeldKey | None
-    """What seals and opens; None for a revoked key."""
+    """What seals and opens; None for a key that is revoked or has ended."""
     signer: HeldKey | None
-    """What certifies: the held key, or what is left of a revoked one."""
+    """What certifies: the held key, or what is left of it."""
     is_revoked: bool
     seals_from_ms: float = 0
     """From when on it seals here, by the monotonic clock: a planned key that came late seals

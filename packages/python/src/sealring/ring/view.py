@@ -114,13 +114,16 @@ class RingView:
             return []
         return [key.held for key in reversed(keys) if key.held]
 
+    def can_open(self, now: Moment) -> bool:
+        return self.limits.may_open(now) and not self.snapshot.is_dead(self.wall_ms(now))
+
     def can_seal(self, now: Moment) -> bool:
         if self._is_closed or self._snapshot is None or self.limits.seal_block(now) is not None:
             return False
         return any(state == "active" for _, state in self.states(now))
 
     def is_ready(self, now: Moment) -> bool:
-        opens = self.limits.may_open(now) and self.limits.is_current(now)
+        opens = self.can_open(now) and self.limits.is_current(now)
         is_right = self.ring_clock.trouble(now) is None
         return (
             self.can_seal(now)
@@ -144,8 +147,8 @@ class RingView:
         return now.steady_ms + policy.late_wait_seconds * 1_000 if is_planned and not has_gap else 0
 
     def install(self, snapshot: RingSnapshot) -> None:
-        """Swaps the snapshot. What a revoked key could seal and open with is overwritten, as is
-        every key that is left out."""
+        """Swaps the snapshot. Overwritten is what a key that is not held any more could seal and
+        open with, and every key that is left out."""
         with self._lock:
             if not self._is_closed:
                 self._install(snapshot)
@@ -159,15 +162,17 @@ class RingView:
                 self._install(create_snapshot([*known.keys, *left]))
 
     def retire(self, now: Moment) -> None:
-        """Forgets the keys whose life is over on every clock; what is left of them can certify. By
-        an unconfirmed time none is."""
-        over_ms = self.wall_ms(now) - self._policy.clock_skew_seconds * 1_000
+        """Overwrites the data keys that have ended, and forgets the keys whose life is over on
+        every clock; what is left of them can certify. By an unconfirmed time none has ended."""
+        wall_ms = self.wall_ms(now)
+        over_ms = wall_ms - self._policy.clock_skew_seconds * 1_000
         with self._lock:
             snapshot = self._snapshot
             if snapshot is None or self.ring_clock.trouble(now) is not None:
                 return
             kept = [key for key in snapshot.keys if over_ms < key.opens_until]
-            if len(kept) == len(snapshot.keys):
+            held = [key if wall_ms < key.opens_until else replace(key, held=None) for key in kept]
+            if tuple(held) == snapshot.keys:
                 return
             ended = (key for key in snapshot.keys if key not in kept and not key.is_left)
             past = signers_of(ended, self._past)
@@ -175,7 +180,14 @@ class RingView:
             self._past = {signer.id: signer for signer in newest}
             for signer in newest:
                 signer.key.limit_to_ring()
-            self._install(create_snapshot(kept, snapshot.carried, snapshot.unreadable))
+            self._install(create_snapshot(held, snapshot.carried, snapshot.unreadable))
+
+    def ms_until_end(self, now: Moment) -> float:
+        """Milliseconds until `retire` is to be called for the next data key that ends."""
+        if self.ring_clock.trouble(now) is not None:
+            return float("inf")
+        ends = [key.opens_until for key in self.snapshot.keys if key.held is not None]
+        return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
         """By what documents are judged now."""
@@ -203,7 +215,7 @@ class RingView:
     def _install(self, snapshot: RingSnapshot) -> None:
         self._snapshot = snapshot
         for key in snapshot.keys:
-            if key.is_revoked and key.signer is not None:
+            if key.held is None and key.signer is not None:
                 key.signer.limit_to_ring()
         self._wraps.prune(signers_of(snapshot.keys, self._past))
 

@@ -1,0 +1,40 @@
+import * as v from 'valibot';
+import { aFunction, anObject, aText, checkArgument } from '../arguments.ts';
+
+/** A `SingleUseStore` of `@sealring/mcp`. */
+export interface SingleUseStoreLike {
+  claim(id: string, expiresAt: Date): Promise<boolean>;
+  close?(): Promise<void> | void;
+}
+
+/** A store, and what ends it. */
+export interface SingleUseInstance {
+  readonly store: SingleUseStoreLike;
+  /** Default: the store's own `close`, where it has one. */
+  close?(): Promise<void> | void;
+}
+
+/** The single-use store under test. The kit claims ids of its own, which no earlier run used. */
+export interface SingleUseTarget {
+  readonly name: string;
+  /** A store on connections of its own; all of them share what was claimed. */
+  create(): Promise<SingleUseInstance> | SingleUseInstance;
+  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
+  breakConnection?(): Promise<() => Promise<void> | void>;
+  /** The margin that the store was given, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
+  readonly clockSkewSeconds?: number;
+}
+
+const BOUNDS = 'must be a number from 0 to 86400';
+
+const TARGET = anObject({
+  name: aText,
+  create: aFunction,
+  breakConnection: v.optional(aFunction),
+  clockSkewSeconds: v.optional(v.pipe(v.number(BOUNDS), v.minValue(0, BOUNDS), v.maxValue(86_400, BOUNDS))),
+});
+
+/** @throws {TypeError | RangeError} naming what is wrong with the target. */
+export function checkSingleUseTarget(owner: string, target: SingleUseTarget): void {
+  checkArgument(owner, TARGET, target);
+}

@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { describeSingleUse, runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from '../src/index.ts';
+import { SINGLE_USE_SUITE } from '../src/single-use/suite.ts';
+import { BROKEN_SINGLE_USE, zooSingleUse } from './zoo/single-use-stores.ts';
+
+const ids = SINGLE_USE_REQUIREMENTS.map(({ id }) => id);
+
+test('every requirement has one check, and a broken store that it has to catch', () => {
+  expect(SINGLE_USE_SUITE.checks.map(({ id }) => id)).toEqual(ids);
+  expect([...new Set(BROKEN_SINGLE_USE.map(({ caughtBy }) => caughtBy))]).toEqual(ids);
+});
+
+describe('F48: every broken single-use store is caught by the requirement it breaks', () => {
+  for (const { target, caughtBy } of BROKEN_SINGLE_USE) {
+    test(`${target.name}: ${caughtBy}`, async () => {
+      const { results, passed } = await runSingleUseConformance(target, { only: [caughtBy] });
+      expect(results).toMatchObject([{ id: caughtBy, status: 'fail' }]);
+      expect(results[0]?.detail).not.toMatch(/^unexpected/);
+      expect(passed).toBe(false);
+    });
+  }
+});
+
+describeSingleUse(zooSingleUse('a sound one of the zoo:'), { describe, test });
+
+test('what a target leaves out does not apply; wrong targets and options are named', async () => {
+  const sound = zooSingleUse('sound');
+  const create = () => sound.create();
+  const { results } = await runSingleUseConformance({ name: 'plain', create }, { only: ['USE-UNREACHABLE'] });
+  expect(results).toMatchObject([{ status: 'not-applicable', detail: 'the target has no breakConnection' }]);
+  const wrong = (change: object, options: object = {}): Promise<unknown> =>
+    runSingleUseConformance({ name: 'plain', create, ...change }, options);
+  await expect(wrong({ create: 1 })).rejects.toThrow(/create must be a function/);
+  await expect(wrong({ clockSkewSeconds: -1 })).rejects.toThrow(RangeError);
+  await expect(wrong({ margin: 1 })).rejects.toThrow(/unknown option "margin"/);
+  await expect(wrong({}, { only: ['USE-NONE'] })).rejects.toThrow(/USE-NONE/);
+});

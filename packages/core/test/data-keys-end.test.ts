@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { HeldKey } from '../src/key-cache.ts';
+import { keeperOf } from '../src/kms-codec.ts';
+import { parseDocument } from '../src/ring/document.ts';
+import { Fleet, type Member, seal } from './support/fleet.ts';
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+function isOverwritten(held: HeldKey): boolean {
+  try {
+    held.copyDataKey().fill(0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** The only key of a member, and when it ends. */
+function onlyKey(member: Member): { readonly held: HeldKey; readonly opensUntil: number } {
+  const [key] = keeperOf(member.codec)?.view.snapshot.keys ?? [];
+  if (key?.held === undefined) throw new Error('the member holds no key');
+  return { held: key.held, opensUntil: key.opensUntil };
+}
+
+async function storedIds(): Promise<readonly string[]> {
+  return parseDocument((await fleet.store.document()) ?? '', 'default').entries.map(({ id }) => id);
+}
+
+/** A reader whose ring nobody writes any more: its member is gone. */
+async function lastReader(): Promise<Member> {
+  const member = await fleet.start();
+  const reader = await fleet.start({ role: 'reader' });
+  await member.codec.close();
+  return reader;
+}
+
+describe('F22', () => {
+  test('2: data keys are overwritten when they end, also where nobody publishes', async () => {
+    const reader = await lastReader();
+    const { held, opensUntil } = onlyKey(reader);
+    await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 - 1);
+    expect(isOverwritten(held)).toBe(false);
+    await fleet.clock.advance(2);
+    expect(isOverwritten(held)).toBe(true);
+    expect(reader.codec.health().keys.filter(({ held: isHeld }) => isHeld)).toEqual([]);
+  });
+
+  test('2: data keys are overwritten within a minute of their end where store and KMS fail', async () => {
+    const reader = await lastReader();
+    const { held, opensUntil } = onlyKey(reader);
+    reader.ring.cut = true;
+    reader.keyWrapper.cut = true;
+    await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 + 61);
+    expect(isOverwritten(held)).toBe(true);
+  });
+
+  test('2: an ended key stays in the document until no clock of the fleet takes it for live', async () => {
+    const a = await fleet.start();
+    const { held, opensUntil } = onlyKey(a);
+    await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 + 2);
+    await a.codec.rotate();
+    expect(isOverwritten(held)).toBe(true);
+    expect(await storedIds()).toContain(held.id);
+    await fleet.clock.advance(600);
+    await a.codec.rotate();
+    expect(await storedIds()).not.toContain(held.id);
+  });
+});
+
+test('3: a reader whose only key has ended is not ready, and cannot unseal', async () => {
+  const member = await fleet.start();
+  const reader = await fleet.start({ role: 'reader' });
+  const token = seal(member);
+  await member.codec.close();
+  const { opensUntil } = onlyKey(reader);
+  await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 - 1);
+  expect(reader.codec.health()).toMatchObject({ canUnseal: true });
+  await fleet.clock.advance(1);
+  expect(reader.codec.health()).toMatchObject({ status: 'failing', ready: false, canUnseal: false });
+  expect(() => reader.codec.unseal(token)).toThrow('unknown key');
+});

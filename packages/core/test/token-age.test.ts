@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { keeperOf } from '../src/kms-codec.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+let fleet: Fleet;
+beforeEach(() => {
+  fleet = new Fleet();
+});
+afterEach(() => fleet.close());
+
+/** The times of the key that seals now. */
+function sealingKey({ codec }: Member) {
+  const { sealingKey: id = '' } = codec.health();
+  const key = keeperOf(codec)?.view.snapshot.byId.get(id);
+  if (key === undefined) throw new Error('no key seals');
+  return key;
+}
+
+const until = (ms: number): Promise<void> => fleet.clock.advance((ms - fleet.clock.wallMs()) / 1_000);
+
+test('9: the codec opens a token until its key ends: the first one that a key seals for 31 h 40 min', async () => {
+  const a = await fleet.start();
+  const { id: first } = sealingKey(a);
+  while (sealingKey(a).id === first) await fleet.clock.advance(10);
+  const { activates, opensUntil } = sealingKey(a);
+  expect(opensUntil - activates).toBe(114_000_000);
+  const token = seal(a);
+  expect(fleet.clock.wallMs() - activates).toBeLessThanOrEqual(10_000);
+  await until(opensUntil - 1_000);
+  expect(open(a, token)).toBe('state');
+  await until(opensUntil);
+  expect(open(a, token)).toBe('InvalidRequestState: unknown key');
+});
+
+test('9: the last token that a key seals opens for tokenLifetimeSeconds and twice the clock skew', async () => {
+  const a = await fleet.start();
+  const b = await fleet.start({ role: 'reader' });
+  const { sealsUntil } = sealingKey(a);
+  // Nobody can make a successor: the key seals to its end.
+  fleet.kms.wrapFailing = 'unavailable';
+  await until(sealsUntil - 1_000);
+  const token = seal(a);
+  await fleet.clock.advance(4_200);
+  expect(open(b, token)).toBe('state');
+  await fleet.clock.advance(2);
+  expect(open(b, token)).toBe('InvalidRequestState: unknown key');
+});

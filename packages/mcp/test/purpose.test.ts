@@ -1,0 +1,12 @@
+import { randomBytes } from 'node:crypto';
+import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+import { expect, test } from 'vitest';
+import { RequestStateSecurity } from '../src/index.ts';
+
+test('7: a boundary over a purpose refuses a ttl that is longer than the codec’s tokenLifetimeSeconds', async () => {
+  const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+  await using codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
+  const securityOf = (ttlSeconds: number) => new RequestStateSecurity({ codec: codec.for('boundary'), ttlSeconds });
+  expect(() => securityOf(10_000_000)).toThrow(RangeError);
+  expect(() => securityOf(3_600)).not.toThrow();
+});
