@@ -246,7 +246,6 @@ export const MUTANTS: readonly Mutant[] = [
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
-    ['view.ts', 'for (const { revoked, signer } of snapshot.keys) if (revoked) signer?.limitToRing();', ''],
   ),
   mutant(
     'revoked-keys-seal',
@@ -261,7 +260,6 @@ export const MUTANTS: readonly Mutant[] = [
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
-    ['view.ts', 'for (const { revoked, signer } of snapshot.keys) if (revoked) signer?.limitToRing();', ''],
   ),
   mutant('late-keys-seal-at-once', 'a key that comes late seals late', [
     'view.ts',

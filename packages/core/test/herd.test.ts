@@ -158,7 +158,7 @@ describe('F6: one flight for all who ask at once', () => {
     const tokens = Array.from({ length: 200 }, (_, i) => seal(a, `state ${i}`));
     const { reads } = fleet.store;
     const { total } = fleet.kms;
-    await Promise.all(tokens.map((token) => b.codec.prepare(token)));
+    await Promise.all(tokens.map(async (token) => b.codec.prepare(token)));
     expect(fleet.store.reads - reads).toBe(1);
     expect(fleet.kms.total - total).toBeLessThanOrEqual(2);
     expect(tokens.map((token) => open(b, token))).toEqual(tokens.map((_, i) => `state ${i}`));

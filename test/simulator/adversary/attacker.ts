@@ -131,7 +131,9 @@ export class Attacker {
       open();
       return;
     }
-    Promise.resolve(codec.prepare(token)).then(open, (error: unknown) => this.#oracle.caught(error, `${member.name} prepares`));
+    Promise.resolve(codec.prepare(token)).then(open, (error: unknown) =>
+      this.#oracle.caught(error, `${member.name} prepares`),
+    );
   }
 
   /** Tokens under keys that he holds: one of his own opens nowhere, a stolen one no longer than the fleet allows. */
