@@ -9,6 +9,7 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from '@sealring/core';
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
 import type { Dice } from './dice.ts';
 import { inShort } from './stored-keys.ts';

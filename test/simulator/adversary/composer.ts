@@ -1,5 +1,8 @@
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import { certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import { formatTime, wrapContext } from '../../../packages/core/src/ring/document.ts';
 import type { Dice } from '../dice.ts';
 import { RING, type StolenKey, type Thefts } from '../thefts.ts';

@@ -1,4 +1,6 @@
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
+// @boundaries-ignore what an adversary forges is made by the core's own parts
 import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
 import type { Dice } from '../dice.ts';
 
