@@ -47,7 +47,11 @@ export function newestFirst(
 
 /** HMAC-SHA-256 by which `signer` vouches for a new key, 32 bytes. */
 export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string }, signer: HeldKey): Buffer {
-  return signer.certify(canonicalJson(['key', ring, entry.id, ...timesOf(entry)]));
+  return signer.certify(textOfKey(ring, entry));
+}
+
+function textOfKey(ring: string, entry: KeyTimes & { readonly id: string }): string {
+  return canonicalJson(['key', ring, entry.id, ...timesOf(entry)]);
 }
 
 /** HMAC-SHA-256 under an entry's own key over one of its wraps, 32 bytes. */
@@ -68,12 +72,16 @@ export function areRightAncestors(ring: string, ancestors: Ancestors | undefined
 
 /** HMAC-SHA-256 by which `signer` certifies that the key `id` is revoked, 32 bytes. */
 export function certificateOf(ring: string, id: string, at: number, signer: HeldKey): Buffer {
-  return signer.certify(canonicalJson(['revoked', ring, id, formatTime(at)]));
+  return signer.certify(textOfRevocation(ring, id, at));
+}
+
+function textOfRevocation(ring: string, id: string, at: number): string {
+  return canonicalJson(['revoked', ring, id, formatTime(at)]);
 }
 
 /** The vouchers of an entry that are right under a known key. */
 export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
-  return rightOnes(entry.vouchers, signers, (signer) => voucherOf(ring, entry, signer.key));
+  return rightOnes(entry.vouchers, signers, () => textOfKey(ring, entry));
 }
 
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
@@ -86,7 +94,7 @@ export function isRightWrap(ring: string, wrap: RingWrap, own: HeldKey): boolean
 
 /** The certificates of a revocation that are right under a known key, whatever that key may certify. */
 export function rightCertificates(ring: string, id: string, { at, by }: Revocation, signers: Signers): Macs {
-  return rightOnes(by, signers, (signer) => certificateOf(ring, id, at, signer.key));
+  return rightOnes(by, signers, () => textOfRevocation(ring, id, at));
 }
 
 /**
@@ -106,11 +114,14 @@ export function isCertified(
   });
 }
 
-function rightOnes(macs: Macs, signers: Signers, expected: (signer: Signer) => Buffer): Macs {
+function rightOnes(macs: Macs, signers: Signers, textOf: () => string): Macs {
   const right = new Map<string, Uint8Array>();
+  let text: string | undefined;
   for (const [id, mac] of macs) {
     const signer = signers.get(id);
-    if (signer !== undefined && timingSafeEqual(mac, expected(signer))) right.set(id, mac);
+    if (signer === undefined) continue;
+    text ??= textOf();
+    if (timingSafeEqual(mac, signer.key.certify(text))) right.set(id, mac);
   }
   return right;
 }

@@ -153,9 +153,19 @@ export function timesOf(times: KeyTimes): readonly string[] {
   return [times.created, times.activates, times.sealsUntil, times.opensUntil].map(formatTime);
 }
 
+/** Times spelt lately: the few of a ring are spelt at every read of it. */
+const spelt = new Map<number, string>();
+const MAX_SPELT = 1_024;
+
 /** Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second. */
 export function formatTime(ms: number): string {
-  return new Date(ms).toISOString().replace('.000Z', 'Z');
+  let text = spelt.get(ms);
+  if (text === undefined) {
+    text = new Date(ms).toISOString().replace('.000Z', 'Z');
+    if (spelt.size >= MAX_SPELT) spelt.clear();
+    spelt.set(ms, text);
+  }
+  return text;
 }
 
 export function base64url(bytes: Uint8Array): string {
