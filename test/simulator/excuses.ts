@@ -36,6 +36,10 @@ export class Excuses {
     if (lastingMs(timeline.nowMs, [refusals]) > STRAY_REFUSAL_MS) return false;
     if (this.isLost(member) || this.#isRobbed(member)) return false;
     const { kms, store } = this.troubles(member);
+    // What was read by a clock that was behind is old by the right one, until it is read again.
+    const clock = this.#world.ownTrouble(member).clock.spells.at(-1);
+    const cutOffMs = Math.max(kms, store);
+    if (clock !== undefined && cutOffMs > 0 && timeline.nowMs - cutOffMs < clock.until + this.refreshMs) return false;
     // Told of a revocation while the KMS could not give it the successor, or in the very refresh that spreads that.
     const missing = member.codec?.health().keys.filter((key) => !key.held && key.state !== 'revoked') ?? [];
     if (kms > 0 && (missing.length > 0 || this.#wasHastyWithin(kms))) return false;

@@ -164,3 +164,22 @@ test('a key that somebody vouched for and that the KMS does not answer for keeps
   await fleet.clock.advance(26 * HOUR);
   expect((await entries()).length).toBeGreaterThanOrEqual(4);
 });
+
+test('a key that the KMS refused at the start alone is held after the next read, and nobody rotates over it', async () => {
+  const a = await fleet.start();
+  await fleet.clock.advance(23 * HOUR);
+  const [old, newest] = await entries();
+  expect(newest).toBeDefined();
+  fleet.kms.refused = newest?.wraps[0]?.wrapped;
+  const b = await fleet.start();
+  fleet.kms.refused = undefined;
+  expect(b.codec.health().keys.map(({ id }) => id)).toEqual([old?.id]);
+  await fleet.clock.advance(300);
+  expect(b.codec.health().keys.map(({ id, held }) => [id, held])).toEqual([
+    [old?.id, true],
+    [newest?.id, true],
+  ]);
+  await fleet.clock.advance(3 * HOUR);
+  expect(await entries()).toHaveLength(2);
+  expect(open(b, seal(a))).toBe('state');
+});

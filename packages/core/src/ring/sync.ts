@@ -306,7 +306,9 @@ export class RingSync {
   begin(known: RingSnapshot, document: RingDocument | undefined): void {
     if (known.keys.some(isUsable)) this.#view.limits.wasRead(this.#view.now());
     this.#view.install(known);
-    this.#noteLearned(document);
+    // What was refused or corrupt at the start is looked at again by those who vouch for it.
+    const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
+    this.#noteLearned(isWhole ? document : undefined);
     this.#unwrapped.clear();
     this.#considerRepair(document, this.#view.now());
   }
