@@ -245,8 +245,9 @@ export class World {
     member.line[flag] = true;
     trouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
-      member.line[flag] = false;
       trouble.end(this.timeline.nowMs);
+      // Cut off twice, it is back when the second cut is over.
+      member.line[flag] = trouble.since !== undefined;
     });
   }
 

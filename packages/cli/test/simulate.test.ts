@@ -66,8 +66,9 @@ describe('the command', () => {
   const run = (args: readonly string[]) => runCli(['simulate', '--days', '1', ...args], { cwd: project.cwd });
 
   test('prints formulas and what was counted, and exits with 0 where they agree', async () => {
-    const { code, stdout, stderr } = await run(['--servers', '3']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    // Progress is told on stderr where it takes longer than two seconds.
+    const { code, stdout } = await run(['--servers', '3']);
+    expect(code).toBe(0);
     expect(stdout).toMatch(/nobody notices +2620 s/);
     expect(stdout).toMatch(/as the formulas say\n$/);
   });
