@@ -98,13 +98,20 @@ export class LimitLaws {
   }
 
   #checkRevoked(member: SimulatedMember, keyId: string, what: keyof Bound): void {
-    const since = this.#sinceRevocation(keyId);
+    const sinceRevoked = this.#sinceRevocation(keyId);
+    // Who was cut off from the store hears of it after that.
+    const cutOff = this.#world.ownTrouble(member).store;
+    const wasCutOff = cutOff.since === undefined && cutOff.spells.length > 0;
+    const sinceCutOff = wasCutOff
+      ? this.#world.timeline.nowMs - (cutOff.spells.at(-1)?.until ?? 0)
+      : Number.POSITIVE_INFINITY;
+    const since = sinceRevoked === undefined ? undefined : Math.min(sinceRevoked, sinceCutOff);
     // What somebody rolls back again and again spreads when he stops.
     if (since === undefined || this.#world.isUnsettled) return;
     const { store, hostility, timeline } = this.#world;
     const refresh = this.#excuses.refreshMs / SECOND;
     // A store that failed over since took the revocation back: it is healed, and read, a refresh later each.
-    const isTakenBack = timeline.nowMs - (store.lastFailOverAt ?? Number.NEGATIVE_INFINITY) <= since;
+    const isTakenBack = timeline.nowMs - (store.lastFailOverAt ?? Number.NEGATIVE_INFINITY) <= (sinceRevoked ?? 0);
     const isTroubled = this.#excuses.troubles(member).store > 0 || hostility.isLately(timeline.nowMs, since);
     const told = { seal: isTakenBack ? 3 * refresh : refresh, open: isTakenBack ? 3 * refresh : refresh };
     const law = what === 'seal' ? 'a revoked key seals nothing' : 'a revoked key opens nothing';
