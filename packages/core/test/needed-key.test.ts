@@ -96,6 +96,24 @@ describe('a ring without a key that seals', () => {
   });
 });
 
+test('whoever starts while another makes that key asks the KMS for what it knows once', async () => {
+  const [member] = await fleet.startAll(1);
+  await fleet.clock.advance(24 * HOUR);
+  // Of the two, the planned one stays, and may not seal yet.
+  await member?.codec.rotate();
+  fleet.kms.failing = 'unavailable';
+  await revokedWithoutSuccessor(member as Member);
+  await member?.codec.close();
+  fleet.kms.failing = undefined;
+  const document = parseDocument((await fleet.store.document()) ?? '', 'default');
+  const { unwrap } = fleet.kms.calls;
+  await fleet.store.put(encodeDocument({ ...document, claim: 'AAAAAAAAAAAAAAAAAAAAAA' }));
+  await fleet.start();
+  expect((await unrevoked()).some(({ activates }) => activates <= fleet.clock.wallMs())).toBe(true);
+  // What is there, and the proof of the new one.
+  expect(fleet.kms.calls.unwrap - unwrap).toBeLessThanOrEqual(document.entries.length + 1);
+});
+
 describe('a ring whose last key ends soon', () => {
   test('is given another in time where the newest was revoked without a successor', async () => {
     const members = await fleet.startAll(3);

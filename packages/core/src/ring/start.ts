@@ -102,7 +102,10 @@ async function attempt(options: RingStartOptions, start: Start): Promise<boolean
     known = await sync.anew(document, { foreground: true, until });
     if (!isDead(known, view.wallMs())) {
       sync.begin(known, document);
-      return role === 'reader' || !writer.isDead || isFounded(options);
+      if (role === 'reader') return true;
+      // What is known by now is not asked for again while another makes the key.
+      while (writer.isDead && !(await isFounded(options))) await sync.read({ foreground: true });
+      return true;
     }
     if (role === 'reader' && document.entries.length > 0) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
