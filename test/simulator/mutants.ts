@@ -15,13 +15,6 @@ function mutant(
   return { name, guard, edits: edits.map(([file, from, to]) => ({ file: `ring/${file}`, from, to })) };
 }
 
-/** Whoever writes an entry adds vouchers of its own where there is room. */
-const FILLED_UP = [
-  'facts.ts',
-  'const vouchers = isSparing || isTombstone(key) ? known :',
-  'const vouchers = isSparing || known.size >= 0 ? known :',
-] as const;
-
 export const MUTANTS: readonly Mutant[] = [
   // What is believed.
   mutant('every-entry-is-vouched-for', 'a new key needs a right voucher', [
@@ -64,18 +57,16 @@ export const MUTANTS: readonly Mutant[] = [
     'Math.max(floorSecond(nowMs), newestMs + MS)',
     'Math.max(floorSecond(nowMs), Math.min(newestMs, 0))',
   ]),
-  mutant(
-    'the-live-alone-vouch',
-    'a publisher vouches with revoked and ended keys too',
-    ['writer.ts', 'signers.slice(0, MAX_VOUCHERS)', 'signers.filter((signer) => !signer.revoked).slice(0, 1)'],
-    FILLED_UP,
-  ),
-  mutant(
-    'nobody-vouches',
-    'what is published is vouched for',
-    ['writer.ts', 'signers.slice(0, MAX_VOUCHERS)', 'signers.slice(0, 0)'],
-    FILLED_UP,
-  ),
+  mutant('the-live-alone-vouch', 'a publisher vouches with revoked and ended keys too', [
+    'certificates.ts',
+    'const older = [...signers.values()].filter((signer) => isNewer(entry, signer) && !known.has(signer.id));',
+    'const older = [...signers.values()].filter((signer) => !signer.revoked && !known.has(signer.id)).slice(-1);',
+  ]),
+  mutant('nobody-vouches', 'what is published is vouched for', [
+    'certificates.ts',
+    'slice(0, MAX_VOUCHERS - known.size)',
+    'slice(0, 0 * known.size)',
+  ]),
   mutant('junk-wraps-are-taken', 'a wrap needs a right mac', [
     'certificates.ts',
     'return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));',

@@ -9,6 +9,14 @@ export interface Requirement {
   readonly source: string;
 }
 
+export function must(id: string, text: string, source: string): Requirement {
+  return { id, level: 'MUST', text, source };
+}
+
+export function should(id: string, text: string, source: string): Requirement {
+  return { id, level: 'SHOULD', text, source };
+}
+
 /** What is done about one requirement, on a target of its suite. */
 export interface Check<Context> {
   readonly id: string;

@@ -176,6 +176,7 @@ class Printer {
     this.#bytes = grown;
   }
 }
+
 function hexDigit(value: number): number {
   return value + (value < 10 ? 0x30 : 0x57);
 }

@@ -3,21 +3,13 @@ import type { HeldKey } from '../src/key-cache.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, seal } from './support/fleet.ts';
+import { isOverwritten } from './support/overwritten.ts';
 
 let fleet: Fleet;
 beforeEach(() => {
   fleet = new Fleet();
 });
 afterEach(() => fleet.close());
-
-function isOverwritten(held: HeldKey): boolean {
-  try {
-    held.copyDataKey().fill(0);
-    return false;
-  } catch {
-    return true;
-  }
-}
 
 /** The only key of a member, and when it ends. */
 function onlyKey(member: Member): { readonly held: HeldKey; readonly opensUntil: number } {

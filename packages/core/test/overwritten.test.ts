@@ -7,6 +7,7 @@ import { keeperOf } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
+import { isOverwritten } from './support/overwritten.ts';
 
 let fleet: Fleet;
 let witness: Witness;
@@ -81,15 +82,6 @@ function withoutContext(provider: string): KeyWrapper {
 
 function heldBy(member: Member): HeldKey[] {
   return keeperOf(member.codec)?.view.snapshot.keys.flatMap(({ held }) => held ?? []) ?? [];
-}
-
-function isOverwritten(held: HeldKey): boolean {
-  try {
-    held.copyDataKey().fill(0);
-    return false;
-  } catch {
-    return true;
-  }
 }
 
 describe('F22: what passed between a codec and the KMS is overwritten when it has been used', () => {

@@ -1,11 +1,6 @@
-let warned = false;
+import { warnOnce } from './warn-once.ts';
 
 /** Says once per process that state dies with it: code `SEALRING_EPHEMERAL`. */
 export function warnEphemeral(): void {
-  if (warned) return;
-  warned = true;
-  process.emitWarning('requestState is sealed under a key of this process only: it dies with the process', {
-    type: 'SealringWarning',
-    code: 'SEALRING_EPHEMERAL',
-  });
+  warnOnce('SEALRING_EPHEMERAL', 'requestState is sealed under a key of this process only: it dies with the process');
 }

@@ -3,6 +3,7 @@ import { channel } from 'node:diagnostics_channel';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import type { SecurityPolicy } from './policy.ts';
 import { authenticatedPrincipal, subjectOf } from './principal.ts';
+import { warnOnce } from './warn-once.ts';
 
 /** Clients remembered per policy as already told of; the oldest is forgotten, and told of again. */
 const CLIENTS_BOUND = 1000;
@@ -33,17 +34,13 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   };
 }
 
-let warned = false;
-
-/** Says once per process what is missing: code `SEALRING_NO_SUBJECT`. Nobody else would see why every state is refused. */
+/** Says once per process what is missing. Nobody else would see why every state is refused. */
 function warnNoSubject(): void {
-  if (warned) return;
-  warned = true;
-  process.emitWarning(
+  warnOnce(
+    'SEALRING_NO_SUBJECT',
     'requireSubject refused a requestState: the request names no user. Set request.auth (authInfo of handler.fetch) to ' +
       'what your token verifier returns, with the user in extra.sub: see docs/guides/wire-a-verifier.md. ' +
       'bindPrincipal: null is for servers without users',
-    { type: 'SealringWarning', code: 'SEALRING_NO_SUBJECT' },
   );
 }
 

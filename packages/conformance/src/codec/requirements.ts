@@ -1,4 +1,4 @@
-import type { Requirement } from '../requirement.ts';
+import { must, type Requirement, should } from '../requirement.ts';
 
 const CONTRACT = 'RequestStateCodec of the MCP Python SDK 2.3.0 (mcp.server.request_state)';
 const SPEC = 'MCP 2026-07-28, multi round-trip requests: requestState is untrusted when it comes back';
@@ -82,11 +82,3 @@ export const CODEC_REQUIREMENTS: readonly Requirement[] = [
   must('CODEC-WORKERS', 'Codecs in worker threads of one process do not get into one another’s way.', KIT),
   should('CODEC-TIMING', 'How long a refusal takes does not tell which byte of the tag is wrong.', KIT),
 ];
-
-function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}
-
-function should(id: string, text: string, source: string): Requirement {
-  return { id, level: 'SHOULD', text, source };
-}

@@ -1,4 +1,4 @@
-import type { Requirement } from '../requirement.ts';
+import { must, type Requirement, should } from '../requirement.ts';
 
 const CONTRACT = 'KeyWrapper of @sealring/core';
 const RING = 'Sealring ring document: what it stores of a wrapped key';
@@ -106,12 +106,4 @@ export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = [
 
 function clause(number: number): string {
   return `${CONTRACT}, clause ${number}`;
-}
-
-function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}
-
-function should(id: string, text: string, source: string): Requirement {
-  return { id, level: 'SHOULD', text, source };
 }

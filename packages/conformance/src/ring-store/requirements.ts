@@ -1,4 +1,4 @@
-import type { Requirement } from '../requirement.ts';
+import { must, type Requirement, should } from '../requirement.ts';
 
 const CONTRACT = 'RingStore of @sealring/core (ring/store.ts)';
 const LAW1 = `${CONTRACT}, law 1: undefined only when known to be absent`;
@@ -82,11 +82,3 @@ export const RING_STORE_REQUIREMENTS: readonly Requirement[] = [
   should('RING-WRITE-ARGUMENTS', 'A write of what is no document, or without expected, is a TypeError.', `${KIT}; F17`),
   should('RING-READ-ARGUMENTS', 'A read with options that are no object is a TypeError.', `${KIT}; F17`),
 ];
-
-function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}
-
-function should(id: string, text: string, source: string): Requirement {
-  return { id, level: 'SHOULD', text, source };
-}

@@ -1,4 +1,4 @@
-import type { Requirement } from '../requirement.ts';
+import { must, type Requirement } from '../requirement.ts';
 
 const CONTRACT = 'SingleUseStore of @sealring/mcp (single-use.ts)';
 
@@ -16,7 +16,3 @@ export const SINGLE_USE_REQUIREMENTS: readonly Requirement[] = [
   must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`),
   must('USE-UNREACHABLE', 'A backend out of reach tells nobody true.', `${CONTRACT}: a store that cannot tell; F9`),
 ];
-
-function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}

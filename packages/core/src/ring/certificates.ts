@@ -6,6 +6,7 @@ import {
   type Ancestors,
   base64url,
   formatTime,
+  MAX_VOUCHERS,
   type Macs,
   type Revocation,
   type RingEntry,
@@ -48,6 +49,19 @@ export function newestFirst(
 /** HMAC-SHA-256 by which `signer` vouches for a new key, 32 bytes. */
 export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string }, signer: HeldKey): Buffer {
   return signer.certify(textOfKey(ring, entry));
+}
+
+/** `known`, and in the room that is left the vouchers of those older than the entry, newest first. */
+export function vouchersBy(
+  ring: string,
+  entry: KeyTimes & { readonly id: string },
+  signers: Signers,
+  known: Macs = new Map(),
+): Macs {
+  if (known.size >= MAX_VOUCHERS) return known;
+  const older = [...signers.values()].filter((signer) => isNewer(entry, signer) && !known.has(signer.id));
+  const added = older.toSorted(newestFirst).slice(0, MAX_VOUCHERS - known.size);
+  return new Map([...known, ...added.map(({ id, key }) => [id, voucherOf(ring, entry, key)] as const)]);
 }
 
 function textOfKey(ring: string, entry: KeyTimes & { readonly id: string }): string {

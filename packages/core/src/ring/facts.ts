@@ -11,7 +11,7 @@ import {
   rightVouchers,
   type Signer,
   type Signers,
-  voucherOf,
+  vouchersBy,
   wrapMacOf,
 } from './certificates.ts';
 import {
@@ -387,7 +387,8 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
   const isSparing = spared >= MOST_SPARED;
   const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
-  const vouchers = isSparing || isTombstone(key) ? known : withVouchersOf(ring, key, signers, known);
+  // Who knows another of the older keys alone learns this one from those.
+  const vouchers = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, signers, known);
   let revocation = key.revocation;
   if (revocation === undefined) {
     // A claim that only others can check goes on.
@@ -402,14 +403,6 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   // What nobody vouched for here may be known to others as it stands.
   const ancestors = key.ancestors ?? theirs?.ancestors;
   return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked: revocation, wraps };
-}
-
-/** With this member's own, newest first: who knows another of the older keys alone learns this one from those. */
-function withVouchersOf(ring: string, key: RingKey, signers: Signers, known: Macs): Macs {
-  if (known.size >= MAX_VOUCHERS) return known;
-  const older = [...signers.values()].filter((signer) => isNewer(key, signer) && !known.has(signer.id));
-  const added = older.toSorted(newestFirst).slice(0, MAX_VOUCHERS - known.size);
-  return new Map([...known, ...added.map(({ id, key: signer }) => [id, voucherOf(ring, key, signer)] as const)]);
 }
 
 /** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */

@@ -94,10 +94,11 @@ export class Founding {
     const now = this.#view.now();
     const patience = CALLS_OF_A_FOUNDER * this.#policy.kmsTimeoutSeconds * MS;
     if (this.#waitingFor?.claim !== claim) this.#waitingFor = { claim, since: now };
-    const isFirst = this.#waiting === undefined || ageMs(this.#waiting.seen, now) > patience;
-    if (isFirst) this.#looks = 0;
-    this.#waiting = { since: isFirst || this.#waiting === undefined ? now : this.#waiting.since, seen: now };
-    const isHeeded = ageMs(this.#waitingFor.since, now) < patience && ageMs(this.#waiting.since, now) < 3 * patience;
+    const last = this.#waiting;
+    const since = last !== undefined && ageMs(last.seen, now) <= patience ? last.since : now;
+    if (since === now) this.#looks = 0;
+    this.#waiting = { since, seen: now };
+    const isHeeded = ageMs(this.#waitingFor.since, now) < patience && ageMs(since, now) < 3 * patience;
     if (!isHeeded) return 0;
     const wait = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** this.#looks) * (0.5 + uniform(this.#random) / 2);
     this.#looks += 1;

@@ -48,7 +48,7 @@ export function timesOfNewKey(
       activates = floorSecond(nowMs - skew);
       break;
     case 'emergency':
-      activates = ceilSecond(base + (policy.refreshEverySeconds + policy.backoffCapSeconds) * MS + skew);
+      activates = ceilSecond(base + emergencyWaitMs(policy));
       break;
     case 'scheduled':
     case 'requested':
@@ -58,6 +58,11 @@ export function timesOfNewKey(
   const sealsUntil = ceilSecond(activates + (policy.rotateEverySeconds + policy.graceSeconds) * MS);
   const opensUntil = ceilSecond(sealsUntil + policy.tokenLifetimeSeconds * MS + 2 * skew);
   return { created, activates, sealsUntil, opensUntil };
+}
+
+/** How long an emergency key waits until it seals: until every member that reads the ring has it. */
+export function emergencyWaitMs(policy: ResolvedPolicy): number {
+  return (policy.refreshEverySeconds + policy.backoffCapSeconds + policy.clockSkewSeconds) * MS;
 }
 
 /** Whether a key was given the time to spread before it seals; the others are told by their times alone. */

@@ -205,12 +205,12 @@ export class RingView {
    */
   retire(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;
-    const { snapshot } = this;
-    const { keys, carried, unreadable } = snapshot;
+    const { keys, carried, unreadable } = this.snapshot;
+    const wallMs = this.wallMs(now);
     const kept: RingKey[] = [];
     for (const key of keys) {
       const { id, created, opensUntil, revoked, signer, isLeft } = key;
-      const hasEnded = isUsable(key) && this.wallMs(now) >= opensUntil;
+      const hasEnded = isUsable(key) && wallMs >= opensUntil;
       if (!this.isRemovable(key, now)) kept.push(hasEnded ? { ...key, held: undefined } : key);
       else if (signer !== undefined && !isLeft) this.rememberPast({ id, created, opensUntil, revoked, key: signer });
     }

@@ -1,12 +1,12 @@
 import { ageMs, later, type Moment, secondsSince } from '../clock.ts';
 import { channels } from '../events.ts';
 import { type KeyWrapper, KeyWrapperError } from '../key-wrapper.ts';
-import { newestFirst, type Signer, voucherOf } from './certificates.ts';
-import { MAX_VOUCHERS, type Macs, type RingDocument, type RingEntry, type RingWrap } from './document.ts';
+import { vouchersBy } from './certificates.ts';
+import { type Macs, type RingDocument, type RingEntry, type RingWrap } from './document.ts';
 import { documentOf, isTombstone, revokedKey, unwrappedKey } from './facts.ts';
 import type { CallOptions } from './kms-calls.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import { isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from './schedule.ts';
+import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from './schedule.ts';
 import {
   createSnapshot,
   isUsable,
@@ -141,11 +141,10 @@ export class RingWriter {
    * back to an old key when a newer one was revoked.
    */
   get neededKey(): 'initial' | 'emergency' | undefined {
-    const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#policy;
     const coveredMs = this.#coveredMs();
     if (coveredMs <= 0) return 'initial';
-    const readMs = (refreshEverySeconds + backoffCapSeconds) * MS;
-    const emergencyMs = readMs + clockSkewSeconds * MS;
+    const readMs = (this.#policy.refreshEverySeconds + this.#policy.backoffCapSeconds) * MS;
+    const emergencyMs = emergencyWaitMs(this.#policy);
     if (coveredMs > emergencyMs + readMs || this.#view.clockTrouble() !== undefined) return undefined;
     if (coveredMs <= emergencyMs) return 'initial';
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
@@ -155,10 +154,8 @@ export class RingWriter {
   #coveredMs(): number {
     const wallMs = this.#view.wallMs();
     const { keys, carried } = this.#view.snapshot;
-    const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#policy;
-    const patienceMs = (refreshEverySeconds + backoffCapSeconds + clockSkewSeconds) * MS;
     const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
-    const awaited = carried.filter(({ created }) => created + patienceMs > wallMs);
+    const awaited = carried.filter(({ created }) => created + emergencyWaitMs(this.#policy) > wallMs);
     let untilMs = wallMs;
     for (const { activates, sealsUntil } of [...mine, ...awaited].toSorted((a, b) => a.activates - b.activates)) {
       if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
@@ -202,16 +199,18 @@ export class RingWriter {
 
   async #newKey(reason: RotationReason, options?: CallOptions): Promise<NewKey> {
     const began = this.#view.now();
-    const { keys, carried } = this.#view.snapshot;
-    const signers = [...this.#view.signers.values()].toSorted(newestFirst);
+    const { signers, snapshot } = this.#view;
+    const { keys, carried } = snapshot;
     // What is merely carried may be anybody's: it cannot put a new key into the future.
     const nowMs = this.#view.wallMs(began);
     const madeAt = [...keys, ...this.#view.past.values()].map(({ created }) => created);
     const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
     const times = timesOfNewKey(reason, nowMs, this.#policy, newest);
     const listed = new Set(this.#stored.latest?.document?.entries.map(({ id }) => id));
-    const isTaken = (id: string): boolean => this.#view.signers.has(id) || listed.has(id);
-    const { entry, held } = await this.#wraps.create(times, isTaken, (named) => this.#vouch(named, signers), options);
+    const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
+    // By every key that this member can sign with, live, revoked or ended.
+    const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#ring, named, signers);
+    const { entry, held } = await this.#wraps.create(times, isTaken, vouch, options);
     const now = this.#view.now();
     this.#view.limits.proved(now);
     this.#view.noteAttempt(entry.id);
@@ -221,11 +220,6 @@ export class RingWriter {
       wraps: entry.wraps.map(proved),
     };
     return { began, entry, key };
-  }
-
-  /** By every key that this member can sign with, live, revoked or ended: the newest eight. */
-  #vouch(entry: KeyTimes & { readonly id: string }, signers: readonly Signer[]): Macs {
-    return new Map(signers.slice(0, MAX_VOUCHERS).map(({ id, key }) => [id, voucherOf(this.#ring, entry, key)]));
   }
 
   /** A publisher that was held up publishes nothing: its key would be active before the others can know it. */
