@@ -100,11 +100,7 @@ export class LimitLaws {
   #checkRevoked(member: SimulatedMember, keyId: string, what: keyof Bound): void {
     const sinceRevoked = this.#sinceRevocation(keyId);
     // Who was cut off from the store hears of it after that.
-    const cutOff = this.#world.ownTrouble(member).store;
-    const wasCutOff = cutOff.since === undefined && cutOff.spells.length > 0;
-    const sinceCutOff = wasCutOff
-      ? this.#world.timeline.nowMs - (cutOff.spells.at(-1)?.until ?? 0)
-      : Number.POSITIVE_INFINITY;
+    const sinceCutOff = this.#world.ownTrouble(member).store.endedForMs(this.#world.timeline.nowMs);
     const since = sinceRevoked === undefined ? undefined : Math.min(sinceRevoked, sinceCutOff);
     // What somebody rolls back again and again spreads when he stops.
     if (since === undefined || this.#world.isUnsettled) return;

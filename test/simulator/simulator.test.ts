@@ -43,7 +43,7 @@ test.each([
   ['ends while members wait their turn for', 'kms-outage-until-rotation'],
 ])('a large fleet whose KMS outage %s a rotation makes few keys for it (F7)', async (_, faults) => {
   // What is under way for half a second at a time stands for a larger fleet.
-  const report = await simulate({ ...world(1, 1.1, 500), quantumMs: 500 }, [faults]);
+  const report = await simulate({ ...world(1, 1.1, 1_000), quantumMs: 500 }, [faults]);
   expect(report.violations).toEqual([]);
   expect(report.ring.published).toBe(2);
   expect(report.calls.generated).toBeLessThanOrEqual(4);

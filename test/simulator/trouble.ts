@@ -26,6 +26,14 @@ export class Trouble {
     return spell !== undefined && nowMs < spell.until + ms;
   }
 
+  /** Milliseconds since it ended; endless where it goes on, or never was. */
+  endedForMs(nowMs: number): number {
+    const spell = this.spells.at(-1);
+    return spell === undefined || spell.until === Number.POSITIVE_INFINITY
+      ? Number.POSITIVE_INFINITY
+      : nowMs - spell.until;
+  }
+
   end(nowMs: number): void {
     this.#depth -= 1;
     const spell = this.spells.at(-1);
