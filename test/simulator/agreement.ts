@@ -14,9 +14,15 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
   // What somebody vouched for and nobody can unwrap is no key; the times of one are those that it was published with.
   const counts = (id: string): boolean =>
     world.kms.isGenuine(id) && Date.parse(world.firstSeen.get(id)?.key.opensUntil ?? '') > soon;
+  // A claim that nobody believes is junk, which stands there until somebody writes.
+  const believed = new Set(
+    members
+      .flatMap(({ codec }) => codec?.health().keys.filter(({ state }) => state === 'revoked') ?? [])
+      .map(({ id }) => id),
+  );
   const stored = storedKeys(world.store.document)
     .filter((key) => counts(key.id))
-    .map((key) => told(key.id, key.revoked !== undefined));
+    .map((key) => told(key.id, key.revoked !== undefined && believed.has(key.id)));
   if (stored.length === 0) return 'the store holds no ring';
   for (const member of members) {
     if (!member.isUp || member.codec === undefined) continue;

@@ -89,7 +89,8 @@ export class MemoryLaws {
       if (known.held && key === undefined && isLive && !this.#excuses.isLost(member)) {
         this.#report('a known key stays until it ends', `${member.name} forgot ${known.id}`);
       }
-      if (known.state === 'revoked' && key?.held === true && key.state !== 'revoked') {
+      const isKnownAsRevoked = known.state === 'revoked' && this.#isAsPublished(known);
+      if (isKnownAsRevoked && key?.held === true && key.state !== 'revoked') {
         this.#report('a known revocation stays', `${member.name} opens by ${known.id} again`);
       }
       if (known.held && key?.held === true && Number(key.opensUntil) !== Number(known.opensUntil)) {
@@ -106,13 +107,24 @@ export class MemoryLaws {
   }
 
   /**
+   * Of a key that a member never unwrapped it knows a revocation by the times that the document gives it: edited ones let
+   * another key certify that, until the right ones come. Whoever writes the store can keep that key from it anyway.
+   */
+  #isAsPublished({ id, created, opensUntil }: KeyHealth): boolean {
+    const seen = this.#world.firstSeen.get(id)?.key;
+    return (
+      Date.parse(seen?.created ?? '') === Number(created) && Date.parse(seen?.opensUntil ?? '') === Number(opensUntil)
+    );
+  }
+
+  /**
    * Only the first member that takes a key for revoked is judged: the others may have it from there. A thief whose key
    * nobody trusts any more certifies nothing.
    */
   #judgeRevocation(member: SimulatedMember, key: KeyHealth): void {
     const { nowMs } = this.#world.timeline;
     if (key.held) this.#trustedAt.set(key.id, nowMs);
-    if (key.state !== 'revoked' || this.#revokedSomewhere.has(key.id)) return;
+    if (key.state !== 'revoked' || !this.#isAsPublished(key) || this.#revokedSomewhere.has(key.id)) return;
     this.#revokedSomewhere.add(key.id);
     if (this.#revokedAt.has(key.id) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
     const isTrustedNoMore = (id: string): boolean => nowMs - (this.#trustedAt.get(id) ?? nowMs) > LATELY_MS;

@@ -37,6 +37,7 @@ import {
 
 const HOUR = 3_600_000;
 const [one, two, three, four] = [testKey(1), testKey(2), testKey(3), testKey(4)] as const;
+const five = testKey(5);
 const stranger = testKey(99);
 
 /** What is known of keys that were unwrapped from these entries, with all that the entries say of them. */
@@ -155,16 +156,18 @@ describe('a key that is not known', () => {
     expect(learn(without, documentWith(claimed), judgementOf()).wanted).toEqual([claimed]);
   });
 
-  test('F23 that is revoked is remembered with the 15 newest others', () => {
-    const last = testKey(60);
+  test('F23 that is revoked is remembered with the 63 newest others', () => {
+    const last = testKey(140);
     const knowsLast = knowing([last, entryBy(last, [])]);
-    const many = Array.from({ length: 20 }, (_, i) => testKey(10 + i));
+    const many = Array.from({ length: 70 }, (_, i) => testKey(10 + i));
     const entries = many.map((key) => ({ ...entryBy(key, [last]), revoked: revocationBy(key.id, [last]) }));
-    const learned = learn(knowsLast, documentWith(...entries), judgementOf());
+    const judgement = judgementOf({ nowMs: last.created });
+    const first = learn(knowsLast, documentWith(...entries.slice(0, 40)), judgement);
+    const learned = learn(first.known, documentWith(...entries.slice(40)), judgement);
     const ids = learned.known.keys.filter(isTombstone).map(({ id }) => id);
     expect(ids.toSorted()).toEqual(
       many
-        .slice(-16)
+        .slice(-64)
         .map(({ id }) => id)
         .toSorted(),
     );
@@ -190,7 +193,17 @@ describe('a key that is known only for being revoked', () => {
     expect(lacks(read, knows, judgementOf())).toBe(true);
     const [entry] = written(knows, read).entries;
     expect(entry).toMatchObject({ created: one.created, wraps: right.wraps, vouchers: right.vouchers });
-    expect([...(entry?.revoked?.by.keys() ?? [])]).toContain(three.id);
+    expect([...(entry?.revoked?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
+  });
+
+  test('F36 is certified by nobody else: its times are not proved, and a certificate holds whatever they are', () => {
+    // Made after the stolen key that certifies it, under times that say it was made before.
+    const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
+    const honest = knowing([two, second], [three, third], [five, entryBy(five, [])]);
+    const fooled = learn(honest, documentWith(forged, second, third), judgementOf()).known;
+    expect(keyOf(fooled, four).revoked).toBe(true);
+    const entry = written(fooled, documentWith(forged, second, third)).entries.find(({ id }) => id === four.id);
+    expect([...(entry?.revoked?.by.keys() ?? [])]).toEqual([three.id]);
   });
 
   test('is unwrapped where that was not certified for its right times, and revoked by its own certificate', () => {
@@ -428,19 +441,20 @@ describe('a document lacks', () => {
       }
     });
 
-    test('its revocation, where that is certified by a key alone that is revoked since', () => {
-      const later = learn(
-        knows,
-        documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
-        judgementOf(),
-      ).known;
-      const document = documentWith(
-        { ...first, revoked: revocationBy(one.id, [two]) },
-        { ...second, revoked: revocationBy(two.id, [two, three]) },
-        third,
-      );
-      expect(lacksOf(document, later)).toBe(true);
-      expect(lacksOf(written(later, document), later)).toBe(false);
+    test('its own revocation, where that is certified by a key alone that is revoked since: it is unwrapped for that', () => {
+      const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
+      const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
+      const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
+      const later = learn(knowsByTwo, document, judgementOf());
+      expect(lacksOf(document, later.known)).toBe(false);
+      expect(later.wanted.map(({ id }) => id)).toEqual([one.id]);
+      const key = unwrappedKey(RING, byTwo, one.held, byTwo.wraps[0], 0);
+      const opened = withUnwrapped(later.known, [key], judgementOf());
+      expect(keyOf(opened, one)).toMatchObject({ revoked: true, held: undefined });
+      expect(lacksOf(document, opened)).toBe(true);
+      expect(lacksOf(written(opened, document), opened)).toBe(false);
+      const [entry] = written(opened, document).entries;
+      expect(entry?.revoked?.by.has(one.id)).toBe(true);
     });
   });
 });

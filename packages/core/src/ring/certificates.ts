@@ -24,6 +24,8 @@ export interface Signer {
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
+  /** Of a ring that this member left: it vouches for nothing in the one that it went over to. */
+  readonly isLeft?: boolean;
   readonly key: HeldKey;
 }
 
@@ -59,7 +61,8 @@ export function vouchersBy(
   known: Macs = new Map(),
 ): Macs {
   if (known.size >= MAX_VOUCHERS) return known;
-  const older = [...signers.values()].filter((signer) => isNewer(entry, signer) && !known.has(signer.id));
+  const mayVouch = (signer: Signer): boolean => signer.isLeft !== true && isNewer(entry, signer);
+  const older = [...signers.values()].filter((signer) => mayVouch(signer) && !known.has(signer.id));
   const added = older.toSorted(newestFirst).slice(0, MAX_VOUCHERS - known.size);
   return new Map([...known, ...added.map(({ id, key }) => [id, voucherOf(ring, entry, key)] as const)]);
 }

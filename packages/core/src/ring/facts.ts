@@ -27,12 +27,12 @@ import {
   sameWrap,
 } from './document.ts';
 import { MAX_RING_KEYS } from './policy.ts';
-import type { KeyTimes } from './schedule.ts';
+import { compareAge, type KeyTimes } from './schedule.ts';
 import { createSnapshot, type KnownWrap, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
 import { MAX_DOCUMENT_BYTES } from './store.ts';
 
 /** Revoked keys that were never unwrapped here and are remembered all the same, newest first. */
-const MAX_TOMBSTONES = 16;
+const MAX_TOMBSTONES: number = MAX_RING_KEYS;
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
@@ -50,8 +50,8 @@ export interface Judgement {
 /** Everybody who can certify something to this member. */
 export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
   const signers = new Map(past);
-  for (const { id, created, opensUntil, revoked, signer } of keys) {
-    if (signer !== undefined) signers.set(id, { id, created, opensUntil, revoked, key: signer });
+  for (const { id, created, opensUntil, revoked, isLeft, signer } of keys) {
+    if (signer !== undefined) signers.set(id, { id, created, opensUntil, revoked, isLeft, key: signer });
   }
   return signers;
 }
@@ -311,9 +311,8 @@ function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: 
   if (key.revocation === undefined) return false;
   if (entry.revoked === undefined) return true;
   if (key.signer !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
-  // Who certified it may be revoked since; who may certify it makes that good.
-  const mayCertify = [...signers.values()].some((signer) => !signer.revoked && isNewer(signer, entry));
-  return mayCertify && !isCertified(ring, entry, entry.revoked, signers);
+  // One that does not hold, put there in place of one that does.
+  return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
 }
 
 function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
@@ -361,7 +360,9 @@ export function documentOf(
   const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
-    const keys = kept.filter((key) => !isTombstone(key) || spared < 2);
+    const held = kept.filter((key) => !isTombstone(key));
+    const room = spared >= 2 ? 0 : Math.max(0, MAX_RING_KEYS - held.length - carried.length);
+    const keys = [...held, ...kept.filter(isTombstone).toSorted(newestFirst).slice(0, room)].toSorted(compareAge);
     const mine = keys.map((key) => {
       const there = byId.get(key.id);
       const rest = carried.find(({ id }) => id === key.id) ?? there;
@@ -392,11 +393,15 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   let revocation = key.revocation;
   if (revocation === undefined) {
     // A claim that only others can check goes on.
-    revocation = theirs?.revoked;
+    const isUnchecked = [...(theirs?.revoked?.by.keys() ?? [])].some((id) => !signers.has(id));
+    revocation = isUnchecked ? theirs?.revoked : undefined;
   } else {
     const { at, by } = revocation;
     const others = theirs?.revoked?.at === at ? theirs.revoked.by : new Map<string, Uint8Array>();
-    const all = certificatesFor(ring, key, at, signers, firstOf(MAX_CERTIFICATES, by, others));
+    const mine = firstOf(MAX_CERTIFICATES, by, others);
+    // Of a key that was never unwrapped the times are not proved, and whether its certifier is newer hangs on them: this
+    // member adds no certificate of its own, which would hold whatever the times are.
+    const all = isTombstone(key) ? mine : certificatesFor(ring, key, at, signers, mine);
     revocation = { at, by: isSparing && key.signer !== undefined ? firstOf(2, all, new Map()) : all };
   }
   const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);

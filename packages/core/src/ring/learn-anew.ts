@@ -41,8 +41,7 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
     if (entry.revoked !== undefined && !attempt.isCertified(entry)) await attempt.unwrap([entry]);
   }
   attempt.throwWhatFailed(live);
-  await attempt.checkLineage();
-  return attempt.learned();
+  return attempt.oneLineage();
 }
 
 /** Takes over what ended and revoked entries can certify, as far as they can be unwrapped: the next key is vouched for. */
@@ -139,13 +138,19 @@ class Attempt {
     return nowMs < entry.opensUntil && isPinnedOut(entry);
   }
 
-  /** @throws {RingStoreError} for two lineages, naming the newest key of each. */
-  async checkLineage(): Promise<void> {
-    if (this.#liveLineages().length <= 1) return;
+  /**
+   * What is known by now, without what does not hang together with a usable key: with a key of another lineage, revoked
+   * as it may be, this member would vouch for whatever it came with.
+   * @throws {RingStoreError} for two lineages, naming the newest key of each.
+   */
+  async oneLineage(): Promise<RingSnapshot> {
     // What has ended or is revoked may be the link.
-    await this.unwrap(this.entries);
+    if (this.#liveLineages().length > 1) await this.unwrap(this.entries);
     const [one, other] = this.#liveLineages();
-    if (one === undefined || other === undefined) return;
+    const known = this.learned();
+    if (one === undefined) return known;
+    if (other === undefined)
+      return createSnapshot(known.keys.filter((key) => isTombstone(key) || one.includes(key.id)));
     throw new LineageError(
       `two lineages of keys, with ${one[0] ?? ''} and ${other[0] ?? ''} as the newest: no key of one vouches for the ` +
         'other. Running members repair the ring of theirs; without any, import a copy of the ring or use a new ring name',

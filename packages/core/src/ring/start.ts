@@ -150,8 +150,8 @@ async function createOrWait(
     await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing);
     return false;
   }
-  if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
   sync.begin(known, undefined);
+  if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
   return isFounded(options);
 }
 

@@ -1,5 +1,6 @@
 import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
+import { newestFirst } from './certificates.ts';
 import { encodeDocument, type RingDocument, type RingEntry } from './document.ts';
 import { documentOf, isFromTheFuture, isTombstone, lacks, learn, unwrappedKey, withUnwrapped } from './facts.ts';
 import { isRefusal } from './kill-switch.ts';
@@ -260,12 +261,15 @@ export class RingSync {
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#view.snapshot;
-    const own = keys.filter((key) => !key.isLeft && !isTombstone(key));
-    const oldest = Math.min(...own.map(({ created }) => created));
-    const youngest = this.#view.wallMs() - this.#policy.storeOutageSeconds * MS;
-    const isOlder = document.entries.some(({ created }) => created < oldest);
-    if (own.length === 0 || oldest <= youngest || !isOlder || document.entries.some(({ id }) => byId.has(id)))
-      return false;
+    const [root] = keys
+      .filter((key) => !key.isLeft && !isTombstone(key))
+      .toSorted(newestFirst)
+      .slice(-1);
+    // Its oldest known key says of itself that there was none before it: of a ring that is older than that some are gone.
+    if (root?.ancestors?.ids.length !== 0) return false;
+    const isYoung = root.created > this.#view.wallMs() - this.#policy.storeOutageSeconds * MS;
+    const isOlder = document.entries.some(({ created }) => created < root.created);
+    if (!isYoung || !isOlder || document.entries.some(({ id }) => byId.has(id))) return false;
     let known: RingSnapshot;
     try {
       known = await this.anew(document, options);
@@ -278,7 +282,7 @@ export class RingSync {
       this.#unwrapped.clear();
     }
     if (isDead(known, this.#view.wallMs())) return false;
-    this.#view.goOver(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
+    this.#view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
     return true;
   }
 
@@ -290,6 +294,7 @@ export class RingSync {
   /** Remembers what the ended keys of a dead ring can certify. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
     for (const signer of await pastSigners(document, this.#anewOptions(options))) this.#view.rememberPast(signer);
+    this.#unwrapped.clear();
   }
 
   #anewOptions(options: CallOptions): LearnAnewOptions {
@@ -297,7 +302,8 @@ export class RingSync {
       ...options,
       wraps: this.#wraps,
       unwrapped: this.#unwrapped,
-      judgement: () => this.#view.judgement(this.#view.now()),
+      // What this member knew of another ring, or of what it took for this one, says nothing of a ring that it learns anew.
+      judgement: () => ({ ...this.#view.judgement(this.#view.now()), past: new Map() }),
       onProof: () => this.#view.limits.proved(this.#view.now()),
     };
   }
@@ -305,7 +311,7 @@ export class RingSync {
   /** Makes what a start has learned the view. */
   begin(known: RingSnapshot, document: RingDocument | undefined): void {
     if (known.keys.some(isUsable)) this.#view.limits.wasRead(this.#view.now());
-    this.#view.install(known);
+    this.#view.begin(known);
     // What was refused or corrupt at the start is looked at again by those who vouch for it.
     const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
     this.#noteLearned(isWhole ? document : undefined);

@@ -193,9 +193,10 @@ export class RingView {
     return counts ? now.steadyMs + lateWaitMs(policy) : 0;
   }
 
-  /** As {@link install}, for a ring that is another one: what sealed last binds nothing there. */
-  goOver(snapshot: RingSnapshot): void {
+  /** As {@link install}, for a ring that is another one: what sealed last binds nothing there, and who ended vouches no more. */
+  begin(snapshot: RingSnapshot): void {
     this.#sealedWith = undefined;
+    this.#past.clear();
     this.install(snapshot);
   }
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SealUnavailableError } from '../../src/errors.ts';
 import { keeperOf } from '../../src/kms-codec.ts';
@@ -333,6 +334,26 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a]);
   });
 
+  test('3: a member that started lately in an old ring goes over to no ring that says it is older', async () => {
+    const a = await fleet.start();
+    await fleet.clock.advance(9 * HOUR);
+    await a.codec.revoke(a.codec.health().sealingKey ?? '');
+    await fleet.clock.advance(100);
+    const late = await fleet.start();
+    const token = seal(late);
+    const created = fleet.clock.wallMs() - 20 * HOUR * 1_000;
+    const times = { created, activates: created, sealsUntil: created + 180_000_000, opensUntil: created + 190_000_000 };
+    const own = await thief.newEntry(times, { keyWrapper: fleet.kms.connect() });
+    a.ring.cut = true;
+    await put([thief.withAncestors(own, [])]);
+    await readAll([late], 1);
+    expect(late.codec.health().keys.map(({ id }) => id)).not.toContain(own.id);
+    expect(open(late, token)).toBe('state');
+    await fleet.clock.advance(400);
+    a.ring.cut = false;
+    await expectOneRing([a, late]);
+  });
+
   test('3: a member whose keys are all revoked forgets no revocation for an older document', async () => {
     const { a, b, before, token } = await stranded();
     a.ring.cut = true;
@@ -397,6 +418,68 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await fleet.clock.advance(700);
     expect(open(reader, seal(a))).toBe('state');
     expect(reader.codec.health().status).toBe('ok');
+  });
+});
+
+describe('whoever may wrap, and catches a server that starts (F37)', () => {
+  /** A key that he made, as the newest of a ring. */
+  async function ownEntry(): Promise<RingEntry> {
+    const now = fleet.clock.wallMs();
+    const ends = { sealsUntil: now + 90_000_000, opensUntil: now + 95_000_000 };
+    const times = { created: now, activates: now - 300_000, ...ends };
+    const entry = await thief.newEntry(times, { keyWrapper: fleet.kms.connect() });
+    return thief.withAncestors(entry, []);
+  }
+
+  /** The server that was caught writes what it takes for its ring; nobody else takes anything of that. */
+  async function expectNothingIsTaken(a: Member, caught: Member, own: RingEntry): Promise<void> {
+    expect(caught.codec.health().keys.map(({ id }) => id)).toContain(own.id);
+    const rotated = caught.codec.rotate();
+    await fleet.clock.advance(20);
+    await rotated;
+    for (const entry of writtenLast()) {
+      expect([...entry.vouchers.keys()].filter((id) => !thief.made.includes(id))).toEqual([]);
+    }
+    const theirs = new Set(writtenLast().map(({ id }) => id));
+    a.ring.cut = false;
+    await readAll([a], 30);
+    expect(a.codec.health().keys.filter(({ id }) => theirs.has(id))).toEqual([]);
+    await caught.codec.close();
+    await fleet.clock.advance(400);
+    await expectOneRing([a]);
+  }
+
+  test('3: gets nothing vouched for by a revoked key that the server unwrapped beside his', async () => {
+    const a = await fleet.start();
+    const first = (await ring()).entries[0] as RingEntry;
+    await a.codec.revoke(first.id);
+    await fleet.clock.advance(100);
+    const revoked = await entryOf(first.id);
+    a.ring.cut = true;
+    // Only its own certificate is left, for which it has to be unwrapped.
+    const by = new Map([...(revoked.revoked?.by ?? [])].filter(([id]) => id === first.id));
+    const own = await ownEntry();
+    await put([{ ...revoked, revoked: { at: revoked.revoked?.at ?? 0, by } }, own]);
+    await expectNothingIsTaken(a, await fleet.start(), own);
+  });
+
+  test('3: gets nothing vouched for by an ended key that the server unwrapped before it saw his', async () => {
+    fleet.store.kind = 'shared';
+    const a = await fleet.start();
+    const ended = (await ring()).entries;
+    await fleet.clock.advance(5 * DAY);
+    a.ring.cut = true;
+    const own = await ownEntry();
+    const dead = { ring: 'default', claim: 'A'.repeat(22), entries: ended };
+    await fleet.store.put(encodeDocument(dead));
+    const starting = fleet.startAll(1, shared);
+    // Absent for long enough, and somebody else says that he is about to create the ring.
+    const { unwrap } = fleet.kms.calls;
+    for (let i = 0; fleet.kms.calls.unwrap === unwrap && i < 100_000; i++) await setImmediate();
+    expect(fleet.kms.calls.unwrap).toBe(unwrap + 1);
+    await put([own]);
+    const [caught] = (await starting) as [Member];
+    await expectNothingIsTaken(a, caught, own);
   });
 });
 
