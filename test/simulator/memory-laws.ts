@@ -97,6 +97,7 @@ export class MemoryLaws {
         this.#report('the times of a key stay', `${member.name}: ${known.id}`);
       }
     }
+    for (const key of keys.values()) if (key.held) this.#trustedAt.set(key.id, this.#world.timeline.nowMs);
     for (const key of keys.values()) {
       this.#judgeRevocation(member, key);
       if (key.held && this.#thefts.isOwn(key.id) && this.isJudged(member)) {
@@ -123,7 +124,6 @@ export class MemoryLaws {
    */
   #judgeRevocation(member: SimulatedMember, key: KeyHealth): void {
     const { nowMs } = this.#world.timeline;
-    if (key.held) this.#trustedAt.set(key.id, nowMs);
     if (key.state !== 'revoked' || !this.#isAsPublished(key) || this.#revokedSomewhere.has(key.id)) return;
     this.#revokedSomewhere.add(key.id);
     if (this.#revokedAt.has(key.id) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
@@ -150,12 +150,18 @@ export class MemoryLaws {
       if (this.#published.has(id)) continue;
       if (timeline.nowMs - at < 600 * SECOND) continue;
       this.#published.add(id);
-      // What nobody holds is junk.
+      // What nobody holds is junk; what an attacker made who caught a server at its start has whatever times he likes.
       const isKnown = this.#world.members.some((member) =>
         member.codec?.health().keys.some((each) => each.id === id && each.held),
       );
       if (isKnown && this.#world.hostility.spells.length === 0) this.#judgeVouchers(seen);
-      if (!isKnown || this.#excuses.isHasty(id) || timeline.nowMs - lastHeldAtMs < 86_400 * SECOND) continue;
+      if (
+        !isKnown ||
+        this.#thefts.isForeign(id) ||
+        this.#excuses.isHasty(id) ||
+        timeline.nowMs - lastHeldAtMs < 86_400 * SECOND
+      )
+        continue;
       const wait = Date.parse(key.activates) - EPOCH_MS - at;
       const least = policy.sealOutageSeconds + policy.refreshEverySeconds - policy.clockSkewSeconds / 2;
       if (wait < least * SECOND) {

@@ -37,7 +37,7 @@ import {
 
 const HOUR = 3_600_000;
 const [one, two, three, four] = [testKey(1), testKey(2), testKey(3), testKey(4)] as const;
-const five = testKey(5);
+const newestKey = testKey(5);
 const stranger = testKey(99);
 
 /** What is known of keys that were unwrapped from these entries, with all that the entries say of them. */
@@ -162,8 +162,8 @@ describe('a key that is not known', () => {
     const many = Array.from({ length: 70 }, (_, i) => testKey(10 + i));
     const entries = many.map((key) => ({ ...entryBy(key, [last]), revoked: revocationBy(key.id, [last]) }));
     const judgement = judgementOf({ nowMs: last.created });
-    const first = learn(knowsLast, documentWith(...entries.slice(0, 40)), judgement);
-    const learned = learn(first.known, documentWith(...entries.slice(40)), judgement);
+    const half = learn(knowsLast, documentWith(...entries.slice(0, 40)), judgement);
+    const learned = learn(half.known, documentWith(...entries.slice(40)), judgement);
     const ids = learned.known.keys.filter(isTombstone).map(({ id }) => id);
     expect(ids.toSorted()).toEqual(
       many
@@ -199,7 +199,7 @@ describe('a key that is known only for being revoked', () => {
   test('F36 is certified by nobody else: its times are not proved, and a certificate holds whatever they are', () => {
     // Made after the stolen key that certifies it, under times that say it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
-    const honest = knowing([two, second], [three, third], [five, entryBy(five, [])]);
+    const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
     const fooled = learn(honest, documentWith(forged, second, third), judgementOf()).known;
     expect(keyOf(fooled, four).revoked).toBe(true);
     const entry = written(fooled, documentWith(forged, second, third)).entries.find(({ id }) => id === four.id);
@@ -545,16 +545,15 @@ describe('a lineage', () => {
   });
 
   test('is joined by a link that comes last', () => {
-    const five = testKey(5);
-    const link = entryBy(five, [two, four]);
+    const link = entryBy(newestKey, [two, four]);
     const keys = keysOf(
       [one, first],
       [two, second],
       [three, entryBy(three, [])],
       [four, entryBy(four, [three])],
-      [five, link],
+      [newestKey, link],
     );
-    expect(lineagesOf(RING, keys)).toEqual([[five, four, three, two, one].map(({ id }) => id)]);
+    expect(lineagesOf(RING, keys)).toEqual([[newestKey, four, three, two, one].map(({ id }) => id)]);
   });
 
   test('is made of right vouchers only: of another ring none is', () => {

@@ -390,24 +390,36 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
   // Who knows another of the older keys alone learns this one from those.
   const vouchers = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, signers, known);
-  let revocation = key.revocation;
-  if (revocation === undefined) {
-    // A claim that only others can check goes on.
-    const isUnchecked = [...(theirs?.revoked?.by.keys() ?? [])].some((id) => !signers.has(id));
-    revocation = isUnchecked ? theirs?.revoked : undefined;
-  } else {
-    const { at, by } = revocation;
-    const others = theirs?.revoked?.at === at ? theirs.revoked.by : new Map<string, Uint8Array>();
-    const mine = firstOf(MAX_CERTIFICATES, by, others);
-    // Of a key that was never unwrapped the times are not proved, and whether its certifier is newer hangs on them: this
-    // member adds no certificate of its own, which would hold whatever the times are.
-    const all = isTombstone(key) ? mine : certificatesFor(ring, key, at, signers, mine);
-    revocation = { at, by: isSparing && key.signer !== undefined ? firstOf(2, all, new Map()) : all };
-  }
+  const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
   // What nobody vouched for here may be known to others as it stands.
   const ancestors = key.ancestors ?? theirs?.ancestors;
-  return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked: revocation, wraps };
+  return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
+}
+
+/** What is written of the revocation of a key where `theirs` is what stands there. */
+function revocationOf(
+  ring: string,
+  key: RingKey,
+  theirs: Revocation | undefined,
+  signers: Signers,
+  isSparing: boolean,
+): Revocation | undefined {
+  const mine = key.revocation;
+  if (mine === undefined) {
+    // A claim that only others can check goes on.
+    const isUnchecked = theirs !== undefined && [...theirs.by.keys()].some((id) => !signers.has(id));
+    return isUnchecked ? theirs : undefined;
+  }
+  const others: Macs = theirs?.at === mine.at ? theirs.by : new Map();
+  if (isTombstone(key)) {
+    // Of a key that was never unwrapped the times are not proved, and whether its certifier is newer hangs on them: this
+    // member adds no certificate of its own, which would hold whatever the times are. Nor can it check the key's own.
+    if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
+    return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
+  }
+  const all = certificatesFor(ring, key, mine.at, signers, firstOf(MAX_CERTIFICATES, mine.by, others));
+  return { at: mine.at, by: isSparing ? firstOf(2, all, new Map()) : all };
 }
 
 /** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */

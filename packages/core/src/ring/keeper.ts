@@ -298,6 +298,11 @@ export class RingKeeper {
       failure = error;
       this.#nextReadAt = undefined;
     }
+    if (options.deferUnwraps === true && this.#failures > 0) {
+      // A notification is no reason to ask earlier for what failed lately: that has its time, and the timer is set.
+      this.#announce(failure, began);
+      return;
+    }
     try {
       await this.#prove(options);
     } catch (error) {

@@ -192,7 +192,9 @@ export class RingSync {
     let { known, wanted } = judged(this.#view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
-      const untried = wanted.filter(({ id }) => !failures.has(id) && !(options.forToken === true && tried.has(id)));
+      // What others cause asks for nothing twice: that has its time.
+      const isCaused = options.forToken === true || options.deferUnwraps === true;
+      const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
       // What is said to be revoked may prove to be so by a newer key, without an unwrap; and what failed before must not
       // keep the others from being tried.

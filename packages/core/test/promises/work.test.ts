@@ -21,9 +21,11 @@ describe('notifications by somebody who can send them (F45)', () => {
     perSecond: number,
     seconds: number,
     everySecond: (members: readonly Member[], second: number) => Promise<void> = async () => undefined,
+    trouble: (fleet: Fleet, members: readonly Member[]) => Promise<void> = async () => undefined,
   ): Promise<Work> {
     const fleet = new Fleet();
     const members = await fleet.startAll(3, { random: new Draws(0.5).random });
+    await trouble(fleet, members);
     const { reads } = fleet.store;
     const { total } = fleet.kms;
     for (let second = 0; second < seconds; second++) {
@@ -47,6 +49,22 @@ describe('notifications by somebody who can send them (F45)', () => {
     });
     expect(flooded.kmsCalls).toBe(calm.kmsCalls);
     expect(flooded.reads).toBeLessThanOrEqual(3 * (seconds / MISS_REFRESH + 1));
+  });
+
+  test('11: notifications while the KMS fails cause no call to it, whether a proof or a new key is waited for', async () => {
+    for (const kind of ['unavailable', 'denied'] as const) {
+      const away = async (fleet: Fleet, [a]: readonly Member[]): Promise<void> => {
+        await fleet.clock.advance(600);
+        const rotated = a?.codec.rotate({ emergency: true });
+        await fleet.clock.advance(1);
+        await rotated;
+        fleet.kms.failing = kind;
+      };
+      const calm = await notified(0, 1_500, undefined, away);
+      const flooded = await notified(10, 1_500, undefined, away);
+      expect(calm.kmsCalls).toBeGreaterThan(20);
+      expect(flooded.kmsCalls).toBeLessThanOrEqual(1.05 * calm.kmsCalls);
+    }
   });
 
   test('11: a member that is notified all the time has the KMS prove its key when that is due', async () => {
