@@ -19,6 +19,7 @@ export const POLICY_DEFAULTS = {
   sealOutageSeconds: 3_600,
   storeOutageSeconds: 21_600,
   rotateEverySeconds: 86_400,
+  keyVersionEverySeconds: 3_600,
   kmsTimeoutSeconds: 5,
   startTimeoutSeconds: 120,
   missRefreshSeconds: 10,

@@ -16,6 +16,8 @@ export interface CodecEvents {
   'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly seconds: number };
   /** A key was to be published, and was not. */
   'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
+  /** The KMS key has a version that no key of the ring was wrapped by; `version` names it. A rotation follows. */
+  'sealring:key-version': { readonly provider: string; readonly version: string };
   /** One call to the KMS, each attempt by itself; `seconds` has the wait for a free slot in it. */
   'sealring:kms-call': {
     readonly provider: string;
@@ -71,6 +73,7 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
   refresh: new EventChannel('sealring:refresh'),
   rotation: new EventChannel('sealring:rotation'),
   'rotation-failed': new EventChannel('sealring:rotation-failed'),
+  'key-version': new EventChannel('sealring:key-version'),
   'kms-call': new EventChannel('sealring:kms-call'),
   'store-call': new EventChannel('sealring:store-call'),
   wrap: new EventChannel('sealring:wrap'),

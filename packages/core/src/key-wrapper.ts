@@ -123,6 +123,11 @@ export interface KeyWrapper {
     readonly context: boolean;
     /** Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping with a public RSA key. */
     readonly authenticated: boolean;
+    /**
+     * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
+     * new one. Default false.
+     */
+    readonly keyVersions?: boolean;
   };
   /**
    * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Tells two

@@ -67,7 +67,11 @@ export function gcpKmsKeyWrapper(options: GcpKmsKeyWrapperOptions): KeyWrapper &
 class GcpKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
-  readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
+  readonly supports: KeyWrapper['supports'] = Object.freeze({
+    context: true,
+    authenticated: true,
+    keyVersions: true,
+  });
   readonly #settings: Settings;
   readonly #connection: Connection;
   readonly #calls: Calls<ServiceFailure>;

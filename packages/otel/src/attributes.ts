@@ -36,7 +36,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   ],
   kmsKind: KMS_KINDS,
   storeKind: [...STORE_KINDS, 'conflict'],
-  rotationReason: ['scheduled', 'requested', 'initial', 'emergency', 'revocation'],
+  rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
   storeOperation: ['read', 'write'],
   codecReason: ['malformed', 'unknown key', 'seal'],

@@ -67,7 +67,11 @@ export function vaultTransitKeyWrapper(
 class VaultTransitKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
-  readonly supports: KeyWrapper['supports'] = Object.freeze({ context: true, authenticated: true });
+  readonly supports: KeyWrapper['supports'] = Object.freeze({
+    context: true,
+    authenticated: true,
+    keyVersions: true,
+  });
   readonly #settings: Settings;
   readonly #calls: Calls<ServiceFailure>;
 

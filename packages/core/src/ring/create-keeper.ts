@@ -57,6 +57,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
     closing,
     view,
     stored,
+    wraps,
     sync,
     founding,
     ringClock,

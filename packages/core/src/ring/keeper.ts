@@ -16,7 +16,7 @@ import { KeyWrapperError } from '../key-wrapper.ts';
 import { revocable } from './facts.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import type { CallOptions } from './kms-calls.ts';
-import { MAX_KEYS_TO_SCHEDULE } from './policy.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE } from './policy.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import { type KeyTimes, newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
 import type { RingKey } from './snapshot.ts';
@@ -25,6 +25,7 @@ import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { SyncOptions } from './sync.ts';
 import { Turns } from './turns.ts';
 import type { RingView } from './view.ts';
+import type { KeyWraps, WrappedVersion } from './wraps.ts';
 
 const MS = 1_000;
 const BACKOFF_BASE_MS = 10_000;
@@ -39,6 +40,7 @@ const CALLS_OF_A_REVOCATION = 4;
 const MAX_CONFLICTS = 64;
 
 export interface RingKeeperOptions extends RingStartOptions {
+  readonly wraps: KeyWraps;
   readonly store: RingStore;
   /** 32 bytes of the kernel's random device; empty where there is none. */
   readonly readKernelEntropy: () => Promise<Uint8Array>;
@@ -82,6 +84,9 @@ export class RingKeeper {
   #isPushPending = false;
   #soonAt: Deadline | undefined;
   #cancelRotation: (() => void) | undefined;
+  #versionDueAt: Deadline | undefined;
+  /** A version of the KMS key that no key of the ring was wrapped by when it was noticed. */
+  #newVersion: WrappedVersion | undefined;
   #rotationFailures = 0;
   #unwatch: () => void = () => undefined;
 
@@ -374,6 +379,42 @@ export class RingKeeper {
     if (!this.#proofWanted && this.#o.sync.msUntilProof() > EARLY_MS) return;
     await this.#o.sync.prove(options);
     this.#proofWanted = false;
+    await this.#lookForNewVersion();
+  }
+
+  /** After a proof, when that is due: a KMS that fails is asked for nothing more. */
+  async #lookForNewVersion(): Promise<void> {
+    const { role, policy, wraps } = this.#o;
+    if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;
+    const now = this.view.now();
+    const everyMs = policy.keyVersionEverySeconds * MS;
+    // Members that start at once do not look at once.
+    this.#versionDueAt ??= later(now, everyMs * this.#uniform());
+    if (!hasPassed(this.#versionDueAt, now)) return;
+    this.#versionDueAt = later(now, everyMs * (1 - 0.2 * this.#uniform()));
+    let found: WrappedVersion | undefined;
+    try {
+      found = await wraps.newVersion(this.view.knownWraps);
+    } catch (error) {
+      // Told as a call that failed. Nothing hangs on it but a rotation that would fail too.
+      if (error instanceof KeyWrapperError) return;
+      throw error;
+    }
+    if (found === undefined) return;
+    this.#newVersion = found;
+    channels['key-version'].publish(() => ({ provider: found.provider, version: found.keyId }));
+    this.#considerRotation();
+  }
+
+  /** Whether a version was noticed, and nobody has rotated since. */
+  get #isVersionNew(): boolean {
+    const found = this.#newVersion;
+    if (found === undefined) return false;
+    const isWrapped = this.view.knownWraps.some(
+      ({ provider, keyId }) => provider === found.provider && keyId === found.keyId,
+    );
+    if (isWrapped) this.#newVersion = undefined;
+    return !isWrapped;
   }
 
   #completed(): void {
@@ -442,7 +483,7 @@ export class RingKeeper {
         this.#waitTurn({ isLast: true });
         return;
       }
-      if (this.#isRotationDue()) await this.#o.writer.publish('scheduled');
+      if (this.#isRotationDue()) await this.#o.writer.publish(this.#isAgeDue() ? 'scheduled' : 'key-version');
       this.#rotationFailures = 0;
     } catch (error) {
       if (this.view.isClosed || error instanceof RingConflictError) return;
@@ -459,12 +500,16 @@ export class RingKeeper {
     const now = this.view.now();
     if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble(now) !== undefined) return false;
     if (this.#o.writer.keyCount >= MAX_KEYS_TO_SCHEDULE) return false;
+    return this.#isAgeDue() || (this.#isVersionNew && this.#o.writer.keyCount < MAX_KEYS_TO_ROTATE);
+  }
+
+  #isAgeDue(): boolean {
     const { keys, carried } = this.view.snapshot;
     const last = newest<KeyTimes & { readonly id: string }>([
       ...keys.filter((key) => !key.revoked && !key.isLeft),
       ...carried,
     ]);
-    return last !== undefined && this.view.wallMs(now) >= rotateAt(last, this.#o.policy);
+    return last !== undefined && this.view.wallMs() >= rotateAt(last, this.#o.policy);
   }
 
   /** Runs what publishes a key because somebody asked for it, and tells of its failure. */

@@ -35,6 +35,12 @@ export interface RingPolicy {
    * `create: 'now'`, else refreshEvery + backoffCap: a store that lost the ring is repaired by the running members first.
    */
   readonly createAfterSeconds: number;
+  /**
+   * How often a member looks whether the KMS key has a new version, minus up to 20 % jitter, where the key wrapper can
+   * tell: one more `wrap`. A version that no key of the ring was wrapped by brings a scheduled rotation. 0: never. Default
+   * 3 600.
+   */
+  readonly keyVersionEverySeconds: number;
   /** Deadline of one KMS or store call. Default 5. */
   readonly kmsTimeoutSeconds: number;
   /** How long `createKmsCodec` tries before it rejects. Default 120. */
@@ -67,6 +73,7 @@ export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, ma
   propagationSeconds: [0, LONGEST],
   rotateEverySeconds: [0.1, LONGEST],
   createAfterSeconds: [0, 86_400],
+  keyVersionEverySeconds: [0, LONGEST],
   kmsTimeoutSeconds: [0.01, 300],
   startTimeoutSeconds: [0.01, 86_400],
   missRefreshSeconds: [0, 86_400],
@@ -106,6 +113,7 @@ export function resolvePolicy(
     propagationSeconds: pick('propagationSeconds', leastPropagation),
     rotateEverySeconds: pick('rotateEverySeconds', 86_400),
     createAfterSeconds: pick('createAfterSeconds', createAtOnce ? 0 : refreshEverySeconds + backoffCapSeconds),
+    keyVersionEverySeconds: pick('keyVersionEverySeconds', 3_600),
     kmsTimeoutSeconds: pick('kmsTimeoutSeconds', 5),
     startTimeoutSeconds: pick('startTimeoutSeconds', 120),
     missRefreshSeconds: pick('missRefreshSeconds', 10),

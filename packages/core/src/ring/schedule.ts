@@ -22,9 +22,10 @@ export interface ScheduledKey extends KeyTimes {
 
 /**
  * Why a key is made. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
- * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`: after propagation.
+ * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`, for
+ * which the KMS key has a new version: after propagation.
  */
-export type RotationReason = 'scheduled' | 'requested' | 'initial' | 'emergency' | 'revocation';
+export type RotationReason = 'scheduled' | 'key-version' | 'requested' | 'initial' | 'emergency' | 'revocation';
 
 const MS = 1_000;
 
@@ -51,6 +52,7 @@ export function timesOfNewKey(
       activates = ceilSecond(base + emergencyWaitMs(policy));
       break;
     case 'scheduled':
+    case 'key-version':
     case 'requested':
       activates = ceilSecond(base + policy.propagationSeconds * MS);
       break;

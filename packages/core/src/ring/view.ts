@@ -2,6 +2,7 @@ import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Momen
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
 import type { EnvelopeKeyCache } from '../key-cache.ts';
 import { newestFirst, type Signer, type Signers } from './certificates.ts';
+import type { RingWrap } from './document.ts';
 import { type Judgement, signersOf } from './facts.ts';
 import { Limits } from './limits.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
@@ -67,6 +68,12 @@ export class RingView {
   /** Whether the ring was read: only then is there a {@link snapshot}. */
   get hasSnapshot(): boolean {
     return this.#snapshot !== undefined;
+  }
+
+  /** Of every entry of the ring, unwrapped or not. */
+  get knownWraps(): readonly RingWrap[] {
+    const { keys, carried, unreadable } = this.snapshot;
+    return [...keys.filter(({ isLeft }) => !isLeft), ...carried, ...unreadable].flatMap(({ wraps }) => wraps);
   }
 
   /** Id of the key that sealed last. */

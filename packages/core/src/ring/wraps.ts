@@ -22,6 +22,9 @@ const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 const CORRUPT_FOR_MS = 3_600_000;
 const MAX_CORRUPT = 4_096;
 
+/** By what a key wrapper wraps. */
+export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
+
 /** A data key and the wrap that it came from. */
 export interface Unwrapped {
   readonly held: HeldKey;
@@ -140,6 +143,25 @@ export class KeyWraps {
     } finally {
       dataKey.fill(0);
     }
+  }
+
+  /**
+   * The version of the KMS key by which a key wrapper wraps today, where none of `known` was made by that one: bytes that
+   * are nobody's data key are wrapped, and thrown away.
+   * @throws {KeyWrapperError}
+   */
+  async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
+    const context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
+    for (const wrapper of this.#wrappers.filter(({ supports }) => supports.keyVersions === true)) {
+      const own = known.filter((wrap) => isOwn(wrapper, wrap));
+      if (own.length === 0) continue;
+      const { dataKey } = this.#ownDataKey();
+      const made = await this.#wrap(wrapper, dataKey, context, { foreground: false });
+      dataKey.fill(0);
+      const { provider, keyId } = made;
+      if (!own.some((wrap) => wrap.keyId === keyId)) return { provider, keyId };
+    }
+    return undefined;
   }
 
   async #generate(

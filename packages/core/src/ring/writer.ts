@@ -24,6 +24,15 @@ import { type KeyWraps, lacksWraps } from './wraps.ts';
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
 const HASTY_ENTRY_MS = 60_000;
+/** Keys that the ring may have before another is made. */
+const MOST_KEYS: Readonly<Record<RotationReason, number>> = {
+  requested: MAX_KEYS_TO_ROTATE,
+  emergency: MAX_KEYS_TO_ROTATE,
+  scheduled: MAX_KEYS_TO_SCHEDULE,
+  'key-version': MAX_KEYS_TO_ROTATE,
+  initial: MAX_RING_KEYS,
+  revocation: MAX_RING_KEYS,
+};
 /** How many deadlines of the KMS a revocation waits for a successor. */
 const CALLS_OF_A_SUCCESSOR = 3;
 
@@ -175,8 +184,7 @@ export class RingWriter {
 
   /** Room is kept for what cannot wait: a ring that seals no more, and revocations. */
   #checkRoom(reason: RotationReason): void {
-    const most = { requested: MAX_KEYS_TO_ROTATE, emergency: MAX_KEYS_TO_ROTATE, scheduled: MAX_KEYS_TO_SCHEDULE };
-    const atMost = reason === 'initial' || reason === 'revocation' ? MAX_RING_KEYS : most[reason];
+    const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
     if (count >= atMost) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
   }

@@ -17,6 +17,8 @@ export class FaultKms {
   wrapFailing: KeyWrapperErrorKind | undefined;
   /** A wrap that alone is refused. */
   refused: Uint8Array | undefined;
+  /** Which version of the KMS key wraps, for wrappers made from now on to name; undefined: the key has no versions. */
+  version: number | undefined;
   /** How many of the next calls fail with `unavailable`. */
   failNext = 0;
   hanging = false;
@@ -60,12 +62,21 @@ export class FaultKms {
         this.inFlight -= 1;
       }
     };
-    const renamed = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, provider });
-    const original = (wrapped: WrappedKey): WrappedKey => ({ ...wrapped, provider: 'local' });
+    const hasVersions = this.version !== undefined;
+    const renamed = (wrapped: WrappedKey): WrappedKey => ({
+      ...wrapped,
+      provider,
+      keyId: hasVersions ? `${wrapped.keyId}/${this.version}` : wrapped.keyId,
+    });
+    const original = (wrapped: WrappedKey): WrappedKey => ({
+      ...wrapped,
+      provider: 'local',
+      keyId: wrapped.keyId.replace(/\/\d+$/, ''),
+    });
     const connection = {
       provider,
       keyId: inner.keyId,
-      supports: inner.supports,
+      supports: { ...inner.supports, keyVersions: hasVersions },
       cut: false,
       wrap: (dataKey: Uint8Array, options: WrapOptions) =>
         guarded('wrap', connection, options, async () => renamed(await inner.wrap(dataKey, options))),

@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { EventLog } from './support/event-log.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** Keys that live so long that no rotation by age is due in these tests. */
+const policy = { rotateEverySeconds: 30 * DAY };
+
+let fleet: Fleet;
+const events = new EventLog();
+beforeEach(() => {
+  fleet = new Fleet();
+  fleet.kms.version = 1;
+  events.listen();
+});
+afterEach(async () => {
+  events.end();
+  events.clear();
+  await fleet.close();
+});
+
+/** By which versions the newest key of a member is wrapped. */
+async function versions(): Promise<string[]> {
+  const { keys } = JSON.parse((await fleet.store.document()) ?? '') as { keys: { wraps: { keyId: string }[] }[] };
+  return keys.map(({ wraps }) => wraps.map(({ keyId }) => keyId.split('/')[1]).join(' ')).toSorted();
+}
+
+describe('a KMS key that has a new version', () => {
+  test('is noticed within an hour, and rotated for once by the whole fleet', async () => {
+    const members = await fleet.startAll(5, { policy });
+    await fleet.clock.advance(3 * HOUR);
+    expect(await versions()).toEqual(['1']);
+    const token = seal(members[0] as Member);
+    fleet.kms.version = 2;
+    await fleet.clock.advance(1.5 * HOUR);
+    expect(await versions()).toEqual(['1', '2']);
+    expect(events.of('rotation').map(({ reason }) => reason)).toEqual(['initial', 'key-version']);
+    expect(events.of('key-version').length).toBeGreaterThan(0);
+    expect(events.of('key-version')[0]).toEqual({ provider: 'local', version: expect.stringMatching(/\/2$/) });
+    await fleet.clock.advance(2 * DAY);
+    expect(await versions()).toEqual(['1', '2']);
+    for (const member of members) {
+      expect(open(member, token)).toBe('state');
+      expect(member.codec.health()).toMatchObject({ status: 'ok', sealingKey: members[0]?.codec.health().sealingKey });
+    }
+  });
+
+  test('is not rotated for again when the KMS goes on answering with the old one for a while', async () => {
+    await fleet.startAll(3, { policy });
+    await fleet.clock.advance(HOUR);
+    for (let hour = 0; hour < 12; hour++) {
+      fleet.kms.version = 1 + (hour % 2);
+      await fleet.clock.advance(HOUR);
+    }
+    expect(events.of('rotation').filter(({ reason }) => reason === 'key-version')).toHaveLength(1);
+  });
+
+  test('is not looked for where the policy says so, nor by a reader, nor where the key has no versions', async () => {
+    await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
+    await fleet.start({ policy, role: 'reader' });
+    fleet.kms.version = undefined;
+    await fleet.start({ policy });
+    const { wrap } = fleet.kms.calls;
+    fleet.kms.version = 2;
+    await fleet.clock.advance(DAY);
+    expect(fleet.kms.calls.wrap).toBe(wrap);
+    expect(await versions()).toEqual(['1']);
+  });
+
+  test('is looked for by one wrap in an hour, which is not asked for while the KMS fails', async () => {
+    const a = await fleet.start({ policy });
+    const { wrap } = fleet.kms.calls;
+    await fleet.clock.advance(DAY);
+    expect(fleet.kms.calls.wrap - wrap).toBeGreaterThanOrEqual(22);
+    expect(fleet.kms.calls.wrap - wrap).toBeLessThanOrEqual(30);
+    fleet.kms.failing = 'unavailable';
+    const before = fleet.kms.calls.wrap;
+    await fleet.clock.advance(HOUR / 2);
+    expect(fleet.kms.calls.wrap).toBe(before);
+    expect(a.codec.health().canSeal).toBe(true);
+  });
+
+  test('is not looked for in vain: a member that may not wrap stays well', async () => {
+    const a = await fleet.start({ policy });
+    fleet.kms.wrapFailing = 'denied';
+    await fleet.clock.advance(3 * HOUR);
+    expect(a.codec.health().status).toBe('ok');
+  });
+});
