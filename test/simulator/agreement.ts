@@ -31,7 +31,8 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
       .keys.filter((key) => counts(key.id) && (key.held || key.state === 'revoked'))
       .map((key) => told(key.id, key.state === 'revoked'));
     const more = known.filter((key) => !stored.includes(key));
-    const less = stored.filter((key) => !known.includes(key));
+    // Who does not know a revoked key at all cannot use it either.
+    const less = stored.filter((key) => !known.includes(key) && !key.endsWith('!'));
     if (more.length + less.length > 0) {
       return `${member.name} alone knows ${more.join(' ') || 'nothing'}, the store alone ${less.join(' ') || 'nothing'}`;
     }

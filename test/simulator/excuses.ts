@@ -119,12 +119,15 @@ export class Excuses {
     };
   }
 
+  /** As whoever holds it knows it: the times of a key that is not held may be anybody's. */
   #keyOf(keyId: string): KeyHealth | undefined {
+    let found: KeyHealth | undefined;
     for (const member of this.#world.members) {
       const key = member.codec?.health().keys.find(({ id }) => id === keyId);
-      if (key !== undefined) return key;
+      if (key?.held === true) return key;
+      found ??= key;
     }
-    return undefined;
+    return found;
   }
 
   /** Whether a key was published during the last `ms` that whoever lacked the KMS could not unwrap in time. */

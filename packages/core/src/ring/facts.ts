@@ -31,8 +31,6 @@ import { compareAge, type KeyTimes } from './schedule.ts';
 import { createSnapshot, type KnownWrap, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
 import { MAX_DOCUMENT_BYTES } from './store.ts';
 
-/** Revoked keys that were never unwrapped here and are remembered all the same, newest first. */
-const MAX_TOMBSTONES: number = MAX_RING_KEYS;
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
@@ -151,11 +149,11 @@ export function learn(
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const isEnded = (key: RingKey): boolean => nowMs >= key.opensUntil;
-  const kept = [...keys.values()]
-    .filter(isTombstone)
-    .filter((key) => !isEnded(key))
-    .toSorted(newestFirst);
-  for (const key of kept.slice(MAX_TOMBSTONES)) keys.delete(key.id);
+  const tombstones = [...keys.values()].filter(isTombstone);
+  // As many as a document has room for beside the keys.
+  const room = Math.max(0, MAX_RING_KEYS - (keys.size - tombstones.length));
+  const kept = tombstones.filter((key) => !isEnded(key)).toSorted(newestFirst);
+  for (const key of kept.slice(room)) keys.delete(key.id);
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
 }
 
