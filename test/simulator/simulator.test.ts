@@ -97,6 +97,27 @@ describe('calls are within a tenth of the formula of the guide', () => {
       expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
     });
   }
+
+  for (const hours of [3, 12, 24]) {
+    test(`calls of ${hours} quiet hours, the start of the fleet included`, async () => {
+      for (const [members, seed] of [
+        [5, 1],
+        [12, 2],
+        [20, 3],
+      ] as const) {
+        const { calls } = await simulate(world(seed, hours / 24, members), ['quiet']);
+        expect(Math.abs(calls.kmsPerMemberDay / (calls.expected?.kms ?? 0) - 1)).toBeLessThan(0.1);
+        expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
+      }
+    });
+  }
+
+  test('calls of half a day with outages: fewer than by the formula, by less than a fifth', async () => {
+    const { calls } = await simulate(world(1, 0.5, 20), ['kms-outage-hourly-10']);
+    const share = calls.kmsPerMemberDay / (calls.expected?.kms ?? 0);
+    expect(share).toBeGreaterThan(0.8);
+    expect(share).toBeLessThan(1);
+  });
 });
 
 test('equal options give equal runs', async () => {
