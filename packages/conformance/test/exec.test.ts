@@ -261,7 +261,7 @@ const NOT_STARTED: readonly (readonly [
 
 describe('a program that does not start is one finding, whatever was to be tried', () => {
   for (const [how, command, finding, options = { timeoutMs: 300 }] of NOT_STARTED) {
-    test(how, async () => {
+    test(`${how}: one finding`, async () => {
       const { results, passed } = await runCodecConformance(exec(command, options));
       const found = results.find(({ status }) => status !== 'not-applicable');
       expect(found).toBe(results.at(-1));
