@@ -286,9 +286,9 @@ describe('a program that does not start is one finding, whatever was to be tried
 
   test('a program that answered once and does not come back is a finding for each requirement that met it', async () => {
     const note = join(temporaryFolder(), 'started');
-    const once = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
+    const command = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
     const only = ['CODEC-STRANGER', 'CODEC-PEER'];
-    const [first, second] = (await runCodecConformance(exec(once), { only })).results;
+    const [first, second] = (await runCodecConformance(exec(command), { only })).results;
     expect(first).toMatchObject({ status: 'fail', detail: expect.stringMatching(/^the program ended .*exit code 1 /) });
     expect(second).toMatchObject({
       status: 'fail',
