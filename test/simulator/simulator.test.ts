@@ -1,10 +1,12 @@
+import { readFileSync } from 'node:fs';
 import { InvalidRequestState, SealUnavailableError } from '@sealring/core';
 import { assert, asyncProperty, integer, subarray } from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
 import { FAULT_CLASSES } from './faults.ts';
+import { callsPerMemberDay } from './formula.ts';
 import { picture } from './picture.ts';
 import { simulate } from './simulate.ts';
-import { HOUR, type WorldOptions } from './world.ts';
+import { HOUR, World, type WorldOptions } from './world.ts';
 
 // A matter of computing alone, on machines that may have much else to do.
 vi.setConfig({ testTimeout: 900_000 });
@@ -97,6 +99,16 @@ describe('calls are within a tenth of the formula of the guide', () => {
       expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
     });
   }
+
+  test('the table of the guide has what the formula gives', () => {
+    const guide = readFileSync(new URL('../../docs/guides/fleet-under-fault.md', import.meta.url), 'utf8');
+    const [, table = ''] = /^## Calls$(.*?)^## /ms.exec(guide) ?? [];
+    const told = [...table.matchAll(/^\|.* \| (\d+\.\d) \|$/gm)].map(([, value]) => Number(value));
+    const { policy } = new World(world(1, 1));
+    const quiet = callsPerMemberDay(policy, 0.02);
+    const troubled = callsPerMemberDay(policy, 0.02, { everySeconds: 3_600, lengthSeconds: 600 });
+    expect(told).toEqual([quiet.kms, quiet.store, troubled.kms].map((calls) => Number(calls.toFixed(1))));
+  });
 
   for (const hours of [3, 12, 24]) {
     test(`calls of ${hours} quiet hours, the start of the fleet included`, async () => {
