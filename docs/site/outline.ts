@@ -34,6 +34,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   ],
   Trust: [
     'docs/guides/threat-model.md',
+    'docs/claims.md',
     'docs/guides/wire-format.md',
     'docs/guides/parity.md',
     'docs/guides/python-parity.md',

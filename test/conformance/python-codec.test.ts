@@ -1,14 +1,16 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ConformanceReport, execCodecTarget, runCodecConformance } from '@sealring/conformance';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pythonVenv } from '../support/python-venv.ts';
+import { packTarball } from '../support/tarballs.ts';
 
 const kit = new URL('../../packages/conformance/', import.meta.url);
 const example = fileURLToPath(new URL('examples/python/codec.py', kit));
-// The example imports what stands there.
+/** For programs that stand elsewhere: they import what stands there. */
 const env = { PYTHONPATH: fileURLToPath(new URL('templates/python', kit)) };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-python-'));
 const STARTING_MS = 60_000;
@@ -21,7 +23,9 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 /** The report on a program, from a seed. */
 async function reportOn(program: string, seed: number, only?: readonly string[]): Promise<ConformanceReport> {
-  const target = execCodecTarget([python, program], { name: 'mcp 2.3.0', env, timeoutMs: STARTING_MS });
+  const isExample = program.endsWith('examples/python/codec.py');
+  const command = [python, program];
+  const target = execCodecTarget(command, { name: 'mcp 2.3.0', timeoutMs: STARTING_MS, ...(!isExample && { env }) });
   try {
     return await runCodecConformance(target, { seed, ...(only !== undefined && { only }) });
   } finally {
@@ -50,6 +54,15 @@ test('the README shows the example', () => {
   const code = readFileSync(example, 'utf8').split('"""\n').at(-1) ?? '';
   expect(code).toContain('serve(');
   expect(readFileSync(new URL('README.md', kit), 'utf8')).toContain(`\`\`\`python${code}\`\`\``);
+});
+
+test('the example runs as the package has it: unpacked from its tarball, in an empty folder', async () => {
+  const empty = join(folder, 'unpacked');
+  mkdirSync(empty);
+  execFileSync('tar', ['-xzf', packTarball('conformance', folder), '-C', empty]);
+  const program = join(empty, 'package/examples/python/codec.py');
+  const { results } = await reportOn(program, 1, ['CODEC-PEER', 'CODEC-ROTATED-OPENS', 'CODEC-STRANGER']);
+  expect(results.map(({ status }) => status)).toEqual(['pass', 'pass', 'pass']);
 });
 
 test.each([1, 2])(

@@ -43,7 +43,10 @@ const PAGE = 'docs/guides/five-minutes-aws.md';
 const moto = inject('moto');
 
 describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed tarballs and the emulator', () => {
-  test('fewer than ten commands lead to a protected server', () => expect(commandsOf(PAGE).length).toBeLessThan(10));
+  test('nine commands and two files lead to a protected server', () => {
+    expect(commandsOf(PAGE)).toHaveLength(9);
+    expect(fencesOf(PAGE).filter(({ text }) => /^\/\/ \S+\.\w+\n/.test(text))).toHaveLength(2);
+  });
 
   test('the commands and files as they stand there do what the page says', async () => {
     const project = mkdtempSync(join(temporary, 'aws-'));

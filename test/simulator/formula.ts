@@ -1,9 +1,15 @@
-import type { WorldPolicy } from './world.ts';
+import { propagationSecondsOf, type WorldPolicy } from './world.ts';
 
 /** A KMS that is out of reach again and again, seconds. */
 export interface Outages {
   readonly everySeconds: number;
   readonly lengthSeconds: number;
+}
+
+/** Calls, of one member. */
+export interface Calls {
+  readonly kms: number;
+  readonly store: number;
 }
 
 const DAY_SECONDS = 86_400;
@@ -12,27 +18,77 @@ const JITTER = 0.9;
 /** Waits after the first failures are drawn from up to 10, 20 and 40 s: three calls in 35 s. */
 const FIRST_RETRIES = 3;
 const FIRST_RETRIES_SECONDS = 35;
+/** Who starts where no ring is looks again after 3 to 6 s, for a refresh and a backoff cap. */
+const LOOK_EVERY_SECONDS = 4.5;
 
 /**
- * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Without the reads of a start.
+ * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Without a start.
  *
  * After an outage every member proves within half a backoff cap, then every 0.9 × proveEvery; so they come into the next
  * outage together, `late` seconds after it began, and ask again every half a backoff cap until it ends.
  */
-export function callsPerMemberDay(
-  policy: WorldPolicy,
-  loss: number,
-  outages?: Outages,
-): { readonly kms: number; readonly store: number } {
-  const { refreshEverySeconds, proveEverySeconds, backoffCapSeconds, rotateEverySeconds } = policy;
+export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: Outages): Calls {
+  const { refreshEverySeconds, rotateEverySeconds } = policy;
   const newKeys = DAY_SECONDS / rotateEverySeconds;
   const store = (DAY_SECONDS / (JITTER * refreshEverySeconds)) * (1 + loss);
-  const interval = JITTER * proveEverySeconds;
-  if (outages === undefined) return { kms: (DAY_SECONDS / interval + newKeys) * (1 + loss), store };
-  const { everySeconds, lengthSeconds } = outages;
-  const retryEvery = backoffCapSeconds / 2;
+  if (outages === undefined) return { kms: (DAY_SECONDS / proofInterval(policy) + newKeys) * (1 + loss), store };
+  const { proofs, inVain } = callsOfOutage(policy, outages);
+  return { kms: ((DAY_SECONDS / outages.everySeconds) * (proofs + inVain) + newKeys) * (1 + loss), store };
+}
+
+/**
+ * Calls of one member in the first `seconds` of a fleet whose members start together where no ring is: with the looks at
+ * the store until somebody founds the ring, and a call for each successor only once it was due. The first outage begins
+ * `fromSeconds` after the start.
+ */
+export function callsPerMember(
+  policy: WorldPolicy,
+  loss: number,
+  seconds: number,
+  outages?: Outages & { readonly fromSeconds: number },
+): Calls {
+  const { refreshEverySeconds, backoffCapSeconds, rotateEverySeconds, clockSkewSeconds } = policy;
+  const founding = Math.min(seconds, refreshEverySeconds + backoffCapSeconds);
+  const running = seconds - founding;
+  const refreshInterval = JITTER * refreshEverySeconds;
+  const reads = founding / LOOK_EVERY_SECONDS + running / refreshInterval;
+  // The first key is active at once on every clock, and its successor is made in time to spread.
+  const firstSuccessor = rotateEverySeconds - clockSkewSeconds - propagationSecondsOf(policy);
+  const newKeys = running < firstSuccessor ? 0 : 1 + Math.floor((running - firstSuccessor) / rotateEverySeconds);
+  const calm = outages === undefined ? running : Math.min(running, Math.max(0, outages.fromSeconds - founding));
+  // The first key takes one call; of the interval that is under way at the end half is over, and its proof is to come.
+  const atStart = running > 0 ? 0.5 : 0;
+  const troubled = outages === undefined ? 0 : callsUnderOutages(policy, outages, running - calm);
+  return {
+    kms: (atStart + calm / proofInterval(policy) + troubled + newKeys) * (1 + loss),
+    store: reads * (1 + loss),
+  };
+}
+
+function proofInterval({ proveEverySeconds }: WorldPolicy): number {
+  return JITTER * proveEverySeconds;
+}
+
+/** Calls between the beginnings of two outages. */
+function callsOfOutage(
+  policy: WorldPolicy,
+  { everySeconds, lengthSeconds }: Outages,
+): { readonly proofs: number; readonly inVain: number } {
+  const interval = proofInterval(policy);
+  const retryEvery = policy.backoffCapSeconds / 2;
   const proofs = Math.ceil((everySeconds - lengthSeconds) / interval);
   const late = proofs * interval + retryEvery - (everySeconds - lengthSeconds);
-  const failing = 1 + FIRST_RETRIES + Math.max(0, (lengthSeconds - late - FIRST_RETRIES_SECONDS) / retryEvery);
-  return { kms: ((DAY_SECONDS / everySeconds) * (proofs + failing) + newKeys) * (1 + loss), store };
+  const inVain = 1 + FIRST_RETRIES + Math.max(0, (lengthSeconds - late - FIRST_RETRIES_SECONDS) / retryEvery);
+  return { proofs, inVain };
+}
+
+/** Calls in the first `seconds` from the beginning of an outage on. */
+function callsUnderOutages(policy: WorldPolicy, outages: Outages, seconds: number): number {
+  const { everySeconds, lengthSeconds } = outages;
+  const { proofs, inVain } = callsOfOutage(policy, outages);
+  const whole = Math.floor(seconds / everySeconds);
+  const rest = seconds - whole * everySeconds;
+  const restInVain = inVain * Math.min(1, rest / lengthSeconds);
+  const restProofs = proofs * Math.max(0, (rest - lengthSeconds) / (everySeconds - lengthSeconds));
+  return whole * (proofs + inVain) + restInVain + restProofs;
 }

@@ -1,7 +1,8 @@
 import { disagreement } from './agreement.ts';
 import { FAULT_CLASSES, type FaultClass } from './faults.ts';
-import { callsPerMemberDay } from './formula.ts';
+import { callsPerMember } from './formula.ts';
 import type { SimulatedMember } from './member.ts';
+import { QUIET_MS } from './operations.ts';
 import { Oracle, type Violation } from './oracle.ts';
 import { storedKeys } from './stored-keys.ts';
 import { DAY, HOUR, MINUTE, SECOND, World, type WorldOptions } from './world.ts';
@@ -24,7 +25,7 @@ export interface RunReport {
     readonly kmsPerMemberDay: number;
     readonly storePerMemberDay: number;
     readonly generated: number;
-    /** By the formula of the guide, where it covers the faults of the run; without the reads of a start. */
+    /** Per member and day, by the formula of the guide for a run as long as this one; where it covers the faults. */
     readonly expected: { readonly kms: number; readonly store: number } | undefined;
   };
   readonly ring: {
@@ -182,15 +183,19 @@ function watchPropagation(world: World): number[] {
   return seconds;
 }
 
-/** What the formula says of a run that it covers: nothing wrong, or a KMS outage of ten minutes every hour. */
+/** What the formula says of a run that it covers, per member and day: nothing wrong, or ten minutes without a KMS hourly. */
 function expectedCalls(
-  { policy, options }: World,
+  { policy, options, timeline }: World,
   faults: readonly string[],
 ): { readonly kms: number; readonly store: number } | undefined {
   const wrong = faults.filter((name) => name !== 'quiet');
-  if (wrong.length === 0) return callsPerMemberDay(policy, options.loss);
-  if (wrong.length > 1 || wrong[0] !== 'kms-outage-hourly-10') return undefined;
-  return callsPerMemberDay(policy, options.loss, { everySeconds: 3_600, lengthSeconds: 600 });
+  const [only] = wrong;
+  if (wrong.length > 1 || (only !== undefined && only !== 'kms-outage-hourly-10')) return undefined;
+  const hourly = { fromSeconds: (QUIET_MS + HOUR) / SECOND, everySeconds: 3_600, lengthSeconds: 600 };
+  const outages = only === undefined ? undefined : hourly;
+  const { kms, store } = callsPerMember(policy, options.loss, timeline.nowMs / SECOND, outages);
+  const days = timeline.nowMs / DAY;
+  return { kms: kms / days, store: store / days };
 }
 
 function reportOf(

@@ -77,6 +77,18 @@ describe('on a local ring', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ healthy: true, ring: 'local', origin: 'sealring.config.mjs' });
   });
 
+  test('the doctor writes nothing', async () => {
+    const files = (): readonly (readonly [string, string, number])[] =>
+      readdirSync(project.cwd)
+        .map((name) => join(project.cwd, name))
+        .filter((path) => statSync(path).isFile())
+        .map((path) => [path, readFileSync(path, 'latin1'), statSync(path).mtimeMs] as const);
+    const before = files();
+    expect(before.length).toBeGreaterThan(2);
+    expect((await run(['doctor'])).code).toBe(0);
+    expect(files()).toEqual(before);
+  });
+
   test('the doctor’s exit code is 1 for an error, with its remedy', async () => {
     const config = join(project.cwd, 'sealring.config.mjs');
     writeFileSync(config, readFileSync(config, 'utf8').replace("ringName: 'local'", "ringName: 'other'"));

@@ -23,7 +23,7 @@ export interface ConformanceReport {
   readonly suite: SuiteName;
   /** Whether every MUST holds. */
   readonly passed: boolean;
-  /** One for each requirement, in the order in which they were tried. */
+  /** One for each requirement, in the order in which they were tried. A program that did not start ends the run. */
   readonly results: readonly ConformanceResult[];
   /** ISO 8601, UTC. */
   readonly startedAt: string;

@@ -29,7 +29,14 @@ export interface Check<Context> {
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */
 export class Finding extends Error {
-  override readonly name = 'Finding';
+  override readonly name: string = 'Finding';
+}
+
+/** The program of a target never gave a valid answer: there is nothing to try, and nothing more to find. */
+export class DidNotStart extends Finding {
+  constructor(why: string) {
+    super(`your program did not start: ${why}`);
+  }
 }
 
 /** A target declares that it does not claim this. */

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { Settings } from './options.ts';
 import type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
-import { type Check, Finding, NotApplicable, type Requirement } from './requirement.ts';
+import { type Check, DidNotStart, Finding, NotApplicable, type Requirement } from './requirement.ts';
 import { kitVersion } from './version.ts';
 
 /** A suite: requirements, and a check for each, in the order in which they are tried. */
@@ -12,8 +12,8 @@ export interface Suite<Context> {
 }
 
 /**
- * Tries every requirement, each on a context of its own. Never rejects because of the target: what it throws, and what
- * it leaves rejected behind it, is a finding.
+ * Tries every requirement, each on a context of its own; none after the first where the program of the target does not
+ * start. Never rejects because of the target: what it throws, and what it leaves rejected behind it, is a finding.
  */
 export async function runSuite<Context>(
   suite: Suite<Context>,
@@ -28,7 +28,9 @@ export async function runSuite<Context>(
     settings.onProgress(results.length, wanted.length, requirement.id);
     const check = suite.checks.find(({ id }) => id === requirement.id);
     if (check === undefined) throw new Error(`no check for ${requirement.id}`);
-    results.push(await tryOne(requirement, check, settings, open));
+    const { result, isLast } = await tryOne(requirement, check, settings, open);
+    results.push(result);
+    if (isLast) break;
   }
   settings.onProgress(results.length, wanted.length, '');
   const passed = results.every(({ status }) => status !== 'fail');
@@ -40,7 +42,7 @@ async function tryOne<Context>(
   check: Check<Context>,
   { timeoutMs, seed }: Settings,
   open: () => { readonly context: Context; close(): Promise<void> },
-): Promise<ConformanceResult> {
+): Promise<{ readonly result: ConformanceResult; readonly isLast: boolean }> {
   const began = performance.now();
   const stray = catchStrays();
   const opened = open();
@@ -62,11 +64,25 @@ async function tryOne<Context>(
     stray.stop();
   }
   const durationMs = Math.round(performance.now() - began);
-  if (error === undefined) return { id, level, status: 'pass', ...(seen && { detail: seen }), durationMs };
-  if (error instanceof NotApplicable) return { id, level, status: 'not-applicable', detail: error.message, durationMs };
+  // Whatever the requirement: without a program there is nothing that could hold, nor fail again.
+  if (error instanceof DidNotStart) {
+    return { result: { id, level, status: 'fail', detail: error.message, durationMs }, isLast: true };
+  }
+  return { result: { id, level, ...outcomeOf(error, level, seen, seed), durationMs }, isLast: false };
+}
+
+/** What a check came to, by what it threw, if anything. */
+function outcomeOf(
+  error: unknown,
+  level: Requirement['level'],
+  seen: string | void,
+  seed: number,
+): Pick<ConformanceResult, 'status' | 'detail'> {
+  if (error === undefined) return { status: 'pass', ...(seen && { detail: seen }) };
+  if (error instanceof NotApplicable) return { status: 'not-applicable', detail: error.message };
   const detail = error instanceof Finding ? error.message : `unexpected: ${describe(error)}`;
   const status = level === 'MUST' ? 'fail' : 'warn';
-  return { id, level, status, detail: `${detail} (seed ${seed})`, durationMs };
+  return { status, detail: `${detail} (seed ${seed})` };
 }
 
 /** The name of what a target threw; its text may hold a secret. */

@@ -200,12 +200,21 @@ describe('what is wrong with a target module is one line, and exit code 2', () =
     expect(stderr).not.toContain(secret);
   });
 
-  test('a program that is not there, or cannot be run', async () => {
+  test('a program that does not start: that is the one finding', async () => {
     writeFileSync(join(folder, 'no-program'), '');
-    for (const exec of ['no-such-program x', join(folder, 'no-program')]) {
-      const { code, stdout, stderr } = await runCli(['codec', '--exec', exec]);
+    const programs = [
+      ['no-such-program x', /exit code 127 .*; it wrote to stderr: .*no-such-program.*/],
+      [join(folder, 'no-program'), /exit code 126 .*; it wrote to stderr: .*no-program.*/],
+      [String.raw`printf '\033[2Jno module\n' >&2; exit 1`, /exit code 1 .*; it wrote to stderr: no module\n/],
+      ['kill -9 $$', /was ended by SIGKILL instead of answering \{"id":1,"op":"create",.*\}\n/],
+      ['echo hello; cat', /the answer to \{"id":1,"op":"create",.*\} is not JSON: hello\n/],
+    ] as const;
+    for (const [exec, why] of programs) {
+      const { code, stdout, stderr } = await runCli(['codec', '--exec', exec, '--json']);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-      expect(stderr).toMatch(/^error: --exec ".*no-.*program.*" cannot be started: [^\n]+ exit code 12[67] [^\n]+\n$/);
+      expect(stderr).toMatch(/^error: your program did not start: [^\n]+\n$/);
+      expect(stderr).toMatch(why);
+      expect(stderr).not.toMatch(/(?!\n)\p{Cc}/u);
     }
   });
 
@@ -241,6 +250,36 @@ describe('the command line outlives its target', () => {
       { id: 'CODEC-PEER', status: 'fail', detail: expect.stringContaining('the target’s process ended by SIGKILL') },
       { id: 'CODEC-DISTINCT', status: 'pass' },
     ]);
+  });
+
+  test('that ends its process and cannot be loaded again: a finding each time, and the run goes on', async () => {
+    const note = JSON.stringify(join(folder, 'loaded'));
+    const module = inFolder(
+      'once.mjs',
+      `import { existsSync, writeFileSync } from 'node:fs';
+      if (existsSync(${note})) throw new RangeError('hunter2');
+      writeFileSync(${note}, '');
+      const create = () => ({ codec: { seal: () => 'x', unseal() { process.kill(process.pid, 'SIGKILL'); } } });
+      export default { name: 'x', create, createPeer: create, createStranger: create };`,
+    );
+    const { code, stdout } = await runCli([
+      'codec',
+      module,
+      '--json',
+      '--quiet',
+      '--only',
+      'CODEC-STRANGER,CODEC-PEER',
+    ]);
+    expect(code).toBe(1);
+    expect(reportOf(stdout).results).toMatchObject([
+      { id: 'CODEC-STRANGER', detail: expect.stringContaining('the target’s process ended by SIGKILL') },
+      {
+        id: 'CODEC-PEER',
+        status: 'fail',
+        detail: expect.stringMatching(/cannot load .*: RangeError in line 2 \(seed/),
+      },
+    ]);
+    expect(stdout).not.toContain('hunter2');
   });
 
   test('and never the other way round: a target that hangs ends with a command line that was killed', async () => {
@@ -304,10 +343,35 @@ describe('every suite', () => {
     expect(reportOf(stdout)).toMatchObject({ target: exec, results: [{ id: 'CODEC-PEER', status: 'pass' }] });
   });
 
-  test('--exec: a program that ends is a finding, with the command that repeats it', async () => {
-    const { code, stdout } = await runCli(['codec', '--exec', 'exit 3', '--only', 'CODEC-PEER', '--seed', '1']);
+  test('--exec: a program that ends is a finding, with the command that repeats it, and the run goes on', async () => {
+    const exec = `${process.execPath} ../exec/program.ts exits-silently`;
+    const only = 'CODEC-PEER,CODEC-DISTINCT';
+    const { code, stdout } = await runCli(['codec', '--exec', exec, '--only', only, '--seed', '1']);
     expect(code).toBe(1);
-    expect(stdout).toContain("Repeat: npx sealring-conformance codec --exec 'exit 3' --only CODEC-PEER --seed 1\n");
+    expect(stdout).toContain(`Repeat: npx sealring-conformance codec --exec '${exec}' --only CODEC-PEER --seed 1\n`);
+    expect(stdout).toMatch(/^CODEC-DISTINCT +SHOULD +holds/m);
+  });
+
+  test('--exec: a program that does not come back once its process was ended is a finding, and the run goes on', async () => {
+    const note = join(folder, 'came');
+    const exec = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' ../exec/program.ts hangs-at-seal`;
+    const only = 'CODEC-PEER,CODEC-STRANGER';
+    const { code, stdout } = await runCli([
+      'codec',
+      '--exec',
+      exec,
+      '--only',
+      only,
+      '--timeout',
+      '3',
+      '--json',
+      '--quiet',
+    ]);
+    expect(code).toBe(1);
+    expect(reportOf(stdout).results).toMatchObject([
+      { id: 'CODEC-STRANGER', status: 'fail', detail: expect.stringContaining('no answer within 3000 ms') },
+      { id: 'CODEC-PEER', status: 'fail', detail: expect.stringContaining('exit code 4') },
+    ]);
   });
 
   test('key-wrapper: 0 for a sound one, 1 for a broken one', async () => {

@@ -12,6 +12,11 @@ test('every requirement has one check, and every check a requirement', () => {
   expect(CODEC_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
+test('the zoo has more than eighty broken codecs and twenty-three sound ones, as the README says', () => {
+  expect(BROKEN_CODECS.length).toBeGreaterThan(80);
+  expect(SOUND_CODECS).toHaveLength(23);
+});
+
 describe('every broken codec is caught by the requirement it breaks', () => {
   for (const { target, caughtBy } of BROKEN_CODECS) {
     test(`${target.name}: ${caughtBy}`, async () => {

@@ -116,15 +116,11 @@ const asked = (op: string): string => String.raw`\{"id":\d+,"op":"${op}","instan
 
 /** Each fault with a requirement that meets it, and the finding. */
 const FINDINGS: readonly (readonly [fault: string, requirement: string, finding: string, options?: ExecOptions])[] = [
-  ['hangs-at-create', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
-  ['never-starts', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
-  ['answers-in-pairs', 'CODEC-STRANGER', `no answer within 300 ms to ${asked('create')}`, { timeoutMs: 300 }],
   ['hangs-at-seal', 'CODEC-STRANGER', `no answer within 3000 ms to ${asked('seal')}`, { timeoutMs: 3_000 }],
   ['crashes-at-seal', 'CODEC-STRANGER', `exit code 1 instead of answering ${asked('seal')}.*the crash of a test`],
   ['exits-silently', 'CODEC-STRANGER', `ended with exit code 0 instead of answering ${asked('unseal')}`],
   ['is-killed', 'CODEC-STRANGER', `was ended by SIGKILL instead of answering ${asked('unseal')}`],
   ['says-half-a-line', 'CODEC-STRANGER', String.raw`exit code 0 .*${asked('seal')}; its last line has no end: \{"id"`],
-  ['says-hello', 'CODEC-STRANGER', `the answer to ${asked('create')} is not JSON: Codec 1.0 ready`],
   ['says-text', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: Sealing…`],
   ['says-text-first', 'CODEC-STRANGER', `the answer to ${asked('seal')} is not JSON: DEBUG seal`],
   ['says-text-after', 'CODEC-STRANGER', `after its answer to ${asked('seal')} .* nobody asked for: DEBUG sealed`],
@@ -214,16 +210,6 @@ describe('what goes wrong in a program is a finding that shows the request, and 
     expect(codec.seal(new Uint8Array(1))).toMatch(/^[\w-]+$/);
   });
 
-  test('a command that is not there is a finding', async () => {
-    const [words] = await resultsOf(exec(['no-such-command']), ['CODEC-PEER']);
-    expect(words).toMatchObject({ status: 'fail', detail: expect.stringContaining('could not be started: ENOENT') });
-    const [line] = await resultsOf(exec('no-such-command'), ['CODEC-PEER']);
-    expect(line).toMatchObject({ status: 'fail', detail: expect.stringMatching(/exit code 127 .*no-such-command/) });
-    const nowhere = exec('true', { cwd: '/no/such/folder' });
-    const [folder] = await resultsOf(nowhere, ['CODEC-PEER']);
-    expect(folder).toMatchObject({ status: 'fail', detail: expect.stringContaining('could not be started: ENOENT') });
-  });
-
   test('wrong arguments are named', () => {
     expect(() => execCodecTarget('')).toThrow(RangeError);
     expect(() => execCodecTarget([])).toThrow(RangeError);
@@ -232,6 +218,82 @@ describe('what goes wrong in a program is a finding that shows the request, and 
     expect(() => execCodecTarget('true', { time: 1 } as never)).toThrow(/unknown option "options.time"/);
     expect(() => execCodecTarget('true', { env: { A: 1 } } as never)).toThrow(/env\.A must be/);
     expect(() => execCodecTarget('true', { supports: { x: 1 } } as never)).toThrow(/supports\.x/);
+  });
+});
+
+/** How a program may fail to start, and what is told of it. */
+const NOT_STARTED: readonly (readonly [
+  how: string,
+  command: string | readonly string[],
+  finding: string,
+  options?: ExecOptions,
+])[] = [
+  ['ends before it answers', 'exit 3', `ended with exit code 3 instead of answering ${asked('create')}$`],
+  ['is killed', 'kill -9 $$', `was ended by SIGKILL instead of answering ${asked('create')}$`],
+  ['is not there', ['no-such-command'], 'could not be started: ENOENT$'],
+  ['is not there, says the shell', 'no-such-command', 'exit code 127 .*; it wrote to stderr: .*no-such-command.*$'],
+  ['has no folder', 'true', 'could not be started: ENOENT$', { cwd: '/no/such/folder' }],
+  ['does not answer', [process.execPath, program, 'never-starts'], `no answer within 300 ms to ${asked('create')}`],
+  ['hangs over it', [process.execPath, program, 'hangs-at-create'], `no answer within 300 ms to ${asked('create')}`],
+  ['waits for more', [process.execPath, program, 'answers-in-pairs'], `no answer within 300 ms to ${asked('create')}`],
+  [
+    'greets instead',
+    [process.execPath, program, 'says-hello'],
+    `the answer to ${asked('create')} is not JSON: Codec 1.0 ready$`,
+    {},
+  ],
+  [
+    'says why, in colours',
+    String.raw`printf '\033[31mno key\033[0m\007 here\nmore\n' >&2; exit 1`,
+    'exit code 1 .*; it wrote to stderr: no key here$',
+  ],
+  [
+    'says much',
+    `yes "$(printf '%01000d' 7)" | head -c 100000 >&2; exit 1`,
+    'exit code 1 .*; it wrote to stderr: 0{300}…$',
+  ],
+  [
+    'says where, much, and what',
+    String.raw`{ printf 'Traceback (most recent call last):\n'; yes '  File "x.py"' | head -n 9999; printf "ModuleNotFoundError: No module named 'x'\n"; } >&2; exit 1`,
+    String.raw`exit code 1 .*stderr: Traceback \(most recent call last\): … ModuleNotFoundError: No module named 'x'$`,
+  ],
+];
+
+describe('a program that does not start is one finding, whatever was to be tried', () => {
+  for (const [how, command, finding, options = { timeoutMs: 300 }] of NOT_STARTED) {
+    test(`${how}: one finding`, async () => {
+      const { results, passed } = await runCodecConformance(exec(command, options));
+      const found = results.find(({ status }) => status !== 'not-applicable');
+      expect(found).toBe(results.at(-1));
+      expect(found).toMatchObject({
+        status: 'fail',
+        detail: expect.stringMatching(new RegExp(`^your program did not start: .*${finding}`)),
+      });
+      // One line, and nothing that steers a terminal.
+      expect(found?.detail).not.toMatch(/\p{Cc}/u);
+      expect(found?.detail?.length).toBeLessThan(900);
+      expect(passed).toBe(false);
+    });
+  }
+
+  test('it fails a run of SHOULDs too', async () => {
+    const { results, passed } = await runCodecConformance(exec('exit 3'), {
+      only: ['CODEC-DISTINCT', 'CODEC-REFUSAL-TOKEN'],
+    });
+    expect(results).toMatchObject([{ level: 'SHOULD', status: 'fail' }]);
+    expect(passed).toBe(false);
+  });
+
+  test('a program that answered once and does not come back is a finding for each requirement that met it', async () => {
+    const note = join(temporaryFolder(), 'started');
+    const command = `test -e '${note}' && exit 4; touch '${note}'; '${process.execPath}' '${program}' crashes-at-seal`;
+    const only = ['CODEC-STRANGER', 'CODEC-PEER'];
+    const [first, second] = (await runCodecConformance(exec(command), { only })).results;
+    expect(first).toMatchObject({ status: 'fail', detail: expect.stringMatching(/^the program ended .*exit code 1 /) });
+    expect(second).toMatchObject({
+      status: 'fail',
+      detail: expect.stringMatching(/^the program ended .*exit code 4 /),
+    });
   });
 });
 
@@ -299,7 +361,7 @@ describe('lines', () => {
 test('what is shown is one line, and short', () => {
   const request = { id: 1, op: 'unseal', instance: 'i1', token: 'é'.repeat(100_000) };
   expect(shownRequest(request)).toMatch(/^\{"id":1,"op":"unseal","instance":"i1","token":"(\\u00e9){60}…"\}$/);
-  expect(shownText('a\n\u001b[31mb\u202e')).toBe('a [31mb');
+  expect(shownText('a\n\u001b[31mb\u202e')).toBe('a b');
   expect(shownText('x'.repeat(1_000))).toHaveLength(301);
   expect(shownText(`${'x'.repeat(1_000)}end`, 'both')).toMatch(/^x{150} … x{147}end$/);
 });

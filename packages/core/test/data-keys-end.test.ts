@@ -63,6 +63,24 @@ describe('F22', () => {
   });
 });
 
+test('a rotated key is good for 33 hours after it was made, and left out of what is written after that', async () => {
+  const a = await fleet.start();
+  const first = onlyKey(a).held.id;
+  const made = async (): Promise<string | undefined> => (await storedIds()).find((id) => id !== first);
+  while ((await made()) === undefined) await fleet.clock.advance(60);
+  const rotated = (await made()) ?? '';
+  const { created } = keeperOf(a.codec)?.view.snapshot.byId.get(rotated) ?? { created: 0 };
+  const isHeld = (): boolean => a.codec.health().keys.some(({ id, held }) => id === rotated && held);
+  await fleet.clock.advance((created - fleet.clock.wallMs()) / 1_000 + 33 * 3_600 - 301);
+  expect(isHeld()).toBe(true);
+  await fleet.clock.advance(301);
+  expect(isHeld()).toBe(false);
+  // Nothing is written only to take it out: the next rotation does.
+  expect(await storedIds()).toContain(rotated);
+  await fleet.clock.advance(16 * 3_600);
+  expect(await storedIds()).not.toContain(rotated);
+});
+
 test('3: a reader whose only key has ended is not ready, and cannot unseal', async () => {
   const member = await fleet.start();
   const reader = await fleet.start({ role: 'reader' });

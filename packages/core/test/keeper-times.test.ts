@@ -299,6 +299,26 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(times.generates).toHaveLength(1);
   });
 
+  test('is over within two refreshEvery of the moment at which it was due, whatever is drawn', async () => {
+    const took: number[] = [];
+    for (const draw of [0, 0.2, 0.5, 0.8, 0.999]) {
+      draws.next = draw;
+      const member = await start();
+      const [first] = member.codec.health().keys;
+      const due = (first?.activates.getTime() ?? 0) + (86_400 - 4_500) * 1_000;
+      // Half an interval before it is due the ring was read: the reading that finds it due is as late as it can be.
+      fleet.clock.suspend((due - fleet.clock.wallMs()) / 1_000 - 1);
+      await member.codec.refresh();
+      while (member.codec.health().keys.length === 1) await fleet.clock.advance(1);
+      took.push((fleet.clock.wallMs() - due) / 1_000);
+      await fleet.close();
+      fleet = new Fleet();
+    }
+    expect(Math.max(...took)).toBeLessThanOrEqual(2 * 300 + 1);
+    // Alone, a member may well take longer than one.
+    expect(Math.max(...took)).toBeGreaterThan(300);
+  });
+
   test('that loses its race is no failure', async () => {
     let lost = 0;
     const inner = fleet.store.connectUnwatched();

@@ -1,3 +1,4 @@
+import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { HeldKey } from '../src/key-cache.ts';
@@ -147,3 +148,44 @@ function signerOf(name: string): Signer {
   const { id, created, opensUntil } = entryOf(name);
   return { id, created, opensUntil, revoked: false, key: heldOf(name) };
 }
+
+test('the example in the guide on the wire format is what the formulas give, and what ours give', () => {
+  const guide = readFileSync(new URL('../../../docs/guides/wire-format.md', import.meta.url), 'utf8');
+  const [, table = ''] = /^An example, to check an implementation by\..*?\n\n(.*?)\n\n/ms.exec(guide) ?? [];
+  const values = [...table.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map(([, value = '']) => value);
+  const data = (from: number): Buffer => Buffer.from(Array.from({ length: 32 }, (_, i) => from + i));
+  const [a, b] = [data(0), data(32)];
+  // By the formulas of the guide, without a line of ours.
+  const idOf = (key: Buffer): string =>
+    createHash('sha256').update('sealring/v1/key-id').update(key).digest().subarray(0, 9).toString('base64url');
+  const macKeyOf = (key: Buffer): Buffer => {
+    const label = Buffer.from('sealring/v1/ring-mac\0\0\x08payments', 'latin1');
+    return createHmac('sha512', key).update(label).digest().subarray(0, 32);
+  };
+  const mac = (key: Buffer, input: string): string =>
+    createHmac('sha256', macKeyOf(key)).update(input).digest('base64url');
+  const [, , , vouched = '', , named = '', , wrapped = '', , revoked = ''] = values;
+  expect(values).toEqual([
+    idOf(a),
+    idOf(b),
+    macKeyOf(a).toString('base64url'),
+    vouched,
+    mac(a, vouched),
+    named,
+    mac(b, named),
+    wrapped,
+    mac(b, wrapped),
+    revoked,
+    mac(b, revoked),
+  ]);
+  // And by ours.
+  const [older, newer] = [new HeldKey(a, 'payments'), new HeldKey(b, 'payments')];
+  expect([older.id, newer.id]).toEqual(values.slice(0, 2));
+  const [, , id = '', ...stamps] = JSON.parse(vouched) as readonly string[];
+  const [created = 0, activates = 0, sealsUntil = 0, opensUntil = 0] = stamps.map((stamp) => Date.parse(stamp));
+  const entry = { id, created, activates, sealsUntil, opensUntil };
+  const at = Date.parse((JSON.parse(revoked) as readonly string[]).at(-1) ?? '');
+  expect(voucherOf('payments', entry, older)).toEqual(bytes(values[4] ?? ''));
+  expect(ancestorsMacOf('payments', [older.id], newer)).toEqual(bytes(values[6] ?? ''));
+  expect(certificateOf('payments', older.id, at, newer)).toEqual(bytes(values[10] ?? ''));
+});

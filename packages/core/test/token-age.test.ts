@@ -45,3 +45,41 @@ test('9: the last token that a key seals opens for tokenLifetimeSeconds and twic
   await fleet.clock.advance(2);
   expect(open(b, token)).toBe('InvalidRequestState: unknown key');
 });
+
+test('9: a key whose successor seals opens for seven and a half hours more', async () => {
+  const a = await fleet.start();
+  const { id: first, opensUntil } = sealingKey(a);
+  while (sealingKey(a).id === first) await fleet.clock.advance(10);
+  // grace + life + 2 S, less what the successor was late: two refreshEvery at most.
+  const { activates } = sealingKey(a);
+  expect(opensUntil - activates).toBeLessThanOrEqual(27_600_000);
+  expect(opensUntil - activates).toBeGreaterThanOrEqual(27_000_000 - 1_000);
+  expect(fleet.clock.wallMs() - activates).toBeLessThanOrEqual(10_000);
+});
+
+test('9: a key seals for at most 32 hours after it was published, and opens for 1 h 10 min more', async () => {
+  const a = await fleet.start();
+  const { id: first } = sealingKey(a);
+  while (sealingKey(a).id === first) await fleet.clock.advance(10);
+  const { id, created, sealsUntil, opensUntil } = sealingKey(a);
+  // 31 h 45 min, to the second.
+  expect(Math.abs(sealsUntil - created - (31 * 3_600 + 45 * 60) * 1_000)).toBeLessThanOrEqual(1_000);
+  expect(opensUntil - sealsUntil).toBe((3_600 + 10 * 60) * 1_000);
+  // Nobody can make a successor: the key seals to its end.
+  fleet.kms.wrapFailing = 'denied';
+  await until(sealsUntil - 1_000);
+  expect(sealingKey(a).id).toBe(id);
+  await until(sealsUntil);
+  expect(() => seal(a)).toThrow('no active key');
+});
+
+test('9: where nobody can wrap, sealing goes on for propagation and grace, 27 900 s, after a successor was due', async () => {
+  const a = await fleet.start();
+  const { activates } = sealingKey(a);
+  const due = activates + (86_400 - 4_500) * 1_000;
+  fleet.kms.wrapFailing = 'denied';
+  await until(due + 27_900_000 - 1_000);
+  expect(open(a, seal(a))).toBe('state');
+  await until(due + 27_900_000);
+  expect(() => seal(a)).toThrow('no active key');
+});

@@ -75,6 +75,25 @@ describe('F23: a ring of many live keys', () => {
   });
 });
 
+test.each([
+  [59, 60],
+  [60, 60],
+])(
+  'the schedule takes the sixtieth place in a ring, and none after it: of %i keys, a day later %i',
+  async (many, later) => {
+    const { codec } = await fleet.start();
+    for (let i = 1; i < 48; i++) await codec.rotate();
+    // Each of these makes a successor.
+    for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
+    expect((await stored()).entries).toHaveLength(many);
+    await fleet.clock.advance(25 * 3_600);
+    expect((await stored()).entries).toHaveLength(later);
+    expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
+      later - many,
+    );
+  },
+);
+
 describe('a new key', () => {
   test('whose id the ring has already is thrown away, and another one made (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };

@@ -42,6 +42,13 @@ describe('memorySingleUse', () => {
     expect(await store.claim('another', inSeconds(10))).toBe(false);
   });
 
+  test('one that was not told otherwise is full with 100 000 tokens', async () => {
+    const store = memorySingleUse({ clock: steppedClock() });
+    const claims = Array.from({ length: 100_000 }, (_, i) => store.claim(`token ${i}`, inSeconds(600)));
+    expect((await Promise.all(claims)).every(Boolean)).toBe(true);
+    await expect(store.claim('one more', inSeconds(600))).rejects.toMatchObject({ name: 'SingleUseStoreFullError' });
+  });
+
   test('a full one refuses and evicts nothing; there is room again when tokens have expired (F23)', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 3, clockSkewSeconds: 0, clock });

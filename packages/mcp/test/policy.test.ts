@@ -83,6 +83,26 @@ describe('options', () => {
     expect(construct(options)).toThrow(named);
   });
 
+  test('the defaults are those of the README', () => {
+    expect(policyOf(new RequestStateSecurity({ codec }))).toMatchObject({
+      ttlSeconds: 600,
+      requireSubject: false,
+      singleUse: undefined,
+      onInvalid: 'reject',
+      maxTokenLength: 65_536,
+      futureSkewSeconds: 60,
+      onReject: undefined,
+    });
+  });
+
+  test.each([
+    ['maxTokenLength', 256, 262_144],
+    ['futureSkewSeconds', 0, 3_600],
+  ])('%s may be from %d to %d', (option, least, most) => {
+    for (const value of [least, most]) expect(construct({ codec, [option]: value })).not.toThrow();
+    for (const value of [least - 1, most + 1]) expect(construct({ codec, [option]: value })).toThrow(RangeError);
+  });
+
   test('a ttl as long as the codec’s keys live is taken', () => {
     expect(construct({ codec: codecOf({ tokenLifetimeSeconds: 600 }) })).not.toThrow();
   });

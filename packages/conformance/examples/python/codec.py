@@ -2,11 +2,14 @@
 
     pip install mcp
     npx sealring-conformance codec --exec "python codec.py"
-
-Needs sealring_codec.py beside it, or in PYTHONPATH.
 """
 
 import secrets
+import sys
+from pathlib import Path
+
+# Where the package has sealring_codec.py: not needed where it stands beside this file.
+sys.path.append(str(Path(__file__).resolve().parent / "../../templates/python"))
 
 from mcp.server.request_state import AESGCMRequestStateCodec
 from sealring_codec import serve

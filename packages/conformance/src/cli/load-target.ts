@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
 import { execCodecTarget } from '../exec/target.ts';
-import { Finding } from '../requirement.ts';
+import { DidNotStart } from '../requirement.ts';
 import { exportedTarget } from '../target-module.ts';
 import type { TargetSource, TrialOptions } from './messages.ts';
 import { UsageError } from './usage-error.ts';
@@ -18,9 +18,6 @@ export interface LoadedTarget {
 /** A program that takes longer over one answer hangs, whatever a requirement may take: milliseconds. */
 const LONGEST_ANSWER_MS = 10_000;
 
-/** Of a shell: 127 says that a command is not there, 126 that it cannot be run (POSIX, Shell Command Language, 2.8.2). */
-const NOT_STARTED = /^the program (?:could not be started|ended with exit code 12[67] instead of answering)/;
-
 /** @throws {UsageError} when there is no target to be had. */
 export async function loadTarget(source: TargetSource, { timeoutMs }: TrialOptions): Promise<LoadedTarget> {
   if ('module' in source) return loadModule(source.module);
@@ -31,9 +28,9 @@ export async function loadTarget(source: TargetSource, { timeoutMs }: TrialOptio
     await target.create();
   } catch (error) {
     // Whatever else goes wrong is for the requirements to find.
-    if (!(error instanceof Finding) || !NOT_STARTED.test(error.message)) return opened;
+    if (!(error instanceof DidNotStart)) return opened;
     await target.close();
-    throw new UsageError(`--exec "${exec}" cannot be started: ${error.message}`);
+    throw new UsageError(error.message);
   }
   return opened;
 }

@@ -29,6 +29,7 @@ export class Trials {
     const outcome = await this.#open();
     if (outcome.kind === 'opened' || outcome.kind === 'interrupted') return;
     await this.#end();
+    if (outcome.kind === 'refused') throw new UsageError(outcome.message);
     throw new UsageError(`the target could not be loaded: ${wordsOf(outcome)}`);
   }
 
@@ -43,6 +44,8 @@ export class Trials {
     if (answer.kind === 'tried') return answer.result;
     if (answer.kind === 'interrupted') return undefined;
     await this.#end();
+    // A target that was there before is a finding where it does not come back.
+    if (answer.kind === 'refused' && outcome === undefined) throw new UsageError(answer.message);
     const status = level === 'MUST' ? 'fail' : 'warn';
     const detail = `${wordsOf(answer)} (seed ${this.#options.seed})`;
     return { id, level, status, detail, durationMs: Math.round(performance.now() - began) };
@@ -69,12 +72,9 @@ export class Trials {
     return outcome;
   }
 
-  async #ask(request: Request): Promise<Outcome> {
+  #ask(request: Request): Promise<Outcome> {
     if (this.#process === undefined) throw new Error('there is no process to ask');
-    const outcome = await this.#process.ask(request, this.#options.timeoutMs + SLACK_MS, this.#signal);
-    if (outcome.kind !== 'refused') return outcome;
-    await this.#end();
-    throw new UsageError(outcome.message);
+    return this.#process.ask(request, this.#options.timeoutMs + SLACK_MS, this.#signal);
   }
 
   async #end(): Promise<void> {
@@ -92,10 +92,11 @@ function wordsOf(outcome: Outcome): string {
       return `no end within ${outcome.afterMs} ms: the target’s process was ended`;
     case 'crashed':
       return `thrown where no call was there to catch it: ${outcome.name}`;
+    case 'refused':
+      return outcome.message;
     case 'opened':
     case 'tried':
     case 'closed':
-    case 'refused':
     case 'interrupted':
       return `an answer out of turn: ${outcome.kind}`;
   }

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Lines } from './lines.ts';
 import type { Outcome, ProgramOptions } from './messages.ts';
-import { shownText } from './shown.ts';
+import { shownStart, shownText } from './shown.ts';
 
 /** How long a program may take to end once its input has ended, and once more when it was told to. */
 const GRACE_MS = 1_000;
 /** How long after a program's end its last output is waited for: what it started may hold the pipe. */
 const LAST_WORDS_MS = 300;
+/** Kept of the beginning of standard error, and as much of its end, bytes. */
 const KEPT_OF_STDERR = 2_048;
 const IS_WINDOWS = process.platform === 'win32';
 
@@ -18,7 +19,9 @@ export class Program {
   /** Resolves when the program has ended and its output has been read. */
   readonly #ended: Promise<void>;
   #hasEnded = false;
-  #stderr = '';
+  #firstErrors = '';
+  #lastErrors = '';
+  #hasAnswered = false;
   #failure: string | undefined;
   /** The request that is waited for, or the last one. */
   #asked = '';
@@ -41,9 +44,7 @@ export class Program {
     // It ended, or closed its input: its exit or its silence tells.
     child.stdin.on('error', () => undefined);
     child.stdout.on('data', (chunk: Buffer) => this.#read(chunk));
-    child.stderr.on('data', (chunk: Buffer) => {
-      this.#stderr = (this.#stderr + chunk.toString('latin1')).slice(-KEPT_OF_STDERR);
-    });
+    child.stderr.on('data', (chunk: Buffer) => this.#keepErrors(chunk.toString('latin1')));
     this.#ended = new Promise((resolve) => {
       child.once('error', (error: NodeJS.ErrnoException) => {
         this.#hasEnded = true;
@@ -78,7 +79,8 @@ export class Program {
       this.#answer = resolve;
     });
     const late = setTimeout(
-      () => this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed`),
+      () =>
+        this.#fail(`no answer within ${this.#timeoutMs} ms to ${shown}, and the program was killed${this.#errors()}`),
       this.#timeoutMs,
     );
     this.#child.stdin?.write(`${line}\n`);
@@ -113,7 +115,10 @@ export class Program {
     try {
       for (const line of this.#lines.add(chunk)) {
         if (this.#answer === undefined) this.#fail(this.#unasked(line));
-        else this.#settle({ line });
+        else {
+          this.#hasAnswered = true;
+          this.#settle({ line });
+        }
       }
     } catch (error) {
       this.#fail(`the answer to ${this.#asked} is ${error instanceof RangeError ? error.message : 'not UTF-8'}`);
@@ -134,12 +139,21 @@ export class Program {
       // Half a character: the end tells enough.
     }
     const last = rest === '' ? '' : `; its last line has no end: ${shownText(rest)}`;
-    const errors = this.#stderr === '' ? '' : `; it wrote to stderr: ${this.#lastErrors()}`;
-    this.#fail(`the program ${how} ${when} ${this.#asked}${last}${errors}`);
+    this.#fail(`the program ${how} ${when} ${this.#asked}${last}${this.#errors()}`);
   }
 
-  #lastErrors(): string {
-    return shownText(Buffer.from(this.#stderr, 'latin1').toString('utf8'), 'both');
+  /** Bytes, one to a character: a character may come in two chunks. */
+  #keepErrors(bytes: string): void {
+    const room = KEPT_OF_STDERR - this.#firstErrors.length;
+    this.#firstErrors += bytes.slice(0, room);
+    this.#lastErrors = (this.#lastErrors + bytes.slice(room)).slice(-KEPT_OF_STDERR);
+  }
+
+  /** What is told of standard error with a failure. */
+  #errors(): string {
+    const text = Buffer.from(this.#firstErrors + this.#lastErrors, 'latin1').toString('utf8');
+    if (text === '') return '';
+    return `; it wrote to stderr: ${this.#hasAnswered ? shownText(text, 'both') : shownStart(text)}`;
   }
 
   /** Only the first failure is told: the others come of it. What failed is not let run on. */

@@ -8,7 +8,7 @@ import {
   type CodecTarget,
   THROUGH_PIPE,
 } from '../codec/target.ts';
-import { Finding } from '../requirement.ts';
+import { DidNotStart, Finding } from '../requirement.ts';
 import { type Answer, type Request, type Role, readAnswer, WrongAnswer } from './answer.ts';
 import { asciiJson, shownRequest, shownText } from './shown.ts';
 import { SyncProgram } from './sync-program.ts';
@@ -56,7 +56,7 @@ const ARGUMENTS = anObject({
 /**
  * A codec in any language: a program that reads requests from its standard input and writes answers to its standard
  * output, JSON in lines. It is started by the first request, and anew after it hung, crashed or answered wrongly, each
- * of which is a finding that shows the request.
+ * of which is a finding that shows the request. Where it does not answer the first request the run ends with that finding.
  *
  * @param command - A command line for the shell, as in an npm script; or a program and its arguments, for none.
  * @throws {TypeError | RangeError} for a command or an option that is wrong, naming it.
@@ -104,6 +104,8 @@ class PipedFleet {
   #lastId = 0;
   #instances = 0;
   #isClosed = false;
+  /** Whether the program ever gave an answer as the protocol says. */
+  #hasAnswered = false;
 
   constructor(program: SyncProgram, refusal: string) {
     this.#program = program;
@@ -163,7 +165,9 @@ class PipedFleet {
     const { line, failure } = this.#program.ask(asciiJson(sent), shown);
     if (line === undefined) throw this.#over(run, failure ?? `no answer to ${shown}`);
     try {
-      return readAnswer(line, request.op, id);
+      const answer = readAnswer(line, request.op, id);
+      this.#hasAnswered = true;
+      return answer;
     } catch (error) {
       if (!(error instanceof WrongAnswer)) throw error;
       this.#program.kill();
@@ -180,7 +184,7 @@ class PipedFleet {
   }
 
   #over(run: Run, failure: string): Finding {
-    run.failure = new Finding(failure);
+    run.failure = this.#hasAnswered ? new Finding(failure) : new DidNotStart(failure);
     return run.failure;
   }
 }
