@@ -14,7 +14,7 @@ from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, for
 from .health import CodecHealth, health_of
 from .held_key import HeldKey
 from .key_wrapper import KeyWrapper
-from .options import label, one_of, show, whole_number
+from .options import label, number, one_of, sequence, show, with_method
 from .ring.background import Background
 from .ring.calls import Calls
 from .ring.keeper import RingKeeper
@@ -80,14 +80,15 @@ class KmsCodec:
         self._policy = policy or RingPolicy()
         self._format = one_of(_OWNER, "format", format, _FORMATS)
         self._accept = _formats(accept, self._format)
-        self._max_token_length = whole_number(
-            _OWNER, "max_token_length", max_token_length, native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
-        )
+        bounds = native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
+        number(_OWNER, "max_token_length", max_token_length, *bounds, whole=True)
+        self._max_token_length = max_token_length
+        with_method(_OWNER, "ring", ring, "read")
         self._state = threading.Lock()
         self._pid: int | None = None
         self._assemble(
             _wrappers(key_wrapper),
-            _with_method("ring", ring, "read"),
+            ring,
             label(_OWNER, "ring_name", ring_name),
             _milliseconds(accept_keys_created_after),
             clock or SystemClock(),
@@ -297,21 +298,14 @@ def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...
     if not 1 <= len(wrappers) <= _MAX_KEY_WRAPPERS:
         raise ValueError(f"{_OWNER}: key_wrapper must be 1 to {_MAX_KEY_WRAPPERS} key wrappers")
     for wrapper in wrappers:
-        _with_method("key_wrapper", wrapper, "unwrap")
+        with_method(_OWNER, "key_wrapper", wrapper, "unwrap")
     return wrappers
-
-
-def _with_method(name: str, value: RingStore, method: str) -> RingStore:
-    if not callable(getattr(value, method, None)):
-        raise TypeError(f"{_OWNER}: {name} must have a method {method}, got {show(value)}")
-    return value
 
 
 def _formats(accept: Sequence[str] | None, own: str) -> frozenset[str]:
     if accept is None:
         return frozenset([own])
-    if isinstance(accept, str) or not isinstance(accept, Sequence):
-        raise TypeError(f"{_OWNER}: accept must be a list of formats, got {show(accept)}")
+    sequence(_OWNER, "accept", accept)
     if not accept:
         raise ValueError(f"{_OWNER}: accept must not be empty")
     return frozenset(one_of(_OWNER, "accept", name, _FORMATS) for name in accept)

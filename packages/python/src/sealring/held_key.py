@@ -54,8 +54,9 @@ class HeldKey:
 
     def token_key(self, salt: bytes, purpose: str | None) -> native.TokenKey:
         """The key of native tokens with this salt."""
+        tail = salt if purpose is None else salt + b"\0" + purpose.encode("ascii")
         with self._lock:
-            block = sub_key(self._live(), "token", self._ring, native.tail_of(salt, purpose))
+            block = sub_key(self._live(), "token", self._ring, tail)
         return native.token_key(self._key_id, salt, block)
 
     def sealer(self, purpose: str | None) -> TokenSealer:

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from ..aead import NONCE_BYTES, TAG_BYTES
 from ..clock import Moment
 from . import native
 
@@ -26,7 +27,7 @@ class SealingState:
     def __init__(self, random: RandomSource) -> None:
         self.random = random
         self.lock = threading.Lock()
-        self.last_tag = bytes(native.TAG_BYTES)
+        self.last_tag = bytes(TAG_BYTES)
 
 
 class TokenSealer:
@@ -50,9 +51,9 @@ class TokenSealer:
         with state.lock:
             key = self._current_key(state, now)
             time = (now.monotonic_ns % 2**44 << 52) | (now.wall_ms % 2**32 << 20) | self._count
-            drawn = int.from_bytes(state.random(native.NONCE_BYTES), "big")
-            last = int.from_bytes(state.last_tag[: native.NONCE_BYTES], "big")
-            nonce = (drawn ^ time ^ last).to_bytes(native.NONCE_BYTES, "big")
+            drawn = int.from_bytes(state.random(NONCE_BYTES), "big")
+            last = int.from_bytes(state.last_tag[:NONCE_BYTES], "big")
+            nonce = (drawn ^ time ^ last).to_bytes(NONCE_BYTES, "big")
             # Counted before it is used: whatever happens now, this nonce is gone.
             self._count += 1
             self._sealed_at = now
