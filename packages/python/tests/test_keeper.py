@@ -8,7 +8,9 @@ from sealring.held_key import HeldKey, KeyOverwrittenError
 
 
 def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
-    codec._keeper.run(reads=reads, is_foreground=False)
+    if reads:
+        codec._keeper._next_read_at = None
+    codec._keeper.run()
 
 
 def miss(codec: KmsCodec) -> None:

@@ -50,7 +50,8 @@ def refuses(codec: KmsCodec, token: str) -> None:
 
 
 def run_pass(codec: KmsCodec) -> None:
-    codec._keeper.run(reads=True, is_foreground=False)
+    codec._keeper._next_read_at = None
+    codec._keeper.run()
 
 
 def test_a_successor_is_learned_and_seals_when_it_activates(fleet: Fleet) -> None:
@@ -184,7 +185,7 @@ def test_of_several_key_wrappers_the_mildest_answer_counts(fleet: Fleet) -> None
         second.refuse("throttled")
         for seconds in (900, 10, 10, 10):
             fleet.clock.advance(seconds)
-            codec._keeper.run(reads=False, is_foreground=False)
+            codec._keeper.run()
         assert codec.health().last_error is not None
         assert codec.health().last_error.kind == "kms throttled"
         codec.seal(b"x")
@@ -392,7 +393,7 @@ def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
             data_key=second.data_key,
         )
         fleet.publish([fleet.first, second.wrapped_too(twin)])
-        codec._view._wraps._wrappers = (fleet.kms, other)
+        codec._sync.wraps._wrappers = (fleet.kms, other)
         codec.refresh()
         assert states(codec)[second.id] == "propagating"
 

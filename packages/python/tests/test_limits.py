@@ -7,7 +7,6 @@ from ring_maker import DAY, Fleet
 
 from sealring import InvalidRequestState, KmsCodec, SealUnavailableError
 from sealring.clock import Moment
-from sealring.ring.kill_switch import ARMED
 from sealring.ring.limits import Limits
 from sealring.ring.policy import RingPolicy
 
@@ -83,15 +82,15 @@ def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts()
     ],
 )
 def test_which_answers_stop(answers: list[tuple[float, str]], is_stopped: bool) -> None:
-    switch = ARMED
+    limits = limits_at_0()
     for seconds, kind in answers:
-        switch = switch.after_refusal(kind, seconds * 1_000)  # type: ignore[arg-type]
-    assert (switch.tripped_at_ms is not None) is is_stopped
+        limits.failed(kind, at(seconds))  # type: ignore[arg-type]
+    assert limits.is_stopped is is_stopped
 
 
 def run_pass(codec: KmsCodec) -> None:
     """What is due, in this thread: the background one waits for a clock that stands still."""
-    codec._keeper.run(reads=False, is_foreground=False)
+    codec._keeper.run()
 
 
 def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -10,7 +11,6 @@ import pytest
 from sealring import RingStoreError, base64url
 from sealring.held_key import HeldKey
 from sealring.ring.certificates import (
-    Signer,
     ancestors_mac_of,
     certificate_of,
     voucher_of,
@@ -87,7 +87,7 @@ def test_what_is_learned(case: dict[str, object]) -> None:
         RING,
         ms(str(case["now"])),
         VECTORS["clockSkewSeconds"] * 1_000,
-        {held(name).id: signer(name) for name in past},
+        {held(name).id: key(name, False) for name in past},
         lambda entry: pin is not None and entry.created < ms(str(pin)),
     )
     before = create_snapshot([key(name, name in revoked) for name in known])
@@ -104,8 +104,4 @@ def test_what_is_learned(case: dict[str, object]) -> None:
 def key(name: str, is_revoked: bool) -> RingKey:
     at = entry(name)
     made = unwrapped_key(RING, at, held(name), at.wraps[0], 0)
-    return RingKey(made.entry, None if is_revoked else made.held, made.signer, is_revoked)
-
-
-def signer(name: str) -> Signer:
-    return Signer(held(name).id, entry(name).created, False, held(name))
+    return replace(made, held=None, is_revoked=True) if is_revoked else made

@@ -287,7 +287,7 @@ def test_a_salt_lives_60_seconds() -> None:
 
 def test_the_token_limit_of_the_python_wire(fleet: Fleet) -> None:
     with fleet.reader(format="python") as codec:
-        held = codec._view.sealing_key(codec._view.now()).held
+        held = codec._view.sealing_key(codec._view.now())
         held._python_sealed = 2**32 - 1
         codec.seal(b"x")
         with pytest.raises(SealUnavailableError) as caught:

@@ -305,7 +305,7 @@ def test_f21_no_key_and_no_payload_in_what_a_codec_shows(
     with fleet.reader() as codec:
         told = []
         token = codec.seal(payload)
-        held = codec._view.sealing_key(codec._view.now()).held
+        held = codec._view.sealing_key(codec._view.now())
         for one in (codec, held, codec.health(), codec.for_purpose("x"), fleet.wrapper):
             told.append(repr(one) + str(one))
         for call in (

@@ -1,5 +1,6 @@
 """Time: two clocks, and ages by whichever says more."""
 
+import random
 import time
 from typing import NamedTuple, Protocol
 
@@ -70,3 +71,8 @@ def age_ms(then: Moment, now: Moment) -> float:
 
 def later(moment: Moment, ms: float) -> Deadline:
     return Deadline(moment.wall_ms + ms, moment.steady_ms + ms)
+
+
+def backoff(base: float, cap: float, failures: int) -> float:
+    """A pause after so many failures: full jitter, up to `base` doubled by each, and to `cap`."""
+    return min(cap, base * 2.0 ** min(failures, 32)) * random.random()

@@ -12,14 +12,12 @@ from .formats import native
 from .formats.sealer import RandomSource, SealingState
 from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, format_of
 from .health import CodecHealth, health_of
-from .held_key import HeldKey
 from .key_wrapper import KeyWrapper
 from .options import label, number, one_of, sequence, show, with_method
 from .ring.background import Background
 from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
-from .ring.ring_clock import RingClock
 from .ring.start import start_ring
 from .ring.store import RingStore
 from .ring.stored_ring import StoredRingDocument
@@ -86,18 +84,21 @@ class KmsCodec:
         with_method(_OWNER, "ring", ring, "read")
         self._state = threading.Lock()
         self._pid: int | None = None
-        self._assemble(
-            _wrappers(key_wrapper),
-            ring,
-            label(_OWNER, "ring_name", ring_name),
-            _milliseconds(accept_keys_created_after),
-            clock or SystemClock(),
-        )
+        clock = clock or SystemClock()
+        name = label(_OWNER, "ring_name", ring_name)
+        pin_ms = _milliseconds(accept_keys_created_after)
+        self._view = RingView(name, self._policy, clock, pin_ms)
+        self._calls = Calls(clock, self._policy.kms_timeout_seconds)
+        wraps = KeyWraps(self._view, self._calls, _wrappers(key_wrapper))
+        stored = StoredRingDocument(self._view, self._calls, ring)
+        self._sync = RingSync(self._view, wraps, stored)
+        self._keeper = RingKeeper(self._view, self._sync)
+        self._background = Background(self._keeper)
         self._sealing = SealingState(random)
         self._native = self._native_tokens(None)
         self._formats: dict[str, Tokens] = {
             "sealring": self._native,
-            "python": PythonTokens(self._source, random, self._max_token_length),
+            "python": PythonTokens(self._view, random, self._max_token_length),
         }
 
     def __repr__(self) -> str:
@@ -123,7 +124,7 @@ class KmsCodec:
                 raise CodecClosedError("the codec was started or closed before")
             self._pid = os.getpid()
         try:
-            start_ring(self._policy, self._view, self._stored, self._sync, self._calls)
+            start_ring(self._view, self._calls, self._sync)
         except BaseException:
             self.close()
             raise
@@ -207,31 +208,8 @@ class KmsCodec:
         self._now()
         self._background.refresh()
 
-    def _assemble(
-        self,
-        wrappers: Sequence[KeyWrapper],
-        ring: RingStore,
-        ring_name: str,
-        accept_created_from_ms: float | None,
-        clock: Clock,
-    ) -> None:
-        policy = self._policy
-        ring_clock = RingClock(policy, clock)
-        self._calls = Calls(clock, policy.kms_timeout_seconds)
-        wraps = KeyWraps(
-            ring_name, wrappers, self._calls, clock, lambda ms: ring_clock.note("kms", ms)
-        )
-        self._view = RingView(ring_name, policy, clock, wraps, ring_clock, accept_created_from_ms)
-        self._stored = StoredRingDocument(
-            ring, ring_name, self._calls, lambda ms: ring_clock.note("store", ms)
-        )
-        self._sync = RingSync(policy, wraps, self._stored, self._view)
-        self._keeper = RingKeeper(policy, self._view, self._sync)
-        self._background = Background(self._keeper)
-        self._source = _Source(self._keeper)
-
     def _native_tokens(self, purpose: str | None) -> NativeTokens:
-        return NativeTokens(self._source, self._sealing, purpose, self._max_token_length)
+        return NativeTokens(self._view, self._sealing, purpose, self._max_token_length)
 
     def _seal(self, tokens: Tokens, payload: bytes) -> str:
         now = self._now()
@@ -271,26 +249,6 @@ class PurposeCodec:
         if self._codec._format_of(token) != "sealring":
             raise InvalidRequestState("malformed")
         return self._tokens.open(token, now)
-
-
-class _Source:
-    """The ring as formats see it."""
-
-    def __init__(self, keeper: RingKeeper) -> None:
-        self._keeper = keeper
-
-    def sealing_key(self, now: Moment) -> HeldKey:
-        return self._keeper.view.sealing_key(now).held
-
-    def opening_key(self, key_id: str, now: Moment) -> HeldKey | None:
-        return self._keeper.view.opening_key(key_id, now)
-
-    def opening_keys(self, now: Moment) -> list[HeldKey]:
-        return self._keeper.view.opening_keys(now)
-
-    def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
-        if key_id is None or key_id not in self._keeper.view.snapshot.by_id:
-            self._keeper.note_unknown_key(now)
 
 
 def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...]:

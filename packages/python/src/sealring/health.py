@@ -6,8 +6,7 @@ from datetime import datetime, timezone
 
 from .ring.keeper import Failure, RingKeeper, Status
 from .ring.problems import RingProblem
-from .ring.schedule import KeyState
-from .ring.snapshot import RingKey
+from .ring.snapshot import KeyState, RingKey
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ _MAY_SEAL_YET: tuple[KeyState, ...] = ("active", "propagating")
 
 
 def _key_health(key: RingKey, state: KeyState) -> KeyHealth:
-    times = (key.entry.created, key.activates, key.seals_until, key.opens_until)
+    times = (key.created, key.activates, key.seals_until, key.opens_until)
     return KeyHealth(key.id, state, key.held is not None, *map(_date, times))
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Literal, NamedTuple
 
-from ..clock import Deadline, Moment, age_ms, later
+from ..clock import Deadline, Moment, age_ms, backoff, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
-from .kill_switch import REFUSAL_PROBE_MS
-from .policy import RingPolicy
+from .limits import REFUSAL_PROBE_MS
 from .problems import RingProblem, problems_of
 from .sync import RingSync
 from .view import RingView
@@ -37,17 +36,13 @@ class Failure(NamedTuple):
 class RingKeeper:
     """What is due, and when the next is."""
 
-    def __init__(
-        self,
-        policy: RingPolicy,
-        view: RingView,
-        sync: RingSync,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, view: RingView, sync: RingSync) -> None:
         self.view = view
-        self._policy = policy
+        self.last_failure: Failure | None = None
+        self.wake: Callable[[], None] = lambda: None
+        """Set by who runs the passes: `run_woken` is to be called."""
+        self._policy = policy = view.policy
         self._sync = sync
-        self._uniform = uniform
         # No loop is faster than this, whatever state it is in.
         fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
@@ -56,18 +51,13 @@ class RingKeeper:
         self._next_pass_at: Deadline | None = None
         self._last_pass_ms = -float("inf")
         self._soon_at: Deadline | None = None
-        self._last_failure: Failure | None = None
         self._last_status: Status | None = None
         self._next_read_at: Deadline | None = None
         self._is_proof_wanted = False
         self._miss_refresh_at: Deadline | None = None
         self._is_missed = False
-        self.wake: Callable[[], None] = lambda: None
-        """Set by who runs the passes: `run_woken` is to be called."""
-
-    @property
-    def last_failure(self) -> Failure | None:
-        return self._last_failure
+        view.on_overdue = self._overdue
+        view.on_unknown_key = self.note_unknown_key
 
     def status(self, now: Moment) -> Status:
         """`failing`: send it no requests. `degraded`: works, but something needs a look."""
@@ -87,26 +77,25 @@ class RingKeeper:
         self._schedule(self._ms_until_due())
         self._announce()
 
-    def run(self, *, reads: bool, is_foreground: bool) -> Exception | None:
-        """One pass: what is due of reading the ring and of proving the key. A store that fails must
-        not keep the KMS from proving, nor the other way round. Returns what went wrong."""
+    def run(self, *, is_wished: bool = False) -> Exception | None:
+        """One pass: what is due of reading the ring and of proving the key, or a read that somebody
+        waits for. A store that fails must not keep the KMS from proving, nor the other way round.
+        Returns what went wrong.
+
+        Raises:
+            CodecClosedError: when it is closed meanwhile.
+        """
         failure: Exception | None = None
-        options = CallOptions(is_foreground)
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
         self.view.ring_clock.tick(began)
-        try:
-            if reads or self._ms_until_read() <= _EARLY_MS:
-                self._read(options)
-        except Exception as error:  # The one thread that refreshes must not end.
-            failure = error
-            self._next_read_at = None
-        try:
-            self._prove(options)
-        except Exception as error:
-            failure = error
+        for step in (self._read, self._prove):
+            try:
+                step(CallOptions(is_wished))
+            except Exception as error:  # The one thread that refreshes must not end.
+                failure = error
         if self.view.is_closed:
-            return CodecClosedError()
+            raise CodecClosedError
         self.view.retire(self.view.now())
         self._note(failure)
         self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
@@ -120,20 +109,19 @@ class RingKeeper:
         if not is_missed:
             return
         if self._is_overdue(self.view.now()):
-            self.run(reads=True, is_foreground=False)
+            self._next_read_at = None
+            self.run()
             return
         try:
-            self._sync.read(CallOptions(is_foreground=False, for_token=True))
+            self._sync.read(CallOptions(for_token=True))
         except Exception as error:
             # Everything that is due is done, and told, by the next pass.
             logger.debug("read for a token: %s", _kind_of(error))
-        if self.view.is_closed:
-            return
         # What a token brought to light is done by a pass of its own, unless services fail.
         known = self.view.snapshot
-        is_dead = not known.has_sealing_key(self.view.wall_ms())
-        if self._failures == 0 and (known.carried or is_dead):
-            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self._uniform())
+        has_none = not known.has_sealing_key(self.view.wall_ms())
+        if self._failures == 0 and (known.carried or has_none):
+            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
             self._soon_at = self._soon_at or soon_at
             self._schedule(self._ms_until_due())
         self._announce()
@@ -166,8 +154,10 @@ class RingKeeper:
         return any(at is None or age_ms(at, now) > every * _MS for at, every in dues)
 
     def _read(self, options: CallOptions) -> None:
-        self._sync.read(options)
-        self._completed()
+        if options.is_foreground or self._ms_until_read() <= _EARLY_MS:
+            self._next_read_at = None
+            self._sync.read(options)
+            self._completed()
 
     def _prove(self, options: CallOptions) -> None:
         if self._is_proof_wanted or self._sync.ms_until_proof() <= _EARLY_MS:
@@ -178,19 +168,20 @@ class RingKeeper:
         now = self.view.now()
         self._soon_at = None
         self.view.limits.completed(now)
-        jitter = 1 - 0.2 * self._uniform()
+        jitter = 1 - 0.2 * random.random()
         self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
 
     def _note(self, failure: Exception | None) -> None:
-        if failure is not None:
-            self._failures += 1
-            self._failed_at = self.view.now()
-            self._last_failure = self._failure_now(_kind_of(failure))
-            return
-        self._failures = 0
-        self._failed_at = None
-        is_off = self.view.ring_clock.trouble(self.view.now()) is not None
-        self._last_failure = self._failure_now("clock") if is_off else None
+        now = self.view.now()
+        is_off = self.view.ring_clock.trouble(now) is not None
+        self._failures = 0 if failure is None else self._failures + 1
+        self._failed_at = None if failure is None else now
+        self.last_failure = None
+        if failure is not None or is_off:
+            kind = "clock" if failure is None else _kind_of(failure)
+            self.last_failure = Failure(
+                kind, datetime.fromtimestamp(now.wall_ms / _MS, timezone.utc)
+            )
 
     def _draw_retry_ms(self) -> float:
         limits = self.view.limits
@@ -198,9 +189,9 @@ class RingKeeper:
         # hammer a disabled key.
         if limits.is_refused(self.view.now()) and not limits.is_stopped:
             return REFUSAL_PROBE_MS
-        cap = self._policy.backoff_cap_seconds * _MS
-        longest = min(cap, _BACKOFF_BASE_MS * 2.0 ** min(self._failures - 1, 32))
-        return self._floor_ms + max(0, longest - self._floor_ms) * self._uniform()
+        cap_ms = self._policy.backoff_cap_seconds * _MS - self._floor_ms
+        base_ms = _BACKOFF_BASE_MS - self._floor_ms
+        return self._floor_ms + backoff(base_ms, max(0, cap_ms), self._failures - 1)
 
     def _ms_until_read(self) -> float:
         if self._next_read_at is None:
@@ -217,8 +208,7 @@ class RingKeeper:
         least_ms = self._last_pass_ms + self._floor_ms - now.steady_ms
         wait_ms = min(max(delay_ms, least_ms, 0), most_ms)
         self._next_pass_at = later(now, wait_ms)
-        overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
-        self.view.expect_refresh_before(overdue_at, self._overdue)
+        self.view.overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
 
     def _overdue(self) -> None:
         self._is_proof_wanted = True
@@ -226,16 +216,12 @@ class RingKeeper:
         self._schedule(0)
         self.wake()
 
-    def _failure_now(self, kind: str) -> Failure:
-        wall_seconds = self.view.now().wall_ms / _MS
-        return Failure(kind, datetime.fromtimestamp(wall_seconds, tz=timezone.utc))
-
     def _announce(self) -> None:
         status = self.status(self.view.now())
         if status == self._last_status:
             return
         self._last_status = status
-        cause = "" if self._last_failure is None else f" ({self._last_failure.kind})"
+        cause = "" if self.last_failure is None else f" ({self.last_failure.kind})"
         level = logging.INFO if status == "ok" else logging.WARNING
         logger.log(level, "ring is %s%s", status, cause)
 

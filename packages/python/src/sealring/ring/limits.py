@@ -2,10 +2,24 @@
 
 from ..clock import Deadline, Moment, age_ms, later
 from ..errors import KeyWrapperErrorKind, SealUnavailableReason
-from .kill_switch import ARMED, KillSwitch
 from .policy import RingPolicy
 
 _MS = 1_000
+# A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap
+# for seconds, so three refusals in a row (two where the key itself is disabled), each at least 8 s
+# after the one before and all within 60 s, stop sealing.
+_LEAST_SPACING_MS = 8_000
+_WINDOW_MS = 60_000
+_REFUSALS_TO_STOP = 3
+_DISABLED_TO_STOP = 2
+
+REFUSAL_PROBE_MS = 10_000
+"""How long to wait before asking again while refusals are being counted."""
+
+
+def is_refusal(kind: KeyWrapperErrorKind) -> bool:
+    """Whether an answer is about the right to use the key, not about availability."""
+    return kind in ("denied", "not-found", "disabled")
 
 
 class Limits:
@@ -15,7 +29,9 @@ class Limits:
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
-        self._kill_switch: KillSwitch = ARMED
+        # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
+        self._refusals: tuple[tuple[float, bool], ...] = ()
+        self._stopped_at_ms: float | None = None
         # (seal until, open until)
         self._by_proof: tuple[Deadline, Deadline] | None = None
         self._by_read: tuple[Deadline, Deadline] | None = None
@@ -26,7 +42,7 @@ class Limits:
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
         self._by_proof = self._from(now, self._policy.seal_outage_seconds)
-        self._kill_switch = ARMED
+        self._refusals, self._stopped_at_ms = (), None
         self.last_proof = now
 
     def was_read(self, now: Moment) -> None:
@@ -39,18 +55,29 @@ class Limits:
         self.last_complete = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
-        """The KMS answered the check of a held key with an error. Counted by the clock that never
-        steps."""
-        self._kill_switch = self._kill_switch.after_refusal(kind, now.steady_ms)
+        """The KMS answered the check of a held key with an error."""
+        if not is_refusal(kind) or self.is_stopped:
+            return
+        recent, now_ms = self._recent(now), now.steady_ms
+        if not recent or now_ms - recent[-1][0] >= _LEAST_SPACING_MS:
+            recent = (*recent, (now_ms, kind == "disabled"))
+        self._refusals = recent
+        disabled = sum(is_disabled for _, is_disabled in recent)
+        if len(recent) >= _REFUSALS_TO_STOP or disabled >= _DISABLED_TO_STOP:
+            self._stopped_at_ms = now_ms
 
     def is_refused(self, now: Moment) -> bool:
         """Whether refusals are being counted: the KMS is to be asked again soon."""
-        return self.is_stopped or bool(self._kill_switch.recent(now.steady_ms))
+        return self.is_stopped or bool(self._recent(now))
 
     @property
     def is_stopped(self) -> bool:
         """Whether the KMS refused often enough to stop sealing."""
-        return self._kill_switch.tripped_at_ms is not None
+        return self._stopped_at_ms is not None
+
+    def _recent(self, now: Moment) -> tuple[tuple[float, bool], ...]:
+        """The refusals that count: after a minute without another, one was a stray."""
+        return tuple(one for one in self._refusals if now.steady_ms - one[0] <= _WINDOW_MS)
 
     def seal_block(self, now: Moment) -> SealUnavailableReason | None:
         """Why sealing is not allowed; None when it is."""
@@ -66,11 +93,9 @@ class Limits:
         for limits in (self._by_proof, self._by_read):
             if limits is None or limits[1].has_passed(now):
                 return False
-        tripped_at_ms = self._kill_switch.tripped_at_ms
-        if tripped_at_ms is None:
-            return True
+        stopped_at_ms = self._stopped_at_ms
         after = self._policy.clock_skew_seconds + self._policy.refresh_every_seconds
-        return now.steady_ms - tripped_at_ms < after * _MS
+        return stopped_at_ms is None or now.steady_ms - stopped_at_ms < after * _MS
 
     def seal_until_ms(self) -> float | None:
         """Until when sealing goes on if nothing succeeds any more, wall clock."""

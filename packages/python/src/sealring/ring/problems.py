@@ -44,7 +44,7 @@ def problems_of(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingP
     if disputed is not None:
         detail = f"the date of the {disputed} is not that of this machine"
         found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
-    if is_foreign and known.is_dead(now_ms):
+    if is_foreign and not known.usable_keys(now_ms):
         detail = "the store holds keys that no known key vouches for, and no usable key is left"
         remedy = (
             "if that is the ring to go on with, restart this process; else have a member import a "

@@ -3,17 +3,14 @@ themselves. Absence is not deletion: a key leaves this reader's memory at its en
 revocation, never because a document lacks it."""
 
 import random
-from collections.abc import Callable
 
 from ..clock import Moment, age_ms
 from ..errors import KeyWrapperError, RingStoreError
 from .document import RingDocument, RingEntry
 from .facts import is_from_the_future, lacks, learn, unwrapped_key, with_unwrapped
-from .kill_switch import is_refusal
 from .learn_anew import LearnAnew
-from .policy import RingPolicy
-from .schedule import newest
-from .snapshot import RingKey, RingSnapshot, create_snapshot
+from .limits import is_refusal
+from .snapshot import RingKey, RingSnapshot, create_snapshot, newest
 from .stored_ring import StoredRingDocument
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
@@ -24,26 +21,14 @@ _MS = 1_000
 class RingSync:
     """Reads and learns. What a member would write, a reader leaves to the members."""
 
-    def __init__(
-        self,
-        policy: RingPolicy,
-        wraps: KeyWraps,
-        stored: StoredRingDocument,
-        view: RingView,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
-        self._policy = policy
-        self._wraps = wraps
-        self._stored = stored
+    def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredRingDocument) -> None:
+        self.wraps = wraps
+        self.stored = stored
         self._view = view
-        self._uniform = uniform
         self._jitter_of: Moment | None = None
         self._proof_interval_ms = 0.0
         self._learned_from: RingDocument | None = None
         self._learned_shift_ms = 0.0
-        self._anew = LearnAnew(
-            wraps, view.judgement, on_proof=lambda: view.limits.proved(view.now())
-        )
         self.is_foreign = False
         """Whether what the store holds is no document of this ring."""
         self.is_incomplete = False
@@ -58,7 +43,7 @@ class RingSync:
             KeyWrapperError: when a new key could not be unwrapped; the rest is learned.
         """
         try:
-            document = self._stored.read()
+            document = self.stored.read()
         except RingStoreError as error:
             self.is_foreign = error.kind in ("corrupt", "too-large")
             raise
@@ -82,16 +67,11 @@ class RingSync:
         if not teaches:
             raise RingStoreError("corrupt", "the store holds no key of this ring")
 
-    def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """What a reader that knows nothing learns: see `LearnAnew.learn`."""
-        return self._anew.learn(document, options)
-
     def begin(self, known: RingSnapshot, document: RingDocument) -> None:
         """Makes what a start has learned the view."""
         self._view.limits.was_read(self._view.now())
         self._view.install(known)
         self._note_learned(document)
-        self._anew.unwrapped.clear()
 
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
@@ -103,25 +83,20 @@ class RingSync:
         # Drawn once per proof: drawn at every look, the shortest of many draws would win.
         if limits.last_proof is not self._jitter_of:
             self._jitter_of = limits.last_proof
-            jitter = 1 - 0.2 * self._uniform()
-            self._proof_interval_ms = self._policy.prove_every_seconds * _MS * jitter
+            jitter = 1 - 0.2 * random.random()
+            self._proof_interval_ms = self._view.policy.prove_every_seconds * _MS * jitter
         return max(0, self._proof_interval_ms - age_ms(limits.last_proof, now))
 
     def prove(self, options: CallOptions) -> bool:
         """Unwraps the newest live key once more. False when there is none.
 
         Raises:
-            KeyWrapperError: why that failed; here alone a refusal counts for the kill switch.
+            KeyWrapperError: why that failed.
         """
         key = self._provable()
         if key is None or key.held is None:
             return False
-        try:
-            self._wraps.prove(key.entry, key.held, options)
-        except KeyWrapperError as error:
-            self._view.limits.failed(error.kind, self._view.now())
-            raise
-        self._view.limits.proved(self._view.now())
+        self.wraps.prove(key, key.held, options)
         return True
 
     def _provable(self) -> RingKey | None:
@@ -153,7 +128,7 @@ class RingSync:
         known, wanted = learn(view.snapshot, document, view.judgement())
         if not wanted and not options.for_token and self._go_over(document, options):
             return None
-        while age_ms(began, view.now()) <= 4 * self._policy.kms_timeout_seconds * _MS:
+        while age_ms(began, view.now()) <= 4 * self._view.policy.kms_timeout_seconds * _MS:
             untried = [
                 entry
                 for entry in wanted
@@ -165,12 +140,14 @@ class RingSync:
             # before must not keep the others from being tried.
             entry = min(untried, key=lambda one: (one.revocation is not None, one.id in tried))
             try:
-                key = self._unwrapped(entry, options)
+                unwrapped = self.wraps.unwrap(entry, options)
             except KeyWrapperError as error:
                 failures[entry.id] = error
-            else:
-                known = with_unwrapped(known, key, view.judgement())
-                known, wanted = learn(known, document, view.judgement())
+                continue
+            seals_from_ms = view.seals_from_ms(entry, view.now())
+            key = unwrapped_key(view.ring, entry, *unwrapped, seals_from_ms)
+            known = with_unwrapped(known, key, view.judgement())
+            known, wanted = learn(known, document, view.judgement())
         if not options.for_token:
             self._judge_refused(wanted, failures, options)
         corrupt = {key_id for key_id, error in failures.items() if error.kind == "corrupt"}
@@ -180,13 +157,6 @@ class RingSync:
         view.install(create_snapshot(known.keys, pending, unreadable))
         return next((failures[entry.id] for entry in pending if entry.id in failures), None)
 
-    def _unwrapped(self, entry: RingEntry, options: CallOptions) -> RingKey:
-        unwrapped = self._wraps.unwrap(entry, options)
-        now = self._view.now()
-        self._view.limits.proved(now)
-        ring, seals_from_ms = self._view.judgement().ring, self._view.seals_from_ms(entry, now)
-        return unwrapped_key(ring, entry, *unwrapped, seals_from_ms)
-
     def _judge_refused(
         self,
         wanted: list[RingEntry],
@@ -195,11 +165,8 @@ class RingSync:
     ) -> None:
         """An entry that the KMS refuses while a held key is not refused is no better than a corrupt
         one."""
-        refused = [
-            entry
-            for entry in wanted
-            if entry.id in failures and is_refusal(failures[entry.id].kind)
-        ]
+        tried = [entry for entry in wanted if entry.id in failures]
+        refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
         try:
             if not refused or not self.prove(options):
                 return
@@ -207,7 +174,8 @@ class RingSync:
             # Counted where it is a refusal; the read fails by what the entry was answered.
             return
         for entry in refused:
-            self._wraps.note_corrupt(entry)
+            for wrap in entry.wraps:
+                self.wraps.note_corrupt(entry, wrap)
             failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
@@ -217,13 +185,13 @@ class RingSync:
         view = self._view
         keys, now_ms = view.snapshot.keys, view.wall_ms()
         own = [key.created for key in keys if not key.is_left and not key.is_tombstone]
-        if not own or min(own) <= now_ms - self._policy.store_outage_seconds * _MS:
+        if not own or min(own) <= now_ms - self._view.policy.store_outage_seconds * _MS:
             return False
         is_older = any(entry.created < min(own) for entry in document.entries)
         if not is_older or any(entry.id in view.snapshot.by_id for entry in document.entries):
             return False
         try:
-            known = self.anew(document, options)
+            known = LearnAnew(view, self.wraps).learn(document, options)
         except RingStoreError:
             return False
         except KeyWrapperError as error:
@@ -231,10 +199,5 @@ class RingSync:
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise
-        finally:
-            # What is not installed is overwritten by the next one that is.
-            self._anew.unwrapped.clear()
-        if known.is_dead(now_ms):
-            return False
         view.go_over(known)
         return True
