@@ -2,9 +2,7 @@
 themselves. Absence is not deletion: a key leaves this reader's memory at its end or by a
 revocation, never because a document lacks it."""
 
-import random
-
-from ..clock import Moment, age_ms
+from ..clock import age_ms
 from ..errors import KeyWrapperError, RingStoreError
 from .document import RingDocument, RingEntry
 from .facts import is_from_the_future, lacks, learn, unwrapped_key, with_unwrapped
@@ -25,8 +23,6 @@ class RingSync:
         self.wraps = wraps
         self.stored = stored
         self._view = view
-        self._jitter_of: Moment | None = None
-        self._proof_interval_ms = 0.0
         self._learned_from: RingDocument | None = None
         self._learned_shift_ms = 0.0
         self.is_foreign = False
@@ -75,24 +71,12 @@ class RingSync:
 
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        limits, now = self._view.limits, self._view.now()
-        if self._provable() is None:
-            return float("inf")
-        if limits.last_proof is None or limits.is_refused(now):
-            return 0
-        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
-        if limits.last_proof is not self._jitter_of:
-            self._jitter_of = limits.last_proof
-            jitter = 1 - 0.2 * random.random()
-            self._proof_interval_ms = self._view.policy.prove_every_seconds * _MS * jitter
-        return max(0, self._proof_interval_ms - age_ms(limits.last_proof, now))
+        is_checkable = self._provable() is not None
+        return self._view.limits.ms_until_proof(self._view.now()) if is_checkable else float("inf")
 
     def prove(self, options: CallOptions) -> bool:
-        """Unwraps the newest live key once more. False when there is none.
-
-        Raises:
-            KeyWrapperError: why that failed.
-        """
+        """Unwraps the newest live key once more; raises KeyWrapperError when that fails. False when
+        there is none."""
         key = self._provable()
         if key is None or key.held is None:
             return False

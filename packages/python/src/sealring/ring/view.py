@@ -36,7 +36,7 @@ class RingView:
         self._clock = clock
         self._accept_created_from_ms = accept_created_from_ms
         self._lock = threading.Lock()
-        self._snapshot: RingSnapshot | None = None
+        self._snapshot = create_snapshot(())
         self._sealed_with: str | None = None
         # The next key may be vouched for by any key that was ever known, the ended ones included.
         self._past: dict[str, RingKey] = {}
@@ -45,16 +45,10 @@ class RingView:
 
     @property
     def snapshot(self) -> RingSnapshot:
-        """What is known of the ring.
-
-        Raises:
-            CodecClosedError: after close, and before the ring was first read.
-        """
+        """What is known of the ring; CodecClosedError after close."""
         snapshot = self._snapshot
         if self.is_closed:
             raise CodecClosedError
-        if snapshot is None:
-            raise CodecClosedError("the codec is not started")
         return snapshot
 
     def now(self) -> Moment:
@@ -65,11 +59,7 @@ class RingView:
         return self.ring_clock.time_ms(now or self.now())
 
     def sealing_key(self, now: Moment) -> HeldKey:
-        """The key that seals now.
-
-        Raises:
-            SealUnavailableError: when none may.
-        """
+        """The key that seals now; SealUnavailableError when none may."""
         self._notice_gap(now)
         with self._lock:
             snapshot = self.snapshot
@@ -105,9 +95,8 @@ class RingView:
         return self.limits.may_open(now) and bool(self.snapshot.usable_keys(self.wall_ms(now)))
 
     def can_seal(self, now: Moment) -> bool:
-        if self.is_closed or self._snapshot is None or self.limits.seal_block(now) is not None:
-            return False
-        return any(state == "active" for _, state in self.states(now))
+        is_active = any(state == "active" for _, state in self.states(now))
+        return is_active and self.limits.seal_block(now) is None
 
     def is_ready(self, now: Moment) -> bool:
         return (
@@ -152,7 +141,7 @@ class RingView:
     def go_over(self, known: RingSnapshot) -> None:
         """As `install`, for another ring: what sealed last binds nothing there."""
         with self._lock:
-            if not self.is_closed and self._snapshot is not None:
+            if not self.is_closed:
                 left = [replace(key, is_left=True) for key in self._snapshot.keys]
                 self._sealed_with = None
                 self._install(create_snapshot([*known.keys, *left]))
@@ -164,7 +153,7 @@ class RingView:
         over_ms = wall_ms - self.policy.clock_skew_seconds * 1_000
         with self._lock:
             snapshot = self._snapshot
-            if snapshot is None or self.ring_clock.trouble(now) is not None:
+            if self.is_closed or self.ring_clock.trouble(now) is not None:
                 return
             kept = [key for key in snapshot.keys if over_ms < key.opens_until]
             held = [key if key.may_open(wall_ms) else replace(key, held=None) for key in kept]
@@ -198,7 +187,7 @@ class RingView:
         """Overwrites the data keys; every later use raises."""
         with self._lock:
             self.is_closed = True
-            self._snapshot = None
+            self._snapshot = create_snapshot(())
             self._past = {}
             self._prune(())
 
