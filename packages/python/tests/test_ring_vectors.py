@@ -42,7 +42,7 @@ def data(text: str) -> bytes:
 
 def entry(name: str) -> RingEntry:
     document = {"format": "sealring/ring/1", "ring": RING, "keys": [KEYS[name]["entry"]]}
-    return parse_document(json.dumps(document, separators=(",", ":")), RING).entries[0]
+    return parse_document(json.dumps(document, separators=(",", ":")), RING)[0]
 
 
 def ms(text: str) -> float:

@@ -91,7 +91,7 @@ def learn(known: RingSnapshot, document: RingDocument, judgement: Judgement) -> 
     vouchers of what it knows, and tombstones."""
     ring, past = judgement.ring, judgement.past
     keys = dict(known.by_id)
-    entries = sorted(document.entries, key=birth, reverse=True)
+    entries = sorted(document, key=birth, reverse=True)
     signers = signers_of(keys.values(), past)
     for entry in entries:
         if entry.id in keys:

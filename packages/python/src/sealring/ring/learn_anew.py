@@ -35,7 +35,7 @@ class LearnAnew:
             RingStoreError: `corrupt` for two lineages, and where no live key may be used;
                 `unavailable` for keys from the future.
         """
-        entries = sorted(document.entries, key=birth, reverse=True)
+        entries = sorted(document, key=birth, reverse=True)
         live = [entry for entry in entries if self._is_live(entry)]
         failures: dict[str, KeyWrapperError] = {}
         # One after the other: a KMS in trouble is not asked for a ringful of keys by every start.
@@ -65,7 +65,7 @@ class LearnAnew:
         return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
 
     def _present(self, document: RingDocument) -> list[RingEntry]:
-        judgement, entries = self._view.judgement(), filter(self._is_live, document.entries)
+        judgement, entries = self._view.judgement(), filter(self._is_live, document)
         return [entry for entry in entries if not is_from_the_future(entry, judgement)]
 
     def _unwrap(
@@ -115,7 +115,7 @@ class LearnAnew:
 
     def _lineages(self, document: RingDocument, known: RingSnapshot) -> list[list[str]]:
         usable = {key.id for key in known.keys if key.held}
-        groups = lineages_of(self._learned(document, document.entries).keys)
+        groups = lineages_of(self._learned(document, document).keys)
         return [group for group in groups if not usable.isdisjoint(group)]
 
 

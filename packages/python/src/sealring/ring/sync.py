@@ -47,10 +47,10 @@ class RingSync:
         if document is not None and not self._is_learned(document):
             failure = self._learn_from(document, options)
             judgement = self._view.judgement()
-            is_whole = not any(is_from_the_future(entry, judgement) for entry in document.entries)
+            is_whole = not any(is_from_the_future(entry, judgement) for entry in document)
             self._note_learned(document if is_whole and failure is None else None)
         known = self._view.snapshot
-        entries = () if document is None else document.entries
+        entries = document or ()
         teaches = any(entry.id in known.by_id for entry in entries)
         if teaches:
             self._view.limits.was_read(self._view.now())
@@ -171,8 +171,8 @@ class RingSync:
         own = [key.created for key in keys if not key.is_left and not key.is_tombstone]
         if not own or min(own) <= now_ms - self._view.policy.store_outage_seconds * _MS:
             return False
-        is_older = any(entry.created < min(own) for entry in document.entries)
-        if not is_older or any(entry.id in view.snapshot.by_id for entry in document.entries):
+        is_older = any(entry.created < min(own) for entry in document)
+        if not is_older or any(entry.id in view.snapshot.by_id for entry in document):
             return False
         try:
             known = LearnAnew(view, self.wraps).learn(document, options)
