@@ -186,7 +186,7 @@ def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
         run_pass(codec)
         with pytest.raises(KeyOverwrittenError):
             held.python_key()
-        assert held.certify("what is left certifies")
+        assert held.certify("key", "what is left certifies")
 
 
 def test_2_a_pass_is_due_when_a_data_key_ends_and_not_again_after_it(fleet: Fleet) -> None:

@@ -269,9 +269,9 @@ def _formats(accept: Sequence[str] | None, own: str) -> frozenset[str]:
     return frozenset(one_of(_OWNER, "accept", name, _FORMATS) for name in accept)
 
 
-def _milliseconds(time: datetime | None) -> float | None:
+def _milliseconds(time: datetime | None) -> float:
     if time is None:
-        return None
+        return -float("inf")
     if not isinstance(time, datetime):
         raise TypeError(f"{_OWNER}: accept_keys_created_after must be a datetime, got {show(time)}")
     if time.tzinfo is None:

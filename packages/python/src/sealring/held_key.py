@@ -4,6 +4,7 @@ import hmac
 import threading
 
 from . import base64url
+from .canonical_json import canonical_json
 from .derivation import key_id_of, sub_key
 from .formats import native, python_sdk
 from .formats.sealer import TokenSealer
@@ -85,11 +86,12 @@ class HeldKey:
             self._python_sealed += 1
             return self._python_sealed
 
-    def certify(self, text: str) -> bytes:
-        """HMAC-SHA-256, 32 bytes, of an ASCII text under the sub-key that certifies facts of the
-        ring."""
+    def certify(self, kind: str, *facts: str | None) -> bytes:
+        """HMAC-SHA-256, 32 bytes, of kind, ring and facts as canonical JSON, under the sub-key that
+        certifies facts of the ring."""
+        text = canonical_json([kind, self._ring, *facts]).encode("ascii")
         with self._lock:
-            return hmac.digest(bytes(self._secret("ring-mac")), text.encode("ascii"), "sha256")
+            return hmac.digest(bytes(self._secret("ring-mac")), text, "sha256")
 
     def limit_to_ring(self) -> None:
         """Overwrites the data key and drops all that could seal or open a token; what is left can

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from .. import base64url
-from ..canonical_json import canonical_json
 from ..held_key import HeldKey
 from .document import Ancestors, Macs, Revocation, RingEntry, RingWrap
 from .snapshot import RingKey
@@ -26,55 +25,52 @@ def signers_of(keys: Iterable[RingKey], past: Signers) -> dict[str, RingKey]:
     return {**past, **{key.id: key for key in keys if key.signer is not None}}
 
 
-def voucher_of(ring: str, entry: RingEntry, signer: HeldKey) -> bytes:
+def voucher_of(entry: RingEntry, signer: HeldKey) -> bytes:
     """By which a key vouches for a new one."""
-    return signer.certify(canonical_json(["key", ring, entry.id, *entry.times]))
+    return signer.certify("key", entry.id, *entry.times)
 
 
-def wrap_mac_of(ring: str, wrap: RingWrap, own: HeldKey) -> bytes:
+def wrap_mac_of(wrap: RingWrap, own: HeldKey) -> bytes:
     """Under an entry's own key, over one of its wraps."""
     wrapped = base64url.encode(wrap.wrapped)
     signature = None if wrap.signature is None else base64url.encode(wrap.signature)
-    facts = ["wrap", ring, own.id, wrap.provider, wrap.key_id, wrapped, signature]
-    return own.certify(canonical_json(facts))
+    return own.certify("wrap", own.id, wrap.provider, wrap.key_id, wrapped, signature)
 
 
-def ancestors_mac_of(ring: str, ids: Iterable[str], own: HeldKey) -> bytes:
+def ancestors_mac_of(ids: Iterable[str], own: HeldKey) -> bytes:
     """Under an entry's own key, over the ids of those that vouch for it."""
-    return own.certify(canonical_json(["ancestors", ring, own.id, *ids]))
+    return own.certify("ancestors", own.id, *ids)
 
 
-def certificate_of(ring: str, key_id: str, at: str, signer: HeldKey) -> bytes:
+def certificate_of(key_id: str, at: str, signer: HeldKey) -> bytes:
     """By which a key certifies that another, or itself, is revoked."""
-    return signer.certify(canonical_json(["revoked", ring, key_id, at]))
+    return signer.certify("revoked", key_id, at)
 
 
-def is_right_wrap(ring: str, wrap: RingWrap, own: HeldKey) -> bool:
-    return hmac.compare_digest(wrap.mac, wrap_mac_of(ring, wrap, own))
+def is_right_wrap(wrap: RingWrap, own: HeldKey) -> bool:
+    return hmac.compare_digest(wrap.mac, wrap_mac_of(wrap, own))
 
 
-def right_ancestors(ring: str, told: Ancestors | None, own: HeldKey) -> Ancestors | None:
+def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
     """Those that a key itself names; None for what it did not say."""
-    is_right = told is not None and hmac.compare_digest(
-        told.mac, ancestors_mac_of(ring, told.ids, own)
-    )
+    is_right = told and hmac.compare_digest(told.mac, ancestors_mac_of(told.ids, own))
     return told if is_right else None
 
 
-def right_vouchers(ring: str, entry: RingEntry, signers: Signers) -> Macs:
+def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
     """The vouchers that are right under a known key."""
-    return _right_ones(entry.vouchers, signers, partial(voucher_of, ring, entry))
+    return _right_ones(entry.vouchers, signers, partial(voucher_of, entry))
 
 
-def right_certificates(ring: str, key_id: str, claim: Revocation, signers: Signers) -> Macs:
+def right_certificates(key_id: str, claim: Revocation, signers: Signers) -> Macs:
     """The certificates that are right under a known key, whatever that may certify."""
-    return _right_ones(claim.by, signers, partial(certificate_of, ring, key_id, claim.at))
+    return _right_ones(claim.by, signers, partial(certificate_of, key_id, claim.at))
 
 
-def is_certified(ring: str, key: RingEntry, claim: Revocation | None, signers: Signers) -> bool:
+def is_certified(key: RingEntry, claim: Revocation | None, signers: Signers) -> bool:
     """Whether a key is revoked: certified by the key itself, or by a newer known one that is not
     revoked. A revoked key certifies only its own revocation."""
-    right = {} if claim is None else right_certificates(ring, key.id, claim, signers)
+    right = {} if claim is None else right_certificates(key.id, claim, signers)
     return any(key_id == key.id or may_revoke(signers[key_id], key) for key_id in right)
 
 
@@ -84,11 +80,9 @@ def may_revoke(signer: RingKey, key: RingEntry) -> bool:
 
 
 def _right_ones(macs: Macs, signers: Signers, expected: Callable[[HeldKey], bytes]) -> Macs:
-    known = (
-        (key_id, mac, signers[key_id].signer) for key_id, mac in macs.items() if key_id in signers
-    )
-    return {
-        key_id: mac
-        for key_id, mac, signer in known
-        if signer is not None and hmac.compare_digest(mac, expected(signer))
-    }
+    right = {}
+    for key_id, mac in macs.items():
+        signer = signers[key_id].signer if key_id in signers else None
+        if signer is not None and hmac.compare_digest(mac, expected(signer)):
+            right[key_id] = mac
+    return right

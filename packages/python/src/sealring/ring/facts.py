@@ -1,7 +1,7 @@
 """What a reader learns of a document: facts that prove themselves, and nothing else. Monotone:
 nothing that is known is ever lost or changed. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -32,13 +32,23 @@ _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
 class Judgement(NamedTuple):
     """What judging a document needs to know beside the document."""
 
-    ring: str
     now_ms: float
     """By the reader's checked clock."""
     clock_skew_ms: float
     past: Signers
     """Keys that have ended and can still certify."""
-    is_pinned_out: Callable[[RingEntry], bool]
+    accepts_created_from_ms: float
+
+    def is_live(self, entry: RingEntry) -> bool:
+        return self.now_ms < entry.opens_until
+
+    def is_pinned_out(self, entry: RingEntry) -> bool:
+        """Whether this reader's own pin refuses a key."""
+        return entry.created < self.accepts_created_from_ms
+
+    def is_from_the_future(self, entry: RingEntry) -> bool:
+        """Whether a key was made later than any clock of the fleet can say."""
+        return entry.created - self.now_ms > self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
 
 class Learned(NamedTuple):
@@ -50,16 +60,16 @@ class Learned(NamedTuple):
 
 
 def unwrapped_key(
-    ring: str, entry: RingEntry, held: HeldKey, opened: RingWrap, seals_from_ms: float
+    entry: RingEntry, held: HeldKey, opened: RingWrap, seals_from_ms: float
 ) -> RingKey:
     """A key that was unwrapped; `opened` is the wrap that its bytes came from, whose MAC is made
     anew, whatever the document says."""
-    proved = replace(opened, mac=wrap_mac_of(ring, opened, held))
+    proved = replace(opened, mac=wrap_mac_of(opened, held))
     facts: dict[str, object] = {
         "vouchers": {},
-        "ancestors": right_ancestors(ring, entry.ancestors, held),
+        "ancestors": right_ancestors(entry.ancestors, held),
         "revocation": None,
-        "wraps": _more_wraps(ring, (proved,), entry.wraps, held),
+        "wraps": _more_wraps((proved,), entry.wraps, held),
     }
     return RingKey(**{**vars(entry), **facts}, held=held, signer=held, seals_from_ms=seals_from_ms)
 
@@ -82,29 +92,28 @@ def with_unwrapped(known: RingSnapshot, key: RingKey, judgement: Judgement) -> R
             key_id: replace(signer, is_revoked=False)
             for key_id, signer in signers_of(keys.values(), judgement.past).items()
         }
-        keys[key.id] = _with_revocation(judgement.ring, key, tomb.revocation, signers)
+        keys[key.id] = _with_revocation(key, tomb.revocation, signers)
     return create_snapshot(keys.values(), known.carried, known.unreadable)
 
 
 def learn(known: RingSnapshot, document: RingDocument, judgement: Judgement) -> Learned:
     """What a reader that knows keys learns by itself, before any unwrap: revocations, wraps and
     vouchers of what it knows, and tombstones."""
-    ring, past = judgement.ring, judgement.past
+    past = judgement.past
     keys = dict(known.by_id)
     entries = sorted(document, key=birth, reverse=True)
     signers = signers_of(keys.values(), past)
     for entry in entries:
         if entry.id in keys:
-            keys[entry.id] = _with_wraps_and_vouchers(ring, keys[entry.id], entry, signers)
+            keys[entry.id] = _with_wraps_and_vouchers(keys[entry.id], entry, signers)
     # Newest first: once a key is known to be revoked it certifies its own revocation only.
     for entry in entries:
         if entry.id in keys:
             signers = signers_of(keys.values(), past)
-            keys[entry.id] = _with_revocation(ring, keys[entry.id], entry.revocation, signers)
+            keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
-    tombs = [key for key in keys.values() if key.is_tombstone]
-    live = [key for key in tombs if judgement.now_ms < key.opens_until]
-    for key in sorted(live, key=birth, reverse=True)[_MAX_TOMBSTONES:]:
+    tombs = [key for key in keys.values() if key.is_tombstone and judgement.is_live(key)]
+    for key in sorted(tombs, key=birth, reverse=True)[_MAX_TOMBSTONES:]:
         del keys[key.id]
     if len(keys) != len(known.keys) or any(keys.get(key.id) is not key for key in known.keys):
         known = create_snapshot(keys.values(), known.carried, known.unreadable)
@@ -116,46 +125,38 @@ def _unknown(
 ) -> list[RingEntry]:
     """The entries that are vouched for; of those that are revoked or that the pin refuses,
     tombstones into `keys`."""
-    ring, signers = judgement.ring, signers_of(keys.values(), judgement.past)
+    signers = signers_of(keys.values(), judgement.past)
     # Who started on a document without the older keys learns them by what their successors say.
     told = [key.ancestors for key in keys.values()]
     ancestors = {key_id for one in told if one is not None for key_id in one.ids}
     wanted: dict[str, RingEntry] = {}
     for entry in entries:
         key = keys.get(entry.id)
-        is_known = key is not None and not _is_worth_unwrapping(ring, key, entry, signers)
-        has_ended = judgement.now_ms >= entry.opens_until
-        if is_known or entry.id in wanted or has_ended or is_from_the_future(entry, judgement):
+        is_known = key is not None and not _is_worth_unwrapping(key, entry, signers)
+        is_in_time = judgement.is_live(entry) and not judgement.is_from_the_future(entry)
+        if is_known or entry.id in wanted or not is_in_time:
             continue
         claims = (entry.revocation, None if key is None else key.revocation)
-        is_revoked = any(is_certified(ring, entry, claim, signers) for claim in claims)
+        is_revoked = any(is_certified(entry, claim, signers) for claim in claims)
         # What this reader's own pin refuses needs no proof.
         if is_revoked or judgement.is_pinned_out(entry):
             if key is None:
                 keys[entry.id] = _tombstone(entry, entry.revocation if is_revoked else None)
-        elif entry.id in ancestors or right_vouchers(ring, entry, signers):
+        elif entry.id in ancestors or right_vouchers(entry, signers):
             wanted[entry.id] = entry
     return list(wanted.values())
 
 
-def _is_worth_unwrapping(ring: str, key: RingKey, entry: RingEntry, signers: Signers) -> bool:
+def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     """The times of a tombstone were never proved: another entry of that id may be the right one.
     And where all who certified it are revoked since, only its own certificate tells the others."""
     return key.is_tombstone and (
         key.times != entry.times
-        or (key.revocation is not None and not is_certified(ring, key, key.revocation, signers))
+        or (key.revocation is not None and not is_certified(key, key.revocation, signers))
     )
 
 
-def is_from_the_future(entry: RingEntry, judgement: Judgement) -> bool:
-    """Whether a key was made later than any clock of the fleet can say."""
-    ahead_ms = entry.created - judgement.now_ms
-    return ahead_ms > judgement.clock_skew_ms + _CREATED_TOLERANCE_MS
-
-
-def _with_revocation(
-    ring: str, key: RingKey, claim: Revocation | None, signers: Signers
-) -> RingKey:
+def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
     """With a revocation that a document claims, where that is certified; else `key` itself. Of two
     statements of one revocation that with the revoked key's own certificate counts; further
     certificates are added where they fit."""
@@ -163,9 +164,9 @@ def _with_revocation(
     if claim is None or (mine is None and key.is_revoked):  # The pin needs no certificate.
         return key
     if mine is None:
-        is_revoked = is_certified(ring, key, claim, signers)
+        is_revoked = is_certified(key, claim, signers)
         return replace(key, revocation=claim, held=None, is_revoked=True) if is_revoked else key
-    right = right_certificates(ring, key.id, claim, signers)
+    right = right_certificates(key.id, claim, signers)
     if mine.at == claim.at and not right.keys() <= mine.by.keys():
         return replace(key, revocation=replace(mine, by=_first_of(right, mine.by)))
     if mine.at != claim.at and key.id in right and key.id not in mine.by:
@@ -173,26 +174,24 @@ def _with_revocation(
     return key
 
 
-def _with_wraps_and_vouchers(
-    ring: str, key: RingKey, entry: RingEntry, signers: Signers
-) -> RingKey:
+def _with_wraps_and_vouchers(key: RingKey, entry: RingEntry, signers: Signers) -> RingKey:
     if key.signer is None:
         return key
-    wraps = _more_wraps(ring, key.wraps, entry.wraps, key.signer)
+    wraps = _more_wraps(key.wraps, entry.wraps, key.signer)
     vouchers = key.vouchers
     if key.times == entry.times and not entry.vouchers.keys() <= vouchers.keys():
-        vouchers = _first_of(vouchers, right_vouchers(ring, entry, signers))
-    ancestors = key.ancestors or right_ancestors(ring, entry.ancestors, key.signer)
+        vouchers = _first_of(vouchers, right_vouchers(entry, signers))
+    ancestors = key.ancestors or right_ancestors(entry.ancestors, key.signer)
     if (wraps, vouchers, ancestors) == (key.wraps, key.vouchers, key.ancestors):
         return key
     return replace(key, wraps=wraps, vouchers=vouchers, ancestors=ancestors)
 
 
 def _more_wraps(
-    ring: str, known: tuple[RingWrap, ...], others: Iterable[RingWrap], own: HeldKey
+    known: tuple[RingWrap, ...], others: Iterable[RingWrap], own: HeldKey
 ) -> tuple[RingWrap, ...]:
     """`known` and those of `others` whose MAC is right, as many as an entry may have."""
-    added = (wrap for wrap in others if wrap not in known and is_right_wrap(ring, wrap, own))
+    added = (wrap for wrap in others if wrap not in known and is_right_wrap(wrap, own))
     return (*known, *islice(added, MAX_WRAPS - len(known)))
 
 
@@ -206,21 +205,21 @@ def lacks(read: Iterable[RingEntry], known: RingSnapshot, judgement: Judgement) 
     signers = signers_of(known.keys, judgement.past)
     entries = {entry.id: entry for entry in read}
     return any(
-        _is_lacking(judgement.ring, key, entries.get(key.id), signers)
+        _is_lacking(key, entries.get(key.id), signers)
         for key in known.keys
-        if not key.is_left and judgement.now_ms < key.opens_until
+        if not key.is_left and judgement.is_live(key)
     )
 
 
-def _is_lacking(ring: str, key: RingKey, entry: RingEntry | None, signers: Signers) -> bool:
+def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool:
     """Where an entry is full of vouchers or wraps that cannot be judged here, one that can be is
     enough."""
     if key.signer is None:
         # Its revocation is all there is to it.
-        return entry is not None and _lacks_revocation(ring, key, entry, signers)
+        return entry is not None and _lacks_revocation(key, entry, signers)
     if entry is None or entry.times != key.times:
         return True
-    right = right_vouchers(ring, entry, signers)
+    right = right_vouchers(entry, signers)
     # One that is known to be wrong takes no place.
     taken = sum(key_id in right or key_id not in signers for key_id in entry.vouchers)
     lacks_voucher = not key.vouchers.keys() <= right.keys() and (taken < MAX_MACS or not right)
@@ -230,20 +229,20 @@ def _is_lacking(ring: str, key: RingKey, entry: RingEntry | None, signers: Signe
     return bool(
         lacks_voucher
         or lacks_wrap
-        or _lacks_revocation(ring, key, entry, signers)
-        or (key.ancestors and not right_ancestors(ring, entry.ancestors, key.signer))
+        or _lacks_revocation(key, entry, signers)
+        or (key.ancestors and not right_ancestors(entry.ancestors, key.signer))
     )
 
 
-def _lacks_revocation(ring: str, key: RingKey, entry: RingEntry, signers: Signers) -> bool:
+def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     claim = entry.revocation
     if key.revocation is None or claim is None:
         return key.revocation is not None
     if key.signer is not None:
-        return key.id not in right_certificates(ring, key.id, claim, signers)
+        return key.id not in right_certificates(key.id, claim, signers)
     # Who certified it may be revoked since; who may certify it makes that good.
     may_certify = any(may_revoke(signer, entry) for signer in signers.values())
-    return may_certify and not is_certified(ring, entry, claim, signers)
+    return may_certify and not is_certified(entry, claim, signers)
 
 
 def lineages_of(keys: Iterable[RingKey]) -> list[list[str]]:

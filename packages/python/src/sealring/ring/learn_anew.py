@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ..errors import KeyWrapperError, RingStoreError, may_pass
 from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
-from .facts import is_from_the_future, learn, lineages_of, unwrapped_key
+from .facts import learn, lineages_of, unwrapped_key
 from .limits import is_refusal
 from .snapshot import RingSnapshot, create_snapshot
 from .view import RingView
@@ -62,11 +62,11 @@ class LearnAnew:
 
     def _is_live(self, entry: RingEntry) -> bool:
         judgement = self._view.judgement()
-        return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
+        return judgement.is_live(entry) and not judgement.is_pinned_out(entry)
 
     def _present(self, document: RingDocument) -> list[RingEntry]:
-        judgement, entries = self._view.judgement(), filter(self._is_live, document)
-        return [entry for entry in entries if not is_from_the_future(entry, judgement)]
+        judgement, live = self._view.judgement(), filter(self._is_live, document)
+        return [entry for entry in live if not judgement.is_from_the_future(entry)]
 
     def _unwrap(
         self,
@@ -89,7 +89,7 @@ class LearnAnew:
         """What is known by now of these entries, with the revocations that are certified."""
         judgement = self._view.judgement()
         keys = [
-            unwrapped_key(judgement.ring, entry, *self._unwrapped[_memory(entry)], 0)
+            unwrapped_key(entry, *self._unwrapped[_memory(entry)], 0)
             for entry in entries
             if _memory(entry) in self._unwrapped
         ]
@@ -99,7 +99,7 @@ class LearnAnew:
         judgement = self._view.judgement()
         known = self._learned(document, self._present(document))
         signers = signers_of(known.keys, judgement.past)
-        return is_certified(judgement.ring, entry, entry.revocation, signers)
+        return is_certified(entry, entry.revocation, signers)
 
     def _why_unusable(
         self, live: list[RingEntry], failures: dict[str, KeyWrapperError]
@@ -109,7 +109,7 @@ class LearnAnew:
             refused = (error for error in failures.values() if is_refusal(error.kind))
             return next(refused, next(iter(failures.values())))
         judgement = self._view.judgement()
-        if any(is_from_the_future(entry, judgement) for entry in live):
+        if any(map(judgement.is_from_the_future, live)):
             return RingStoreError("unavailable", "the ring's keys are from this machine's future")
         return RingStoreError("corrupt", "the ring holds no live key that may be used")
 

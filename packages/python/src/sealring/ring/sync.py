@@ -5,7 +5,7 @@ revocation, never because a document lacks it."""
 from ..clock import age_ms
 from ..errors import KeyWrapperError, RingStoreError
 from .document import RingDocument, RingEntry
-from .facts import is_from_the_future, lacks, learn, unwrapped_key, with_unwrapped
+from .facts import lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, create_snapshot, newest
@@ -47,7 +47,7 @@ class RingSync:
         if document is not None and not self._is_learned(document):
             failure = self._learn_from(document, options)
             judgement = self._view.judgement()
-            is_whole = not any(is_from_the_future(entry, judgement) for entry in document)
+            is_whole = not any(map(judgement.is_from_the_future, document))
             self._note_learned(document if is_whole and failure is None else None)
         known = self._view.snapshot
         entries = document or ()
@@ -129,7 +129,7 @@ class RingSync:
                 failures[entry.id] = error
                 continue
             seals_from_ms = view.seals_from_ms(entry, view.now())
-            key = unwrapped_key(view.ring, entry, *unwrapped, seals_from_ms)
+            key = unwrapped_key(entry, *unwrapped, seals_from_ms)
             known = with_unwrapped(known, key, view.judgement())
             known, wanted = learn(known, document, view.judgement())
         if not options.for_token:

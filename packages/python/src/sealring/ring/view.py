@@ -21,7 +21,7 @@ class RingView:
     """The snapshot is swapped by one assignment; the lock is held for choices, never for I/O."""
 
     def __init__(
-        self, ring: str, policy: RingPolicy, clock: Clock, accept_created_from_ms: float | None
+        self, ring: str, policy: RingPolicy, clock: Clock, accepts_created_from_ms: float
     ) -> None:
         self.ring = ring
         self.policy = policy
@@ -34,7 +34,7 @@ class RingView:
         self.on_overdue: Callable[[], None] = lambda: None
         self.on_unknown_key: Callable[[Moment], None] = lambda _: None
         self._clock = clock
-        self._accept_created_from_ms = accept_created_from_ms
+        self._accepts_created_from_ms = accepts_created_from_ms
         self._lock = threading.Lock()
         self._snapshot = create_snapshot(())
         self._sealed_with: str | None = None
@@ -174,14 +174,8 @@ class RingView:
 
     def judgement(self) -> Judgement:
         """By what documents are judged now."""
-        skew_ms, pin_ms = self.policy.clock_skew_seconds * 1_000, self._accept_created_from_ms
-        return Judgement(
-            self.ring,
-            self.wall_ms(),
-            skew_ms,
-            self._past,
-            lambda entry: pin_ms is not None and entry.created < pin_ms,
-        )
+        skew_ms = self.policy.clock_skew_seconds * 1_000
+        return Judgement(self.wall_ms(), skew_ms, self._past, self._accepts_created_from_ms)
 
     def close(self) -> None:
         """Overwrites the data keys; every later use raises."""
