@@ -3,6 +3,7 @@ replaces a newer one."""
 
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 
 from ..errors import CodecClosedError
 from .keeper import RingKeeper
@@ -25,11 +26,8 @@ class Background:
         self._thread.start()
 
     def refresh(self) -> None:
-        """Waits for a pass that begins after this call; calls at the same time share one.
-
-        Raises:
-            RingStoreError | KeyWrapperError | CodecClosedError: what went wrong.
-        """
+        """Waits for a pass that begins after this call, and raises what went wrong; calls at the
+        same time share one."""
         with self._condition:
             if self._is_stopped:
                 raise CodecClosedError
@@ -58,22 +56,13 @@ class Background:
             with self._condition:
                 self._condition.wait_for(self._is_called, self._keeper.ms_until_next / 1_000)
                 wish, self._wish = self._wish, None
-                is_woken, self._is_woken = self._is_woken, False
-                is_stopped = self._is_stopped
-            failure = self._pass(is_stopped, is_woken, is_wished=wish is not None)
+                self._is_woken, is_stopped = False, self._is_stopped
+            failure: Exception | None = CodecClosedError()
+            # It may be closed at any moment of a turn.
+            with suppress(CodecClosedError):
+                failure = failure if is_stopped else self._keeper.turn(is_wished=wish is not None)
             if wish is not None:
                 wish.set_result(failure)
-
-    def _pass(self, is_stopped: bool, is_woken: bool, *, is_wished: bool) -> Exception | None:
-        try:
-            if is_stopped:
-                raise CodecClosedError
-            if is_woken and not is_wished:
-                self._keeper.run_woken()
-                return None
-            return self._keeper.run(is_wished=is_wished)
-        except CodecClosedError as error:  # At any moment of a pass.
-            return error
 
     def _is_called(self) -> bool:
         return self._is_stopped or self._is_woken or self._wish is not None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Literal, NamedTuple
 
-from ..clock import Deadline, Moment, age_ms, backoff, later
+from ..clock import Deadline, Moment, backoff, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
 from .limits import REFUSAL_PROBE_MS
 from .problems import RingProblem, problems_of
@@ -40,14 +40,13 @@ class RingKeeper:
         self.view = view
         self.last_failure: Failure | None = None
         self.wake: Callable[[], None] = lambda: None
-        """Set by who runs the passes: `run_woken` is to be called."""
+        """Set by who takes the turns: one is to be taken."""
         self._policy = policy = view.policy
         self._sync = sync
         # No loop is faster than this, whatever state it is in.
         fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
-        self._failed_at: Moment | None = None
         self._next_pass_at: Deadline | None = None
         self._last_pass_ms = -float("inf")
         self._soon_at: Deadline | None = None
@@ -80,11 +79,7 @@ class RingKeeper:
     def run(self, *, is_wished: bool = False) -> Exception | None:
         """One pass: what is due of reading the ring and of proving the key, or a read that somebody
         waits for. A store that fails must not keep the KMS from proving, nor the other way round.
-        Returns what went wrong.
-
-        Raises:
-            CodecClosedError: when it is closed meanwhile.
-        """
+        Returns what went wrong; CodecClosedError where it was closed meanwhile."""
         failure: Exception | None = None
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
@@ -102,29 +97,18 @@ class RingKeeper:
         self._announce()
         return failure
 
-    def run_woken(self) -> None:
-        """After `wake`. Because of a token: one read of the ring, and unwraps of what is new in it;
-        no check of the KMS, and no change of what is due, unless a timer was held up."""
+    def turn(self, *, is_wished: bool = False) -> Exception | None:
+        """What there is to do now: a pass, where one is due or somebody waits for it; else, because
+        of a token, one read of the ring, and unwraps of what is new in it, with no check of the KMS
+        and no change of what is due."""
         is_missed, self._is_missed = self._is_missed, False
-        if not is_missed:
-            return
-        if self._is_overdue(self.view.now()):
-            self._next_read_at = None
-            self.run()
-            return
-        try:
-            self._sync.read(CallOptions(for_token=True))
-        except Exception as error:
-            # Everything that is due is done, and told, by the next pass.
-            logger.debug("read for a token: %s", _kind_of(error))
-        # What a token brought to light is done by a pass of its own, unless services fail.
-        known = self.view.snapshot
-        has_none = not known.has_sealing_key(self.view.wall_ms())
-        if self._failures == 0 and (known.carried or has_none):
-            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
-            self._soon_at = self._soon_at or soon_at
-            self._schedule(self._ms_until_due())
-        self._announce()
+        if is_wished or self.ms_until_next <= 0:
+            if is_missed:
+                self._next_read_at = None
+            return self.run(is_wished=is_wished)
+        if is_missed:
+            self._read_for_token()
+        return None
 
     @property
     def ms_until_next(self) -> float:
@@ -141,17 +125,20 @@ class RingKeeper:
             self._is_missed = True
             self.wake()
 
-    def _is_overdue(self, now: Moment) -> bool:
-        """Whether ring or KMS should have been asked by now, and are not known to fail."""
-        policy, limits = self._policy, self.view.limits
-        recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
-        if self._failed_at is not None and age_ms(self._failed_at, now) <= recent_ms:
-            return False
-        dues = (
-            (limits.last_read, policy.refresh_every_seconds),
-            (limits.last_proof, policy.prove_every_seconds),
-        )
-        return any(at is None or age_ms(at, now) > every * _MS for at, every in dues)
+    def _read_for_token(self) -> None:
+        try:
+            self._sync.read(CallOptions(for_token=True))
+        except Exception as error:
+            # Everything that is due is done, and told, by the next pass.
+            logger.debug("read for a token: %s", _kind_of(error))
+        # What a token brought to light is done by a pass of its own, unless services fail.
+        known = self.view.snapshot
+        is_wanting = known.carried or not known.has_sealing_key(self.view.wall_ms())
+        if self._failures == 0 and is_wanting:
+            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
+            self._soon_at = self._soon_at or soon_at
+            self._schedule(self._ms_until_due())
+        self._announce()
 
     def _read(self, options: CallOptions) -> None:
         if options.is_foreground or self._ms_until_read() <= _EARLY_MS:
@@ -175,7 +162,6 @@ class RingKeeper:
         now = self.view.now()
         is_off = self.view.ring_clock.trouble(now) is not None
         self._failures = 0 if failure is None else self._failures + 1
-        self._failed_at = None if failure is None else now
         self.last_failure = None
         if failure is not None or is_off:
             kind = "clock" if failure is None else _kind_of(failure)
