@@ -233,6 +233,9 @@ def test_no_connection_and_no_credentials_are_unavailable() -> None:
     ("options", "error"),
     [
         ({"key_id": "my-key"}, ValueError),
+        ({"key_id": ARN.replace(ID, "alias/ring")}, ValueError),
+        ({"key_id": ARN.replace("key/", "")}, ValueError),
+        ({"key_id": "alias/"}, ValueError),
         ({"key_id": 5}, TypeError),
         ({"key_id": ARN, "client": object()}, TypeError),
         ({"key_id": ARN, "also_unwrap": ARN}, TypeError),

@@ -80,11 +80,7 @@ def aws_client(
     region: str | None = None,
 ) -> Client:
     """The client that was given, which must have a method; else one of our own, which makes one
-    attempt a call.
-
-    Raises:
-        TypeError | ValueError: for a client or a time that is wrong, naming it.
-    """
+    attempt a call. TypeError or ValueError for a client or a time that is wrong."""
     number(owner, "timeout_seconds", timeout_seconds, 0.01, 60)
     if given is not None:
         with_method(owner, "client", given, method)

@@ -27,14 +27,9 @@ class LearnAnew:
         self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """At least one key that may be used.
-
-        Raises:
-            KeyWrapperError: when a live entry cannot be unwrapped now, or all of them are refused
-                or corrupt.
-            RingStoreError: `corrupt` for two lineages, and where no live key may be used;
-                `unavailable` for keys from the future.
-        """
+        """At least one key that may be used. KeyWrapperError when a live entry cannot be unwrapped
+        now, or all are refused or corrupt; RingStoreError, `corrupt`, for two lineages, and where
+        no live key may be used, `unavailable` for keys from the future."""
         entries = sorted(document, key=birth, reverse=True)
         live = [entry for entry in entries if self._is_live(entry)]
         failures: dict[str, KeyWrapperError] = {}

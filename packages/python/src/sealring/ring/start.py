@@ -17,13 +17,8 @@ _BACKOFF_CAP_SECONDS = 5.0
 
 def start_ring(view: RingView, calls: Calls, sync: RingSync) -> None:
     """Returns when the live keys of the ring are held. A reader never founds a ring: while there is
-    none, it waits for a member to do so.
-
-    Raises:
-        RingStoreError | KeyWrapperError: a refusal at once; what may pass, after
-            `start_timeout_seconds`.
-        CodecClosedError: when the codec is closed meanwhile.
-    """
+    none, it waits for a member to do so. Raises a refusal at once, and what may pass after
+    `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
     until = later(view.now(), view.policy.start_timeout_seconds * 1_000)
     anew = LearnAnew(view, sync.wraps)
     failures = 0

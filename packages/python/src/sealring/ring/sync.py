@@ -31,13 +31,9 @@ class RingSync:
         """Whether it lacks something that is known here, which a member has to write."""
 
     def read(self, options: CallOptions) -> None:
-        """Reads the ring and learns what it says.
-
-        Raises:
-            RingStoreError: `unavailable` while the ring is absent, `corrupt` for what is no
-                document of this ring: it teaches nothing.
-            KeyWrapperError: when a new key could not be unwrapped; the rest is learned.
-        """
+        """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
+        `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
+        when a new key could not be unwrapped; the rest is learned."""
         try:
             document = self.stored.read()
         except RingStoreError as error:

@@ -40,11 +40,8 @@ class CallOptions(NamedTuple):
     """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
 
 
-class Unwrapped(NamedTuple):
-    """A data key, and the wrap that it came from."""
-
-    held: HeldKey
-    wrap: RingWrap
+Unwrapped = tuple[HeldKey, RingWrap]
+"""A data key, and the wrap that it came from."""
 
 
 class KeyWraps:
@@ -59,24 +56,17 @@ class KeyWraps:
         self._corrupt: dict[bytes, Moment] = {}
 
     def unwrap(self, entry: RingEntry, options: CallOptions) -> Unwrapped:
-        """Unwraps an entry with the first key wrapper that can.
-
-        Raises:
-            KeyWrapperError: of every wrapper that was asked; `corrupt`, without a call, if no wrap
-                is one of theirs, or all of those were found to be corrupt before.
-        """
+        """Unwraps an entry with the first key wrapper that can. KeyWrapperError is the mildest of
+        those that were asked; `corrupt`, without a call, if no wrap is one of theirs, or all of
+        those were found to be corrupt before."""
         data_key, wrap = self._unwrap_any(entry, options)
         held = self._view.hold(HeldKey(data_key, self._view.ring))
         self._view.limits.proved(self._view.now())
-        return Unwrapped(held, wrap)
+        return held, wrap
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
         """Unwraps an entry whose key is held once more, at the KMS. A refusal counts for the kill
-        switch as the answer to this alone.
-
-        Raises:
-            KeyWrapperError: also `corrupt`, if that gave another key.
-        """
+        switch as the answer to this alone. KeyWrapperError, also `corrupt` for another key."""
         try:
             data_key, wrap = self._unwrap_any(entry, options)
             is_same = held.equals(data_key)
@@ -146,10 +136,10 @@ class KeyWraps:
         """Returns a failure instead of raising it: no frame with a key in it is part of an
         error."""
         provider, context = wrapper.provider, wrap_context(self._view.ring, entry)
-        on_service_date = partial(self._view.ring_clock.note, "kms")
+        note = partial(self._view.ring_clock.note, "kms")
         data_key = self._calls.run(
             "unwrap",
-            lambda: wrapper.unwrap(wrap, context, on_service_date=on_service_date),
+            lambda: wrapper.unwrap(wrap, context, on_service_date=note),
             lambda hint: KeyWrapperError("unavailable", provider, hint=hint),
             discard=_zero,
             until=options.until,

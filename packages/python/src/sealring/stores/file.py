@@ -41,11 +41,7 @@ class FileRing:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> StoredRing | None:
-        """The document; None when there is no such file.
-
-        Raises:
-            RingStoreError: for everything else.
-        """
+        """The document; None when there is no such file. RingStoreError for everything else."""
         try:
             with open(self._path, "rb", opener=_open_at_once) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

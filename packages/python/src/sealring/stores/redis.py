@@ -86,15 +86,13 @@ class RedisRing:
         with_method(_OWNER, "client", self._client, "execute_command")
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary says that the key does not exist.
-
-        Raises:
-            RingStoreError: with nothing of the server's in it.
-        """
+        """The document; None when a primary says that the key does not exist. RingStoreError, with
+        nothing of the server's in it, for everything else."""
         answer = self._run()
         if isinstance(answer, RingStoreError):
             raise answer
-        fields = [_bytes(field) for field in answer] if isinstance(answer, list) else []
+        told = answer if isinstance(answer, list) else []
+        fields = [field.encode("utf-8") if isinstance(field, str) else field for field in told]
         status = fields[0].decode("ascii", "replace") if fields else ""
         if len(fields) > 1 and on_service_date is not None:
             with suppress(ValueError):
@@ -123,10 +121,6 @@ def _is_denial(error: Exception) -> bool:
     message = str(error)
     names = {message.split(" ", 1)[0], *(base.__name__ for base in type(error).__mro__)}
     return not names.isdisjoint(_DENIED) or _DENIED_IN_SCRIPT.match(message) is not None
-
-
-def _bytes(field: object) -> bytes:
-    return field.encode("utf-8") if isinstance(field, str) else bytes(field)  # type: ignore[call-overload]
 
 
 def _own_client(url: object, timeout: float) -> RedisClient:

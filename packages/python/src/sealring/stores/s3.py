@@ -92,11 +92,8 @@ class S3Ring:
         self._client = aws_client(_OWNER, "s3", "get_object", client, timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when S3 says that there is no such object.
-
-        Raises:
-            RingStoreError: with nothing of boto3's in it.
-        """
+        """The document; None when S3 says that there is no such object. RingStoreError, with
+        nothing of boto3's in it, for everything else."""
         answer = self._get(on_service_date)
         if not isinstance(answer, AwsFailure):
             return answer

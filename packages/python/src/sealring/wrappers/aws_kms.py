@@ -72,7 +72,9 @@ class AwsKmsKeyWrapper:
         return f"AwsKmsKeyWrapper({self.key_id})"
 
     def owns(self, wrapped: WrappedKey) -> bool:
-        return wrapped.provider == _PROVIDER and self._may_ask(wrapped.key_id)
+        is_known = wrapped.key_id in self._also_unwrap
+        may_be = is_known or may_mean(self._key_name, wrapped.key_id, self._multi_region)
+        return wrapped.provider == _PROVIDER and may_be
 
     def unwrap(
         self,
@@ -81,17 +83,11 @@ class AwsKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes.
-
-        Raises:
-            KeyWrapperError: with nothing of boto3's in it.
-        """
-        if wrapped.provider != _PROVIDER:
-            raise _corrupt("the wrapped key is of another provider")
+        """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
+        if not self.owns(wrapped):
+            raise _corrupt("the wrapped key names another provider or KMS key")
         if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:
             raise _corrupt(f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
-        if not self._may_ask(wrapped.key_id):
-            raise _corrupt("the wrapped key names a key that is neither key_id nor in also_unwrap")
         answer = self._decrypt(wrapped, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -122,9 +118,6 @@ class AwsKmsKeyWrapper:
         if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
             return _corrupt("KMS answered for another key than the wrapped key names")
         return bytearray(plaintext)
-
-    def _may_ask(self, key_id: str) -> bool:
-        return key_id in self._also_unwrap or may_mean(self._key_name, key_id, self._multi_region)
 
     def _is_answer_for(self, recorded: str, asked: str, answered: object) -> bool:
         if asked != self.key_id:
