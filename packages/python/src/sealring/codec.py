@@ -2,9 +2,8 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 
 from .clock import Clock, Moment, SystemClock
 from .errors import CodecClosedError, InvalidRequestState
@@ -76,8 +75,6 @@ class KmsCodec:
         if policy is not None and not isinstance(policy, RingPolicy):
             raise TypeError(f"{_OWNER}: policy must be a RingPolicy, got {show(policy)}")
         self._policy = policy or RingPolicy()
-        self._format = one_of(_OWNER, "format", format, _FORMATS)
-        self._accept = _formats(accept, self._format)
         bounds = native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
         number(_OWNER, "max_token_length", max_token_length, *bounds, whole=True)
         self._max_token_length = max_token_length
@@ -95,10 +92,16 @@ class KmsCodec:
         self._keeper = RingKeeper(self._view, self._sync)
         self._background = Background(self._keeper)
         self._sealing = SealingState(random)
-        self._native = self._native_tokens(None)
-        self._formats: dict[str, Tokens] = {
-            "sealring": self._native,
-            "python": PythonTokens(self._view, random, self._max_token_length),
+        python = PythonTokens(self._view, random, max_token_length)
+        formats: dict[str, Tokens] = {"sealring": self._native_tokens(None), "python": python}
+        self._format = one_of(_OWNER, "format", format, _FORMATS)
+        self._tokens = formats[self._format]
+        accept = [format] if accept is None else accept
+        sequence(_OWNER, "accept", accept)
+        if not accept:
+            raise ValueError(f"{_OWNER}: accept must not be empty")
+        self._accepted: dict[str | None, Tokens] = {
+            name: formats[one_of(_OWNER, "accept", name, _FORMATS)] for name in accept
         }
 
     def __repr__(self) -> str:
@@ -150,12 +153,7 @@ class KmsCodec:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def seal(self, payload: bytes) -> str:
@@ -166,7 +164,7 @@ class KmsCodec:
             ValueError: the token would be too long.
             CodecClosedError: closed, or not started.
         """
-        return self._seal(self._formats[self._format], payload)
+        return self._seal(self._tokens, payload)
 
     def unseal(self, token: str) -> bytes:
         """The bytes given to `seal`.
@@ -175,11 +173,7 @@ class KmsCodec:
             InvalidRequestState: for every token that this ring's keys did not seal, unmodified.
             CodecClosedError: closed, or not started.
         """
-        now = self._now()
-        name = self._format_of(token)
-        if name is None or name not in self._accept:
-            raise InvalidRequestState("malformed")
-        return self._formats[name].open(token, now)
+        return self._open(self._accepted, token)
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with token keys of its own, for data of yours: its tokens and
@@ -191,11 +185,7 @@ class KmsCodec:
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
-        """For readiness, never for liveness.
-
-        Raises:
-            CodecClosedError: closed, or not started.
-        """
+        """For readiness, never for liveness; CodecClosedError when closed, or not started."""
         self._now()
         return health_of(self._keeper)
 
@@ -217,11 +207,15 @@ class KmsCodec:
             raise TypeError(f"payload must be bytes, got {show(payload)}")
         return tokens.seal(bytes(payload), now)
 
-    def _format_of(self, token: object) -> str | None:
-        """Length before anything else: a token is chosen by an attacker."""
+    def _open(self, accepted: Mapping[str | None, Tokens], token: object) -> bytes:
+        now = self._now()
+        # Length before anything else: a token is chosen by an attacker.
         if not isinstance(token, str) or len(token) > self._max_token_length:
-            return None
-        return format_of(token)
+            raise InvalidRequestState("malformed")
+        tokens = accepted.get(format_of(token))
+        if tokens is None:
+            raise InvalidRequestState("malformed")
+        return tokens.open(token, now)
 
     def _now(self) -> Moment:
         if self._pid != os.getpid():
@@ -245,10 +239,7 @@ class PurposeCodec:
 
     def unseal(self, token: str) -> bytes:
         """As `KmsCodec.unseal`."""
-        now = self._codec._now()
-        if self._codec._format_of(token) != "sealring":
-            raise InvalidRequestState("malformed")
-        return self._tokens.open(token, now)
+        return self._codec._open({"sealring": self._tokens}, token)
 
 
 def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...]:
@@ -258,15 +249,6 @@ def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...
     for wrapper in wrappers:
         with_method(_OWNER, "key_wrapper", wrapper, "unwrap")
     return wrappers
-
-
-def _formats(accept: Sequence[str] | None, own: str) -> frozenset[str]:
-    if accept is None:
-        return frozenset([own])
-    sequence(_OWNER, "accept", accept)
-    if not accept:
-        raise ValueError(f"{_OWNER}: accept must not be empty")
-    return frozenset(one_of(_OWNER, "accept", name, _FORMATS) for name in accept)
 
 
 def _milliseconds(time: datetime | None) -> float:
