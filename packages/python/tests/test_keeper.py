@@ -4,12 +4,13 @@ import pytest
 from ring_maker import DAY, Fleet
 
 from sealring import KeyWrapperError, KmsCodec, RingStoreError, SealUnavailableError
+from sealring.clock import Deadline
 from sealring.held_key import HeldKey, KeyOverwrittenError
 
 
 def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
     if reads:
-        codec._keeper._next_read_at = None
+        codec._keeper._next_read_at = Deadline(0, 0)
     codec._keeper.run()
 
 
@@ -169,6 +170,9 @@ def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) 
     assert held.certify("x") == before
     with pytest.raises(KeyOverwrittenError):
         held.token_key(bytes(18), None)
+    held.destroy()
+    with pytest.raises(KeyOverwrittenError):
+        held.certify("x")
 
 
 def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(

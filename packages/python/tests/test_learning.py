@@ -14,6 +14,7 @@ from sealring import (
     RingStoreError,
     SealUnavailableError,
 )
+from sealring.clock import Deadline
 
 
 def states(codec: KmsCodec) -> dict[str, str]:
@@ -50,7 +51,7 @@ def refuses(codec: KmsCodec, token: str) -> None:
 
 
 def run_pass(codec: KmsCodec) -> None:
-    codec._keeper._next_read_at = None
+    codec._keeper._next_read_at = Deadline(0, 0)
     codec._keeper.run()
 
 

@@ -10,7 +10,7 @@ from .errors import CodecClosedError, InvalidRequestState
 from .formats import native
 from .formats.sealer import RandomSource, SealingState
 from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, format_of
-from .health import CodecHealth, health_of
+from .health import CodecHealth
 from .key_wrapper import KeyWrapper
 from .options import label, number, one_of, sequence, show, with_method
 from .ring.background import Background
@@ -187,7 +187,7 @@ class KmsCodec:
     def health(self) -> CodecHealth:
         """For readiness, never for liveness; CodecClosedError when closed, or not started."""
         self._now()
-        return health_of(self._keeper)
+        return self._keeper.health()
 
     def refresh(self) -> None:
         """Reads the ring now, and waits for it.

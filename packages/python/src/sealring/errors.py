@@ -81,13 +81,8 @@ class KeyWrapperError(Exception):
         request_id: str | None = None,
         hint: str | None = None,
     ) -> None:
-        facts = [
-            code,
-            None if status is None else f"HTTP {status}",
-            None if request_id is None else f"request {request_id}",
-            hint,
-        ]
-        told = ", ".join(fact for fact in facts if fact is not None)
+        facts = (code, status and f"HTTP {status}", request_id and f"request {request_id}", hint)
+        told = ", ".join(fact for fact in facts if isinstance(fact, str))
         super().__init__(f"{provider} unwrap: {kind}{f' ({told})' if told else ''}")
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider

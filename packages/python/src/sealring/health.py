@@ -3,10 +3,21 @@ cached keys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Literal, NamedTuple
 
-from .ring.keeper import Failure, RingKeeper, Status
-from .ring.problems import RingProblem
+from .ring.problems import RingProblem, problems_of
 from .ring.snapshot import KeyState, RingKey
+from .ring.view import RingView
+
+Status = Literal["ok", "degraded", "failing"]
+
+
+class Failure(NamedTuple):
+    """What last went wrong."""
+
+    kind: str
+    """Whose answer, of which kind: `kms denied`, `store unavailable`, `clock`, `internal`."""
+    at: datetime
 
 
 @dataclass(frozen=True)
@@ -48,36 +59,45 @@ class CodecHealth:
     """What needs an operator, with what to do about it."""
 
 
-def health_of(keeper: RingKeeper) -> CodecHealth:
-    """Raises CodecClosedError after close, and before the start."""
-    view, now = keeper.view, keeper.view.now()
-    states = view.states(now)
-    can_seal = view.can_seal(now)
-    limits = view.limits
+def health_of(
+    view: RingView, *, is_failing: bool, is_foreign: bool, last_error: Failure | None
+) -> CodecHealth:
+    """The health of a reader whose passes fail, or whose store holds another ring.
+    CodecClosedError after close."""
+    now, limits = view.now(), view.limits
+    wall_ms, states = view.wall_ms(now), view.states(now)
+    active = next((key.id for key, state in states if state == "active"), None)
+    sealing_key = None if limits.seal_block(now) else active
+    can_unseal = limits.may_open(now) and bool(view.snapshot.usable_keys(wall_ms))
+    ready = (
+        sealing_key is not None
+        and can_unseal
+        and limits.is_current(now)
+        and view.ring_clock.trouble(now) is None
+        and view.snapshot.holds_newest(wall_ms)
+    )
+    problems = problems_of(view, now, is_foreign=is_foreign)
+    is_off = is_failing or limits.is_refused(now) or len(problems) > 0
     return CodecHealth(
-        status=keeper.status(now),
-        ready=view.is_ready(now),
-        can_seal=can_seal,
-        can_unseal=view.can_open(now),
+        status="failing" if not ready else "degraded" if is_off else "ok",
+        ready=ready,
+        can_seal=sealing_key is not None,
+        can_unseal=can_unseal,
         seal_until=_seal_until(limits.seal_until_ms(), states),
-        sealing_key=next((key.id for key, state in states if state == "active" and can_seal), None),
+        sealing_key=sealing_key,
         keys=tuple(_key_health(key, state) for key, state in states),
         last_refresh=None if limits.last_complete is None else _date(limits.last_complete.wall_ms),
         last_proof=None if limits.last_proof is None else _date(limits.last_proof.wall_ms),
-        last_error=keeper.last_failure,
-        problems=keeper.problems(now),
+        last_error=last_error,
+        problems=problems,
     )
 
 
 def _seal_until(limit_ms: float | None, states: list[tuple[RingKey, KeyState]]) -> datetime | None:
     """The limits, or the end of the last key that may seal, if that comes first."""
-    if limit_ms is None:
-        return None
-    ends = [key.seals_until for key, state in states if key.held and state in _MAY_SEAL_YET]
-    return _date(min([limit_ms, max(ends)] if ends else [limit_ms]))
-
-
-_MAY_SEAL_YET: tuple[KeyState, ...] = ("active", "propagating")
+    usable = ("active", "propagating")
+    ends = [key.seals_until for key, state in states if key.held and state in usable]
+    return None if limit_ms is None else _date(min(limit_ms, max(ends, default=limit_ms)))
 
 
 def _key_health(key: RingKey, state: KeyState) -> KeyHealth:

@@ -23,15 +23,6 @@ class PythonKey(NamedTuple):
     aead: AESGCM
 
 
-class PythonToken(NamedTuple):
-    """The parts of a token, none of them authenticated."""
-
-    kid: bytes
-    nonce: bytes
-    sealed: bytes
-    """Ciphertext and tag."""
-
-
 def derive_key(secret: bytes | bytearray) -> PythonKey:
     """Derives key and fingerprint."""
     fingerprint, key = aead.derive_key(secret, _KEY_INFO, _KID_LABEL)
@@ -50,21 +41,20 @@ def seal(key: PythonKey, nonce: bytes, payload: bytes) -> str:
     return PREFIX + base64url.encode(key.kid + nonce + sealed)
 
 
-def parse(token: str) -> PythonToken:
-    """Takes a token apart; InvalidRequestState, `malformed`, for anything but the canonical text of
-    32 bytes or more."""
+def parse(token: str) -> tuple[bytes, bytes]:
+    """The fingerprint a token names, and the rest; InvalidRequestState, `malformed`, for anything
+    but the canonical text of 32 bytes or more."""
     body = base64url.decode(token[len(PREFIX) :]) if token.startswith(PREFIX) else None
     if body is None or len(body) < _KID_BYTES + NONCE_BYTES + TAG_BYTES:
         raise InvalidRequestState("malformed")
-    end = _KID_BYTES + NONCE_BYTES
-    return PythonToken(body[:_KID_BYTES], body[_KID_BYTES:end], body[end:])
+    return body[:_KID_BYTES], body[_KID_BYTES:]
 
 
-def open_token(key: PythonKey, token: PythonToken) -> bytes:
+def open_token(key: PythonKey, rest: bytes) -> bytes:
     """Opens a token under the key that has its fingerprint; InvalidRequestState, `seal`, for what
     this key did not seal."""
     aad = PREFIX.encode("ascii") + key.kid
-    payload = aead.decrypt(key.aead, token.nonce, token.sealed, aad)
+    payload = aead.decrypt(key.aead, rest[:NONCE_BYTES], rest[NONCE_BYTES:], aad)
     if payload is None:
         raise InvalidRequestState("seal")
     return payload

@@ -97,14 +97,14 @@ class PythonTokens(Tokens):
         return python_sdk.seal(key, self._random(NONCE_BYTES), payload)
 
     def open(self, token: str, now: Moment) -> bytes:
-        parsed = python_sdk.parse(token)
+        kid, rest = python_sdk.parse(token)
         # Four bytes of fingerprint may collide within a ring: every key that has it is tried.
         refusal = InvalidRequestState("unknown key")
         for held in self._source.opening_keys(now):
             try:
                 key = held.python_key()
-                if key.kid == parsed.kid:
-                    return python_sdk.open_token(key, parsed)
+                if key.kid == kid:
+                    return python_sdk.open_token(key, rest)
             except KeyOverwrittenError:
                 continue
             except InvalidRequestState as error:

@@ -51,14 +51,6 @@ class Judgement(NamedTuple):
         return entry.created - self.now_ms > self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
 
-class Learned(NamedTuple):
-    """What is known after a document."""
-
-    known: RingSnapshot
-    wanted: list[RingEntry]
-    """Vouched for and not known, newest first: worth an unwrap."""
-
-
 def unwrapped_key(
     entry: RingEntry, held: HeldKey, opened: RingWrap, seals_from_ms: float
 ) -> RingKey:
@@ -96,9 +88,12 @@ def with_unwrapped(known: RingSnapshot, key: RingKey, judgement: Judgement) -> R
     return create_snapshot(keys.values(), known.carried, known.unreadable)
 
 
-def learn(known: RingSnapshot, document: RingDocument, judgement: Judgement) -> Learned:
+def learn(
+    known: RingSnapshot, document: RingDocument, judgement: Judgement
+) -> tuple[RingSnapshot, list[RingEntry]]:
     """What a reader that knows keys learns by itself, before any unwrap: revocations, wraps and
-    vouchers of what it knows, and tombstones."""
+    vouchers of what it knows, and tombstones. With the entries that are worth an unwrap: vouched
+    for and not known, newest first."""
     past = judgement.past
     keys = dict(known.by_id)
     entries = sorted(document, key=birth, reverse=True)
@@ -117,7 +112,7 @@ def learn(known: RingSnapshot, document: RingDocument, judgement: Judgement) -> 
         del keys[key.id]
     if len(keys) != len(known.keys) or any(keys.get(key.id) is not key for key in known.keys):
         known = create_snapshot(keys.values(), known.carried, known.unreadable)
-    return Learned(known, wanted)
+    return known, wanted
 
 
 def _unknown(

@@ -5,32 +5,23 @@ import logging
 import random
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Literal, NamedTuple
 
 from ..clock import Deadline, Moment, backoff, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
+from ..health import CodecHealth, Failure, Status, health_of
 from .limits import REFUSAL_PROBE_MS
-from .problems import RingProblem, problems_of
 from .sync import RingSync
 from .view import RingView
 from .wraps import CallOptions
-
-Status = Literal["ok", "degraded", "failing"]
 
 _MS = 1_000
 _BACKOFF_BASE_MS = 10_000
 # What is due so soon is done now.
 _EARLY_MS = 1
+_DUE = Deadline(0, 0)
+_NEVER = Deadline(float("inf"), float("inf"))
 
 logger = logging.getLogger("sealring")
-
-
-class Failure(NamedTuple):
-    """What last went wrong."""
-
-    kind: str
-    """Whose answer, of which kind: `kms denied`, `store unavailable`, `clock`, `internal`."""
-    at: datetime
 
 
 class RingKeeper:
@@ -47,28 +38,25 @@ class RingKeeper:
         fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
-        self._next_pass_at: Deadline | None = None
+        self._next_pass_at = _DUE
         self._last_pass_ms = -float("inf")
-        self._soon_at: Deadline | None = None
+        self._soon_at = _NEVER
         self._last_status: Status | None = None
-        self._next_read_at: Deadline | None = None
+        self._next_read_at = _DUE
         self._is_proof_wanted = False
-        self._miss_refresh_at: Deadline | None = None
+        self._miss_refresh_at = _DUE
         self._is_missed = False
         view.on_overdue = self._overdue
         view.on_unknown_key = self.note_unknown_key
 
-    def status(self, now: Moment) -> Status:
-        """`failing`: send it no requests. `degraded`: works, but something needs a look."""
-        if not self.view.is_ready(now):
-            return "failing"
-        is_failing = self._failures > 0 or self.view.limits.is_refused(now)
-        is_off = is_failing or self._sync.is_incomplete or len(self.problems(now)) > 0
-        return "degraded" if is_off else "ok"
-
-    def problems(self, now: Moment) -> tuple[RingProblem, ...]:
-        """What an operator should know of."""
-        return problems_of(self.view, now, is_foreign=self._sync.is_foreign)
+    def health(self) -> CodecHealth:
+        """What it says of itself; CodecClosedError after close."""
+        return health_of(
+            self.view,
+            is_failing=self._failures > 0 or self._sync.is_incomplete,
+            is_foreign=self._sync.is_foreign,
+            last_error=self.last_failure,
+        )
 
     def started(self) -> None:
         """The ring was learned for the first time."""
@@ -104,7 +92,7 @@ class RingKeeper:
         is_missed, self._is_missed = self._is_missed, False
         if is_wished or self.ms_until_next <= 0:
             if is_missed:
-                self._next_read_at = None
+                self._next_read_at = _DUE
             return self.run(is_wished=is_wished)
         if is_missed:
             self._read_for_token()
@@ -113,14 +101,12 @@ class RingKeeper:
     @property
     def ms_until_next(self) -> float:
         """Milliseconds until the next pass is due."""
-        at = self._next_pass_at
-        return 0 if at is None else at.ms_left(self.view.now())
+        return self._next_pass_at.ms_left(self.view.now())
 
     def note_unknown_key(self, now: Moment) -> None:
         """A token named a key that is not in the ring: reads the ring soon, at most once per
         `miss_refresh_seconds`, since tokens are chosen by attackers."""
-        at = self._miss_refresh_at
-        if at is None or at.has_passed(now):
+        if self._miss_refresh_at.has_passed(now):
             self._miss_refresh_at = later(now, self._policy.miss_refresh_seconds * _MS)
             self._is_missed = True
             self.wake()
@@ -135,14 +121,14 @@ class RingKeeper:
         known = self.view.snapshot
         is_wanting = known.carried or not known.has_sealing_key(self.view.wall_ms())
         if self._failures == 0 and is_wanting:
-            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
-            self._soon_at = self._soon_at or soon_at
+            if self._soon_at is _NEVER:
+                self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
             self._schedule(self._ms_until_due())
         self._announce()
 
     def _read(self, options: CallOptions) -> None:
         if options.is_foreground or self._ms_until_read() <= _EARLY_MS:
-            self._next_read_at = None
+            self._next_read_at = _DUE
             self._sync.read(options)
             self._completed()
 
@@ -153,7 +139,7 @@ class RingKeeper:
 
     def _completed(self) -> None:
         now = self.view.now()
-        self._soon_at = None
+        self._soon_at = _NEVER
         self.view.limits.completed(now)
         jitter = 1 - 0.2 * random.random()
         self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
@@ -180,10 +166,8 @@ class RingKeeper:
         return self._floor_ms + backoff(base_ms, max(0, cap_ms), self._failures - 1)
 
     def _ms_until_read(self) -> float:
-        if self._next_read_at is None:
-            return 0
-        dues = [at for at in (self._next_read_at, self._soon_at) if at is not None]
-        return min(at.ms_left(self.view.now()) for at in dues)
+        now = self.view.now()
+        return min(self._next_read_at.ms_left(now), self._soon_at.ms_left(now))
 
     def _ms_until_due(self) -> float:
         due_ms = min(self._ms_until_read(), self._sync.ms_until_proof())
@@ -198,12 +182,12 @@ class RingKeeper:
 
     def _overdue(self) -> None:
         self._is_proof_wanted = True
-        self._next_read_at = None
+        self._next_read_at = _DUE
         self._schedule(0)
         self.wake()
 
     def _announce(self) -> None:
-        status = self.status(self.view.now())
+        status = self.health().status
         if status == self._last_status:
             return
         self._last_status = status

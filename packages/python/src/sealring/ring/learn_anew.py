@@ -7,9 +7,9 @@ from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
 from .facts import learn, lineages_of, unwrapped_key
 from .limits import is_refusal
-from .snapshot import RingSnapshot, create_snapshot
+from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .view import RingView
-from .wraps import CallOptions, KeyWraps, Unwrapped
+from .wraps import CallOptions, KeyWraps
 
 
 class LineageError(RingStoreError):
@@ -23,8 +23,8 @@ class LearnAnew:
     def __init__(self, view: RingView, wraps: KeyWraps) -> None:
         self._view = view
         self._wraps = wraps
-        # By id and times.
-        self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
+        # By id and times, which no two keys have in common.
+        self._unwrapped: dict[tuple[str, ...], RingKey] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
         """At least one key that may be used. KeyWrapperError when a live entry cannot be unwrapped
@@ -74,7 +74,8 @@ class LearnAnew:
             if _memory(entry) in self._unwrapped or entry.id in failures:
                 continue
             try:
-                self._unwrapped[_memory(entry)] = self._wraps.unwrap(entry, options)
+                unwrapped = self._wraps.unwrap(entry, options)
+                self._unwrapped[_memory(entry)] = unwrapped_key(entry, *unwrapped, 0)
             except KeyWrapperError as error:
                 if may_pass(error):
                     raise
@@ -82,13 +83,9 @@ class LearnAnew:
 
     def _learned(self, document: RingDocument, entries: Iterable[RingEntry]) -> RingSnapshot:
         """What is known by now of these entries, with the revocations that are certified."""
-        judgement = self._view.judgement()
-        keys = [
-            unwrapped_key(entry, *self._unwrapped[_memory(entry)], 0)
-            for entry in entries
-            if _memory(entry) in self._unwrapped
-        ]
-        return learn(create_snapshot(keys), document, judgement).known
+        keys = [self._unwrapped.get(_memory(entry)) for entry in entries]
+        known = create_snapshot(key for key in keys if key is not None)
+        return learn(known, document, self._view.judgement())[0]
 
     def _is_certified(self, document: RingDocument, entry: RingEntry) -> bool:
         judgement = self._view.judgement()

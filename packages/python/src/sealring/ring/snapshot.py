@@ -3,7 +3,7 @@ single assignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from ..held_key import HeldKey
 from .document import RingEntry
@@ -53,16 +53,9 @@ class RingKey(RingEntry):
         return "propagating" if is_waiting and now_ms < self.seals_until else "verify-only"
 
 
-_Entry = TypeVar("_Entry", bound=RingEntry)
-
-
 def age(key: RingEntry) -> tuple[int, str]:
     """By which keys take turns in sealing: the later is the newer."""
     return key.activates, key.id
-
-
-def newest(keys: Iterable[_Entry]) -> _Entry | None:
-    return max(keys, key=age, default=None)
 
 
 def is_in_use(key: RingEntry, now_ms: float) -> bool:
@@ -128,9 +121,7 @@ class RingSnapshot:
 
 
 def create_snapshot(
-    keys: Iterable[RingKey],
-    carried: Iterable[RingEntry] = (),
-    unreadable: Iterable[RingEntry] = (),
+    keys: Iterable[RingKey], carried: Iterable[RingEntry] = (), unreadable: Iterable[RingEntry] = ()
 ) -> RingSnapshot:
     ordered = tuple(sorted(keys, key=age))
     waited = tuple(carried)[:_MAX_CARRIED]

@@ -8,7 +8,7 @@ from .document import RingDocument, RingEntry
 from .facts import lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew
 from .limits import is_refusal
-from .snapshot import RingKey, RingSnapshot, create_snapshot, newest
+from .snapshot import RingKey, RingSnapshot, age, create_snapshot
 from .stored_ring import StoredRingDocument
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
@@ -81,7 +81,7 @@ class RingSync:
 
     def _provable(self) -> RingKey | None:
         keys = self._view.snapshot.usable_keys(self._view.wall_ms())
-        return newest(key for key in keys if not key.is_left) or newest(keys)
+        return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _note_learned(self, document: RingDocument | None) -> None:
         self._learned_from, self._learned_shift_ms = document, self._shift_ms()
@@ -138,10 +138,7 @@ class RingSync:
         return next((failures[entry.id] for entry in pending if entry.id in failures), None)
 
     def _judge_refused(
-        self,
-        wanted: list[RingEntry],
-        failures: dict[str, KeyWrapperError],
-        options: CallOptions,
+        self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
     ) -> None:
         """An entry that the KMS refuses while a held key is not refused is no better than a corrupt
         one."""

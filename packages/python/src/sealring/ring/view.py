@@ -91,22 +91,6 @@ class RingView:
         if key_id is None or key_id not in self.snapshot.by_id:
             self.on_unknown_key(now)
 
-    def can_open(self, now: Moment) -> bool:
-        return self.limits.may_open(now) and bool(self.snapshot.usable_keys(self.wall_ms(now)))
-
-    def can_seal(self, now: Moment) -> bool:
-        is_active = any(state == "active" for _, state in self.states(now))
-        return is_active and self.limits.seal_block(now) is None
-
-    def is_ready(self, now: Moment) -> bool:
-        return (
-            self.can_seal(now)
-            and self.can_open(now)
-            and self.limits.is_current(now)
-            and self.ring_clock.trouble(now) is None
-            and self.snapshot.holds_newest(self.wall_ms(now))
-        )
-
     def states(self, now: Moment) -> list[tuple[RingKey, KeyState]]:
         return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
 

@@ -31,10 +31,7 @@ return {'held', time, held[1], held[2]}
 """  # noqa: E501
 
 _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "replica": (
-        "unavailable",
-        "the server is a replica: a failover is under way, or the address is wrong",
-    ),
+    "replica": ("unavailable", "the server is a replica: a failover, or a wrong address"),
     "foreign": ("corrupt", "the key holds something that is no ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
@@ -92,7 +89,7 @@ class RedisRing:
         if isinstance(answer, RingStoreError):
             raise answer
         told = answer if isinstance(answer, list) else []
-        fields = [field.encode("utf-8") if isinstance(field, str) else field for field in told]
+        fields = [field if isinstance(field, bytes) else str(field).encode() for field in told]
         status = fields[0].decode("ascii", "replace") if fields else ""
         if len(fields) > 1 and on_service_date is not None:
             with suppress(ValueError):

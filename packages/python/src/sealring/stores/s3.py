@@ -45,13 +45,7 @@ _TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
 class S3Client(Protocol):
     """The part of a boto3 `s3` client that is used."""
 
-    def get_object(
-        self,
-        *,
-        Bucket: str,  # noqa: N803
-        Key: str,  # noqa: N803
-        **more: str,
-    ) -> Mapping[str, object]: ...
+    def get_object(self, *, Bucket: str, Key: str, **more: str) -> Mapping[str, object]: ...  # noqa: N803
 
 
 class S3Ring:
@@ -95,13 +89,11 @@ class S3Ring:
         """The document; None when S3 says that there is no such object. RingStoreError, with
         nothing of boto3's in it, for everything else."""
         answer = self._get(on_service_date)
-        if not isinstance(answer, AwsFailure):
-            return answer
-        if "NoSuchKey" in answer.names and answer.status == 404:
-            return None
-        raise _refusal(answer)
+        if isinstance(answer, RingStoreError):
+            raise answer
+        return answer
 
-    def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | AwsFailure:
+    def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
         try:
             answer = self._client.get_object(**self._object)
             note_aws_date(answer, on_service_date)
@@ -110,7 +102,9 @@ class S3Ring:
             data = body.read(MAX_DOCUMENT_BYTES + 1)  # type: ignore[attr-defined]
             body.close()  # type: ignore[attr-defined]
         except Exception as error:
-            return aws_failure(error, on_service_date)
+            failure = aws_failure(error, on_service_date)
+            is_absent = "NoSuchKey" in failure.names and failure.status == 404
+            return None if is_absent else _refusal(failure)
         document = document_text(data, "the object")
         if isinstance(length, int) and len(data) != length:
             raise RingStoreError("unavailable", "the body ended early")

@@ -94,10 +94,7 @@ class AwsKmsKeyWrapper:
         return answer
 
     def _decrypt(
-        self,
-        wrapped: WrappedKey,
-        context: Mapping[str, str],
-        on_service_date: OnServiceDate | None,
+        self, wrapped: WrappedKey, context: Mapping[str, str], on_service_date: OnServiceDate | None
     ) -> bytearray | KeyWrapperError:
         """The data key, or why there is none: in its own frame, so that no error's traceback leads
         to an answer of KMS."""
