@@ -18,8 +18,7 @@ from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
 from .ring.start import start_ring
-from .ring.store import RingStore
-from .ring.stored_ring import StoredRingDocument
+from .ring.store import RingStore, StoredRingDocument
 from .ring.sync import RingSync
 from .ring.view import RingView
 from .ring.wraps import KeyWraps
@@ -177,11 +176,8 @@ class KmsCodec:
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with token keys of its own, for data of yours: its tokens and
-        those of this codec never open each other. Always in the native format.
-
-        Raises:
-            TypeError | ValueError: unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
-        """
+        those of this codec never open each other. Always in the native format. TypeError or
+        ValueError unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
@@ -190,11 +186,8 @@ class KmsCodec:
         return self._keeper.health()
 
     def refresh(self) -> None:
-        """Reads the ring now, and waits for it.
-
-        Raises:
-            RingStoreError | KeyWrapperError: what went wrong; it is tried again in the background.
-        """
+        """Reads the ring now, and waits for it. RingStoreError or KeyWrapperError for what went
+        wrong; it is tried again in the background."""
         self._now()
         self._background.refresh()
 

@@ -5,7 +5,7 @@ import threading
 
 from . import base64url
 from .canonical_json import canonical_json
-from .derivation import key_id_of, sub_key
+from .derivation import key_id_of, overwrite, sub_key
 from .formats import native, python_sdk
 from .formats.sealer import TokenSealer
 from .options import is_constant
@@ -102,7 +102,7 @@ class HeldKey:
         ring by this key alone."""
         with self._lock:
             self._is_overwritten = True
-            _zero(self._data_key)
+            overwrite(self._data_key)
             self._sealers.clear()
             self._python_key = None
 
@@ -110,7 +110,7 @@ class HeldKey:
         """Overwrites what can be overwritten."""
         self.limit_to_ring()
         with self._lock:
-            _zero(self._ring_mac)
+            overwrite(self._ring_mac)
             self._ring_mac = bytearray()
 
     def _live(self) -> bytearray:
@@ -118,7 +118,3 @@ class HeldKey:
         if self._is_overwritten:
             raise KeyOverwrittenError(self.id)
         return self._data_key
-
-
-def _zero(data: bytearray) -> None:
-    data[:] = bytes(len(data))

@@ -146,14 +146,14 @@ class RingKeeper:
 
     def _note(self, failure: Exception | None) -> None:
         now = self.view.now()
-        is_off = self.view.ring_clock.trouble(now) is not None
-        self._failures = 0 if failure is None else self._failures + 1
-        self.last_failure = None
-        if failure is not None or is_off:
-            kind = "clock" if failure is None else _kind_of(failure)
-            self.last_failure = Failure(
-                kind, datetime.fromtimestamp(now.wall_ms / _MS, timezone.utc)
-            )
+        at = datetime.fromtimestamp(now.wall_ms / _MS, timezone.utc)
+        if failure is not None:
+            self._failures += 1
+            self.last_failure = Failure(_kind_of(failure), at)
+        else:
+            self._failures = 0
+            is_off = self.view.ring_clock.trouble(now) is not None
+            self.last_failure = Failure("clock", at) if is_off else None
 
     def _draw_retry_ms(self) -> float:
         limits = self.view.limits

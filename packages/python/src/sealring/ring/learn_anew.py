@@ -100,8 +100,7 @@ class LearnAnew:
         if failures:
             refused = (error for error in failures.values() if is_refusal(error.kind))
             return next(refused, next(iter(failures.values())))
-        judgement = self._view.judgement()
-        if any(map(judgement.is_from_the_future, live)):
+        if any(map(self._view.judgement().is_from_the_future, live)):
             return RingStoreError("unavailable", "the ring's keys are from this machine's future")
         return RingStoreError("corrupt", "the ring holds no live key that may be used")
 

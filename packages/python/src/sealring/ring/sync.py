@@ -9,7 +9,7 @@ from .facts import lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, age, create_snapshot
-from .stored_ring import StoredRingDocument
+from .store import StoredRingDocument
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 
 from .. import base64url
 from ..clock import Deadline, Moment, age_ms, backoff
-from ..derivation import DATA_KEY_BYTES, key_id_of
+from ..derivation import DATA_KEY_BYTES, key_id_of, overwrite
 from ..errors import KeyWrapperError, KeyWrapperErrorKind, may_pass
 from ..held_key import HeldKey
 from ..key_wrapper import KeyWrapper
@@ -70,7 +70,7 @@ class KeyWraps:
         try:
             data_key, wrap = self._unwrap_any(entry, options)
             is_same = held.equals(data_key)
-            _zero(data_key)
+            overwrite(data_key)
             if not is_same:
                 raise KeyWrapperError("corrupt", wrap.provider)
         except KeyWrapperError as error:
@@ -141,7 +141,7 @@ class KeyWraps:
             "unwrap",
             lambda: wrapper.unwrap(wrap, context, on_service_date=note),
             lambda hint: KeyWrapperError("unavailable", provider, hint=hint),
-            discard=_zero,
+            discard=overwrite,
             until=options.until,
         )
         if isinstance(data_key, KeyWrapperError):
@@ -150,15 +150,10 @@ class KeyWraps:
             return KeyWrapperError("corrupt", provider, hint="no data key of 32 bytes")
         # The id is recomputed: a document cannot give a key another name.
         if base64url.encode(key_id_of(data_key)) != entry.id:
-            _zero(data_key)
+            overwrite(data_key)
             return KeyWrapperError("corrupt", provider)
         return data_key
 
 
 def _is_data_key(data: object) -> bool:
     return isinstance(data, bytearray) and len(data) == DATA_KEY_BYTES and not is_constant(data)
-
-
-def _zero(data: object) -> None:
-    if isinstance(data, bytearray):
-        data[:] = bytes(len(data))

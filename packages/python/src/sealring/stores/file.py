@@ -9,8 +9,7 @@ from ..errors import RingStoreError
 from ..key_wrapper import OnServiceDate
 from ..options import show
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
-from .text import document_text
+from ..ring.store import StoredRing, document_text
 
 _OWNER = "FileRing"
 

@@ -8,8 +8,7 @@ from ..errors import RingStoreError, RingStoreErrorKind
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
-from .text import document_text
+from ..ring.store import StoredRing, document_text
 
 _OWNER = "RedisRing"
 _MAX_REVISION_BYTES = 64

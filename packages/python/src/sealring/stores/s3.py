@@ -10,8 +10,7 @@ from ..errors import RingStoreError, RingStoreErrorKind
 from ..key_wrapper import OnServiceDate
 from ..options import text
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
-from .text import document_text
+from ..ring.store import StoredRing, document_text
 
 _OWNER = "S3Ring"
 _RIGHTS = "S3 refused the call; for an object that is not there also to who may not list the bucket"

@@ -1,6 +1,7 @@
 """Unwraps data keys with a symmetric key of AWS KMS: Decrypt."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from ..aws import aws_client, aws_failure, member, note_aws_date
@@ -13,6 +14,7 @@ from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
 
 _OWNER = "AwsKmsKeyWrapper"
 _PROVIDER = "aws-kms"
+_corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
 # Longest CiphertextBlob that Decrypt takes (AWS KMS API reference, Decrypt).
 _MAX_WRAPPED_BYTES = 6_144
 _MAX_ALSO_UNWRAP = 64
@@ -85,9 +87,9 @@ class AwsKmsKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
         if not self.owns(wrapped):
-            raise _corrupt("the wrapped key names another provider or KMS key")
+            raise _corrupt(hint="the wrapped key names another provider or KMS key")
         if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:
-            raise _corrupt(f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
+            raise _corrupt(hint=f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
         answer = self._decrypt(wrapped, context, on_service_date)
         if isinstance(answer, KeyWrapperError):
             raise answer
@@ -109,11 +111,11 @@ class AwsKmsKeyWrapper:
         note_aws_date(answer, on_service_date)
         plaintext = member(answer, "Plaintext")
         if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
-            return _corrupt(f"the answer has no data key of {DATA_KEY_BYTES} bytes")
+            return _corrupt(hint=f"the answer has no data key of {DATA_KEY_BYTES} bytes")
         if is_constant(plaintext):
-            return _corrupt("the data key is one byte repeated")
+            return _corrupt(hint="the data key is one byte repeated")
         if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
-            return _corrupt("KMS answered for another key than the wrapped key names")
+            return _corrupt(hint="KMS answered for another key than the wrapped key names")
         return bytearray(plaintext)
 
     def _is_answer_for(self, recorded: str, asked: str, answered: object) -> bool:
@@ -148,7 +150,3 @@ def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
         if parse_key_arn(arn) is None:
             raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
     return frozenset(also_unwrap)
-
-
-def _corrupt(hint: str) -> KeyWrapperError:
-    return KeyWrapperError("corrupt", _PROVIDER, hint=hint)

@@ -3,19 +3,21 @@ machines without a key service."""
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from .. import base64url
 from ..aead import NONCE_BYTES, TAG_BYTES, decrypt, derive_key
 from ..canonical_json import canonical_json
-from ..derivation import DATA_KEY_BYTES
+from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, WrappedKey
 from ..options import is_constant, secret_bytes, sequence
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
+_corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
 _KEY_INFO = b"sealring/v1/local-key-wrapper"
 _KEY_ID_LABEL = b"sealring/v1/local-key-wrapper/key-id"
 _KEY_ID_BYTES = 9
@@ -64,16 +66,16 @@ class LocalKeyWrapper:
     ) -> bytearray:
         """The data key, 32 bytes; KeyWrapperError, `corrupt`, for what was not wrapped so."""
         if not self.owns(wrapped):
-            raise _corrupt("wrapped by another provider or master key")
+            raise _corrupt(hint="wrapped by another provider or master key")
         if len(wrapped.wrapped) != _WRAPPED_BYTES:
-            raise _corrupt(f"a wrapped key has {_WRAPPED_BYTES} bytes")
+            raise _corrupt(hint=f"a wrapped key has {_WRAPPED_BYTES} bytes")
         nonce, sealed = wrapped.wrapped[:NONCE_BYTES], wrapped.wrapped[NONCE_BYTES:]
         aad = _authenticated(wrapped.key_id, context)
         data_key = decrypt(self._keys[wrapped.key_id], nonce, sealed, aad)
         if data_key is None:
-            raise _corrupt("wrapped key or context changed")
+            raise _corrupt(hint="wrapped key or context changed")
         if is_constant(data_key):
-            raise _corrupt("the data key is one byte repeated")
+            raise _corrupt(hint="the data key is one byte repeated")
         return bytearray(data_key)
 
     def wrap(self, data_key: bytes | bytearray, context: Mapping[str, str]) -> WrappedKey:
@@ -91,7 +93,7 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
     if is_constant(secret):
         raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
-    secret[:] = bytes(len(secret))
+    overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
 
 
@@ -99,7 +101,3 @@ def _authenticated(key_id: str, context: Mapping[str, str]) -> bytes:
     """What a wrap authenticates besides the data key."""
     names = {"context": dict(context), "keyId": key_id, "provider": _PROVIDER}
     return canonical_json(names).encode("ascii")
-
-
-def _corrupt(hint: str) -> KeyWrapperError:
-    return KeyWrapperError("corrupt", _PROVIDER, hint=hint)
