@@ -50,12 +50,8 @@ class Deadline(NamedTuple):
     wall_ms: float
     steady_ms: float
 
-    def has_passed(self, now: Moment) -> bool:
-        """Whether either clock has reached it."""
-        return now.wall_ms >= self.wall_ms or now.steady_ms >= self.steady_ms
-
     def ms_left(self, now: Moment) -> float:
-        """Milliseconds left by whichever clock says less; 0 when it has passed."""
+        """Milliseconds left by whichever clock says less; 0 when either has reached it."""
         return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
 
 

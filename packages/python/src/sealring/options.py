@@ -61,24 +61,6 @@ def with_method(owner: str, name: str, value: object, method: str) -> None:
         raise TypeError(f"{owner}: {name} must have a method {method}, got {show(value)}")
 
 
-def secret_bytes(owner: str, name: str, value: object, least: int) -> bytearray:
-    """A copy of a secret, given as bytes or as text (its UTF-8), of at least `least` bytes."""
-    if isinstance(value, str):
-        copy = bytearray(value.encode("utf-8", "ignore"))
-        if copy.decode("utf-8") != value:
-            raise TypeError(f"{owner}: {name} is a str with a lone surrogate")
-    elif isinstance(value, (bytes, bytearray)):
-        copy = bytearray(value)
-    else:
-        # Never coerced: bytearray(32) would silently make a key of zeros.
-        raise TypeError(f"{owner}: {name} must be bytes or a str, got {show(value)}")
-    if len(copy) < least:
-        raise ValueError(
-            f"{owner}: {name} must be at least {least} bytes of secret randomness, got {len(copy)}"
-        )
-    return copy
-
-
 def is_constant(data: bytes | bytearray) -> bool:
     """Whether all bytes are the same: what a buffer that was never filled looks like."""
     return len(set(data)) <= 1

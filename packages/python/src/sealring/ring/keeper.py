@@ -106,7 +106,7 @@ class RingKeeper:
     def note_unknown_key(self, now: Moment) -> None:
         """A token named a key that is not in the ring: reads the ring soon, at most once per
         `miss_refresh_seconds`, since tokens are chosen by attackers."""
-        if self._miss_refresh_at.has_passed(now):
+        if self._miss_refresh_at.ms_left(now) <= 0:
             self._miss_refresh_at = later(now, self._policy.miss_refresh_seconds * _MS)
             self._is_missed = True
             self.wake()

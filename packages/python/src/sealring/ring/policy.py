@@ -98,15 +98,10 @@ class RingPolicy:
             )
 
     def _check_fits(self) -> None:
-        life = (
-            self.propagation
-            + self.rotate_every_seconds
-            + max(self.seal_outage_seconds, self.store_outage_seconds)
-            + self.prove_every_seconds
-            + 2 * self.refresh_every_seconds
-            + self.token_lifetime_seconds
-            + 4 * self.clock_skew_seconds
-        )
+        outage = max(self.seal_outage_seconds, self.store_outage_seconds)
+        late = self.prove_every_seconds + 2 * self.refresh_every_seconds
+        opens = self.opening_seconds + 2 * self.clock_skew_seconds
+        life = self.propagation + self.rotate_every_seconds + outage + late + opens
         keys = math.ceil(life / self.rotate_every_seconds) + 9
         if keys > MAX_RING_KEYS:
             raise ValueError(

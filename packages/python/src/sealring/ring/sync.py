@@ -23,8 +23,8 @@ class RingSync:
         self.wraps = wraps
         self.stored = stored
         self._view = view
-        self._learned_from: RingDocument | None = None
-        self._learned_shift_ms = 0.0
+        # The document that was learned whole, and by which time.
+        self._learned: tuple[RingDocument | None, float] = (None, 0)
         self.is_foreign = False
         """Whether what the store holds is no document of this ring."""
         self.is_incomplete = False
@@ -44,7 +44,7 @@ class RingSync:
             failure = self._learn_from(document, options)
             judgement = self._view.judgement()
             is_whole = not any(map(judgement.is_from_the_future, document))
-            self._note_learned(document if is_whole and failure is None else None)
+            self._learned = document if is_whole and failure is None else None, self._shift_ms()
         known = self._view.snapshot
         entries = document or ()
         teaches = any(entry.id in known.by_id for entry in entries)
@@ -63,7 +63,7 @@ class RingSync:
         """Makes what a start has learned the view."""
         self._view.limits.was_read(self._view.now())
         self._view.install(known)
-        self._note_learned(document)
+        self._learned = document, self._shift_ms()
 
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
@@ -83,16 +83,12 @@ class RingSync:
         keys = self._view.snapshot.usable_keys(self._view.wall_ms())
         return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
-    def _note_learned(self, document: RingDocument | None) -> None:
-        self._learned_from, self._learned_shift_ms = document, self._shift_ms()
-
     def _is_learned(self, document: RingDocument) -> bool:
         """What was judged by another time is judged again; and what could not be read, or was from
         the future, may be learned now, though the document stays as it is."""
-        known = self._view.snapshot
-        is_same_time = abs(self._shift_ms() - self._learned_shift_ms) <= _MS
-        has_all = not known.carried and not known.unreadable
-        return has_all and is_same_time and document is self._learned_from
+        known, (learned, shift_ms) = self._view.snapshot, self._learned
+        is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
+        return document is learned and is_same_time and not known.carried + known.unreadable
 
     def _shift_ms(self) -> float:
         now = self._view.now()

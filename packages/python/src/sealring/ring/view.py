@@ -182,6 +182,6 @@ class RingView:
             self._held.pop(key_id).destroy()
 
     def _notice_gap(self, now: Moment) -> None:
-        if self.overdue_at is not None and self.overdue_at.has_passed(now):
+        if self.overdue_at is not None and self.overdue_at.ms_left(now) <= 0:
             self.overdue_at = None
             self.on_overdue()

@@ -105,18 +105,17 @@ class RedisRing:
         try:
             return self._client.execute_command("EVAL_RO", _READ, *arguments)
         except Exception as error:
-            is_denied = _is_denial(error)
-        if is_denied:
-            return RingStoreError("denied", "the server refused the user, or what it asked for")
-        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+            return _failure(error)
 
 
-def _is_denial(error: Exception) -> bool:
+def _failure(error: Exception) -> RingStoreError:
     """By its class, or by the code its reply begins with. What a user may not do inside a script
     has no code of its own in Redis 7 (acl.c, script.c)."""
     message = str(error)
     names = {message.split(" ", 1)[0], *(base.__name__ for base in type(error).__mro__)}
-    return not names.isdisjoint(_DENIED) or _DENIED_IN_SCRIPT.match(message) is not None
+    if names & _DENIED or _DENIED_IN_SCRIPT.match(message):
+        return RingStoreError("denied", "the server refused the user, or what it asked for")
+    return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
 
 
 def _own_client(url: object, timeout: float) -> RedisClient:

@@ -59,8 +59,7 @@ class S3Ring:
         timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
 
-    Raises:
-        TypeError | ValueError: for an option that is wrong, naming it.
+    A wrong option is a TypeError or a ValueError that names it.
     """
 
     kind = "s3"

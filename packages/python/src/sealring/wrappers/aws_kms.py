@@ -48,8 +48,7 @@ class AwsKmsKeyWrapper:
         multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
         timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
-    Raises:
-        TypeError | ValueError: for an option that is wrong, naming it.
+    A wrong option is a TypeError or a ValueError that names it.
     """
 
     provider = _PROVIDER
@@ -122,9 +121,8 @@ class AwsKmsKeyWrapper:
         if asked != self.key_id:
             return answered == asked
         name = parse_key_arn(recorded)
-        if name is None or not may_mean(name, answered, self._multi_region):
-            return False
-        return may_mean(self._key_name, answered, any_region=False)
+        is_right = name is not None and may_mean(name, answered, self._multi_region)
+        return is_right and may_mean(self._key_name, answered, any_region=False)
 
 
 def _key_name(key_id: str, multi_region: bool) -> KeyName:

@@ -13,7 +13,7 @@ from ..canonical_json import canonical_json
 from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, WrappedKey
-from ..options import is_constant, secret_bytes, sequence
+from ..options import is_constant, sequence, show
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
@@ -21,6 +21,7 @@ _corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
 _KEY_INFO = b"sealring/v1/local-key-wrapper"
 _KEY_ID_LABEL = b"sealring/v1/local-key-wrapper/key-id"
 _KEY_ID_BYTES = 9
+_LEAST_SECRET_BYTES = 32
 _WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES
 
 
@@ -89,9 +90,15 @@ class LocalKeyWrapper:
 
 
 def _derive(name: str, value: object) -> tuple[str, AESGCM]:
-    secret = secret_bytes(_OWNER, name, value, 32)
-    if is_constant(secret):
-        raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
+    # Never coerced: bytearray(32) would silently make a key of zeros.
+    if not isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{_OWNER}: {name} must be bytes or a str, got {show(value)}")
+    secret = bytearray(value.encode("utf-8", "ignore") if isinstance(value, str) else value)
+    if isinstance(value, str) and secret.decode("utf-8") != value:
+        raise TypeError(f"{_OWNER}: {name} is a str with a lone surrogate")
+    if len(secret) < _LEAST_SECRET_BYTES or is_constant(secret):
+        least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
+        raise ValueError(f"{_OWNER}: {name} must be {least}, got {len(secret)}")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
     overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
