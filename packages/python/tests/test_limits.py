@@ -18,14 +18,14 @@ def at(seconds: float) -> Moment:
 def limits_at_0() -> Limits:
     limits = Limits(RingPolicy())
     limits.proved(at(0))
-    limits.was_read(at(0))
-    limits.completed(at(0))
+    limits.last_read = at(0)
+    limits.last_complete = at(0)
     return limits
 
 
 def test_f10_sealing_ends_without_proof_and_opening_a_token_life_later() -> None:
     limits = limits_at_0()
-    limits.was_read(at(3_599))
+    limits.last_read = at(3_599)
     assert limits.seal_block(at(3_599)) is None
     assert limits.seal_block(at(3_600)) == "key proof too old"
     assert limits.may_open(at(3_600 + 3_600 + 599))

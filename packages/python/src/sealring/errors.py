@@ -101,5 +101,4 @@ class RingStoreError(Exception):
 
 
 def may_pass(error: KeyWrapperError | RingStoreError) -> bool:
-    """Whether it is worth another attempt."""
     return error.kind in ("throttled", "unavailable")

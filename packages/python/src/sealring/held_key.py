@@ -49,19 +49,16 @@ class HeldKey:
         raise TypeError("a data key is not to be stored")
 
     def equals(self, data_key: bytearray) -> bool:
-        """Whether this is that data key."""
         with self._lock:
             return hmac.compare_digest(self._live(), data_key)
 
     def token_key(self, salt: bytes, purpose: str | None) -> native.TokenKey:
-        """The key of native tokens with this salt."""
         tail = salt if purpose is None else salt + b"\0" + purpose.encode("ascii")
         with self._lock:
             block = sub_key(self._live(), "token", self._ring, tail)
         return native.token_key(self._key_id, salt, block)
 
     def sealer(self, purpose: str | None) -> TokenSealer:
-        """What seals native tokens for a purpose."""
         with self._lock:
             self._live()
             sealer = self._sealers.get(purpose)
@@ -107,7 +104,6 @@ class HeldKey:
             self._python_key = None
 
     def destroy(self) -> None:
-        """Overwrites what can be overwritten."""
         self.limit_to_ring()
         with self._lock:
             overwrite(self._ring_mac)

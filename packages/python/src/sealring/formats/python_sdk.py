@@ -24,7 +24,6 @@ class PythonKey(NamedTuple):
 
 
 def derive_key(secret: bytes | bytearray) -> PythonKey:
-    """Derives key and fingerprint."""
     fingerprint, key = aead.derive_key(secret, _KEY_INFO, _KID_LABEL)
     return PythonKey(fingerprint[:_KID_BYTES], key)
 

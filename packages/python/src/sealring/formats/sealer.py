@@ -69,13 +69,10 @@ class TokenSealer:
             and abs(now.wall_ms - self._sealed_at.wall_ms) <= _LONGEST_PAUSE_MS
         ):
             return self._key
-        self._key = self._derive(self._draw_salt(state, now))
-        self._count = 0
-        self._salted_at_ns = now.monotonic_ns
-        return self._key
-
-    def _draw_salt(self, state: SealingState, now: Moment) -> bytes:
         facts = f"{now.monotonic_ns}/{now.wall_ms}/{os.getpid()}/{threading.get_ident()}/"
         digest = hashlib.sha256(facts.encode("ascii") + state.last_tag).digest()
         drawn = state.random(native.SALT_BYTES)
-        return bytes(a ^ b for a, b in zip(drawn, digest, strict=False))
+        self._key = self._derive(bytes(a ^ b for a, b in zip(drawn, digest, strict=False)))
+        self._count = 0
+        self._salted_at_ns = now.monotonic_ns
+        return self._key

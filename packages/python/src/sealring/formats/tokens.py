@@ -44,7 +44,6 @@ class Tokens(ABC):
         self._most = max_payload_bytes
 
     def seal(self, payload: bytes, now: Moment) -> str:
-        """A token under the key that seals now."""
         if len(payload) > self._most:
             told = f"a payload may have {self._most} bytes, got {len(payload)}"
             raise ValueError(f"{told}: its token would be refused")

@@ -38,7 +38,6 @@ class Background:
             raise failure.with_traceback(None)
 
     def stop(self) -> None:
-        """Ends the thread, and waits for it."""
         with self._condition:
             self._is_stopped = True
             self._condition.notify_all()

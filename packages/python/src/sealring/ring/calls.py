@@ -69,7 +69,6 @@ class Calls:
         return failure("an error of another class")
 
     def seconds_left(self, until: Deadline | None) -> float:
-        """Seconds until whoever waits gives up."""
         return 1e6 if until is None else until.ms_left(moment_of(self._clock)) / 1_000
 
     def close(self) -> None:

@@ -50,8 +50,6 @@ class Revocation:
 
 @dataclass(frozen=True)
 class RingWrap(WrappedKey):
-    """One wrap of an entry."""
-
     signature: bytes | None
     mac: bytes
     """Under the entry's own key: who added the wrap held it."""
@@ -100,7 +98,11 @@ def parse_document(text: str, ring: str) -> RingDocument:
         raise RingStoreError("too-large", "over 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
         _refuse("not one line of ASCII")
-    document = _members(_parsed(text), "document", ("format", "ring", "keys"), ("claim",))
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        _refuse("not JSON")
+    document = _members(parsed, "document", ("format", "ring", "keys"), ("claim",))
     if document["format"] != _FORMAT:
         _refuse("unknown format")
     if document["ring"] != ring:
@@ -168,7 +170,8 @@ def _revocation(value: object) -> Revocation:
 def _wrap(value: object) -> RingWrap:
     wrap = _members(value, "wrap", ("provider", "keyId", "wrapped", "mac"), ("signature",))
     key_id = wrap["keyId"]
-    if not isinstance(key_id, str) or not 1 <= _utf16_units(key_id) <= _MAX_KEY_ID_UNITS:
+    units = len(key_id.encode("utf-16-le", "surrogatepass")) // 2 if isinstance(key_id, str) else 0
+    if not isinstance(key_id, str) or not 1 <= units <= _MAX_KEY_ID_UNITS:
         _refuse("KMS key id")
     return RingWrap(
         _text(wrap["provider"], "provider", _PROVIDER),
@@ -222,21 +225,9 @@ def _items(value: object, what: str, least: int, most: int) -> list[object]:
     return value
 
 
-def _utf16_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return _refuse("not JSON")
-
-
 def _members(
     value: object, what: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, object]:
-    """An object with these members, in any order."""
     if not isinstance(value, dict):
         _refuse(f"{what} is not an object")
     if not set(names) <= value.keys() <= {*names, *optional}:

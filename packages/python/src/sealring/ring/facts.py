@@ -47,7 +47,6 @@ class Judgement(NamedTuple):
         return entry.created < self.accepts_created_from_ms
 
     def is_from_the_future(self, entry: RingEntry) -> bool:
-        """Whether a key was made later than any clock of the fleet can say."""
         return entry.created - self.now_ms > self.clock_skew_ms + _CREATED_TOLERANCE_MS
 
 
@@ -64,13 +63,6 @@ def unwrapped_key(
         "wraps": _more_wraps((proved,), entry.wraps, held),
     }
     return RingKey(**{**vars(entry), **facts}, held=held, signer=held, seals_from_ms=seals_from_ms)
-
-
-def _tombstone(entry: RingEntry, revocation: Revocation | None) -> RingKey:
-    """A key that is known to be revoked and is never unwrapped; without `revocation`, one that this
-    reader's pin refuses."""
-    told = {**vars(entry), "ancestors": None, "revocation": revocation}
-    return RingKey(**told, is_revoked=True)
 
 
 def with_unwrapped(known: RingSnapshot, key: RingKey, judgement: Judgement) -> RingSnapshot:
@@ -136,7 +128,9 @@ def _unknown(
         # What this reader's own pin refuses needs no proof.
         if is_revoked or judgement.is_pinned_out(entry):
             if key is None:
-                keys[entry.id] = _tombstone(entry, entry.revocation if is_revoked else None)
+                claim = entry.revocation if is_revoked else None
+                facts = {**vars(entry), "ancestors": None, "revocation": claim}
+                keys[entry.id] = RingKey(**facts, is_revoked=True)
         elif entry.id in ancestors or right_vouchers(entry, signers):
             wanted[entry.id] = entry
     return list(wanted.values())

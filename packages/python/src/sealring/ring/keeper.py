@@ -50,7 +50,6 @@ class RingKeeper:
         view.on_unknown_key = self.note_unknown_key
 
     def health(self) -> CodecHealth:
-        """What it says of itself; CodecClosedError after close."""
         return health_of(
             self.view,
             is_failing=self._failures > 0 or self._sync.is_incomplete,
@@ -59,7 +58,6 @@ class RingKeeper:
         )
 
     def started(self) -> None:
-        """The ring was learned for the first time."""
         self._completed()
         self._schedule(self._ms_until_due())
         self._announce()
@@ -100,7 +98,6 @@ class RingKeeper:
 
     @property
     def ms_until_next(self) -> float:
-        """Milliseconds until the next pass is due."""
         return self._next_pass_at.ms_left(self.view.now())
 
     def note_unknown_key(self, now: Moment) -> None:
@@ -138,9 +135,8 @@ class RingKeeper:
             self._is_proof_wanted = False
 
     def _completed(self) -> None:
-        now = self.view.now()
         self._soon_at = _NEVER
-        self.view.limits.completed(now)
+        self.view.limits.last_complete = now = self.view.now()
         jitter = 1 - 0.2 * random.random()
         self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
 

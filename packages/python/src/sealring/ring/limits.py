@@ -37,7 +37,9 @@ class Limits:
         self._prove_after_ms = 0.0
         self.last_proof: Moment | None = None
         self.last_read: Moment | None = None
+        """When the ring was read and had a key that is known."""
         self.last_complete: Moment | None = None
+        """When a refresh went through whole: read, and every live key held."""
 
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
@@ -45,14 +47,6 @@ class Limits:
         # Drawn once per proof: drawn at every look, the shortest of many draws would win.
         self._prove_after_ms = self._policy.prove_every_seconds * _MS * (1 - 0.2 * random.random())
         self.last_proof = now
-
-    def was_read(self, now: Moment) -> None:
-        """The ring was read, and has a key that is known."""
-        self.last_read = now
-
-    def completed(self, now: Moment) -> None:
-        """A refresh went through whole: read, and every live key held."""
-        self.last_complete = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
         """The KMS answered the check of a held key with an error."""
@@ -72,7 +66,6 @@ class Limits:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the KMS refused often enough to stop sealing."""
         return self._stopped_at_ms is not None
 
     def ms_until_proof(self, now: Moment) -> float:

@@ -34,7 +34,6 @@ class RingProblem:
 
 
 def problems_of(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingProblem, ...]:
-    """What `health()` says of a reader."""
     found: list[tuple[ProblemKind, str, str]] = []
     clock, known, now_ms = view.ring_clock, view.snapshot, view.wall_ms(now)
     trouble, disputed = clock.trouble(now), clock.disputed_by(now)

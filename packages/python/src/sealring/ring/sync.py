@@ -49,7 +49,7 @@ class RingSync:
         entries = document or ()
         teaches = any(entry.id in known.by_id for entry in entries)
         if teaches:
-            self._view.limits.was_read(self._view.now())
+            self._view.limits.last_read = self._view.now()
         self.is_foreign = bool(entries) and not teaches
         self.is_incomplete = lacks(entries, known, self._view.judgement())
         if failure is not None:
@@ -60,8 +60,7 @@ class RingSync:
             raise RingStoreError("corrupt", "the store holds no key of this ring")
 
     def begin(self, known: RingSnapshot, document: RingDocument) -> None:
-        """Makes what a start has learned the view."""
-        self._view.limits.was_read(self._view.now())
+        self._view.limits.last_read = self._view.now()
         self._view.install(known)
         self._learned = document, self._shift_ms()
 

@@ -73,7 +73,6 @@ class RingView:
             return key.held
 
     def opening_key(self, key_id: str, now: Moment) -> HeldKey | None:
-        """The key with this id, if it may open now."""
         self._notice_gap(now)
         key = self.snapshot.by_id.get(key_id)
         if key is None or not key.may_open(self.wall_ms(now)) or not self.limits.may_open(now):
@@ -157,7 +156,6 @@ class RingView:
         return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
-        """By what documents are judged now."""
         skew_ms = self.policy.clock_skew_seconds * 1_000
         return Judgement(self.wall_ms(), skew_ms, self._past, self._accepts_created_from_ms)
 

@@ -30,8 +30,6 @@ _MILDEST_FIRST: tuple[KeyWrapperErrorKind, ...] = get_args(KeyWrapperErrorKind)
 
 
 class CallOptions(NamedTuple):
-    """How a call is made."""
-
     is_foreground: bool = False
     """Whether somebody waits for it: then three retries with full jitter."""
     until: Deadline | None = None
@@ -146,14 +144,11 @@ class KeyWraps:
         )
         if isinstance(data_key, KeyWrapperError):
             return data_key
-        if not _is_data_key(data_key):
+        is_whole = isinstance(data_key, bytearray) and len(data_key) == DATA_KEY_BYTES
+        if not is_whole or is_constant(data_key):
             return KeyWrapperError("corrupt", provider, hint="no data key of 32 bytes")
         # The id is recomputed: a document cannot give a key another name.
         if base64url.encode(key_id_of(data_key)) != entry.id:
             overwrite(data_key)
             return KeyWrapperError("corrupt", provider)
         return data_key
-
-
-def _is_data_key(data: object) -> bool:
-    return isinstance(data, bytearray) and len(data) == DATA_KEY_BYTES and not is_constant(data)

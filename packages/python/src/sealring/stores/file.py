@@ -21,8 +21,7 @@ class FileRing:
     there yet. For the same reason an empty file is `corrupt`, and a symbolic link to nothing
     `unavailable`.
 
-    Raises:
-        TypeError | ValueError: for a path that is no text, is empty, or has a NUL.
+    TypeError or ValueError for a path that is no text, is empty, or has a NUL.
     """
 
     kind = "file"

@@ -60,8 +60,7 @@ class RedisRing:
         key: where the ring is; 1 to 512 characters.
         timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
-    Raises:
-        TypeError | ValueError: for an option that is wrong, naming it; the URL is not shown.
+    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
 
     kind = "redis"

@@ -96,9 +96,11 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
     secret = bytearray(value.encode("utf-8", "ignore") if isinstance(value, str) else value)
     if isinstance(value, str) and secret.decode("utf-8") != value:
         raise TypeError(f"{_OWNER}: {name} is a str with a lone surrogate")
-    if len(secret) < _LEAST_SECRET_BYTES or is_constant(secret):
+    if len(secret) < _LEAST_SECRET_BYTES:
         least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
         raise ValueError(f"{_OWNER}: {name} must be {least}, got {len(secret)}")
+    if is_constant(secret):
+        raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
     overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
