@@ -595,6 +595,14 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
         assert len(codec.health().keys) == 2
 
 
+def test_a_start_waits_while_all_keys_are_from_the_future(fleet: Fleet) -> None:
+    fleet.publish([fleet.key(4_500, created_ms=fleet.clock.wall + 3_600_000)])
+    fleet.store.on_read = lambda: fleet.clock.advance(60)
+    start_refused(fleet.reader(), "unavailable")
+    assert fleet.store.reads > 1
+    assert fleet.kms.unwraps == 0
+
+
 def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
     pin = datetime.fromtimestamp(fleet.clock.wall / 1_000, tz=timezone.utc)
     start_refused(fleet.reader(accept_keys_created_after=pin))

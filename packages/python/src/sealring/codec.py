@@ -18,7 +18,7 @@ from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
 from .ring.start import start_ring
-from .ring.store import RingStore, StoredRingDocument
+from .ring.store import RingStore
 from .ring.sync import RingSync
 from .ring.view import RingView
 from .ring.wraps import KeyWraps
@@ -86,8 +86,7 @@ class KmsCodec:
         self._view = RingView(name, self._policy, clock, pin_ms)
         self._calls = Calls(clock, self._policy.kms_timeout_seconds)
         wraps = KeyWraps(self._view, self._calls, _wrappers(key_wrapper))
-        stored = StoredRingDocument(self._view, self._calls, ring)
-        self._sync = RingSync(self._view, wraps, stored)
+        self._sync = RingSync(self._view, self._calls, wraps, ring)
         self._keeper = RingKeeper(self._view, self._sync)
         self._background = Background(self._keeper)
         self._sealing = SealingState(random)

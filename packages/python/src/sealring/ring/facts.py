@@ -46,6 +46,10 @@ class Judgement(NamedTuple):
         """Whether this reader's own pin refuses a key."""
         return entry.created < self.accepts_created_from_ms
 
+    def may_be_used(self, entry: RingEntry) -> bool:
+        is_accepted = not self.is_pinned_out(entry) and not self.is_from_the_future(entry)
+        return is_accepted and self.is_live(entry)
+
     def is_from_the_future(self, entry: RingEntry) -> bool:
         return entry.created - self.now_ms > self.clock_skew_ms + _CREATED_TOLERANCE_MS
 

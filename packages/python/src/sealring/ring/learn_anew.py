@@ -31,17 +31,20 @@ class LearnAnew:
         now, or all are refused or corrupt; RingStoreError, `corrupt`, for two lineages, and where
         no live key may be used, `unavailable` for keys from the future."""
         entries = sorted(document, key=birth, reverse=True)
-        live = [entry for entry in entries if self._is_live(entry)]
+        judgement = self._view.judgement()
+        live = [entry for entry in entries if judgement.may_be_used(entry)]
         failures: dict[str, KeyWrapperError] = {}
         # One after the other: a KMS in trouble is not asked for a ringful of keys by every start.
         self._unwrap((entry for entry in live if entry.revocation is None), failures, options)
         # Newest first: whether a claim holds may depend on what became of the newer ones.
         for entry in live:
-            if entry.revocation is not None and not self._is_certified(document, entry):
+            signers = signers_of(self._learned(document, live).keys, judgement.past)
+            claim = entry.revocation
+            if claim is not None and not is_certified(entry, claim, signers):
                 self._unwrap([entry], failures, options)
-        known = self._learned(document, self._present(document))
+        known = self._learned(document, live)
         if not known.usable_keys(self._view.wall_ms()):
-            raise self._why_unusable(live, failures)
+            raise self._why_unusable(document, failures)
         if len(self._lineages(document, known)) > 1:
             # What has ended or is revoked may be the link.
             self._unwrap(entries, failures, options)
@@ -54,14 +57,6 @@ class LearnAnew:
                     "theirs; without any, import a copy of the ring or use a new ring name",
                 )
         return known
-
-    def _is_live(self, entry: RingEntry) -> bool:
-        judgement = self._view.judgement()
-        return judgement.is_live(entry) and not judgement.is_pinned_out(entry)
-
-    def _present(self, document: RingDocument) -> list[RingEntry]:
-        judgement, live = self._view.judgement(), filter(self._is_live, document)
-        return [entry for entry in live if not judgement.is_from_the_future(entry)]
 
     def _unwrap(
         self,
@@ -87,20 +82,14 @@ class LearnAnew:
         known = create_snapshot(key for key in keys if key is not None)
         return learn(known, document, self._view.judgement())[0]
 
-    def _is_certified(self, document: RingDocument, entry: RingEntry) -> bool:
-        judgement = self._view.judgement()
-        known = self._learned(document, self._present(document))
-        signers = signers_of(known.keys, judgement.past)
-        return is_certified(entry, entry.revocation, signers)
-
     def _why_unusable(
-        self, live: list[RingEntry], failures: dict[str, KeyWrapperError]
+        self, document: RingDocument, failures: dict[str, KeyWrapperError]
     ) -> KeyWrapperError | RingStoreError:
         """Corrupt entries teach nothing, but not all of a ring can be so."""
         if failures:
             refused = (error for error in failures.values() if is_refusal(error.kind))
             return next(refused, next(iter(failures.values())))
-        if any(map(self._view.judgement().is_from_the_future, live)):
+        if any(map(self._view.judgement().is_from_the_future, document)):
             return RingStoreError("unavailable", "the ring's keys are from this machine's future")
         return RingStoreError("corrupt", "the ring holds no live key that may be used")
 

@@ -62,11 +62,9 @@ class RingPolicy:
         if self.propagation_seconds is None:
             object.__setattr__(self, "propagation_seconds", least)
         if self.propagation < least:
+            told = "seal_outage_seconds + 2 times refresh_every_seconds + clock_skew_seconds"
             raise ValueError(
-                f"{_OWNER}: propagation_seconds ({self.propagation}) must be at least "
-                f"seal_outage_seconds ({self.seal_outage_seconds}) + 2 times "
-                f"refresh_every_seconds ({self.refresh_every_seconds}) + clock_skew_seconds "
-                f"({self.clock_skew_seconds}) = {least}"
+                f"{_OWNER}: propagation_seconds ({self.propagation}) must be at least {told} ({least})"
             )
         self._check_at_least("seal_outage_seconds", 3, "prove_every_seconds")
         self._check_at_least("store_outage_seconds", 4, "refresh_every_seconds")

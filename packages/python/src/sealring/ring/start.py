@@ -28,7 +28,7 @@ def start_ring(view: RingView, calls: Calls, sync: RingSync) -> None:
         try:
             # Nothing that was judged by another time counts.
             view.ring_clock.start_anew(view.now())
-            document = sync.stored.read()
+            document = sync.fetch()
             if document:
                 known = anew.learn(document, CallOptions(is_foreground=True, until=until))
                 sync.begin(known, document)

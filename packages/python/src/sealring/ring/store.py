@@ -43,31 +43,18 @@ def document_text(data: bytes, what: str) -> str:
     raise RingStoreError("corrupt", f"{what} is empty or not UTF-8")
 
 
-class StoredRingDocument:
-    """Read and parsed, with a deadline of ours. Every failure is a RingStoreError that holds
-    nothing of the vendor's."""
-
-    def __init__(self, view: RingView, calls: Calls, store: RingStore) -> None:
-        self._view = view
-        self._calls = calls
-        self._store = store
-        self._last: tuple[str, RingDocument] | None = None
-
-    def read(self) -> RingDocument | None:
-        """None when the document is known to be absent. The same object for the same text, so
-        that an unchanged ring is recognised without a look inside."""
-        note = partial(self._view.ring_clock.note, "store")
-        answer = self._calls.run(
-            "read",
-            lambda: self._store.read(on_service_date=note),
-            lambda detail: RingStoreError("unavailable", detail),
-        )
-        if answer is None:
-            return None
-        if isinstance(answer, RingStoreError):
-            raise answer
-        if not isinstance(answer, StoredRing) or not isinstance(answer.document, str):
-            raise RingStoreError("corrupt", "the store returned no document")
-        if self._last is None or self._last[0] != answer.document:
-            self._last = (answer.document, parse_document(answer.document, self._view.ring))
-        return self._last[1]
+def read_ring(view: RingView, calls: Calls, store: RingStore) -> RingDocument | None:
+    """The ring in its store; None when it is known to be absent. Every failure is a RingStoreError
+    that holds nothing of the vendor's."""
+    answer = calls.run(
+        "read",
+        lambda: store.read(on_service_date=partial(view.ring_clock.note, "store")),
+        lambda detail: RingStoreError("unavailable", detail),
+    )
+    if answer is None:
+        return None
+    if isinstance(answer, RingStoreError):
+        raise answer
+    if not isinstance(answer, StoredRing) or not isinstance(answer.document, str):
+        raise RingStoreError("corrupt", "the store returned no document")
+    return parse_document(answer.document, view.ring)

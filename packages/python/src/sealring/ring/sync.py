@@ -2,14 +2,17 @@
 themselves. Absence is not deletion: a key leaves this reader's memory at its end or by a
 revocation, never because a document lacks it."""
 
+from functools import partial
+
 from ..clock import age_ms
 from ..errors import KeyWrapperError, RingStoreError
+from .calls import Calls
 from .document import RingDocument, RingEntry
 from .facts import lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, age, create_snapshot
-from .store import StoredRingDocument
+from .store import RingStore, read_ring
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
 
@@ -19,9 +22,9 @@ _MS = 1_000
 class RingSync:
     """Reads and learns. What a member would write, a reader leaves to the members."""
 
-    def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredRingDocument) -> None:
+    def __init__(self, view: RingView, calls: Calls, wraps: KeyWraps, store: RingStore) -> None:
         self.wraps = wraps
-        self.stored = stored
+        self.fetch = partial(read_ring, view, calls, store)
         self._view = view
         # The document that was learned whole, and by which time.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
@@ -35,7 +38,7 @@ class RingSync:
         `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
         when a new key could not be unwrapped; the rest is learned."""
         try:
-            document = self.stored.read()
+            document = self.fetch()
         except RingStoreError as error:
             self.is_foreign = error.kind in ("corrupt", "too-large")
             raise
@@ -87,7 +90,7 @@ class RingSync:
         the future, may be learned now, though the document stays as it is."""
         known, (learned, shift_ms) = self._view.snapshot, self._learned
         is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
-        return document is learned and is_same_time and not known.carried + known.unreadable
+        return document == learned and is_same_time and not known.carried + known.unreadable
 
     def _shift_ms(self) -> float:
         now = self._view.now()
