@@ -63,9 +63,8 @@ class RingPolicy:
             object.__setattr__(self, "propagation_seconds", least)
         if self.propagation < least:
             told = "seal_outage_seconds + 2 times refresh_every_seconds + clock_skew_seconds"
-            raise ValueError(
-                f"{_OWNER}: propagation_seconds ({self.propagation}) must be at least {told} ({least})"
-            )
+            given = f"{_OWNER}: propagation_seconds ({self.propagation})"
+            raise ValueError(f"{given} must be at least {told} ({least})")
         self._check_at_least("seal_outage_seconds", 3, "prove_every_seconds")
         self._check_at_least("store_outage_seconds", 4, "refresh_every_seconds")
         self._check_at_least("rotate_every_seconds", 1, "store_outage_seconds")
@@ -90,10 +89,8 @@ class RingPolicy:
     def _check_at_least(self, name: str, times: int, other: str) -> None:
         least = times * getattr(self, other)
         if getattr(self, name) < least:
-            told = other if times == 1 else f"{times} times {other}"
-            raise ValueError(
-                f"{_OWNER}: {name} ({getattr(self, name)}) must be at least {told} ({least})"
-            )
+            told = f"at least {times} times {other} ({least})"
+            raise ValueError(f"{_OWNER}: {name} ({getattr(self, name)}) must be {told}")
 
     def _check_fits(self) -> None:
         outage = max(self.seal_outage_seconds, self.store_outage_seconds)

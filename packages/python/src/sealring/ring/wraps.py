@@ -38,10 +38,6 @@ class CallOptions(NamedTuple):
     """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
 
 
-Unwrapped = tuple[HeldKey, RingWrap]
-"""A data key, and the wrap that it came from."""
-
-
 class KeyWraps:
     """Unwraps data keys, which the view holds. Only here the KMS is asked, so only here its proofs
     and refusals are noted."""
@@ -53,10 +49,10 @@ class KeyWraps:
         # A wrap is corrupt for one entry, not for a key id. Oldest first.
         self._corrupt: dict[bytes, Moment] = {}
 
-    def unwrap(self, entry: RingEntry, options: CallOptions) -> Unwrapped:
-        """Unwraps an entry with the first key wrapper that can. KeyWrapperError is the mildest of
-        those that were asked; `corrupt`, without a call, if no wrap is one of theirs, or all of
-        those were found to be corrupt before."""
+    def unwrap(self, entry: RingEntry, options: CallOptions) -> tuple[HeldKey, RingWrap]:
+        """Unwraps an entry with the first key wrapper that can; with the wrap it came from.
+        KeyWrapperError is the mildest of those that were asked; `corrupt`, without a call, if no
+        wrap is one of theirs, or all of those were found to be corrupt before."""
         data_key, wrap = self._unwrap_any(entry, options)
         held = self._view.hold(HeldKey(data_key, self._view.ring))
         self._view.limits.proved(self._view.now())
