@@ -394,7 +394,7 @@ def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
             data_key=second.data_key,
         )
         fleet.publish([fleet.first, second.wrapped_too(twin)])
-        codec._sync.wraps._wrappers = (fleet.kms, other)
+        codec._sync._wraps._wrappers = (fleet.kms, other)
         codec.refresh()
         assert states(codec)[second.id] == "propagating"
 

@@ -63,6 +63,7 @@ def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts()
         assert limits.seal_block(at(seconds)) is None
     limits.failed("not-found", at(30))
     assert limits.seal_block(at(30)) == "key refused by the kms"
+    limits.failed("denied", at(45))
     assert limits.may_open(at(30 + 599))
     assert not limits.may_open(at(30 + 600))
     limits.proved(at(700))

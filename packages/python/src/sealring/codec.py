@@ -17,7 +17,6 @@ from .ring.background import Background
 from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
-from .ring.start import start_ring
 from .ring.store import RingStore
 from .ring.sync import RingSync
 from .ring.view import RingView
@@ -125,7 +124,7 @@ class KmsCodec:
                 raise CodecClosedError("the codec was started or closed before")
             self._pid = os.getpid()
         try:
-            start_ring(self._view, self._calls, self._sync)
+            self._sync.start()
         except BaseException:
             self.close()
             raise

@@ -2,30 +2,35 @@
 themselves. Absence is not deletion: a key leaves this reader's memory at its end or by a
 revocation, never because a document lacks it."""
 
+import random
 from functools import partial
 
-from ..clock import age_ms
-from ..errors import KeyWrapperError, RingStoreError
+from ..clock import age_ms, backoff, later
+from ..errors import CodecClosedError, KeyWrapperError, RingStoreError, may_pass
 from .calls import Calls
 from .document import RingDocument, RingEntry
 from .facts import lacks, learn, unwrapped_key, with_unwrapped
-from .learn_anew import LearnAnew
+from .learn_anew import LearnAnew, LineageError
 from .limits import is_refusal
-from .snapshot import RingKey, RingSnapshot, age, create_snapshot
+from .snapshot import RingKey, age, create_snapshot
 from .store import RingStore, read_ring
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
 
 _MS = 1_000
+_ABSENT_POLL_SECONDS = 3.0
+_BACKOFF_BASE_SECONDS = 0.2
+_BACKOFF_CAP_SECONDS = 5.0
 
 
 class RingSync:
     """Reads and learns. What a member would write, a reader leaves to the members."""
 
     def __init__(self, view: RingView, calls: Calls, wraps: KeyWraps, store: RingStore) -> None:
-        self.wraps = wraps
-        self.fetch = partial(read_ring, view, calls, store)
         self._view = view
+        self._calls = calls
+        self._wraps = wraps
+        self._fetch = partial(read_ring, view, calls, store)
         # The document that was learned whole, and by which time.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
         self.is_foreign = False
@@ -33,12 +38,44 @@ class RingSync:
         self.is_incomplete = False
         """Whether it lacks something that is known here, which a member has to write."""
 
+    def start(self) -> None:
+        """Returns when the live keys of the ring are held. A reader never founds a ring: while
+        there is none, it waits for a member to do so. Raises a refusal at once, and what may pass
+        after `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
+        view, failures = self._view, 0
+        until = later(view.now(), view.policy.start_timeout_seconds * _MS)
+        anew = LearnAnew(view, self._wraps)
+        while True:
+            failure: Exception = RingStoreError("unavailable", "there is no ring yet")
+            wait = _ABSENT_POLL_SECONDS * (1 + random.random())
+            try:
+                # Nothing that was judged by another time counts.
+                view.ring_clock.start_anew(view.now())
+                document = self._fetch()
+                if document:
+                    known = anew.learn(document, CallOptions(is_foreground=True, until=until))
+                    view.limits.last_read = view.now()
+                    view.install(known)
+                    self._learned = document, self._shift_ms()
+                    return
+            except (KeyWrapperError, RingStoreError) as error:
+                if not may_pass(error) and not isinstance(error, LineageError):
+                    raise
+                failure = error
+                wait = backoff(_BACKOFF_BASE_SECONDS, _BACKOFF_CAP_SECONDS, failures)
+                failures += 1
+            left = self._calls.seconds_left(until)
+            if left <= 0:
+                raise failure
+            if self._calls.closing.wait(min(left, wait)):
+                raise CodecClosedError
+
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
         `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
         when a new key could not be unwrapped; the rest is learned."""
         try:
-            document = self.fetch()
+            document = self._fetch()
         except RingStoreError as error:
             self.is_foreign = error.kind in ("corrupt", "too-large")
             raise
@@ -62,11 +99,6 @@ class RingSync:
         if not teaches:
             raise RingStoreError("corrupt", "the store holds no key of this ring")
 
-    def begin(self, known: RingSnapshot, document: RingDocument) -> None:
-        self._view.limits.last_read = self._view.now()
-        self._view.install(known)
-        self._learned = document, self._shift_ms()
-
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
         is_checkable = self._provable() is not None
@@ -78,7 +110,7 @@ class RingSync:
         key = self._provable()
         if key is None or key.held is None:
             return False
-        self.wraps.prove(key, key.held, options)
+        self._wraps.prove(key, key.held, options)
         return True
 
     def _provable(self) -> RingKey | None:
@@ -118,7 +150,7 @@ class RingSync:
             # before must not keep the others from being tried.
             entry = min(untried, key=lambda one: (one.revocation is not None, one.id in tried))
             try:
-                unwrapped = self.wraps.unwrap(entry, options)
+                unwrapped = self._wraps.unwrap(entry, options)
             except KeyWrapperError as error:
                 failures[entry.id] = error
                 continue
@@ -150,7 +182,7 @@ class RingSync:
             return
         for entry in refused:
             for wrap in entry.wraps:
-                self.wraps.note_corrupt(entry, wrap)
+                self._wraps.note_corrupt(entry, wrap)
             failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
@@ -166,7 +198,7 @@ class RingSync:
         if not is_older or any(entry.id in view.snapshot.by_id for entry in document):
             return False
         try:
-            known = LearnAnew(view, self.wraps).learn(document, options)
+            known = LearnAnew(view, self._wraps).learn(document, options)
         except RingStoreError:
             return False
         except KeyWrapperError as error:
