@@ -447,6 +447,41 @@ def test_an_entry_that_is_refused_while_a_held_key_is_not_counts_as_corrupt(flee
         assert problems(codec) == ["unreadable-key"]
 
 
+def test_a_start_waits_for_a_key_that_is_out_of_reach_for_a_moment(fleet: Fleet) -> None:
+    second = fleet.key(-200)
+    fleet.publish([fleet.first, second])
+    kms = SomeRefused(fleet.wrapper)
+    kms.refused = str(second.entry["activates"])
+    kms.refuse("unavailable")
+
+    def recover() -> None:
+        if fleet.store.reads > 1:
+            kms.failure = None
+
+    fleet.store.on_read = recover
+    with fleet.reader(key_wrapper=kms) as codec:
+        assert states(codec)[second.id] == "active"
+        assert fleet.store.reads == 2
+
+
+def test_where_nothing_can_be_unwrapped_a_refusal_says_more_than_what_is_corrupt(
+    fleet: Fleet,
+) -> None:
+    second = fleet.key(-200)
+    fleet.publish([fleet.first, second.edited(wraps=fleet.first.entry["wraps"])])
+    kms = SomeRefused(fleet.wrapper)
+    kms.refused = str(fleet.first.entry["activates"])
+    kms.refuse("denied")
+    start_refused(fleet.reader(key_wrapper=kms), "denied")
+
+
+def test_a_start_does_not_unwrap_what_has_ended(fleet: Fleet) -> None:
+    fleet.clock.advance(DAY + 4_200)
+    fleet.publish([fleet.first, fleet.key(-300)])
+    with fleet.reader():
+        assert fleet.kms.unwraps == 1
+
+
 def test_a_cold_start_learns_what_hangs_together(fleet: Fleet) -> None:
     second, third = fleet.key(-200), fleet.key(4_500)
     fleet.publish([revoked(fleet.first, fleet.clock.wall, by=[third]), second, third])
