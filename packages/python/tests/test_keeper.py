@@ -66,6 +66,16 @@ def test_a_token_does_not_reset_a_backoff(fleet: Fleet) -> None:
         assert codec.health().last_error is not None
 
 
+def test_a_token_does_not_hurry_a_pass_while_the_kms_fails(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, fleet.key(4_500)])
+        fleet.kms.refuse("unavailable")
+        run_pass(codec, reads=True)
+        due = codec._keeper.ms_until_next
+        miss(codec)
+        assert codec._keeper.ms_until_next == due
+
+
 def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.publish([fleet.first, fleet.key(4_500)])
@@ -80,6 +90,28 @@ def test_after_a_freeze_a_token_does_what_is_due(fleet: Fleet) -> None:
         fleet.clock.advance(1_000)
         miss(codec)
         assert codec.health().last_proof != before
+
+
+def test_a_pass_that_is_due_reads_for_a_token_too(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        reads = fleet.store.reads
+        codec._keeper._next_pass_at = Deadline(0, 0)
+        codec._keeper.turn()
+        assert fleet.store.reads == reads
+        codec._keeper._next_pass_at = Deadline(0, 0)
+        miss(codec)
+        assert fleet.store.reads == reads + 1
+
+
+def test_a_read_that_failed_is_made_again_by_the_next_pass(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.break_store()
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        fleet.store.failure = None
+        reads = fleet.store.reads
+        codec._keeper.run()
+        assert fleet.store.reads == reads + 1
 
 
 def test_no_pass_follows_another_within_a_second_in_any_state(fleet: Fleet) -> None:

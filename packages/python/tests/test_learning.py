@@ -740,6 +740,7 @@ def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
         codec.refresh()
         assert codec.seal(b"x")[4:16] == old.id
         assert codec.unseal(token) == b"young"
+        assert codec.health().status == "ok"
         # The ring that was left seals no more, whatever the store holds.
         fleet.publish([fleet.first])
         codec.refresh()

@@ -56,6 +56,17 @@ def test_not_ready_when_others_may_seal_with_keys_it_has_not_heard_of() -> None:
     assert not limits.is_current(at(4_201))
 
 
+def test_who_has_not_read_for_so_long_seals_but_is_not_ready(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.break_store()
+        for ready in (True, False):
+            for _ in range(3):
+                fleet.clock.advance(701 if ready else 700)
+                run_pass(codec)
+            health = codec.health()
+            assert (health.can_seal, health.ready) == (True, ready)
+
+
 def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts() -> None:
     limits = limits_at_0()
     for seconds in (10, 20):

@@ -150,9 +150,8 @@ def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bo
 
 
 def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
-    """With a revocation that a document claims, where that is certified; else `key` itself. Of two
-    statements of one revocation that with the revoked key's own certificate counts; further
-    certificates are added where they fit."""
+    """With a revocation that a document claims, where that is certified; else `key` itself. Further
+    certificates of one that is known are added where they fit."""
     mine = key.revocation
     if claim is None or (mine is None and key.is_revoked):  # The pin needs no certificate.
         return key
@@ -162,8 +161,6 @@ def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -
     right = right_certificates(key.id, claim, signers)
     if mine.at == claim.at and not right.keys() <= mine.by.keys():
         return replace(key, revocation=replace(mine, by=_first_of(right, mine.by)))
-    if mine.at != claim.at and key.id in right and key.id not in mine.by:
-        return replace(key, revocation=claim)
     return key
 
 

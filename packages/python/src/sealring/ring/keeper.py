@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timezone
 
 from ..clock import Deadline, Moment, backoff, later
-from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
+from ..errors import KeyWrapperError, RingStoreError
 from ..health import CodecHealth, Failure, Status, health_of
 from .limits import REFUSAL_PROBE_MS
 from .sync import RingSync
@@ -75,8 +75,6 @@ class RingKeeper:
                 step(CallOptions(is_wished))
             except Exception as error:  # The one thread that refreshes must not end.
                 failure = error
-        if self.view.is_closed:
-            raise CodecClosedError
         self.view.retire(self.view.now())
         self._note(failure)
         self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
