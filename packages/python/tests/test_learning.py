@@ -733,7 +733,7 @@ def test_one_of_several_wraps_is_enough(fleet: Fleet) -> None:
 def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
     fleet: Fleet,
 ) -> None:
-    old = fleet.key(-300, created_ms=fleet.clock.wall - 3_600_000, by=())
+    old = fleet.key(-400, created_ms=fleet.clock.wall - 3_600_000, by=())
     with fleet.reader() as codec:
         token = codec.seal(b"young")
         fleet.publish([old])

@@ -98,7 +98,6 @@ def health_of(
     can_unseal = limits.may_open(now) and bool(view.snapshot.usable_keys(wall_ms))
     ready = (
         sealing_key is not None
-        and can_unseal
         and limits.is_current(now)
         and view.ring_clock.trouble(now) is None
         and view.snapshot.holds_newest(wall_ms)

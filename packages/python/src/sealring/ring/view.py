@@ -136,7 +136,7 @@ class RingView:
         over_ms = wall_ms - self.policy.clock_skew_seconds * 1_000
         with self._lock:
             snapshot = self._snapshot
-            if self.is_closed or self.ring_clock.trouble(now) is not None:
+            if self.ring_clock.trouble(now) is not None:
                 return
             kept = [key for key in snapshot.keys if over_ms < key.opens_until]
             held = [key if key.may_open(wall_ms) else replace(key, held=None) for key in kept]
