@@ -421,6 +421,21 @@ def test_whatever_a_store_or_wrapper_raises_is_ours_and_the_thread_goes_on(fleet
         assert codec.health().status == "ok"
 
 
+@pytest.mark.parametrize("answer", [b"k" * 32, bytearray(31), bytearray(32), None])
+def test_what_a_key_wrapper_returns_is_a_data_key_or_corrupt(fleet: Fleet, answer: object) -> None:
+    fleet.kms.unwrap = lambda *_, **__: answer  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(KeyWrapperError) as caught:
+        fleet.reader().start()
+    assert caught.value.kind == "corrupt"
+
+
+@pytest.mark.parametrize("answer", ["{}", ("{}", "1"), {"document": "{}"}])
+def test_what_a_store_returns_is_a_stored_ring_or_corrupt(fleet: Fleet, answer: object) -> None:
+    fleet.store.read = lambda **_: answer  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(RingStoreError, match="no document"):
+        fleet.reader().start()
+
+
 def test_after_a_fork_the_child_needs_a_codec_of_its_own(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         child = os.fork()

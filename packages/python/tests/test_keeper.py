@@ -76,6 +76,15 @@ def test_a_token_does_not_hurry_a_pass_while_the_kms_fails(fleet: Fleet) -> None
         assert codec._keeper.ms_until_next == due
 
 
+def test_a_token_of_a_key_that_is_known_causes_no_read(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        codec._view.note_unknown_key(fleet.first.id, codec._view.now())
+        assert not codec._keeper._is_missed
+        codec._keeper.wake = lambda: None
+        codec._view.note_unknown_key("A" * 12, codec._view.now())
+        assert codec._keeper._is_missed
+
+
 def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.publish([fleet.first, fleet.key(4_500)])

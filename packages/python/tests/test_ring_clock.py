@@ -140,6 +140,18 @@ def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> No
         assert codec.health().keys == ()
 
 
+def test_nothing_is_declared_ended_by_a_clock_that_is_ahead_of_the_services(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.store.date_ms = fleet.clock.wall
+        fleet.clock.advance(86_400 + 4_200 + 301)
+        codec._keeper.run()
+        assert [key.held for key in codec._view.snapshot.keys] != [None]
+        fleet.store.date_ms = fleet.clock.wall
+        codec._keeper._next_read_at = Deadline(0, 0)
+        codec._keeper.run()
+        assert codec.health().keys == ()
+
+
 def test_a_service_whose_date_is_wrong_is_said(fleet: Fleet) -> None:
     fleet.store.date_ms = fleet.clock.wall - 3_600_000
     with fleet.reader() as codec:

@@ -176,6 +176,11 @@ def test_multi_region_replicas() -> None:
     wrapper = AwsKmsKeyWrapper(key_id=here, client=kms.client, multi_region=True)
     data_key = kms.answers(here)
     assert wrapper.unwrap(wrap(there), CONTEXT) == data_key
+    # A key of one Region has no replicas.
+    alias = f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/ring"
+    either = AwsKmsKeyWrapper(key_id=alias, client=kms.client, multi_region=True)
+    assert either.owns(wrap(there))
+    assert not either.owns(wrap(ARN.replace(REGION, "us-east-1")))
     kms.client.close()
 
 
