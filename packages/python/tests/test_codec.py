@@ -110,7 +110,7 @@ def test_a_codec_starts_once(fleet: Fleet) -> None:
 def test_f22_close_overwrites_the_data_keys(fleet: Fleet) -> None:
     codec = fleet.reader()
     codec.start()
-    held = codec._view.sealing_key(codec._view.now()).held
+    held = codec._view.sealing_key(codec._view.now())
     data_key = held._data_key
     assert bytes(data_key) == fleet.first.data_key
     codec.close()
@@ -151,7 +151,7 @@ def test_a_data_key_is_not_to_be_copied_or_stored(fleet: Fleet) -> None:
 def test_a_key_that_is_revoked_between_choice_and_use_seals_nothing(fleet: Fleet) -> None:
     with fleet.reader(accept=["sealring", "python"]) as codec:
         token = codec.seal(b"x")
-        codec._view.sealing_key(codec._view.now()).held.limit_to_ring()
+        codec._view.sealing_key(codec._view.now()).limit_to_ring()
         for call in (codec.seal, codec.for_purpose("cart").seal):
             with pytest.raises(SealUnavailableError):
                 call(b"x")
@@ -220,6 +220,15 @@ def test_a_start_outlasts_a_short_trouble(fleet: Fleet) -> None:
     with codec:
         assert codec.health().ready
     timer.join()
+
+
+def test_a_start_that_tries_for_a_day_ends_with_what_kept_it(fleet: Fleet) -> None:
+    fleet.break_store()
+    codec = fleet.reader(policy=RingPolicy(start_timeout_seconds=86_400))
+    codec._calls.closing.wait = lambda _: fleet.clock.advance(60)  # type: ignore
+    with pytest.raises(RingStoreError):
+        codec.start()
+    assert fleet.store.reads > 1_400
 
 
 def live(fleet: Fleet) -> None:
@@ -366,6 +375,27 @@ def test_close_does_not_wait_for_a_store_that_hangs(fleet: Fleet) -> None:
     gate.set()
 
 
+def test_a_refresh_ends_though_the_codec_is_closed_in_the_middle_of_its_pass(
+    fleet: Fleet,
+) -> None:
+    codec = fleet.reader()
+    codec.start()
+    codec._view.retire = lambda _: codec._view.close()  # type: ignore[method-assign]
+    failures: list[Exception] = []
+
+    def refresh() -> None:
+        try:
+            codec.refresh()
+        except Exception as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=refresh, daemon=True)
+    thread.start()
+    thread.join(10)
+    codec.close()
+    assert [type(failure) for failure in failures] == [CodecClosedError]
+
+
 def test_whatever_a_store_or_wrapper_raises_is_ours_and_the_thread_goes_on(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.store.failure = ZeroDivisionError("secret-canary")
@@ -389,6 +419,21 @@ def test_whatever_a_store_or_wrapper_raises_is_ours_and_the_thread_goes_on(fleet
         fleet.kms.failure = None
         codec.refresh()
         assert codec.health().status == "ok"
+
+
+@pytest.mark.parametrize("answer", [b"k" * 32, bytearray(31), bytearray(32), None])
+def test_what_a_key_wrapper_returns_is_a_data_key_or_corrupt(fleet: Fleet, answer: object) -> None:
+    fleet.kms.unwrap = lambda *_, **__: answer  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(KeyWrapperError) as caught:
+        fleet.reader().start()
+    assert caught.value.kind == "corrupt"
+
+
+@pytest.mark.parametrize("answer", ["{}", ("{}", "1"), {"document": "{}"}])
+def test_what_a_store_returns_is_a_stored_ring_or_corrupt(fleet: Fleet, answer: object) -> None:
+    fleet.store.read = lambda **_: answer  # type: ignore[method-assign, assignment, return-value]
+    with pytest.raises(RingStoreError, match="no document"):
+        fleet.reader().start()
 
 
 def test_after_a_fork_the_child_needs_a_codec_of_its_own(fleet: Fleet) -> None:

@@ -4,18 +4,21 @@ import pytest
 from ring_maker import DAY, Fleet
 
 from sealring import KeyWrapperError, KmsCodec, RingStoreError, SealUnavailableError
+from sealring.clock import Deadline
 from sealring.held_key import HeldKey, KeyOverwrittenError
 
 
 def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
-    codec._keeper.run(reads=reads, is_foreground=False)
+    if reads:
+        codec._keeper._next_read_at = Deadline(0, 0)
+    codec._keeper.run()
 
 
 def miss(codec: KmsCodec) -> None:
     """What a token of an unknown key causes, in this thread."""
     codec._keeper.wake = lambda: None
     codec._keeper.note_unknown_key(codec._view.now())
-    codec._keeper.run_woken()
+    codec._keeper.turn()
 
 
 def test_a_token_of_an_unknown_key_causes_one_read_and_an_unwrap_of_what_is_new(
@@ -45,6 +48,8 @@ def test_whatever_state_the_kms_is_in_tokens_cause_no_further_call(fleet: Fleet,
         unwraps = fleet.kms.unwraps
         for _ in range(20):
             fleet.clock.advance(10)
+            # What is due by the clock is no doing of a token.
+            codec._keeper._schedule(10_000)
             miss(codec)
         assert fleet.kms.unwraps == unwraps + 1
         assert not codec._view.limits.is_refused(codec._view.now())
@@ -61,6 +66,25 @@ def test_a_token_does_not_reset_a_backoff(fleet: Fleet) -> None:
         assert codec.health().last_error is not None
 
 
+def test_a_token_does_not_hurry_a_pass_while_the_kms_fails(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.publish([fleet.first, fleet.key(4_500)])
+        fleet.kms.refuse("unavailable")
+        run_pass(codec, reads=True)
+        due = codec._keeper.ms_until_next
+        miss(codec)
+        assert codec._keeper.ms_until_next == due
+
+
+def test_a_token_of_a_key_that_is_known_causes_no_read(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        codec._view.note_unknown_key(fleet.first.id, codec._view.now())
+        assert not codec._keeper._is_missed
+        codec._keeper.wake = lambda: None
+        codec._view.note_unknown_key("A" * 12, codec._view.now())
+        assert codec._keeper._is_missed
+
+
 def test_what_a_token_brought_to_light_is_done_by_the_next_pass_soon(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.publish([fleet.first, fleet.key(4_500)])
@@ -75,6 +99,28 @@ def test_after_a_freeze_a_token_does_what_is_due(fleet: Fleet) -> None:
         fleet.clock.advance(1_000)
         miss(codec)
         assert codec.health().last_proof != before
+
+
+def test_a_pass_that_is_due_reads_for_a_token_too(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        reads = fleet.store.reads
+        codec._keeper._next_pass_at = Deadline(0, 0)
+        codec._keeper.turn()
+        assert fleet.store.reads == reads
+        codec._keeper._next_pass_at = Deadline(0, 0)
+        miss(codec)
+        assert fleet.store.reads == reads + 1
+
+
+def test_a_read_that_failed_is_made_again_by_the_next_pass(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.break_store()
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        fleet.store.failure = None
+        reads = fleet.store.reads
+        codec._keeper.run()
+        assert fleet.store.reads == reads + 1
 
 
 def test_no_pass_follows_another_within_a_second_in_any_state(fleet: Fleet) -> None:
@@ -165,6 +211,9 @@ def test_what_is_left_of_an_ended_key_certifies_and_seals_nothing(fleet: Fleet) 
     assert held.certify("x") == before
     with pytest.raises(KeyOverwrittenError):
         held.token_key(bytes(18), None)
+    held.destroy()
+    with pytest.raises(KeyOverwrittenError):
+        held.certify("x")
 
 
 def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
@@ -184,7 +233,7 @@ def test_2_data_keys_are_overwritten_when_they_end_also_where_nobody_publishes(
         run_pass(codec)
         with pytest.raises(KeyOverwrittenError):
             held.python_key()
-        assert held.certify("what is left certifies")
+        assert held.certify("key", "what is left certifies")
 
 
 def test_2_a_pass_is_due_when_a_data_key_ends_and_not_again_after_it(fleet: Fleet) -> None:

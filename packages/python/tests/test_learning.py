@@ -14,6 +14,7 @@ from sealring import (
     RingStoreError,
     SealUnavailableError,
 )
+from sealring.clock import Deadline
 
 
 def states(codec: KmsCodec) -> dict[str, str]:
@@ -50,7 +51,8 @@ def refuses(codec: KmsCodec, token: str) -> None:
 
 
 def run_pass(codec: KmsCodec) -> None:
-    codec._keeper.run(reads=True, is_foreground=False)
+    codec._keeper._next_read_at = Deadline(0, 0)
+    codec._keeper.run()
 
 
 def test_a_successor_is_learned_and_seals_when_it_activates(fleet: Fleet) -> None:
@@ -184,7 +186,7 @@ def test_of_several_key_wrappers_the_mildest_answer_counts(fleet: Fleet) -> None
         second.refuse("throttled")
         for seconds in (900, 10, 10, 10):
             fleet.clock.advance(seconds)
-            codec._keeper.run(reads=False, is_foreground=False)
+            codec._keeper.run()
         assert codec.health().last_error is not None
         assert codec.health().last_error.kind == "kms throttled"
         codec.seal(b"x")
@@ -392,7 +394,7 @@ def test_a_corrupt_wrap_is_not_asked_about_for_an_hour(fleet: Fleet) -> None:
             data_key=second.data_key,
         )
         fleet.publish([fleet.first, second.wrapped_too(twin)])
-        codec._view._wraps._wrappers = (fleet.kms, other)
+        codec._sync._wraps._wrappers = (fleet.kms, other)
         codec.refresh()
         assert states(codec)[second.id] == "propagating"
 
@@ -443,6 +445,41 @@ def test_an_entry_that_is_refused_while_a_held_key_is_not_counts_as_corrupt(flee
         assert not codec._view.limits.is_stopped
         assert codec.health().can_seal
         assert problems(codec) == ["unreadable-key"]
+
+
+def test_a_start_waits_for_a_key_that_is_out_of_reach_for_a_moment(fleet: Fleet) -> None:
+    second = fleet.key(-200)
+    fleet.publish([fleet.first, second])
+    kms = SomeRefused(fleet.wrapper)
+    kms.refused = str(second.entry["activates"])
+    kms.refuse("unavailable")
+
+    def recover() -> None:
+        if fleet.store.reads > 1:
+            kms.failure = None
+
+    fleet.store.on_read = recover
+    with fleet.reader(key_wrapper=kms) as codec:
+        assert states(codec)[second.id] == "active"
+        assert fleet.store.reads == 2
+
+
+def test_where_nothing_can_be_unwrapped_a_refusal_says_more_than_what_is_corrupt(
+    fleet: Fleet,
+) -> None:
+    second = fleet.key(-200)
+    fleet.publish([fleet.first, second.edited(wraps=fleet.first.entry["wraps"])])
+    kms = SomeRefused(fleet.wrapper)
+    kms.refused = str(fleet.first.entry["activates"])
+    kms.refuse("denied")
+    start_refused(fleet.reader(key_wrapper=kms), "denied")
+
+
+def test_a_start_does_not_unwrap_what_has_ended(fleet: Fleet) -> None:
+    fleet.clock.advance(DAY + 4_200)
+    fleet.publish([fleet.first, fleet.key(-300)])
+    with fleet.reader():
+        assert fleet.kms.unwraps == 1
 
 
 def test_a_cold_start_learns_what_hangs_together(fleet: Fleet) -> None:
@@ -593,6 +630,14 @@ def test_a_key_from_the_future_is_not_used(fleet: Fleet) -> None:
         assert len(codec.health().keys) == 2
 
 
+def test_a_start_waits_while_all_keys_are_from_the_future(fleet: Fleet) -> None:
+    fleet.publish([fleet.key(4_500, created_ms=fleet.clock.wall + 3_600_000)])
+    fleet.store.on_read = lambda: fleet.clock.advance(60)
+    start_refused(fleet.reader(), "unavailable")
+    assert fleet.store.reads > 1
+    assert fleet.kms.unwraps == 0
+
+
 def test_a_pin_does_without_older_keys(fleet: Fleet) -> None:
     pin = datetime.fromtimestamp(fleet.clock.wall / 1_000, tz=timezone.utc)
     start_refused(fleet.reader(accept_keys_created_after=pin))
@@ -688,13 +733,14 @@ def test_one_of_several_wraps_is_enough(fleet: Fleet) -> None:
 def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
     fleet: Fleet,
 ) -> None:
-    old = fleet.key(-300, created_ms=fleet.clock.wall - 3_600_000, by=())
+    old = fleet.key(-400, created_ms=fleet.clock.wall - 3_600_000, by=())
     with fleet.reader() as codec:
         token = codec.seal(b"young")
         fleet.publish([old])
         codec.refresh()
         assert codec.seal(b"x")[4:16] == old.id
         assert codec.unseal(token) == b"young"
+        assert codec.health().status == "ok"
         # The ring that was left seals no more, whatever the store holds.
         fleet.publish([fleet.first])
         codec.refresh()

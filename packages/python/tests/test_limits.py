@@ -7,7 +7,6 @@ from ring_maker import DAY, Fleet
 
 from sealring import InvalidRequestState, KmsCodec, SealUnavailableError
 from sealring.clock import Moment
-from sealring.ring.kill_switch import ARMED
 from sealring.ring.limits import Limits
 from sealring.ring.policy import RingPolicy
 
@@ -19,14 +18,14 @@ def at(seconds: float) -> Moment:
 def limits_at_0() -> Limits:
     limits = Limits(RingPolicy())
     limits.proved(at(0))
-    limits.was_read(at(0))
-    limits.completed(at(0))
+    limits.last_read = at(0)
+    limits.last_complete = at(0)
     return limits
 
 
 def test_f10_sealing_ends_without_proof_and_opening_a_token_life_later() -> None:
     limits = limits_at_0()
-    limits.was_read(at(3_599))
+    limits.last_read = at(3_599)
     assert limits.seal_block(at(3_599)) is None
     assert limits.seal_block(at(3_600)) == "key proof too old"
     assert limits.may_open(at(3_600 + 3_600 + 599))
@@ -57,6 +56,17 @@ def test_not_ready_when_others_may_seal_with_keys_it_has_not_heard_of() -> None:
     assert not limits.is_current(at(4_201))
 
 
+def test_who_has_not_read_for_so_long_seals_but_is_not_ready(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.break_store()
+        for ready in (True, False):
+            for _ in range(3):
+                fleet.clock.advance(701 if ready else 700)
+                run_pass(codec)
+            health = codec.health()
+            assert (health.can_seal, health.ready) == (True, ready)
+
+
 def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts() -> None:
     limits = limits_at_0()
     for seconds in (10, 20):
@@ -64,6 +74,7 @@ def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts()
         assert limits.seal_block(at(seconds)) is None
     limits.failed("not-found", at(30))
     assert limits.seal_block(at(30)) == "key refused by the kms"
+    limits.failed("denied", at(45))
     assert limits.may_open(at(30 + 599))
     assert not limits.may_open(at(30 + 600))
     limits.proved(at(700))
@@ -83,15 +94,15 @@ def test_f10_three_refusals_stop_sealing_and_then_opening_and_a_proof_restarts()
     ],
 )
 def test_which_answers_stop(answers: list[tuple[float, str]], is_stopped: bool) -> None:
-    switch = ARMED
+    limits = limits_at_0()
     for seconds, kind in answers:
-        switch = switch.after_refusal(kind, seconds * 1_000)  # type: ignore[arg-type]
-    assert (switch.tripped_at_ms is not None) is is_stopped
+        limits.failed(kind, at(seconds))  # type: ignore[arg-type]
+    assert limits.is_stopped is is_stopped
 
 
 def run_pass(codec: KmsCodec) -> None:
     """What is due, in this thread: the background one waits for a clock that stands still."""
-    codec._keeper.run(reads=False, is_foreground=False)
+    codec._keeper.run()
 
 
 def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from ring_maker import Fleet, StillClock
 
-from sealring.clock import Moment, SystemClock, moment_of
+from sealring.clock import Deadline, Moment, SystemClock, moment_of
 from sealring.ring.policy import RingPolicy
 from sealring.ring.ring_clock import RingClock
 
@@ -128,13 +128,27 @@ def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> No
         codec.refresh()
         fleet.clock.wall += 1_000_000
         assert codec.unseal(token) == b"x"
-        codec._keeper.run(reads=True, is_foreground=False)
+        codec._keeper._next_read_at = Deadline(0, 0)
+        codec._keeper.run()
         health = codec.health()
         assert health.problems[0].kind == "clock"
         # Nothing is declared ended by it.
         assert len(health.keys) == 1
         fleet.store.date_ms = fleet.clock.wall
-        codec._keeper.run(reads=True, is_foreground=False)
+        codec._keeper._next_read_at = Deadline(0, 0)
+        codec._keeper.run()
+        assert codec.health().keys == ()
+
+
+def test_nothing_is_declared_ended_by_a_clock_that_is_ahead_of_the_services(fleet: Fleet) -> None:
+    with fleet.reader() as codec:
+        fleet.store.date_ms = fleet.clock.wall
+        fleet.clock.advance(86_400 + 4_200 + 301)
+        codec._keeper.run()
+        assert [key.held is None for key in codec._view.snapshot.keys] == [False]
+        fleet.store.date_ms = fleet.clock.wall
+        codec._keeper._next_read_at = Deadline(0, 0)
+        codec._keeper.run()
         assert codec.health().keys == ()
 
 

@@ -46,17 +46,17 @@ def test_the_vectors_of_the_python_sdk() -> None:
         counts[vector["expect"]] += 1
         if vector["expect"] == "accept":
             payload = bytes.fromhex(pieces(vector, "payload"))
-            parsed = python_sdk.parse(token)
-            assert python_sdk.open_token(ring[parsed.kid], parsed) == payload, vector["name"]
+            kid, rest = python_sdk.parse(token)
+            assert python_sdk.open_token(ring[kid], rest) == payload, vector["name"]
             key = keys[vector["sealedBy"]]
             nonce = bytes.fromhex(vector["nonce"])
             assert python_sdk.seal(key, nonce, payload) == token, vector["name"]
             continue
         with pytest.raises(InvalidRequestState) as caught:
-            parsed = python_sdk.parse(token)
-            if parsed.kid not in ring:
+            kid, rest = python_sdk.parse(token)
+            if kid not in ring:
                 raise InvalidRequestState("unknown key")
-            python_sdk.open_token(ring[parsed.kid], parsed)
+            python_sdk.open_token(ring[kid], rest)
         assert caught.value.reason == vector["reason"], vector["name"]
     assert counts["accept"] > 100
     assert counts["reject"] > 400
@@ -287,7 +287,7 @@ def test_a_salt_lives_60_seconds() -> None:
 
 def test_the_token_limit_of_the_python_wire(fleet: Fleet) -> None:
     with fleet.reader(format="python") as codec:
-        held = codec._view.sealing_key(codec._view.now()).held
+        held = codec._view.sealing_key(codec._view.now())
         held._python_sealed = 2**32 - 1
         codec.seal(b"x")
         with pytest.raises(SealUnavailableError) as caught:

@@ -176,6 +176,11 @@ def test_multi_region_replicas() -> None:
     wrapper = AwsKmsKeyWrapper(key_id=here, client=kms.client, multi_region=True)
     data_key = kms.answers(here)
     assert wrapper.unwrap(wrap(there), CONTEXT) == data_key
+    # A key of one Region has no replicas.
+    alias = f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/ring"
+    either = AwsKmsKeyWrapper(key_id=alias, client=kms.client, multi_region=True)
+    assert either.owns(wrap(there))
+    assert not either.owns(wrap(ARN.replace(REGION, "us-east-1")))
     kms.client.close()
 
 
@@ -233,6 +238,9 @@ def test_no_connection_and_no_credentials_are_unavailable() -> None:
     ("options", "error"),
     [
         ({"key_id": "my-key"}, ValueError),
+        ({"key_id": ARN.replace(ID, "alias/ring")}, ValueError),
+        ({"key_id": ARN.replace("key/", "")}, ValueError),
+        ({"key_id": "alias/"}, ValueError),
         ({"key_id": 5}, TypeError),
         ({"key_id": ARN, "client": object()}, TypeError),
         ({"key_id": ARN, "also_unwrap": ARN}, TypeError),
@@ -305,7 +313,7 @@ def test_f21_no_key_and_no_payload_in_what_a_codec_shows(
     with fleet.reader() as codec:
         told = []
         token = codec.seal(payload)
-        held = codec._view.sealing_key(codec._view.now()).held
+        held = codec._view.sealing_key(codec._view.now())
         for one in (codec, held, codec.health(), codec.for_purpose("x"), fleet.wrapper):
             told.append(repr(one) + str(one))
         for call in (

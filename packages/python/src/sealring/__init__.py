@@ -12,10 +12,9 @@ from .errors import (
     RingStoreError,
     SealUnavailableError,
 )
-from .health import CodecHealth, KeyHealth
+from .health import CodecHealth, KeyHealth, RingProblem
 from .key_wrapper import KeyWrapper, WrappedKey
 from .ring.policy import RingPolicy
-from .ring.problems import RingProblem
 from .ring.store import RingStore, StoredRing
 from .stores.file import FileRing
 from .stores.redis import RedisRing

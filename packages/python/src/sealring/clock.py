@@ -1,5 +1,6 @@
 """Time: two clocks, and ages by whichever says more."""
 
+import random
 import time
 from typing import NamedTuple, Protocol
 
@@ -49,12 +50,8 @@ class Deadline(NamedTuple):
     wall_ms: float
     steady_ms: float
 
-    def has_passed(self, now: Moment) -> bool:
-        """Whether either clock has reached it."""
-        return now.wall_ms >= self.wall_ms or now.steady_ms >= self.steady_ms
-
     def ms_left(self, now: Moment) -> float:
-        """Milliseconds left by whichever clock says less; 0 when it has passed."""
+        """Milliseconds left by whichever clock says less; 0 when either has reached it."""
         return max(0.0, min(self.wall_ms - now.wall_ms, self.steady_ms - now.steady_ms))
 
 
@@ -70,3 +67,8 @@ def age_ms(then: Moment, now: Moment) -> float:
 
 def later(moment: Moment, ms: float) -> Deadline:
     return Deadline(moment.wall_ms + ms, moment.steady_ms + ms)
+
+
+def backoff(base: float, cap: float, failures: int) -> float:
+    """A pause after so many failures: full jitter, up to `base` doubled by each, and to `cap`."""
+    return min(cap, base * 2.0 ** min(failures, 32)) * random.random()

@@ -2,27 +2,22 @@
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
 
 from .clock import Clock, Moment, SystemClock
 from .errors import CodecClosedError, InvalidRequestState
 from .formats import native
 from .formats.sealer import RandomSource, SealingState
 from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, format_of
-from .health import CodecHealth, health_of
-from .held_key import HeldKey
+from .health import CodecHealth
 from .key_wrapper import KeyWrapper
-from .options import label, one_of, show, whole_number
+from .options import label, number, one_of, sequence, show, with_method
 from .ring.background import Background
 from .ring.calls import Calls
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
-from .ring.ring_clock import RingClock
-from .ring.start import start_ring
 from .ring.store import RingStore
-from .ring.stored_ring import StoredRingDocument
 from .ring.sync import RingSync
 from .ring.view import RingView
 from .ring.wraps import KeyWraps
@@ -78,25 +73,32 @@ class KmsCodec:
         if policy is not None and not isinstance(policy, RingPolicy):
             raise TypeError(f"{_OWNER}: policy must be a RingPolicy, got {show(policy)}")
         self._policy = policy or RingPolicy()
-        self._format = one_of(_OWNER, "format", format, _FORMATS)
-        self._accept = _formats(accept, self._format)
-        self._max_token_length = whole_number(
-            _OWNER, "max_token_length", max_token_length, native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
-        )
+        bounds = native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
+        number(_OWNER, "max_token_length", max_token_length, *bounds, whole=True)
+        self._max_token_length = max_token_length
+        with_method(_OWNER, "ring", ring, "read")
         self._state = threading.Lock()
         self._pid: int | None = None
-        self._assemble(
-            _wrappers(key_wrapper),
-            _with_method("ring", ring, "read"),
-            label(_OWNER, "ring_name", ring_name),
-            _milliseconds(accept_keys_created_after),
-            clock or SystemClock(),
-        )
+        clock = clock or SystemClock()
+        name = label(_OWNER, "ring_name", ring_name)
+        pin_ms = _milliseconds(accept_keys_created_after)
+        self._view = RingView(name, self._policy, clock, pin_ms)
+        self._calls = Calls(clock, self._policy.kms_timeout_seconds)
+        wraps = KeyWraps(self._view, self._calls, _wrappers(key_wrapper))
+        self._sync = RingSync(self._view, self._calls, wraps, ring)
+        self._keeper = RingKeeper(self._view, self._sync)
+        self._background = Background(self._keeper)
         self._sealing = SealingState(random)
-        self._native = self._native_tokens(None)
-        self._formats: dict[str, Tokens] = {
-            "sealring": self._native,
-            "python": PythonTokens(self._source, random, self._max_token_length),
+        python = PythonTokens(self._view, random, max_token_length)
+        formats: dict[str, Tokens] = {"sealring": self._native_tokens(None), "python": python}
+        self._format = one_of(_OWNER, "format", format, _FORMATS)
+        self._tokens = formats[self._format]
+        accept = [format] if accept is None else accept
+        sequence(_OWNER, "accept", accept)
+        if not accept:
+            raise ValueError(f"{_OWNER}: accept must not be empty")
+        self._accepted: dict[str | None, Tokens] = {
+            name: formats[one_of(_OWNER, "accept", name, _FORMATS)] for name in accept
         }
 
     def __repr__(self) -> str:
@@ -122,7 +124,7 @@ class KmsCodec:
                 raise CodecClosedError("the codec was started or closed before")
             self._pid = os.getpid()
         try:
-            start_ring(self._policy, self._view, self._stored, self._sync, self._calls)
+            self._sync.start()
         except BaseException:
             self.close()
             raise
@@ -148,12 +150,7 @@ class KmsCodec:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def seal(self, payload: bytes) -> str:
@@ -164,7 +161,7 @@ class KmsCodec:
             ValueError: the token would be too long.
             CodecClosedError: closed, or not started.
         """
-        return self._seal(self._formats[self._format], payload)
+        return self._seal(self._tokens, payload)
 
     def unseal(self, token: str) -> bytes:
         """The bytes given to `seal`.
@@ -173,64 +170,27 @@ class KmsCodec:
             InvalidRequestState: for every token that this ring's keys did not seal, unmodified.
             CodecClosedError: closed, or not started.
         """
-        now = self._now()
-        name = self._format_of(token)
-        if name is None or name not in self._accept:
-            raise InvalidRequestState("malformed")
-        return self._formats[name].open(token, now)
+        return self._open(self._accepted, token)
 
     def for_purpose(self, purpose: str) -> "PurposeCodec":
         """A codec over the same ring with token keys of its own, for data of yours: its tokens and
-        those of this codec never open each other. Always in the native format.
-
-        Raises:
-            TypeError | ValueError: unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
-        """
+        those of this codec never open each other. Always in the native format. TypeError or
+        ValueError unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`."""
         return PurposeCodec(self, self._native_tokens(label("for_purpose", "purpose", purpose)))
 
     def health(self) -> CodecHealth:
-        """For readiness, never for liveness.
-
-        Raises:
-            CodecClosedError: closed, or not started.
-        """
+        """For readiness, never for liveness; CodecClosedError when closed, or not started."""
         self._now()
-        return health_of(self._keeper)
+        return self._keeper.health()
 
     def refresh(self) -> None:
-        """Reads the ring now, and waits for it.
-
-        Raises:
-            RingStoreError | KeyWrapperError: what went wrong; it is tried again in the background.
-        """
+        """Reads the ring now, and waits for it. RingStoreError or KeyWrapperError for what went
+        wrong; it is tried again in the background."""
         self._now()
         self._background.refresh()
 
-    def _assemble(
-        self,
-        wrappers: Sequence[KeyWrapper],
-        ring: RingStore,
-        ring_name: str,
-        accept_created_from_ms: float | None,
-        clock: Clock,
-    ) -> None:
-        policy = self._policy
-        ring_clock = RingClock(policy, clock)
-        self._calls = Calls(clock, policy.kms_timeout_seconds)
-        wraps = KeyWraps(
-            ring_name, wrappers, self._calls, clock, lambda ms: ring_clock.note("kms", ms)
-        )
-        self._view = RingView(ring_name, policy, clock, wraps, ring_clock, accept_created_from_ms)
-        self._stored = StoredRingDocument(
-            ring, ring_name, self._calls, lambda ms: ring_clock.note("store", ms)
-        )
-        self._sync = RingSync(policy, wraps, self._stored, self._view)
-        self._keeper = RingKeeper(policy, self._view, self._sync)
-        self._background = Background(self._keeper)
-        self._source = _Source(self._keeper)
-
     def _native_tokens(self, purpose: str | None) -> NativeTokens:
-        return NativeTokens(self._source, self._sealing, purpose, self._max_token_length)
+        return NativeTokens(self._view, self._sealing, purpose, self._max_token_length)
 
     def _seal(self, tokens: Tokens, payload: bytes) -> str:
         now = self._now()
@@ -238,11 +198,15 @@ class KmsCodec:
             raise TypeError(f"payload must be bytes, got {show(payload)}")
         return tokens.seal(bytes(payload), now)
 
-    def _format_of(self, token: object) -> str | None:
-        """Length before anything else: a token is chosen by an attacker."""
+    def _open(self, accepted: Mapping[str | None, Tokens], token: object) -> bytes:
+        now = self._now()
+        # Length before anything else: a token is chosen by an attacker.
         if not isinstance(token, str) or len(token) > self._max_token_length:
-            return None
-        return format_of(token)
+            raise InvalidRequestState("malformed")
+        tokens = accepted.get(format_of(token))
+        if tokens is None:
+            raise InvalidRequestState("malformed")
+        return tokens.open(token, now)
 
     def _now(self) -> Moment:
         if self._pid != os.getpid():
@@ -266,30 +230,7 @@ class PurposeCodec:
 
     def unseal(self, token: str) -> bytes:
         """As `KmsCodec.unseal`."""
-        now = self._codec._now()
-        if self._codec._format_of(token) != "sealring":
-            raise InvalidRequestState("malformed")
-        return self._tokens.open(token, now)
-
-
-class _Source:
-    """The ring as formats see it."""
-
-    def __init__(self, keeper: RingKeeper) -> None:
-        self._keeper = keeper
-
-    def sealing_key(self, now: Moment) -> HeldKey:
-        return self._keeper.view.sealing_key(now).held
-
-    def opening_key(self, key_id: str, now: Moment) -> HeldKey | None:
-        return self._keeper.view.opening_key(key_id, now)
-
-    def opening_keys(self, now: Moment) -> list[HeldKey]:
-        return self._keeper.view.opening_keys(now)
-
-    def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
-        if key_id is None or key_id not in self._keeper.view.snapshot.by_id:
-            self._keeper.note_unknown_key(now)
+        return self._codec._open({"sealring": self._tokens}, token)
 
 
 def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...]:
@@ -297,29 +238,13 @@ def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...
     if not 1 <= len(wrappers) <= _MAX_KEY_WRAPPERS:
         raise ValueError(f"{_OWNER}: key_wrapper must be 1 to {_MAX_KEY_WRAPPERS} key wrappers")
     for wrapper in wrappers:
-        _with_method("key_wrapper", wrapper, "unwrap")
+        with_method(_OWNER, "key_wrapper", wrapper, "unwrap")
     return wrappers
 
 
-def _with_method(name: str, value: RingStore, method: str) -> RingStore:
-    if not callable(getattr(value, method, None)):
-        raise TypeError(f"{_OWNER}: {name} must have a method {method}, got {show(value)}")
-    return value
-
-
-def _formats(accept: Sequence[str] | None, own: str) -> frozenset[str]:
-    if accept is None:
-        return frozenset([own])
-    if isinstance(accept, str) or not isinstance(accept, Sequence):
-        raise TypeError(f"{_OWNER}: accept must be a list of formats, got {show(accept)}")
-    if not accept:
-        raise ValueError(f"{_OWNER}: accept must not be empty")
-    return frozenset(one_of(_OWNER, "accept", name, _FORMATS) for name in accept)
-
-
-def _milliseconds(time: datetime | None) -> float | None:
+def _milliseconds(time: datetime | None) -> float:
     if time is None:
-        return None
+        return -float("inf")
     if not isinstance(time, datetime):
         raise TypeError(f"{_OWNER}: accept_keys_created_after must be a datetime, got {show(time)}")
     if time.tzinfo is None:

@@ -7,6 +7,12 @@ DATA_KEY_BYTES = 32
 KEY_ID_BYTES = 9
 
 
+def overwrite(data: object) -> None:
+    """With zeros; what is no bytearray cannot be."""
+    if isinstance(data, bytearray):
+        data[:] = bytes(len(data))
+
+
 def key_id_of(data_key: bytes | bytearray) -> bytes:
     """The id of a data key, 9 bytes: derived, never chosen."""
     digest = hashlib.sha256(b"sealring/v1/key-id")

@@ -1,7 +1,7 @@
 """What can go wrong: the world's failures, each with a closed kind. The caller's mistakes are
 TypeError and ValueError."""
 
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     _SdkInvalidRequestState = Exception
@@ -24,6 +24,7 @@ SealUnavailableReason = Literal[
     "token limit of the key reached",
 ]
 
+# Mildest first: of several key wrappers, the mildest answer counts.
 KeyWrapperErrorKind = Literal[
     "throttled", "unavailable", "denied", "disabled", "not-found", "corrupt"
 ]
@@ -80,13 +81,8 @@ class KeyWrapperError(Exception):
         request_id: str | None = None,
         hint: str | None = None,
     ) -> None:
-        facts = [
-            code,
-            None if status is None else f"HTTP {status}",
-            None if request_id is None else f"request {request_id}",
-            hint,
-        ]
-        told = ", ".join(fact for fact in facts if fact is not None)
+        facts = (code, status and f"HTTP {status}", request_id and f"request {request_id}", hint)
+        told = ", ".join(fact for fact in facts if isinstance(fact, str))
         super().__init__(f"{provider} unwrap: {kind}{f' ({told})' if told else ''}")
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider
@@ -104,12 +100,5 @@ class RingStoreError(Exception):
         self.kind: RingStoreErrorKind = kind
 
 
-_E = TypeVar("_E", bound=Exception)
-
-
-def bare(error: _E) -> _E:
-    """An error without what it came from: the frames of a traceback, and other errors that are
-    chained to it, can hold a vendor's answer and so a key."""
-    error.__cause__ = None
-    error.__context__ = None
-    return error.with_traceback(None)
+def may_pass(error: KeyWrapperError | RingStoreError) -> bool:
+    return error.kind in ("throttled", "unavailable")

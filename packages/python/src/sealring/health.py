@@ -3,11 +3,48 @@ cached keys."""
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from typing import Literal, NamedTuple
 
-from .ring.keeper import Failure, RingKeeper, Status
-from .ring.problems import RingProblem
-from .ring.schedule import KeyState
-from .ring.snapshot import RingKey
+from .clock import Moment
+from .ring.policy import MAX_RING_KEYS
+from .ring.snapshot import KeyState, RingKey
+from .ring.view import RingView
+
+Status = Literal["ok", "degraded", "failing"]
+
+
+class Failure(NamedTuple):
+    """What last went wrong."""
+
+    kind: str
+    """Whose answer, of which kind: `kms denied`, `store unavailable`, `clock`, `internal`."""
+    at: datetime
+
+
+ProblemKind = Literal[
+    "clock", "service-clock", "foreign-ring", "unreadable-key", "no-sealing-key", "nearly-full"
+]
+"""
+* `clock`: this machine's time is not confirmed.
+* `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
+* `foreign-ring`: the store holds no key that a known one vouches for.
+* `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are
+  refused here.
+* `no-sealing-key`: every key is revoked or has ended.
+* `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be asked for.
+"""
+
+_NEARLY_FULL = 48
+
+
+@dataclass(frozen=True)
+class RingProblem:
+    """One problem, and what to do about it."""
+
+    kind: ProblemKind
+    detail: str
+    """What it is, in one sentence; nothing secret."""
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -49,42 +86,85 @@ class CodecHealth:
     """What needs an operator, with what to do about it."""
 
 
-def health_of(keeper: RingKeeper) -> CodecHealth:
-    """Raises CodecClosedError after close, and before the start."""
-    view, now = keeper.view, keeper.view.now()
-    states = view.states(now)
-    can_seal = view.can_seal(now)
-    limits = view.limits
+def health_of(
+    view: RingView, *, is_failing: bool, is_foreign: bool, last_error: Failure | None
+) -> CodecHealth:
+    """The health of a reader whose passes fail, or whose store holds another ring.
+    CodecClosedError after close."""
+    now, limits = view.now(), view.limits
+    wall_ms, states = view.wall_ms(now), view.states(now)
+    active = next((key.id for key, state in states if state == "active"), None)
+    sealing_key = None if limits.seal_block(now) else active
+    can_unseal = limits.may_open(now) and bool(view.snapshot.usable_keys(wall_ms))
+    ready = (
+        sealing_key is not None
+        and limits.is_current(now)
+        and view.ring_clock.trouble(now) is None
+        and view.snapshot.holds_newest(wall_ms)
+    )
+    problems = _problems(view, now, is_foreign=is_foreign)
+    is_off = is_failing or limits.is_refused(now) or len(problems) > 0
     return CodecHealth(
-        status=keeper.status(now),
-        ready=view.is_ready(now),
-        can_seal=can_seal,
-        can_unseal=view.can_open(now),
+        status="failing" if not ready else "degraded" if is_off else "ok",
+        ready=ready,
+        can_seal=sealing_key is not None,
+        can_unseal=can_unseal,
         seal_until=_seal_until(limits.seal_until_ms(), states),
-        sealing_key=next((key.id for key, state in states if state == "active" and can_seal), None),
+        sealing_key=sealing_key,
         keys=tuple(_key_health(key, state) for key, state in states),
         last_refresh=None if limits.last_complete is None else _date(limits.last_complete.wall_ms),
         last_proof=None if limits.last_proof is None else _date(limits.last_proof.wall_ms),
-        last_error=keeper.last_failure,
-        problems=keeper.problems(now),
+        last_error=last_error,
+        problems=problems,
     )
 
 
 def _seal_until(limit_ms: float | None, states: list[tuple[RingKey, KeyState]]) -> datetime | None:
     """The limits, or the end of the last key that may seal, if that comes first."""
-    if limit_ms is None:
-        return None
-    ends = [key.seals_until for key, state in states if key.held and state in _MAY_SEAL_YET]
-    return _date(min([limit_ms, max(ends)] if ends else [limit_ms]))
-
-
-_MAY_SEAL_YET: tuple[KeyState, ...] = ("active", "propagating")
+    usable = ("active", "propagating")
+    ends = [key.seals_until for key, state in states if key.held and state in usable]
+    return None if limit_ms is None else _date(min(limit_ms, max(ends, default=limit_ms)))
 
 
 def _key_health(key: RingKey, state: KeyState) -> KeyHealth:
-    times = (key.entry.created, key.activates, key.seals_until, key.opens_until)
+    times = (key.created, key.activates, key.seals_until, key.opens_until)
     return KeyHealth(key.id, state, key.held is not None, *map(_date, times))
 
 
 def _date(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1_000, tz=timezone.utc)
+
+
+def _problems(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingProblem, ...]:
+    found: list[tuple[ProblemKind, str, str]] = []
+    clock, known, now_ms = view.ring_clock, view.snapshot, view.wall_ms(now)
+    trouble, disputed = clock.trouble(now), clock.disputed_by(now)
+    if trouble is not None:
+        remedy = "set the clock of this machine by NTP, then restart it"
+        found.append(("clock", trouble, remedy))
+    if disputed is not None:
+        detail = f"the date of the {disputed} is not that of this machine"
+        found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
+    if is_foreign and not known.usable_keys(now_ms):
+        detail = "the store holds keys that no known key vouches for, and no usable key is left"
+        remedy = (
+            "if that is the ring to go on with, restart this process; else have a member import a "
+            "copy of the right one"
+        )
+        found.append(("foreign-ring", detail, remedy))
+    if known.unreadable:
+        key_id = known.unreadable[0].id
+        detail = f"no key wrapper of this process can unwrap the key {key_id} of the ring"
+        remedy = (
+            "give this process the key wrappers of the others; if it has them, somebody wrote a "
+            "false key: see incidents"
+        )
+        found.append(("unreadable-key", detail, remedy))
+    if not known.has_sealing_key(now_ms):
+        remedy = "a member makes one as soon as it can; without any running, start one"
+        found.append(("no-sealing-key", "all keys have ended or are revoked", remedy))
+    count = sum(not key.is_left and not key.is_tombstone for key in known.keys)
+    if count >= _NEARLY_FULL:
+        remedy = "stop asking for rotations until the oldest keys have ended; revoking still works"
+        found.append(("nearly-full", f"the ring has {count} of {MAX_RING_KEYS} keys", remedy))
+    return tuple(RingProblem(*problem) for problem in found)

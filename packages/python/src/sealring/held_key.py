@@ -4,7 +4,8 @@ import hmac
 import threading
 
 from . import base64url
-from .derivation import key_id_of, sub_key
+from .canonical_json import canonical_json
+from .derivation import key_id_of, overwrite, sub_key
 from .formats import native, python_sdk
 from .formats.sealer import TokenSealer
 from .options import is_constant
@@ -33,7 +34,7 @@ class HeldKey:
         self._data_key = data_key
         self._ring = ring
         self._key_id = key_id_of(data_key)
-        self._secrets: dict[str, bytearray] = {}
+        self._ring_mac = bytearray(sub_key(data_key, "ring-mac", ring)[:32])
         self._sealers: dict[str | None, TokenSealer] = {}
         self._python_key: python_sdk.PythonKey | None = None
         self._python_sealed = 0
@@ -48,18 +49,16 @@ class HeldKey:
         raise TypeError("a data key is not to be stored")
 
     def equals(self, data_key: bytearray) -> bool:
-        """Whether this is that data key."""
         with self._lock:
             return hmac.compare_digest(self._live(), data_key)
 
     def token_key(self, salt: bytes, purpose: str | None) -> native.TokenKey:
-        """The key of native tokens with this salt."""
+        tail = salt if purpose is None else salt + b"\0" + purpose.encode("ascii")
         with self._lock:
-            block = sub_key(self._live(), "token", self._ring, native.tail_of(salt, purpose))
+            block = sub_key(self._live(), "token", self._ring, tail)
         return native.token_key(self._key_id, salt, block)
 
     def sealer(self, purpose: str | None) -> TokenSealer:
-        """What seals native tokens for a purpose."""
         with self._lock:
             self._live()
             sealer = self._sealers.get(purpose)
@@ -73,9 +72,10 @@ class HeldKey:
     def python_key(self) -> python_sdk.PythonKey:
         """The key of `v1.` tokens, derived once."""
         with self._lock:
-            self._live()
+            data_key = self._live()
             if self._python_key is None:
-                self._python_key = python_sdk.derive_key(self._secret("python"))
+                secret = sub_key(data_key, "python", self._ring)[:32]
+                self._python_key = python_sdk.derive_key(secret)
             return self._python_key
 
     def count_python_token(self) -> int:
@@ -84,48 +84,33 @@ class HeldKey:
             self._python_sealed += 1
             return self._python_sealed
 
-    def certify(self, text: str) -> bytes:
-        """HMAC-SHA-256, 32 bytes, of an ASCII text under the sub-key that certifies facts of the
-        ring."""
+    def certify(self, kind: str, *facts: str | None) -> bytes:
+        """HMAC-SHA-256, 32 bytes, of kind, ring and facts as canonical JSON, under the sub-key that
+        certifies facts of the ring."""
+        text = canonical_json([kind, self._ring, *facts]).encode("ascii")
         with self._lock:
-            return hmac.digest(bytes(self._secret("ring-mac")), text.encode("ascii"), "sha256")
+            if not self._ring_mac:
+                raise KeyOverwrittenError(self.id)
+            return hmac.digest(bytes(self._ring_mac), text, "sha256")
 
     def limit_to_ring(self) -> None:
         """Overwrites the data key and drops all that could seal or open a token; what is left can
         only certify facts of the ring. For a revoked or ended key: who missed much may know the
         ring by this key alone."""
         with self._lock:
-            if self._is_overwritten:
-                return
-            self._secret("ring-mac")
-            self._overwrite(keep="ring-mac")
+            self._is_overwritten = True
+            overwrite(self._data_key)
+            self._sealers.clear()
+            self._python_key = None
 
     def destroy(self) -> None:
-        """Overwrites what can be overwritten."""
+        self.limit_to_ring()
         with self._lock:
-            self._overwrite(keep=None)
-
-    def _overwrite(self, keep: str | None) -> None:
-        self._is_overwritten = True
-        _zero(self._data_key)
-        self._sealers.clear()
-        self._python_key = None
-        for name in [name for name in self._secrets if name != keep]:
-            _zero(self._secrets.pop(name))
-
-    def _secret(self, name: str) -> bytearray:
-        secret = self._secrets.get(name)
-        if secret is None:
-            secret = bytearray(sub_key(self._live(), name, self._ring)[:32])
-            self._secrets[name] = secret
-        return secret
+            overwrite(self._ring_mac)
+            self._ring_mac = bytearray()
 
     def _live(self) -> bytearray:
         # An overwritten data key is 32 zeros: what it seals, everybody could open.
         if self._is_overwritten:
             raise KeyOverwrittenError(self.id)
         return self._data_key
-
-
-def _zero(data: bytearray) -> None:
-    data[:] = bytes(len(data))

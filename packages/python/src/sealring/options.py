@@ -15,27 +15,15 @@ def show(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def seconds(owner: str, name: str, value: object, least: float, most: float) -> float:
-    """A number of seconds.
-
-    Raises:
-        TypeError: for no number.
-        ValueError: for NaN, or a value outside of `least` to `most`.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{owner}: {name} must be a number, got {show(value)}")
+def number(
+    owner: str, name: str, value: object, least: float, most: float, *, whole: bool = False
+) -> None:
+    """Raises TypeError for no number, ValueError for NaN and outside of `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+        what = "an int" if whole else "a number"
+        raise TypeError(f"{owner}: {name} must be {what}, got {show(value)}")
     if not least <= value <= most:
         raise ValueError(f"{owner}: {name} must be from {least} to {most}, got {value}")
-    return value
-
-
-def whole_number(owner: str, name: str, value: object, least: int, most: int) -> int:
-    """A whole number from `least` to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{owner}: {name} must be an int, got {show(value)}")
-    if not least <= value <= most:
-        raise ValueError(f"{owner}: {name} must be from {least} to {most}, got {value}")
-    return value
 
 
 def text(owner: str, name: str, value: object, most: int) -> str:
@@ -49,43 +37,28 @@ def text(owner: str, name: str, value: object, most: int) -> str:
 
 def one_of(owner: str, name: str, value: object, choices: Sequence[str]) -> str:
     """One of several texts."""
-    if not isinstance(value, str):
-        raise TypeError(f"{owner}: {name} must be a str, got {show(value)}")
-    if value not in choices:
-        raise ValueError(f"{owner}: {name} must be one of {', '.join(choices)}, got {value[:80]!r}")
-    return value
+    if text(owner, name, value, 80) not in choices:
+        raise ValueError(f"{owner}: {name} must be one of {', '.join(choices)}, got {value!r}")
+    return str(value)
 
 
 def label(owner: str, name: str, value: object) -> str:
     """A ring name or purpose: it enters key derivation, so its alphabet is closed."""
-    if not isinstance(value, str):
-        raise TypeError(f"{owner}: {name} must be a str, got {show(value)}")
-    if _LABEL.fullmatch(value) is None:
-        raise ValueError(
-            f"{owner}: {name} must be 1 to 64 of [A-Za-z0-9._-], got {ascii(value[:80])}"
-        )
-    return value
+    if _LABEL.fullmatch(text(owner, name, value, 64)) is None:
+        raise ValueError(f"{owner}: {name} must be of [A-Za-z0-9._-], got {ascii(value)}")
+    return str(value)
 
 
-def secret_bytes(owner: str, name: str, value: object, least: int) -> bytearray:
-    """A copy of a secret, given as bytes or as text (its UTF-8), of at least `least` bytes."""
-    if isinstance(value, str):
-        try:
-            copy = bytearray(value, "utf-8")
-        except UnicodeEncodeError:
-            copy = bytearray()
-        if not copy and value:
-            raise TypeError(f"{owner}: {name} is a str with a lone surrogate")
-    elif isinstance(value, (bytes, bytearray)):
-        copy = bytearray(value)
-    else:
-        # Never coerced: bytearray(32) would silently make a key of zeros.
-        raise TypeError(f"{owner}: {name} must be bytes or a str, got {show(value)}")
-    if len(copy) < least:
-        raise ValueError(
-            f"{owner}: {name} must be at least {least} bytes of secret randomness, got {len(copy)}"
-        )
-    return copy
+def sequence(owner: str, name: str, value: object) -> None:
+    """Raises TypeError for what is no list: a text is none."""
+    if isinstance(value, (str, bytes, bytearray)) or not isinstance(value, Sequence):
+        raise TypeError(f"{owner}: {name} must be a list, got {show(value)}")
+
+
+def with_method(owner: str, name: str, value: object, method: str) -> None:
+    """Raises TypeError for what lacks it."""
+    if not callable(getattr(value, method, None)):
+        raise TypeError(f"{owner}: {name} must have a method {method}, got {show(value)}")
 
 
 def is_constant(data: bytes | bytearray) -> bool:

@@ -4,17 +4,15 @@ tag[16]). The header is 45 bytes, a multiple of 3, so its 60 characters stand by
 import hmac
 from typing import NamedTuple
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from .. import base64url
+from ..aead import NONCE_BYTES, TAG_BYTES, decrypt
 from ..derivation import KEY_ID_BYTES
 from ..errors import InvalidRequestState
 
 PREFIX = "sr1."
 SALT_BYTES = 18
-NONCE_BYTES = 12
-TAG_BYTES = 16
 SHORTEST_TOKEN = 102
 _COMMITMENT_BYTES = 18
 _HEADER_BYTES = KEY_ID_BYTES + SALT_BYTES + _COMMITMENT_BYTES
@@ -22,37 +20,31 @@ _BODY_START = len(PREFIX) + 60
 
 
 class TokenKey(NamedTuple):
-    """The key of one data key and one salt."""
+    """The key of one data key, one salt and one purpose."""
 
     header: bytes
     """keyId, salt and commitment: 45 bytes."""
     aead: AESGCM
-
-    @property
-    def commitment(self) -> bytes:
-        return self.header[-_COMMITMENT_BYTES:]
 
 
 class NativeToken(NamedTuple):
     """The parts of a token, none of them authenticated."""
 
     key_id: str
-    salt: bytes
-    commitment: bytes
+    header: bytes
     nonce: bytes
     sealed: bytes
     """Ciphertext and tag."""
+
+    @property
+    def salt(self) -> bytes:
+        return self.header[KEY_ID_BYTES : KEY_ID_BYTES + SALT_BYTES]
 
 
 def token_key(key_id: bytes, salt: bytes, block: bytes) -> TokenKey:
     """The key of a salt, from its block of 64 bytes: sub_key under `token`, salt, purpose."""
     commitment = block[32 : 32 + _COMMITMENT_BYTES]
     return TokenKey(key_id + salt + commitment, AESGCM(block[:32]))
-
-
-def tail_of(salt: bytes, purpose: str | None) -> bytes:
-    """What, besides the ring, the block of a token key is derived from."""
-    return salt if purpose is None else salt + b"\0" + purpose.encode("ascii")
 
 
 def max_payload_bytes(max_token_length: int) -> int:
@@ -68,35 +60,24 @@ def seal(key: TokenKey, nonce: bytes, payload: bytes) -> tuple[str, bytes]:
 
 
 def parse(token: str) -> NativeToken:
-    """Takes a token apart.
-
-    Raises:
-        InvalidRequestState: `malformed`, for anything but its canonical text.
-    """
+    """Takes a token apart; InvalidRequestState, `malformed`, for all but its canonical text."""
     header = base64url.decode(token[len(PREFIX) : _BODY_START])
     body = base64url.decode(token[_BODY_START:])
     if header is None or len(header) != _HEADER_BYTES:
         raise InvalidRequestState("malformed")
     if body is None or len(body) < NONCE_BYTES + TAG_BYTES:
         raise InvalidRequestState("malformed")
-    return NativeToken(
-        key_id=token[len(PREFIX) : len(PREFIX) + 12],
-        salt=header[KEY_ID_BYTES : KEY_ID_BYTES + SALT_BYTES],
-        commitment=header[-_COMMITMENT_BYTES:],
-        nonce=body[:NONCE_BYTES],
-        sealed=body[NONCE_BYTES:],
-    )
+    key_id = token[len(PREFIX) : len(PREFIX) + 12]
+    return NativeToken(key_id, header, body[:NONCE_BYTES], body[NONCE_BYTES:])
 
 
 def open_token(key: TokenKey, token: NativeToken) -> bytes:
     """Compares the commitment before decrypting: one ciphertext must not open under two keys.
-
-    Raises:
-        InvalidRequestState: `seal`.
-    """
-    if not hmac.compare_digest(key.commitment, token.commitment):
+    InvalidRequestState, `seal`, for what this key did not seal."""
+    payload = None
+    if hmac.compare_digest(key.header, token.header):
+        aad = PREFIX.encode("ascii") + key.header
+        payload = decrypt(key.aead, token.nonce, token.sealed, aad)
+    if payload is None:
         raise InvalidRequestState("seal")
-    try:
-        return key.aead.decrypt(token.nonce, token.sealed, PREFIX.encode("ascii") + key.header)
-    except InvalidTag:
-        raise InvalidRequestState("seal") from None
+    return payload

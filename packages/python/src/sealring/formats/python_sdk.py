@@ -1,23 +1,18 @@
 """The token of AESGCMRequestStateCodec in the MCP Python SDK 2.3.0: "v1." b64url(kid[4] nonce[12]
 ciphertext tag[16])."""
 
-import hashlib
 from typing import NamedTuple
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from .. import base64url
+from .. import aead, base64url
+from ..aead import NONCE_BYTES, TAG_BYTES
 from ..errors import InvalidRequestState
 
 PREFIX = "v1."
-NONCE_BYTES = 12
 _KEY_INFO = b"mcp/request-state/v1/aes-256-gcm"
 _KID_LABEL = b"mcp/request-state/v1/kid:"
 _KID_BYTES = 4
-_TAG_BYTES = 16
 
 
 class PythonKey(NamedTuple):
@@ -28,25 +23,15 @@ class PythonKey(NamedTuple):
     aead: AESGCM
 
 
-class PythonToken(NamedTuple):
-    """The parts of a token, none of them authenticated."""
-
-    kid: bytes
-    nonce: bytes
-    sealed: bytes
-    """Ciphertext and tag."""
-
-
 def derive_key(secret: bytes | bytearray) -> PythonKey:
-    """Derives key and fingerprint: HKDF-SHA256 (RFC 5869) with an empty salt."""
-    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_KEY_INFO).derive(bytes(secret))
-    return PythonKey(hashlib.sha256(_KID_LABEL + key).digest()[:_KID_BYTES], AESGCM(key))
+    fingerprint, key = aead.derive_key(secret, _KEY_INFO, _KID_LABEL)
+    return PythonKey(fingerprint[:_KID_BYTES], key)
 
 
 def max_payload_bytes(max_token_length: int) -> int:
     """Bytes a payload may have so that its token has at most so many characters."""
     whole = (max_token_length - len(PREFIX)) * 3 // 4
-    return whole - _KID_BYTES - NONCE_BYTES - _TAG_BYTES
+    return whole - _KID_BYTES - NONCE_BYTES - TAG_BYTES
 
 
 def seal(key: PythonKey, nonce: bytes, payload: bytes) -> str:
@@ -55,26 +40,20 @@ def seal(key: PythonKey, nonce: bytes, payload: bytes) -> str:
     return PREFIX + base64url.encode(key.kid + nonce + sealed)
 
 
-def parse(token: str) -> PythonToken:
-    """Takes a token apart.
-
-    Raises:
-        InvalidRequestState: `malformed`, for anything but the canonical text of 32 bytes or more.
-    """
+def parse(token: str) -> tuple[bytes, bytes]:
+    """The fingerprint a token names, and the rest; InvalidRequestState, `malformed`, for anything
+    but the canonical text of 32 bytes or more."""
     body = base64url.decode(token[len(PREFIX) :]) if token.startswith(PREFIX) else None
-    if body is None or len(body) < _KID_BYTES + NONCE_BYTES + _TAG_BYTES:
+    if body is None or len(body) < _KID_BYTES + NONCE_BYTES + TAG_BYTES:
         raise InvalidRequestState("malformed")
-    end = _KID_BYTES + NONCE_BYTES
-    return PythonToken(body[:_KID_BYTES], body[_KID_BYTES:end], body[end:])
+    return body[:_KID_BYTES], body[_KID_BYTES:]
 
 
-def open_token(key: PythonKey, token: PythonToken) -> bytes:
-    """Opens a token under the key that has its fingerprint.
-
-    Raises:
-        InvalidRequestState: `seal`.
-    """
-    try:
-        return key.aead.decrypt(token.nonce, token.sealed, PREFIX.encode("ascii") + key.kid)
-    except InvalidTag:
-        raise InvalidRequestState("seal") from None
+def open_token(key: PythonKey, rest: bytes) -> bytes:
+    """Opens a token under the key that has its fingerprint; InvalidRequestState, `seal`, for what
+    this key did not seal."""
+    aad = PREFIX.encode("ascii") + key.kid
+    payload = aead.decrypt(key.aead, rest[:NONCE_BYTES], rest[NONCE_BYTES:], aad)
+    if payload is None:
+        raise InvalidRequestState("seal")
+    return payload

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from ..aead import NONCE_BYTES, TAG_BYTES
 from ..clock import Moment
 from . import native
 
@@ -26,7 +27,7 @@ class SealingState:
     def __init__(self, random: RandomSource) -> None:
         self.random = random
         self.lock = threading.Lock()
-        self.last_tag = bytes(native.TAG_BYTES)
+        self.last_tag = bytes(TAG_BYTES)
 
 
 class TokenSealer:
@@ -50,9 +51,9 @@ class TokenSealer:
         with state.lock:
             key = self._current_key(state, now)
             time = (now.monotonic_ns % 2**44 << 52) | (now.wall_ms % 2**32 << 20) | self._count
-            drawn = int.from_bytes(state.random(native.NONCE_BYTES), "big")
-            last = int.from_bytes(state.last_tag[: native.NONCE_BYTES], "big")
-            nonce = (drawn ^ time ^ last).to_bytes(native.NONCE_BYTES, "big")
+            drawn = int.from_bytes(state.random(NONCE_BYTES), "big")
+            last = int.from_bytes(state.last_tag[:NONCE_BYTES], "big")
+            nonce = (drawn ^ time ^ last).to_bytes(NONCE_BYTES, "big")
             # Counted before it is used: whatever happens now, this nonce is gone.
             self._count += 1
             self._sealed_at = now
@@ -68,13 +69,10 @@ class TokenSealer:
             and abs(now.wall_ms - self._sealed_at.wall_ms) <= _LONGEST_PAUSE_MS
         ):
             return self._key
-        self._key = self._derive(self._draw_salt(state, now))
-        self._count = 0
-        self._salted_at_ns = now.monotonic_ns
-        return self._key
-
-    def _draw_salt(self, state: SealingState, now: Moment) -> bytes:
         facts = f"{now.monotonic_ns}/{now.wall_ms}/{os.getpid()}/{threading.get_ident()}/"
         digest = hashlib.sha256(facts.encode("ascii") + state.last_tag).digest()
         drawn = state.random(native.SALT_BYTES)
-        return bytes(a ^ b for a, b in zip(drawn, digest, strict=False))
+        self._key = self._derive(bytes(a ^ b for a, b in zip(drawn, digest, strict=False)))
+        self._count = 0
+        self._salted_at_ns = now.monotonic_ns
+        return self._key

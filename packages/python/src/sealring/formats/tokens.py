@@ -1,7 +1,10 @@
 """Tokens over the keys of a ring. Knows nothing of where the keys come from."""
 
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Literal, Protocol
 
+from ..aead import NONCE_BYTES
 from ..clock import Moment
 from ..errors import InvalidRequestState, SealUnavailableError
 from ..held_key import HeldKey, KeyOverwrittenError
@@ -25,13 +28,6 @@ class KeySource(Protocol):
     def note_unknown_key(self, key_id: str | None, now: Moment) -> None: ...
 
 
-class Tokens(Protocol):
-    """What tokens look like."""
-
-    def seal(self, payload: bytes, now: Moment) -> str: ...
-    def open(self, token: str, now: Moment) -> bytes: ...
-
-
 def format_of(token: str) -> TokenFormat | None:
     """The format a token claims by its prefix and dots, without decoding it."""
     if token.startswith(native.PREFIX):
@@ -40,70 +36,74 @@ def format_of(token: str) -> TokenFormat | None:
     return "python" if is_python else None
 
 
-class NativeTokens:
+class Tokens(ABC):
+    """What tokens look like."""
+
+    def __init__(self, source: KeySource, max_payload_bytes: int) -> None:
+        self._source = source
+        self._most = max_payload_bytes
+
+    def seal(self, payload: bytes, now: Moment) -> str:
+        if len(payload) > self._most:
+            told = f"a payload may have {self._most} bytes, got {len(payload)}"
+            raise ValueError(f"{told}: its token would be refused")
+        for _ in range(_ATTEMPTS):
+            with suppress(KeyOverwrittenError):
+                return self._sealed(self._source.sealing_key(now), payload, now)
+        raise SealUnavailableError("no active key")
+
+    @abstractmethod
+    def _sealed(self, held: HeldKey, payload: bytes, now: Moment) -> str: ...
+
+    @abstractmethod
+    def open(self, token: str, now: Moment) -> bytes: ...
+
+
+class NativeTokens(Tokens):
     """Native tokens; one object per purpose, whose token keys are separate."""
 
     def __init__(
         self, source: KeySource, state: SealingState, purpose: str | None, max_token_length: int
     ) -> None:
-        self._source = source
+        super().__init__(source, native.max_payload_bytes(max_token_length))
         self._state = state
         self._purpose = purpose
-        self._most = native.max_payload_bytes(max_token_length)
 
-    def seal(self, payload: bytes, now: Moment) -> str:
-        _check_length(payload, self._most)
-        for _ in range(_ATTEMPTS):
-            held = self._source.sealing_key(now)
-            try:
-                return held.sealer(self._purpose).seal(self._state, payload, now)
-            except KeyOverwrittenError:
-                continue
-        raise SealUnavailableError("no active key")
+    def _sealed(self, held: HeldKey, payload: bytes, now: Moment) -> str:
+        return held.sealer(self._purpose).seal(self._state, payload, now)
 
     def open(self, token: str, now: Moment) -> bytes:
         parsed = native.parse(token)
         held = self._source.opening_key(parsed.key_id, now)
-        try:
-            key = None if held is None else held.token_key(parsed.salt, self._purpose)
-        except KeyOverwrittenError:
-            key = None
-        if key is None:
-            self._source.note_unknown_key(parsed.key_id, now)
-            raise InvalidRequestState("unknown key")
-        return native.open_token(key, parsed)
+        if held is not None:
+            with suppress(KeyOverwrittenError):
+                return native.open_token(held.token_key(parsed.salt, self._purpose), parsed)
+        self._source.note_unknown_key(parsed.key_id, now)
+        raise InvalidRequestState("unknown key")
 
 
-class PythonTokens:
+class PythonTokens(Tokens):
     """The tokens of the Python SDK, under the secret that each data key derives for them."""
 
     def __init__(self, source: KeySource, random: RandomSource, max_token_length: int) -> None:
-        self._source = source
+        super().__init__(source, python_sdk.max_payload_bytes(max_token_length))
         self._random = random
-        self._most = python_sdk.max_payload_bytes(max_token_length)
 
-    def seal(self, payload: bytes, now: Moment) -> str:
-        _check_length(payload, self._most)
-        for _ in range(_ATTEMPTS):
-            held = self._source.sealing_key(now)
-            try:
-                key = held.python_key()
-            except KeyOverwrittenError:
-                continue
-            if held.count_python_token() > _PYTHON_TOKENS_PER_KEY:
-                raise SealUnavailableError("token limit of the key reached")
-            return python_sdk.seal(key, self._random(python_sdk.NONCE_BYTES), payload)
-        raise SealUnavailableError("no active key")
+    def _sealed(self, held: HeldKey, payload: bytes, now: Moment) -> str:  # noqa: ARG002
+        key = held.python_key()
+        if held.count_python_token() > _PYTHON_TOKENS_PER_KEY:
+            raise SealUnavailableError("token limit of the key reached")
+        return python_sdk.seal(key, self._random(NONCE_BYTES), payload)
 
     def open(self, token: str, now: Moment) -> bytes:
-        parsed = python_sdk.parse(token)
+        kid, rest = python_sdk.parse(token)
         # Four bytes of fingerprint may collide within a ring: every key that has it is tried.
         refusal = InvalidRequestState("unknown key")
         for held in self._source.opening_keys(now):
             try:
                 key = held.python_key()
-                if key.kid == parsed.kid:
-                    return python_sdk.open_token(key, parsed)
+                if key.kid == kid:
+                    return python_sdk.open_token(key, rest)
             except KeyOverwrittenError:
                 continue
             except InvalidRequestState as error:
@@ -111,10 +111,3 @@ class PythonTokens:
         if refusal.reason == "unknown key":
             self._source.note_unknown_key(None, now)
         raise refusal
-
-
-def _check_length(payload: bytes, most: int) -> None:
-    if len(payload) > most:
-        raise ValueError(
-            f"a payload may have {most} bytes, got {len(payload)}: its token would be refused"
-        )

@@ -2,17 +2,11 @@
 replaces a newer one."""
 
 import threading
+from concurrent.futures import Future
+from contextlib import suppress
 
 from ..errors import CodecClosedError
 from .keeper import RingKeeper
-
-
-class _Wish:
-    """A refresh that somebody waits for."""
-
-    def __init__(self) -> None:
-        self.is_done = threading.Event()
-        self.failure: Exception | None = None
 
 
 class Background:
@@ -20,8 +14,9 @@ class Background:
 
     def __init__(self, keeper: RingKeeper) -> None:
         self._keeper = keeper
-        self._condition = threading.Condition(threading.Lock())
-        self._wish: _Wish | None = None
+        self._condition = threading.Condition()
+        # A refresh that somebody waits for, and what went wrong with it.
+        self._wish: Future[Exception | None] | None = None
         self._is_woken = False
         self._is_stopped = False
         self._thread = threading.Thread(target=self._loop, name="sealring-refresh", daemon=True)
@@ -31,22 +26,18 @@ class Background:
         self._thread.start()
 
     def refresh(self) -> None:
-        """Waits for a pass that begins after this call; calls at the same time share one.
-
-        Raises:
-            RingStoreError | KeyWrapperError | CodecClosedError: what went wrong.
-        """
+        """Waits for a pass that begins after this call, and raises what went wrong; calls at the
+        same time share one."""
         with self._condition:
             if self._is_stopped:
                 raise CodecClosedError
-            wish = self._wish = self._wish or _Wish()
+            wish = self._wish = self._wish or Future()
             self._condition.notify_all()
-        wish.is_done.wait()
-        if wish.failure is not None:
-            raise wish.failure.with_traceback(None)
+        failure = wish.result()
+        if failure is not None:
+            raise failure.with_traceback(None)
 
     def stop(self) -> None:
-        """Ends the thread, and waits for it."""
         with self._condition:
             self._is_stopped = True
             self._condition.notify_all()
@@ -59,27 +50,18 @@ class Background:
             self._condition.notify_all()
 
     def _loop(self) -> None:
-        while True:
+        is_stopped = False
+        while not is_stopped:
             with self._condition:
-                seconds = self._keeper.ms_until_next / 1_000
-                self._condition.wait_for(self._is_called, seconds)
+                self._condition.wait_for(self._is_called, self._keeper.ms_until_next / 1_000)
                 wish, self._wish = self._wish, None
-                is_woken, self._is_woken = self._is_woken, False
-                is_stopped = self._is_stopped
-            if is_stopped:
-                _end(wish, CodecClosedError())
-                return
-            if wish is None and is_woken:
-                self._keeper.run_woken()
-                continue
-            is_wished = wish is not None
-            _end(wish, self._keeper.run(reads=is_wished, is_foreground=is_wished))
+                self._is_woken, is_stopped = False, self._is_stopped
+            failure: Exception | None = CodecClosedError()
+            # It may be closed at any moment of a turn.
+            with suppress(CodecClosedError):
+                failure = failure if is_stopped else self._keeper.turn(is_wished=wish is not None)
+            if wish is not None:
+                wish.set_result(failure)
 
     def _is_called(self) -> bool:
         return self._is_stopped or self._is_woken or self._wish is not None
-
-
-def _end(wish: _Wish | None, failure: Exception | None) -> None:
-    if wish is not None:
-        wish.failure = failure
-        wish.is_done.set()

@@ -3,24 +3,16 @@ that hangs costs neither threads nor latency."""
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import CancelledError, Future, InvalidStateError, TimeoutError
+from contextlib import suppress
+from typing import TypeVar
 
 from ..clock import Clock, Deadline, moment_of
 
 _MAX_IN_FLIGHT = 4
 
 T = TypeVar("T")
-
-
-class _Call(Generic[T]):
-    """One call on a thread of its own."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.ended = threading.Event()
-        self.is_given_up = False
-        self.answer: list[T] = []
-        self.error: Exception | None = None
+E = TypeVar("E", bound=Exception)
 
 
 class Calls:
@@ -31,73 +23,73 @@ class Calls:
         self._timeout_seconds = timeout_seconds
         self._slots = threading.BoundedSemaphore(_MAX_IN_FLIGHT)
         self.closing = threading.Event()
-        self._waiting: set[threading.Event] = set()
+        self._waited_for: set[Future[object]] = set()
 
     def run(
         self,
         name: str,
         call: Callable[[], T],
+        failure: Callable[[str], E],
         *,
-        late: Callable[[], Exception],
         discard: Callable[[T], object] = lambda _: None,
         until: Deadline | None = None,
-    ) -> T:
-        """What `call` returns or raises; `late()` after the deadline and on close.
+    ) -> T | E:
+        """What `call` returns, or why there is nothing: an error of the class that `failure` makes
+        as it is, without a traceback, and of any other class nothing, since its text may be secret.
 
-        An answer that comes later is given to `discard`: for overwriting a key in it.
+        An answer that comes after the deadline, or after close, is given to `discard`: for
+        overwriting a key in it.
         """
+        late = failure("no answer in time")
         seconds = min(self._timeout_seconds, self.seconds_left(until))
         if self.closing.is_set() or not self._slots.acquire(timeout=seconds):
-            raise late()
-        this: _Call[T] = _Call()
-        self._waiting.add(this.ended)
+            return late
+        answer: Future[T] = Future()
+        self._waited_for.add(answer)  # type: ignore[arg-type]
+        made, name = (answer, call, discard), f"sealring-{name}"
         try:
-            self._begin(name, this, call, discard)
-            if not self.closing.is_set():
-                this.ended.wait(seconds)
-        finally:
-            self._waiting.discard(this.ended)
-        with this.lock:
-            this.is_given_up = True
-            if this.answer:
-                return this.answer.pop()
-            error = this.error
-        raise late() if error is None else error
+            threading.Thread(target=self._make, args=made, name=name, daemon=True).start()
+        except RuntimeError:  # The machine has no thread left: as if nobody had answered.
+            self._slots.release()
+            answer.cancel()
+        if self.closing.is_set():
+            answer.cancel()
+        with suppress(CancelledError, TimeoutError):
+            answer.exception(seconds)
+        self._waited_for.discard(answer)
+        if answer.cancel():
+            return late
+        error = answer.exception()
+        if error is None:
+            return answer.result()
+        if isinstance(error, type(late)):
+            # Its traceback, and errors chained to it, can hold a vendor's answer and so a key.
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
+        return failure("an error of another class")
 
     def seconds_left(self, until: Deadline | None) -> float:
-        """Seconds until whoever waits gives up."""
         return 1e6 if until is None else until.ms_left(moment_of(self._clock)) / 1_000
 
     def close(self) -> None:
         """Ends the waiting for calls under way, and all later calls."""
         self.closing.set()
-        for event in list(self._waiting):
-            event.set()
+        for answer in list(self._waited_for):
+            answer.cancel()
 
-    def _begin(
-        self, name: str, this: _Call[T], call: Callable[[], T], discard: Callable[[T], object]
+    def _make(
+        self, answer: Future[T], call: Callable[[], T], discard: Callable[[T], object]
     ) -> None:
-        thread = threading.Thread(
-            target=self._make, args=(this, call, discard), name=f"sealring-{name}", daemon=True
-        )
         try:
-            thread.start()
-        except RuntimeError:  # The machine has no thread left: as if nobody had answered.
-            self._slots.release()
-            this.ended.set()
-
-    def _make(self, this: _Call[T], call: Callable[[], T], discard: Callable[[T], object]) -> None:
-        try:
-            answer = call()
-        except Exception as error:  # Handed to the thread that waits.
-            this.error = error
+            value = call()
+        except Exception as error:  # Handed to the thread that waits, if it still does.
+            with suppress(InvalidStateError):
+                answer.set_exception(error)
         else:
-            with this.lock:
-                if this.is_given_up:
-                    discard(answer)
-                else:
-                    this.answer.append(answer)
+            try:
+                answer.set_result(value)
+            except InvalidStateError:
+                discard(value)
         finally:
             # Not the deadline but the call's own end frees its slot.
             self._slots.release()
-            this.ended.set()

@@ -29,6 +29,7 @@ _CYCLE_MS = 146_097 * _DAY_MS  # The calendar repeats every 400 years.
 _EPOCH = datetime(1970, 1, 1)  # Naive: every time of a document is UTC.
 _ONE_LINE = re.compile(r"[\x20-\x7e]+")
 _CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
+# One spelling for one second.
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _PROVIDER = re.compile(r"[a-z0-9-]{1,64}")
 _TIMES = ("created", "activates", "sealsUntil", "opensUntil")
@@ -49,8 +50,6 @@ class Revocation:
 
 @dataclass(frozen=True)
 class RingWrap(WrappedKey):
-    """One wrap of an entry."""
-
     signature: bytes | None
     mac: bytes
     """Under the entry's own key: who added the wrap held it."""
@@ -87,45 +86,39 @@ class RingEntry:
     wraps: tuple[RingWrap, ...]
 
 
-@dataclass(frozen=True)
-class RingDocument:
-    """A parsed ring document; no two entries have one id."""
-
-    entries: tuple[RingEntry, ...]
+RingDocument = tuple[RingEntry, ...]
+"""The entries of a parsed document; no two have one id."""
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
-    """Parses the text of a document of a ring.
-
-    Raises:
-        RingStoreError: `too-large` or `corrupt`. What is unknown, missing, or longer than it need
-            be is refused. A new format takes another slot of the store.
-    """
+    """Parses the text of a document of a ring. RingStoreError, `too-large` or `corrupt`, for what
+    has an unknown member, lacks one, or is longer than it need be: a new format takes another slot
+    of the store."""
     if len(text) > MAX_DOCUMENT_BYTES:
         raise RingStoreError("too-large", "over 256 KiB")
     if _ONE_LINE.fullmatch(text) is None:
         _refuse("not one line of ASCII")
-    document = _members(_parsed(text), "document", ("format", "ring", "keys"), ("claim",))
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        _refuse("not JSON")
+    document = _members(parsed, "document", ("format", "ring", "keys"), ("claim",))
     if document["format"] != _FORMAT:
         _refuse("unknown format")
     if document["ring"] != ring:
         _refuse("the ring has another name")
-    claim = document.get("claim", "A" * 22)
-    if not isinstance(claim, str) or _CLAIM.fullmatch(claim) is None:
-        _refuse("claim")
-    keys = document["keys"]
-    if not isinstance(keys, list):
-        _refuse("keys is not an array")
+    _text(document.get("claim", "A" * 22), "claim", _CLAIM)
+    keys = _items(document["keys"], "keys", 0, MAX_DOCUMENT_BYTES)
     if len(keys) > MAX_RING_KEYS:
         raise RingStoreError("too-large", f"more than {MAX_RING_KEYS} keys")
-    entries = tuple(_entry(key) for key in keys)
+    entries = tuple(map(_entry, keys))
     if len({entry.id for entry in entries}) != len(entries):
         _refuse("two keys with one id")
     # Members may come in any order. A name twice, white space, or another escape is longer than it
     # need be.
     if len(canonical_json(document, sort_keys=False)) != len(text):
         _refuse("not in canonical form")
-    return RingDocument(entries)
+    return entries
 
 
 def wrap_context(ring: str, entry: RingEntry) -> dict[str, str]:
@@ -139,56 +132,54 @@ def wrap_context(ring: str, entry: RingEntry) -> dict[str, str]:
 
 def _entry(value: object) -> RingEntry:
     key = _members(value, "key", ("id", *_TIMES, "vouchers", "wraps"), ("ancestors", "revoked"))
-    texts = tuple(_time_text(key[name], name) for name in _TIMES)
-    created, activates, seals_until, opens_until = map(_ms, texts)
+    times = tuple(_text(key[name], name, _TIME) for name in _TIMES)
+    created, activates, seals_until, opens_until = map(_ms, times)
     if not activates < seals_until < opens_until:
         _refuse("times out of order")
     if opens_until - created > _MAX_LIFE_MS:
         _refuse("a key that lives too long")
     if abs(activates - created) > _MAX_LEAD_MS:
         _refuse("a key that is active too late")
-    wraps = key["wraps"]
-    if not isinstance(wraps, list) or not 1 <= len(wraps) <= MAX_WRAPS:
-        _refuse("wraps")
     return RingEntry(
         _key_id(key["id"]),
         created,
         activates,
         seals_until,
         opens_until,
-        texts,
+        times,
         _macs(key["vouchers"], "vouchers"),
         _ancestors(key["ancestors"]) if "ancestors" in key else None,
         _revocation(key["revoked"]) if "revoked" in key else None,
-        tuple(map(_wrap, wraps)),
+        tuple(map(_wrap, _items(key["wraps"], "wraps", 1, MAX_WRAPS))),
     )
 
 
 def _ancestors(value: object) -> Ancestors:
     ancestors = _members(value, "ancestors", ("ids", "mac"))
-    ids = ancestors["ids"]
-    if not isinstance(ids, list) or len(ids) > MAX_MACS:
-        _refuse("ancestors")
+    ids = _items(ancestors["ids"], "ancestors", 0, MAX_MACS)
     return Ancestors(tuple(map(_key_id, ids)), _mac(ancestors["mac"]))
 
 
 def _revocation(value: object) -> Revocation:
     revoked = _members(value, "revoked", ("at", "by"))
-    at = _time_text(revoked["at"], "revoked")
+    at = _text(revoked["at"], "revoked", _TIME)
     _ms(at)
     return Revocation(at, _macs(revoked["by"], "certificates"))
 
 
 def _wrap(value: object) -> RingWrap:
     wrap = _members(value, "wrap", ("provider", "keyId", "wrapped", "mac"), ("signature",))
-    provider, key_id = wrap["provider"], wrap["keyId"]
-    if not isinstance(provider, str) or _PROVIDER.fullmatch(provider) is None:
-        _refuse("provider")
-    if not isinstance(key_id, str) or not 1 <= _utf16_units(key_id) <= _MAX_KEY_ID_UNITS:
+    key_id = wrap["keyId"]
+    units = len(key_id.encode("utf-16-le", "surrogatepass")) // 2 if isinstance(key_id, str) else 0
+    if not isinstance(key_id, str) or not 1 <= units <= _MAX_KEY_ID_UNITS:
         _refuse("KMS key id")
-    signature = _bytes(wrap["signature"], "signature") if "signature" in wrap else None
-    wrapped = _bytes(wrap["wrapped"], "wrapped")
-    return RingWrap(provider, key_id, wrapped, signature, _mac(wrap["mac"]))
+    return RingWrap(
+        _text(wrap["provider"], "provider", _PROVIDER),
+        key_id,
+        _bytes(wrap["wrapped"], "wrapped"),
+        _bytes(wrap["signature"], "signature") if "signature" in wrap else None,
+        _mac(wrap["mac"]),
+    )
 
 
 def _macs(value: object, what: str) -> Macs:
@@ -198,23 +189,11 @@ def _macs(value: object, what: str) -> Macs:
 
 
 def _key_id(value: object) -> str:
-    if not isinstance(value, str) or len(base64url.decode(value) or b"") != KEY_ID_BYTES:
-        _refuse("key id")
-    return value
+    return base64url.encode(_bytes(value, "key id", KEY_ID_BYTES, KEY_ID_BYTES))
 
 
 def _mac(value: object) -> bytes:
-    mac = _bytes(value, "mac")
-    if len(mac) != 32:
-        _refuse("mac")
-    return mac
-
-
-def _time_text(value: object, what: str) -> str:
-    """Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second."""
-    if not isinstance(value, str) or _TIME.fullmatch(value) is None:
-        _refuse(what)
-    return value
+    return _bytes(value, "mac", 32, 32)
 
 
 def _ms(text: str) -> int:
@@ -227,28 +206,28 @@ def _ms(text: str) -> int:
     return (parsed - _EPOCH) // timedelta(milliseconds=1) + (cycle - 5) * _CYCLE_MS
 
 
-def _bytes(value: object, what: str) -> bytes:
+def _bytes(value: object, what: str, least: int = 1, most: int = _MAX_WRAPPED_BYTES) -> bytes:
     data = base64url.decode(value) if isinstance(value, str) else None
-    if not data or len(data) > _MAX_WRAPPED_BYTES:
+    if data is None or not least <= len(data) <= most:
         _refuse(what)
     return data
 
 
-def _utf16_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+def _text(value: object, what: str, form: re.Pattern[str]) -> str:
+    if not isinstance(value, str) or form.fullmatch(value) is None:
+        _refuse(what)
+    return value
 
 
-def _parsed(text: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return _refuse("not JSON")
+def _items(value: object, what: str, least: int, most: int) -> list[object]:
+    if not isinstance(value, list) or not least <= len(value) <= most:
+        _refuse(what)
+    return value
 
 
 def _members(
     value: object, what: str, names: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, object]:
-    """An object with these members, in any order."""
     if not isinstance(value, dict):
         _refuse(f"{what} is not an object")
     if not set(names) <= value.keys() <= {*names, *optional}:

@@ -5,169 +5,127 @@ import logging
 import random
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Literal, NamedTuple
 
-from ..clock import Deadline, Moment, age_ms, later
-from ..errors import CodecClosedError, KeyWrapperError, RingStoreError
-from .kill_switch import REFUSAL_PROBE_MS
-from .policy import RingPolicy
-from .problems import RingProblem, problems_of
+from ..clock import Deadline, Moment, backoff, later
+from ..errors import KeyWrapperError, RingStoreError
+from ..health import CodecHealth, Failure, Status, health_of
+from .limits import REFUSAL_PROBE_MS
 from .sync import RingSync
 from .view import RingView
 from .wraps import CallOptions
-
-Status = Literal["ok", "degraded", "failing"]
 
 _MS = 1_000
 _BACKOFF_BASE_MS = 10_000
 # What is due so soon is done now.
 _EARLY_MS = 1
+_DUE = Deadline(0, 0)
+_NEVER = Deadline(float("inf"), float("inf"))
 
 logger = logging.getLogger("sealring")
-
-
-class Failure(NamedTuple):
-    """What last went wrong."""
-
-    kind: str
-    """Whose answer, of which kind: `kms denied`, `store unavailable`, `clock`, `internal`."""
-    at: datetime
 
 
 class RingKeeper:
     """What is due, and when the next is."""
 
-    def __init__(
-        self,
-        policy: RingPolicy,
-        view: RingView,
-        sync: RingSync,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, view: RingView, sync: RingSync) -> None:
         self.view = view
-        self._policy = policy
+        self.last_failure: Failure | None = None
+        self.wake: Callable[[], None] = lambda: None
+        """Set by who takes the turns: one is to be taken."""
+        self._policy = policy = view.policy
         self._sync = sync
-        self._uniform = uniform
         # No loop is faster than this, whatever state it is in.
         fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
-        self._failed_at: Moment | None = None
-        self._next_pass_at: Deadline | None = None
+        self._next_pass_at = _DUE
         self._last_pass_ms = -float("inf")
-        self._soon_at: Deadline | None = None
-        self._last_failure: Failure | None = None
+        self._soon_at = _NEVER
         self._last_status: Status | None = None
-        self._next_read_at: Deadline | None = None
+        self._next_read_at = _DUE
         self._is_proof_wanted = False
-        self._miss_refresh_at: Deadline | None = None
+        self._miss_refresh_at = _DUE
         self._is_missed = False
-        self.wake: Callable[[], None] = lambda: None
-        """Set by who runs the passes: `run_woken` is to be called."""
+        view.on_overdue = self._overdue
+        view.on_unknown_key = self.note_unknown_key
 
-    @property
-    def last_failure(self) -> Failure | None:
-        return self._last_failure
-
-    def status(self, now: Moment) -> Status:
-        """`failing`: send it no requests. `degraded`: works, but something needs a look."""
-        if not self.view.is_ready(now):
-            return "failing"
-        is_failing = self._failures > 0 or self.view.limits.is_refused(now)
-        is_off = is_failing or self._sync.is_incomplete or len(self.problems(now)) > 0
-        return "degraded" if is_off else "ok"
-
-    def problems(self, now: Moment) -> tuple[RingProblem, ...]:
-        """What an operator should know of."""
-        return problems_of(self.view, now, is_foreign=self._sync.is_foreign)
+    def health(self) -> CodecHealth:
+        return health_of(
+            self.view,
+            is_failing=self._failures > 0 or self._sync.is_incomplete,
+            is_foreign=self._sync.is_foreign,
+            last_error=self.last_failure,
+        )
 
     def started(self) -> None:
-        """The ring was learned for the first time."""
         self._completed()
         self._schedule(self._ms_until_due())
         self._announce()
 
-    def run(self, *, reads: bool, is_foreground: bool) -> Exception | None:
-        """One pass: what is due of reading the ring and of proving the key. A store that fails must
-        not keep the KMS from proving, nor the other way round. Returns what went wrong."""
+    def run(self, *, is_wished: bool = False) -> Exception | None:
+        """One pass: what is due of reading the ring and of proving the key, or a read that somebody
+        waits for. A store that fails must not keep the KMS from proving, nor the other way round.
+        Returns what went wrong; CodecClosedError where it was closed meanwhile."""
         failure: Exception | None = None
-        options = CallOptions(is_foreground)
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
         self.view.ring_clock.tick(began)
-        try:
-            if reads or self._ms_until_read() <= _EARLY_MS:
-                self._read(options)
-        except Exception as error:  # The one thread that refreshes must not end.
-            failure = error
-            self._next_read_at = None
-        try:
-            self._prove(options)
-        except Exception as error:
-            failure = error
-        if self.view.is_closed:
-            return CodecClosedError()
+        for step in (self._read, self._prove):
+            try:
+                step(CallOptions(is_wished))
+            except Exception as error:  # The one thread that refreshes must not end.
+                failure = error
         self.view.retire(self.view.now())
         self._note(failure)
         self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
         self._announce()
         return failure
 
-    def run_woken(self) -> None:
-        """After `wake`. Because of a token: one read of the ring, and unwraps of what is new in it;
-        no check of the KMS, and no change of what is due, unless a timer was held up."""
+    def turn(self, *, is_wished: bool = False) -> Exception | None:
+        """What there is to do now: a pass, where one is due or somebody waits for it; else, because
+        of a token, one read of the ring, and unwraps of what is new in it, with no check of the KMS
+        and no change of what is due."""
         is_missed, self._is_missed = self._is_missed, False
-        if not is_missed:
-            return
-        if self._is_overdue(self.view.now()):
-            self.run(reads=True, is_foreground=False)
-            return
-        try:
-            self._sync.read(CallOptions(is_foreground=False, for_token=True))
-        except Exception as error:
-            # Everything that is due is done, and told, by the next pass.
-            logger.debug("read for a token: %s", _kind_of(error))
-        if self.view.is_closed:
-            return
-        # What a token brought to light is done by a pass of its own, unless services fail.
-        known = self.view.snapshot
-        is_dead = not known.has_sealing_key(self.view.wall_ms())
-        if self._failures == 0 and (known.carried or is_dead):
-            soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self._uniform())
-            self._soon_at = self._soon_at or soon_at
-            self._schedule(self._ms_until_due())
-        self._announce()
+        if is_wished or self.ms_until_next <= 0:
+            if is_missed:
+                self._next_read_at = _DUE
+            return self.run(is_wished=is_wished)
+        if is_missed:
+            self._read_for_token()
+        return None
 
     @property
     def ms_until_next(self) -> float:
-        """Milliseconds until the next pass is due."""
-        at = self._next_pass_at
-        return 0 if at is None else at.ms_left(self.view.now())
+        return self._next_pass_at.ms_left(self.view.now())
 
     def note_unknown_key(self, now: Moment) -> None:
         """A token named a key that is not in the ring: reads the ring soon, at most once per
         `miss_refresh_seconds`, since tokens are chosen by attackers."""
-        at = self._miss_refresh_at
-        if at is None or at.has_passed(now):
+        if self._miss_refresh_at.ms_left(now) <= 0:
             self._miss_refresh_at = later(now, self._policy.miss_refresh_seconds * _MS)
             self._is_missed = True
             self.wake()
 
-    def _is_overdue(self, now: Moment) -> bool:
-        """Whether ring or KMS should have been asked by now, and are not known to fail."""
-        policy, limits = self._policy, self.view.limits
-        recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
-        if self._failed_at is not None and age_ms(self._failed_at, now) <= recent_ms:
-            return False
-        dues = (
-            (limits.last_read, policy.refresh_every_seconds),
-            (limits.last_proof, policy.prove_every_seconds),
-        )
-        return any(at is None or age_ms(at, now) > every * _MS for at, every in dues)
+    def _read_for_token(self) -> None:
+        try:
+            self._sync.read(CallOptions(for_token=True))
+        except Exception as error:
+            # Everything that is due is done, and told, by the next pass.
+            logger.debug("read for a token: %s", _kind_of(error))
+        # What a token brought to light is done by a pass of its own, unless services fail.
+        known = self.view.snapshot
+        is_wanting = known.carried or not known.has_sealing_key(self.view.wall_ms())
+        if self._failures == 0 and is_wanting:
+            if self._soon_at is _NEVER:
+                self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
+            self._schedule(self._ms_until_due())
+        self._announce()
 
     def _read(self, options: CallOptions) -> None:
-        self._sync.read(options)
-        self._completed()
+        if options.is_foreground or self._ms_until_read() <= _EARLY_MS:
+            self._next_read_at = _DUE
+            self._sync.read(options)
+            self._completed()
 
     def _prove(self, options: CallOptions) -> None:
         if self._is_proof_wanted or self._sync.ms_until_proof() <= _EARLY_MS:
@@ -175,22 +133,21 @@ class RingKeeper:
             self._is_proof_wanted = False
 
     def _completed(self) -> None:
-        now = self.view.now()
-        self._soon_at = None
-        self.view.limits.completed(now)
-        jitter = 1 - 0.2 * self._uniform()
+        self._soon_at = _NEVER
+        self.view.limits.last_complete = now = self.view.now()
+        jitter = 1 - 0.2 * random.random()
         self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
 
     def _note(self, failure: Exception | None) -> None:
+        now = self.view.now()
+        at = datetime.fromtimestamp(now.wall_ms / _MS, timezone.utc)
         if failure is not None:
             self._failures += 1
-            self._failed_at = self.view.now()
-            self._last_failure = self._failure_now(_kind_of(failure))
-            return
-        self._failures = 0
-        self._failed_at = None
-        is_off = self.view.ring_clock.trouble(self.view.now()) is not None
-        self._last_failure = self._failure_now("clock") if is_off else None
+            self.last_failure = Failure(_kind_of(failure), at)
+        else:
+            self._failures = 0
+            is_off = self.view.ring_clock.trouble(now) is not None
+            self.last_failure = Failure("clock", at) if is_off else None
 
     def _draw_retry_ms(self) -> float:
         limits = self.view.limits
@@ -198,15 +155,13 @@ class RingKeeper:
         # hammer a disabled key.
         if limits.is_refused(self.view.now()) and not limits.is_stopped:
             return REFUSAL_PROBE_MS
-        cap = self._policy.backoff_cap_seconds * _MS
-        longest = min(cap, _BACKOFF_BASE_MS * 2.0 ** min(self._failures - 1, 32))
-        return self._floor_ms + max(0, longest - self._floor_ms) * self._uniform()
+        cap_ms = self._policy.backoff_cap_seconds * _MS - self._floor_ms
+        base_ms = _BACKOFF_BASE_MS - self._floor_ms
+        return self._floor_ms + backoff(base_ms, max(0, cap_ms), self._failures - 1)
 
     def _ms_until_read(self) -> float:
-        if self._next_read_at is None:
-            return 0
-        dues = [at for at in (self._next_read_at, self._soon_at) if at is not None]
-        return min(at.ms_left(self.view.now()) for at in dues)
+        now = self.view.now()
+        return min(self._next_read_at.ms_left(now), self._soon_at.ms_left(now))
 
     def _ms_until_due(self) -> float:
         due_ms = min(self._ms_until_read(), self._sync.ms_until_proof())
@@ -217,25 +172,20 @@ class RingKeeper:
         least_ms = self._last_pass_ms + self._floor_ms - now.steady_ms
         wait_ms = min(max(delay_ms, least_ms, 0), most_ms)
         self._next_pass_at = later(now, wait_ms)
-        overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
-        self.view.expect_refresh_before(overdue_at, self._overdue)
+        self.view.overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
 
     def _overdue(self) -> None:
         self._is_proof_wanted = True
-        self._next_read_at = None
+        self._next_read_at = _DUE
         self._schedule(0)
         self.wake()
 
-    def _failure_now(self, kind: str) -> Failure:
-        wall_seconds = self.view.now().wall_ms / _MS
-        return Failure(kind, datetime.fromtimestamp(wall_seconds, tz=timezone.utc))
-
     def _announce(self) -> None:
-        status = self.status(self.view.now())
+        status = self.health().status
         if status == self._last_status:
             return
         self._last_status = status
-        cause = "" if self._last_failure is None else f" ({self._last_failure.kind})"
+        cause = "" if self.last_failure is None else f" ({self.last_failure.kind})"
         level = logging.INFO if status == "ok" else logging.WARNING
         logger.log(level, "ring is %s%s", status, cause)
 

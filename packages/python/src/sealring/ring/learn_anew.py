@@ -1,65 +1,54 @@
 """What a reader that knows nothing learns of a document."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
-from ..errors import KeyWrapperError, RingStoreError
-from .certificates import birth, is_certified
+from ..errors import KeyWrapperError, RingStoreError, may_pass
+from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
-from .facts import (
-    Judgement,
-    is_from_the_future,
-    learn,
-    lineages_of,
-    signers_of,
-    unwrapped_key,
-)
-from .kill_switch import is_refusal
-from .snapshot import RingSnapshot, create_snapshot
-from .wraps import CallOptions, KeyWraps, Unwrapped
+from .facts import learn, lineages_of, unwrapped_key
+from .limits import is_refusal
+from .snapshot import RingKey, RingSnapshot, create_snapshot
+from .view import RingView
+from .wraps import CallOptions, KeyWraps
 
 
 class LineageError(RingStoreError):
     """Two rings in one document. Running members repair that of theirs, so a start waits for it."""
 
 
-@dataclass
 class LearnAnew:
     """The live keys that can be unwrapped and hang together by right vouchers, and the revocations
-    that they certify."""
+    that they certify. What was unwrapped by one attempt is not asked again by the next."""
 
-    wraps: KeyWraps
-    judgement: Callable[[], Judgement]
-    on_proof: Callable[[], None]
-    """Told of every unwrap that succeeded."""
-    unwrapped: dict[tuple[str, ...], Unwrapped] = field(default_factory=dict)
-    """By id and times: what was unwrapped by an attempt before is not asked again."""
+    def __init__(self, view: RingView, wraps: KeyWraps) -> None:
+        self._view = view
+        self._wraps = wraps
+        # By id and times, which no two keys have in common.
+        self._unwrapped: dict[tuple[str, ...], RingKey] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """A ring without a usable key is returned with what it has; it is as good as absent.
-
-        Raises:
-            KeyWrapperError: when a live entry cannot be unwrapped now, or all of them are refused
-                or corrupt.
-            RingStoreError: `corrupt` for two lineages, and for live entries that are all pinned
-                out; `unavailable` for keys from the future.
-        """
-        entries = sorted(document.entries, key=birth, reverse=True)
-        live = [entry for entry in entries if self._is_live(entry)]
+        """At least one key that may be used. KeyWrapperError when a live entry cannot be unwrapped
+        now, or all are refused or corrupt; RingStoreError, `corrupt`, for two lineages, and where
+        no live key may be used, `unavailable` for keys from the future."""
+        entries = sorted(document, key=birth, reverse=True)
+        judgement = self._view.judgement()
+        live = [entry for entry in entries if judgement.may_be_used(entry)]
         failures: dict[str, KeyWrapperError] = {}
         # One after the other: a KMS in trouble is not asked for a ringful of keys by every start.
         self._unwrap((entry for entry in live if entry.revocation is None), failures, options)
         # Newest first: whether a claim holds may depend on what became of the newer ones.
         for entry in live:
-            if entry.revocation is not None and not self._is_certified(document, entry):
+            signers = signers_of(self._learned(document, live).keys, judgement.past)
+            claim = entry.revocation
+            if claim is not None and not is_certified(entry, claim, signers):
                 self._unwrap([entry], failures, options)
-        known = self._learned(document)
-        if not any(key.held for key in known.keys):
-            self._refuse_unusable(document, live, failures)
-        if len(self._lineages(entries, known)) > 1:
+        known = self._learned(document, live)
+        if not known.usable_keys(self._view.wall_ms()):
+            raise self._why_unusable(document, failures)
+        if len(self._lineages(document, known)) > 1:
             # What has ended or is revoked may be the link.
             self._unwrap(entries, failures, options)
-            groups = self._lineages(entries, known)
+            groups = self._lineages(document, known)
             if len(groups) > 1:
                 raise LineageError(
                     "corrupt",
@@ -69,10 +58,6 @@ class LearnAnew:
                 )
         return known
 
-    def _is_live(self, entry: RingEntry) -> bool:
-        judgement = self.judgement()
-        return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
-
     def _unwrap(
         self,
         entries: Iterable[RingEntry],
@@ -81,59 +66,36 @@ class LearnAnew:
     ) -> None:
         """What may pass is raised: it is waited for before anything else is asked."""
         for entry in entries:
-            if _memory(entry) in self.unwrapped or entry.id in failures:
+            if _memory(entry) in self._unwrapped or entry.id in failures:
                 continue
             try:
-                self.unwrapped[_memory(entry)] = self.wraps.unwrap(entry, options)
+                unwrapped = self._wraps.unwrap(entry, options)
+                self._unwrapped[_memory(entry)] = unwrapped_key(entry, *unwrapped, 0)
             except KeyWrapperError as error:
-                if error.kind in ("throttled", "unavailable"):
+                if may_pass(error):
                     raise
                 failures[entry.id] = error
-            else:
-                self.on_proof()
 
-    def _learned(self, document: RingDocument) -> RingSnapshot:
-        """What is known by now, with the revocations that it certifies."""
-        judgement = self.judgement()
-        keys = [
-            unwrapped_key(judgement.ring, entry, *self.unwrapped[_memory(entry)], 0)
-            for entry in document.entries
-            if _memory(entry) in self.unwrapped
-            and self._is_live(entry)
-            and not is_from_the_future(entry, judgement)
-        ]
-        return learn(create_snapshot(keys), document, judgement).known
+    def _learned(self, document: RingDocument, entries: Iterable[RingEntry]) -> RingSnapshot:
+        """What is known by now of these entries, with the revocations that are certified."""
+        keys = [self._unwrapped.get(_memory(entry)) for entry in entries]
+        known = create_snapshot(key for key in keys if key is not None)
+        return learn(known, document, self._view.judgement())[0]
 
-    def _is_certified(self, document: RingDocument, entry: RingEntry) -> bool:
-        judgement = self.judgement()
-        signers = signers_of(self._learned(document).keys, judgement.past)
-        claim = entry.revocation
-        return claim is not None and is_certified(judgement.ring, entry, claim, signers)
-
-    def _refuse_unusable(
-        self,
-        document: RingDocument,
-        live: list[RingEntry],
-        failures: dict[str, KeyWrapperError],
-    ) -> None:
+    def _why_unusable(
+        self, document: RingDocument, failures: dict[str, KeyWrapperError]
+    ) -> KeyWrapperError | RingStoreError:
         """Corrupt entries teach nothing, but not all of a ring can be so."""
         if failures:
             refused = (error for error in failures.values() if is_refusal(error.kind))
-            raise next(refused, next(iter(failures.values())))
-        judgement = self.judgement()
-        if any(is_from_the_future(entry, judgement) for entry in live):
-            raise RingStoreError("unavailable", "the ring's keys are from this machine's future")
-        if any(judgement.now_ms < entry.opens_until for entry in document.entries) and not live:
-            raise RingStoreError("corrupt", "the ring holds no live key that may be used")
+            return next(refused, next(iter(failures.values())))
+        if any(map(self._view.judgement().is_from_the_future, document)):
+            return RingStoreError("unavailable", "the ring's keys are from this machine's future")
+        return RingStoreError("corrupt", "the ring holds no live key that may be used")
 
-    def _lineages(self, entries: list[RingEntry], known: RingSnapshot) -> list[list[str]]:
+    def _lineages(self, document: RingDocument, known: RingSnapshot) -> list[list[str]]:
         usable = {key.id for key in known.keys if key.held}
-        found = [
-            (entry, self.unwrapped[_memory(entry)].held)
-            for entry in entries
-            if _memory(entry) in self.unwrapped
-        ]
-        groups = lineages_of(self.judgement().ring, found)
+        groups = lineages_of(self._learned(document, document).keys)
         return [group for group in groups if not usable.isdisjoint(group)]
 
 

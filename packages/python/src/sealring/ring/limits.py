@@ -1,11 +1,27 @@
 """How long this reader may go on without the KMS and the store."""
 
-from ..clock import Deadline, Moment, age_ms, later
+import random
+
+from ..clock import Moment, age_ms
 from ..errors import KeyWrapperErrorKind, SealUnavailableReason
-from .kill_switch import ARMED, KillSwitch
 from .policy import RingPolicy
 
 _MS = 1_000
+# A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap
+# for seconds, so three refusals in a row (two where the key itself is disabled), each at least 8 s
+# after the one before and all within 60 s, stop sealing.
+_LEAST_SPACING_MS = 8_000
+_WINDOW_MS = 60_000
+_REFUSALS_TO_STOP = 3
+_DISABLED_TO_STOP = 2
+
+REFUSAL_PROBE_MS = 10_000
+"""How long to wait before asking again while refusals are being counted."""
+
+
+def is_refusal(kind: KeyWrapperErrorKind) -> bool:
+    """Whether an answer is about the right to use the key, not about availability."""
+    return kind in ("denied", "not-found", "disabled")
 
 
 class Limits:
@@ -15,74 +31,84 @@ class Limits:
 
     def __init__(self, policy: RingPolicy) -> None:
         self._policy = policy
-        self._kill_switch: KillSwitch = ARMED
-        # (seal until, open until)
-        self._by_proof: tuple[Deadline, Deadline] | None = None
-        self._by_read: tuple[Deadline, Deadline] | None = None
+        # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
+        self._refusals: tuple[tuple[float, bool], ...] = ()
+        self._stopped_at_ms: float | None = None
+        self._prove_after_ms = 0.0
         self.last_proof: Moment | None = None
         self.last_read: Moment | None = None
+        """When the ring was read and had a key that is known."""
         self.last_complete: Moment | None = None
+        """When a refresh went through whole: read, and every live key held."""
 
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
-        self._by_proof = self._from(now, self._policy.seal_outage_seconds)
-        self._kill_switch = ARMED
+        self._refusals, self._stopped_at_ms = (), None
+        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
+        self._prove_after_ms = self._policy.prove_every_seconds * _MS * (1 - 0.2 * random.random())
         self.last_proof = now
 
-    def was_read(self, now: Moment) -> None:
-        """The ring was read, and has a key that is known."""
-        self._by_read = self._from(now, self._policy.store_outage_seconds)
-        self.last_read = now
-
-    def completed(self, now: Moment) -> None:
-        """A refresh went through whole: read, and every live key held."""
-        self.last_complete = now
-
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
-        """The KMS answered the check of a held key with an error. Counted by the clock that never
-        steps."""
-        self._kill_switch = self._kill_switch.after_refusal(kind, now.steady_ms)
+        """The KMS answered the check of a held key with an error."""
+        if not is_refusal(kind) or self.is_stopped:
+            return
+        recent, now_ms = self._recent(now), now.steady_ms
+        if not recent or now_ms - recent[-1][0] >= _LEAST_SPACING_MS:
+            recent = (*recent, (now_ms, kind == "disabled"))
+        self._refusals = recent
+        disabled = sum(is_disabled for _, is_disabled in recent)
+        if len(recent) >= _REFUSALS_TO_STOP or disabled >= _DISABLED_TO_STOP:
+            self._stopped_at_ms = now_ms
 
     def is_refused(self, now: Moment) -> bool:
         """Whether refusals are being counted: the KMS is to be asked again soon."""
-        return self.is_stopped or bool(self._kill_switch.recent(now.steady_ms))
+        return self.is_stopped or bool(self._recent(now))
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the KMS refused often enough to stop sealing."""
-        return self._kill_switch.tripped_at_ms is not None
+        return self._stopped_at_ms is not None
+
+    def ms_until_proof(self, now: Moment) -> float:
+        """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
+        if self.last_proof is None or self.is_refused(now):
+            return 0
+        return max(0, self._prove_after_ms - age_ms(self.last_proof, now))
 
     def seal_block(self, now: Moment) -> SealUnavailableReason | None:
         """Why sealing is not allowed; None when it is."""
         if self.is_stopped:
             return "key refused by the kms"
-        if self._by_proof is None or self._by_proof[0].has_passed(now):
+        if _is_over(self.last_proof, self._policy.seal_outage_seconds, now):
             return "key proof too old"
-        if self._by_read is None or self._by_read[0].has_passed(now):
+        if _is_over(self.last_read, self._policy.store_outage_seconds, now):
             return "ring read too old"
         return None
 
     def may_open(self, now: Moment) -> bool:
-        for limits in (self._by_proof, self._by_read):
-            if limits is None or limits[1].has_passed(now):
-                return False
-        tripped_at_ms = self._kill_switch.tripped_at_ms
-        if tripped_at_ms is None:
-            return True
-        after = self._policy.clock_skew_seconds + self._policy.refresh_every_seconds
-        return now.steady_ms - tripped_at_ms < after * _MS
+        policy, stopped_at_ms = self._policy, self._stopped_at_ms
+        after = policy.clock_skew_seconds + policy.refresh_every_seconds
+        return not (
+            _is_over(self.last_proof, policy.seal_outage_seconds + policy.opening_seconds, now)
+            or _is_over(self.last_read, policy.store_outage_seconds + policy.opening_seconds, now)
+            or (stopped_at_ms is not None and now.steady_ms - stopped_at_ms >= after * _MS)
+        )
 
     def seal_until_ms(self) -> float | None:
         """Until when sealing goes on if nothing succeeds any more, wall clock."""
-        if self._by_proof is None or self._by_read is None:
+        if self.last_proof is None or self.last_read is None:
             return None
-        return min(self._by_proof[0].wall_ms, self._by_read[0].wall_ms)
+        by_proof = self.last_proof.wall_ms + self._policy.seal_outage_seconds * _MS
+        return min(by_proof, self.last_read.wall_ms + self._policy.store_outage_seconds * _MS)
 
     def is_current(self, now: Moment) -> bool:
         """Not when others may already seal with keys that this reader has not heard of."""
         longest = (self._policy.propagation - self._policy.clock_skew_seconds) * _MS
         return self.last_complete is not None and age_ms(self.last_complete, now) <= longest
 
-    def _from(self, now: Moment, outage_seconds: float) -> tuple[Deadline, Deadline]:
-        opening = outage_seconds + self._policy.opening_seconds
-        return later(now, outage_seconds * _MS), later(now, opening * _MS)
+    def _recent(self, now: Moment) -> tuple[tuple[float, bool], ...]:
+        """The refusals that count: after a minute without another, one was a stray."""
+        return tuple(one for one in self._refusals if now.steady_ms - one[0] <= _WINDOW_MS)
+
+
+def _is_over(since: Moment | None, seconds: float, now: Moment) -> bool:
+    return since is None or age_ms(since, now) >= seconds * _MS

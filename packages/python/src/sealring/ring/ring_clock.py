@@ -109,11 +109,10 @@ class RingClock:
 
     def _was_suspended(self, now: Moment) -> bool:
         """Without any dates, a forward step by as much as the machine has been up for longer."""
-        uptime_ms = self._uptime_ms()
-        if self._has_seen_dates or uptime_ms is None or self._uptime_offset_ms is None:
+        before_ms, after_ms = self._uptime_offset_ms, self._read_uptime_offset_ms(now)
+        if self._has_seen_dates or before_ms is None or after_ms is None:
             return False
-        since_ms = uptime_ms - now.wall_ms - self._uptime_offset_ms
-        return self._drift_ms(now) > 0 and abs(since_ms) <= self._step_ms
+        return self._drift_ms(now) > 0 and abs(after_ms - before_ms) <= self._step_ms
 
     def _believe(self, now: Moment, *, is_dated: bool) -> None:
         # Wall time minus monotonic time when the wall clock was last believed.
@@ -121,8 +120,7 @@ class RingClock:
         self._is_dated = is_dated
         self._is_stepped = False
         self._ticked_ms = now.steady_ms
-        uptime_ms = self._uptime_ms()
-        self._uptime_offset_ms = None if uptime_ms is None else uptime_ms - now.wall_ms
+        self._uptime_offset_ms = self._read_uptime_offset_ms(now)
 
     def _off(self, now: Moment) -> dict[Service, float]:
         wall_ms = now.wall_ms - now.steady_ms
@@ -131,10 +129,10 @@ class RingClock:
     def _drift_ms(self, now: Moment) -> float:
         return now.wall_ms - now.steady_ms - self._offset_ms
 
-    def _uptime_ms(self) -> float | None:
+    def _read_uptime_offset_ms(self, now: Moment) -> float | None:
         # A clock of somebody else's need not know.
-        uptime_ms = getattr(self._clock, "uptime_ms", None)
-        return None if uptime_ms is None else uptime_ms()
+        uptime_ms = getattr(self._clock, "uptime_ms", lambda: None)()
+        return None if uptime_ms is None else uptime_ms - now.wall_ms
 
 
 def _seconds(ms: float) -> int:

@@ -1,28 +1,29 @@
-"""What is known of the ring at one moment: immutable, and swapped by a single assignment."""
+"""What is known of the ring at one moment, and what each key may do: immutable, and swapped by a
+single assignment."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from ..held_key import HeldKey
 from .document import RingEntry
-from .schedule import KeyState, age, may_open, may_seal, state_of
+
+KeyState = Literal["propagating", "active", "verify-only", "retired", "revoked"]
 
 # Entries that are remembered though they could not be unwrapped.
 _MAX_CARRIED = 4
 
 
 @dataclass(frozen=True)
-class RingKey:
-    """A key of the ring as this reader knows it: facts that proved themselves."""
+class RingKey(RingEntry):
+    """A key of the ring as this reader knows it. Vouchers, ancestors, revocation and wraps are
+    those that proved themselves; of a key that was never unwrapped, its revocation alone."""
 
-    entry: RingEntry
-    """What of it could be checked here: vouchers, ancestors, its revocation, wraps. Of a key that
-    was never unwrapped, its revocation alone."""
-    held: HeldKey | None
+    held: HeldKey | None = None
     """What seals and opens; None for a key that is revoked or has ended."""
-    signer: HeldKey | None
+    signer: HeldKey | None = None
     """What certifies: the held key, or what is left of it."""
-    is_revoked: bool
+    is_revoked: bool = False
     seals_from_ms: float = 0
     """From when on it seals here, by the monotonic clock: a planned key that came late seals
     late."""
@@ -30,29 +31,36 @@ class RingKey:
     """Of a ring that was left for an older one: opens what it sealed, and nothing else."""
 
     @property
-    def id(self) -> str:
-        return self.entry.id
-
-    @property
-    def created(self) -> int:
-        return self.entry.created
-
-    @property
-    def activates(self) -> int:
-        return self.entry.activates
-
-    @property
-    def seals_until(self) -> int:
-        return self.entry.seals_until
-
-    @property
-    def opens_until(self) -> int:
-        return self.entry.opens_until
-
-    @property
     def is_tombstone(self) -> bool:
         """Whether it is known only for being revoked."""
         return self.signer is None
+
+    def may_seal(self, now_ms: float) -> bool:
+        return self.held is not None and not self.is_left and is_in_use(self, now_ms)
+
+    def may_open(self, now_ms: float) -> bool:
+        return self.held is not None and now_ms < self.opens_until
+
+    def state(self, now_ms: float, sealing: RingEntry | None) -> KeyState:
+        """`sealing` is the key that seals; what is newer waits for its turn."""
+        if self.is_revoked:
+            return "revoked"
+        if now_ms >= self.opens_until:
+            return "retired"
+        if sealing is not None and self.id == sealing.id:
+            return "active"
+        is_waiting = now_ms < self.activates if sealing is None else age(self) > age(sealing)
+        return "propagating" if is_waiting and now_ms < self.seals_until else "verify-only"
+
+
+def age(key: RingEntry) -> tuple[int, str]:
+    """By which keys take turns in sealing: the later is the newer."""
+    return key.activates, key.id
+
+
+def is_in_use(key: RingEntry, now_ms: float) -> bool:
+    """Whether others may seal with it by its times."""
+    return key.activates <= now_ms < key.seals_until
 
 
 @dataclass(frozen=True)
@@ -80,8 +88,7 @@ class RingSnapshot:
         for key in reversed(self.keys):
             if not_before is not None and age(key) < age(not_before):
                 break
-            at = max(now_ms, key.activates) if key is not_before else now_ms
-            if key.held is None or key.is_left or not may_seal(key, at):
+            if not key.may_seal(max(now_ms, key.activates) if key is not_before else now_ms):
                 continue
             if steady_ms >= key.seals_from_ms or key is not_before:
                 return key
@@ -89,43 +96,32 @@ class RingSnapshot:
         return late
 
     def usable_keys(self, now_ms: float) -> list[RingKey]:
-        """Those that are held and may open."""
-        return [key for key in self.keys if key.held is not None and may_open(key, now_ms)]
-
-    def is_dead(self, now_ms: float) -> bool:
-        """Whether nobody could use this ring: every key has ended or is revoked."""
-        return not self.usable_keys(now_ms)
+        """Those that may open. Without any nobody could use this ring."""
+        return [key for key in self.keys if key.may_open(now_ms)]
 
     def has_sealing_key(self, now_ms: float) -> bool:
         """Whether a key may seal by its times, or one that is waited for."""
-        is_here = any(key.held and not key.is_left and may_seal(key, now_ms) for key in self.keys)
+        is_here = any(key.may_seal(now_ms) for key in self.keys)
         return is_here or any(is_in_use(entry, now_ms) for entry in self.carried)
 
     def holds_newest(self, now_ms: float) -> bool:
         """Whether what others may seal with by now can be opened here."""
-        held = [key for key in self.keys if key.held and not key.is_left]
-        newest = max((key.activates for key in held if is_in_use(key, now_ms)), default=None)
+        here = max((key.activates for key in self.keys if key.may_seal(now_ms)), default=None)
         missing = [entry.activates for entry in self.carried if is_in_use(entry, now_ms)]
-        return newest is not None and all(activates < newest for activates in missing)
+        return here is not None and all(activates < here for activates in missing)
 
     def states(
         self, now_ms: float, steady_ms: float, last: str | None
     ) -> list[tuple[RingKey, KeyState]]:
         """The states of all keys, oldest first, of those that are not unwrapped too."""
         sealing = self.sealing_key(now_ms, steady_ms, last)
-        missing = (RingKey(entry, None, None, False) for entry in self.carried + self.unreadable)
+        missing = (RingKey(**vars(entry)) for entry in self.carried + self.unreadable)
         keys = [*self.keys, *(key for key in missing if key.id not in self.by_id)]
-        return [(key, state_of(key, now_ms, sealing)) for key in sorted(keys, key=age)]
-
-
-def is_in_use(key: RingKey | RingEntry, now_ms: float) -> bool:
-    return key.activates <= now_ms < key.seals_until
+        return [(key, key.state(now_ms, sealing)) for key in sorted(keys, key=age)]
 
 
 def create_snapshot(
-    keys: Iterable[RingKey],
-    carried: Iterable[RingEntry] = (),
-    unreadable: Iterable[RingEntry] = (),
+    keys: Iterable[RingKey], carried: Iterable[RingEntry] = (), unreadable: Iterable[RingEntry] = ()
 ) -> RingSnapshot:
     ordered = tuple(sorted(keys, key=age))
     waited = tuple(carried)[:_MAX_CARRIED]

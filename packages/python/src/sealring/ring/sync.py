@@ -3,62 +3,79 @@ themselves. Absence is not deletion: a key leaves this reader's memory at its en
 revocation, never because a document lacks it."""
 
 import random
-from collections.abc import Callable
+from functools import partial
 
-from ..clock import Moment, age_ms
-from ..errors import KeyWrapperError, RingStoreError
+from ..clock import age_ms, backoff, later
+from ..errors import CodecClosedError, KeyWrapperError, RingStoreError, may_pass
+from .calls import Calls
 from .document import RingDocument, RingEntry
-from .facts import is_from_the_future, lacks, learn, unwrapped_key, with_unwrapped
-from .kill_switch import is_refusal
-from .learn_anew import LearnAnew
-from .policy import RingPolicy
-from .schedule import newest
-from .snapshot import RingKey, RingSnapshot, create_snapshot
-from .stored_ring import StoredRingDocument
+from .facts import lacks, learn, unwrapped_key, with_unwrapped
+from .learn_anew import LearnAnew, LineageError
+from .limits import is_refusal
+from .snapshot import RingKey, age, create_snapshot
+from .store import RingStore, read_ring
 from .view import RingView
 from .wraps import CallOptions, KeyWraps
 
 _MS = 1_000
+_ABSENT_POLL_SECONDS = 3.0
+_BACKOFF_BASE_SECONDS = 0.2
+_BACKOFF_CAP_SECONDS = 5.0
 
 
 class RingSync:
     """Reads and learns. What a member would write, a reader leaves to the members."""
 
-    def __init__(
-        self,
-        policy: RingPolicy,
-        wraps: KeyWraps,
-        stored: StoredRingDocument,
-        view: RingView,
-        uniform: Callable[[], float] = random.random,
-    ) -> None:
-        self._policy = policy
-        self._wraps = wraps
-        self._stored = stored
+    def __init__(self, view: RingView, calls: Calls, wraps: KeyWraps, store: RingStore) -> None:
         self._view = view
-        self._uniform = uniform
-        self._jitter_of: Moment | None = None
-        self._proof_interval_ms = 0.0
-        self._learned_from: RingDocument | None = None
-        self._learned_shift_ms = 0.0
-        self._anew = LearnAnew(
-            wraps, view.judgement, on_proof=lambda: view.limits.proved(view.now())
-        )
+        self._calls = calls
+        self._wraps = wraps
+        self._fetch = partial(read_ring, view, calls, store)
+        # The document that was learned whole, and by which time.
+        self._learned: tuple[RingDocument | None, float] = (None, 0)
         self.is_foreign = False
         """Whether what the store holds is no document of this ring."""
         self.is_incomplete = False
         """Whether it lacks something that is known here, which a member has to write."""
 
-    def read(self, options: CallOptions) -> None:
-        """Reads the ring and learns what it says.
+    def start(self) -> None:
+        """Returns when the live keys of the ring are held. A reader never founds a ring: while
+        there is none, it waits for a member to do so. Raises a refusal at once, and what may pass
+        after `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
+        view, failures = self._view, 0
+        until = later(view.now(), view.policy.start_timeout_seconds * _MS)
+        anew = LearnAnew(view, self._wraps)
+        while True:
+            failure: Exception = RingStoreError("unavailable", "there is no ring yet")
+            wait = _ABSENT_POLL_SECONDS * (1 + random.random())
+            try:
+                # Nothing that was judged by another time counts.
+                view.ring_clock.start_anew(view.now())
+                document = self._fetch()
+                if document:
+                    known = anew.learn(document, CallOptions(is_foreground=True, until=until))
+                    view.limits.last_read = view.now()
+                    view.install(known)
+                    self._learned = document, self._shift_ms()
+                    return
+            except (KeyWrapperError, RingStoreError) as error:
+                if not may_pass(error) and not isinstance(error, LineageError):
+                    raise
+                failure = error
+                wait = backoff(_BACKOFF_BASE_SECONDS, _BACKOFF_CAP_SECONDS, failures)
+                failures += 1
+            left = self._calls.seconds_left(until)
+            if left <= 0:
+                raise failure
+            if self._calls.closing.wait(min(left, wait)):
+                raise CodecClosedError
 
-        Raises:
-            RingStoreError: `unavailable` while the ring is absent, `corrupt` for what is no
-                document of this ring: it teaches nothing.
-            KeyWrapperError: when a new key could not be unwrapped; the rest is learned.
-        """
+    def read(self, options: CallOptions) -> None:
+        """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
+        `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
+        when a new key could not be unwrapped; the rest is learned."""
         try:
-            document = self._stored.read()
+            document = self._fetch()
         except RingStoreError as error:
             self.is_foreign = error.kind in ("corrupt", "too-large")
             raise
@@ -66,13 +83,13 @@ class RingSync:
         if document is not None and not self._is_learned(document):
             failure = self._learn_from(document, options)
             judgement = self._view.judgement()
-            is_whole = not any(is_from_the_future(entry, judgement) for entry in document.entries)
-            self._note_learned(document if is_whole and failure is None else None)
+            is_whole = not any(map(judgement.is_from_the_future, document))
+            self._learned = document if is_whole and failure is None else None, self._shift_ms()
         known = self._view.snapshot
-        entries = () if document is None else document.entries
+        entries = document or ()
         teaches = any(entry.id in known.by_id for entry in entries)
         if teaches:
-            self._view.limits.was_read(self._view.now())
+            self._view.limits.last_read = self._view.now()
         self.is_foreign = bool(entries) and not teaches
         self.is_incomplete = lacks(entries, known, self._view.judgement())
         if failure is not None:
@@ -82,62 +99,30 @@ class RingSync:
         if not teaches:
             raise RingStoreError("corrupt", "the store holds no key of this ring")
 
-    def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """What a reader that knows nothing learns: see `LearnAnew.learn`."""
-        return self._anew.learn(document, options)
-
-    def begin(self, known: RingSnapshot, document: RingDocument) -> None:
-        """Makes what a start has learned the view."""
-        self._view.limits.was_read(self._view.now())
-        self._view.install(known)
-        self._note_learned(document)
-        self._anew.unwrapped.clear()
-
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        limits, now = self._view.limits, self._view.now()
-        if self._provable() is None:
-            return float("inf")
-        if limits.last_proof is None or limits.is_refused(now):
-            return 0
-        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
-        if limits.last_proof is not self._jitter_of:
-            self._jitter_of = limits.last_proof
-            jitter = 1 - 0.2 * self._uniform()
-            self._proof_interval_ms = self._policy.prove_every_seconds * _MS * jitter
-        return max(0, self._proof_interval_ms - age_ms(limits.last_proof, now))
+        is_checkable = self._provable() is not None
+        return self._view.limits.ms_until_proof(self._view.now()) if is_checkable else float("inf")
 
     def prove(self, options: CallOptions) -> bool:
-        """Unwraps the newest live key once more. False when there is none.
-
-        Raises:
-            KeyWrapperError: why that failed; here alone a refusal counts for the kill switch.
-        """
+        """Unwraps the newest live key once more; raises KeyWrapperError when that fails. False when
+        there is none."""
         key = self._provable()
         if key is None or key.held is None:
             return False
-        try:
-            self._wraps.prove(key.entry, key.held, options)
-        except KeyWrapperError as error:
-            self._view.limits.failed(error.kind, self._view.now())
-            raise
-        self._view.limits.proved(self._view.now())
+        self._wraps.prove(key, key.held, options)
         return True
 
     def _provable(self) -> RingKey | None:
         keys = self._view.snapshot.usable_keys(self._view.wall_ms())
-        return newest(key for key in keys if not key.is_left) or newest(keys)
-
-    def _note_learned(self, document: RingDocument | None) -> None:
-        self._learned_from, self._learned_shift_ms = document, self._shift_ms()
+        return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _is_learned(self, document: RingDocument) -> bool:
         """What was judged by another time is judged again; and what could not be read, or was from
         the future, may be learned now, though the document stays as it is."""
-        known = self._view.snapshot
-        is_same_time = abs(self._shift_ms() - self._learned_shift_ms) <= _MS
-        has_all = not known.carried and not known.unreadable
-        return has_all and is_same_time and document is self._learned_from
+        known, (learned, shift_ms) = self._view.snapshot, self._learned
+        is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
+        return document == learned and is_same_time and not known.carried + known.unreadable
 
     def _shift_ms(self) -> float:
         now = self._view.now()
@@ -153,7 +138,7 @@ class RingSync:
         known, wanted = learn(view.snapshot, document, view.judgement())
         if not wanted and not options.for_token and self._go_over(document, options):
             return None
-        while age_ms(began, view.now()) <= 4 * self._policy.kms_timeout_seconds * _MS:
+        while age_ms(began, view.now()) <= 4 * self._view.policy.kms_timeout_seconds * _MS:
             untried = [
                 entry
                 for entry in wanted
@@ -165,12 +150,14 @@ class RingSync:
             # before must not keep the others from being tried.
             entry = min(untried, key=lambda one: (one.revocation is not None, one.id in tried))
             try:
-                key = self._unwrapped(entry, options)
+                unwrapped = self._wraps.unwrap(entry, options)
             except KeyWrapperError as error:
                 failures[entry.id] = error
-            else:
-                known = with_unwrapped(known, key, view.judgement())
-                known, wanted = learn(known, document, view.judgement())
+                continue
+            seals_from_ms = view.seals_from_ms(entry, view.now())
+            key = unwrapped_key(entry, *unwrapped, seals_from_ms)
+            known = with_unwrapped(known, key, view.judgement())
+            known, wanted = learn(known, document, view.judgement())
         if not options.for_token:
             self._judge_refused(wanted, failures, options)
         corrupt = {key_id for key_id, error in failures.items() if error.kind == "corrupt"}
@@ -180,26 +167,13 @@ class RingSync:
         view.install(create_snapshot(known.keys, pending, unreadable))
         return next((failures[entry.id] for entry in pending if entry.id in failures), None)
 
-    def _unwrapped(self, entry: RingEntry, options: CallOptions) -> RingKey:
-        unwrapped = self._wraps.unwrap(entry, options)
-        now = self._view.now()
-        self._view.limits.proved(now)
-        ring, seals_from_ms = self._view.judgement().ring, self._view.seals_from_ms(entry, now)
-        return unwrapped_key(ring, entry, *unwrapped, seals_from_ms)
-
     def _judge_refused(
-        self,
-        wanted: list[RingEntry],
-        failures: dict[str, KeyWrapperError],
-        options: CallOptions,
+        self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
     ) -> None:
         """An entry that the KMS refuses while a held key is not refused is no better than a corrupt
         one."""
-        refused = [
-            entry
-            for entry in wanted
-            if entry.id in failures and is_refusal(failures[entry.id].kind)
-        ]
+        tried = [entry for entry in wanted if entry.id in failures]
+        refused = [entry for entry in tried if is_refusal(failures[entry.id].kind)]
         try:
             if not refused or not self.prove(options):
                 return
@@ -207,7 +181,8 @@ class RingSync:
             # Counted where it is a refusal; the read fails by what the entry was answered.
             return
         for entry in refused:
-            self._wraps.note_corrupt(entry)
+            for wrap in entry.wraps:
+                self._wraps.note_corrupt(entry, wrap)
             failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
@@ -217,13 +192,13 @@ class RingSync:
         view = self._view
         keys, now_ms = view.snapshot.keys, view.wall_ms()
         own = [key.created for key in keys if not key.is_left and not key.is_tombstone]
-        if not own or min(own) <= now_ms - self._policy.store_outage_seconds * _MS:
+        if not own or min(own) <= now_ms - self._view.policy.store_outage_seconds * _MS:
             return False
-        is_older = any(entry.created < min(own) for entry in document.entries)
-        if not is_older or any(entry.id in view.snapshot.by_id for entry in document.entries):
+        is_older = any(entry.created < min(own) for entry in document)
+        if not is_older or any(entry.id in view.snapshot.by_id for entry in document):
             return False
         try:
-            known = self.anew(document, options)
+            known = LearnAnew(view, self._wraps).learn(document, options)
         except RingStoreError:
             return False
         except KeyWrapperError as error:
@@ -231,10 +206,5 @@ class RingSync:
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise
-        finally:
-            # What is not installed is overwritten by the next one that is.
-            self._anew.unwrapped.clear()
-        if known.is_dead(now_ms):
-            return False
         view.go_over(known)
         return True

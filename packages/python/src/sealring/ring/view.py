@@ -2,76 +2,54 @@
 opening look at. No I/O and no timers."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..clock import Clock, Deadline, Moment, age_ms, moment_of
 from ..errors import CodecClosedError, SealUnavailableError
 from ..held_key import HeldKey
-from .certificates import Signer, birth
+from .certificates import birth, signers_of
 from .document import RingEntry
-from .facts import Judgement, signers_of
+from .facts import Judgement
 from .limits import Limits
 from .policy import MAX_RING_KEYS, RingPolicy
 from .ring_clock import RingClock
-from .schedule import KeyState, may_open
-from .snapshot import RingKey, RingSnapshot, create_snapshot
-from .wraps import KeyWraps
-
-
-class Usable(NamedTuple):
-    """A key that may be used now."""
-
-    id: str
-    held: HeldKey
+from .snapshot import KeyState, RingKey, RingSnapshot, create_snapshot
 
 
 class RingView:
     """The snapshot is swapped by one assignment; the lock is held for choices, never for I/O."""
 
     def __init__(
-        self,
-        ring: str,
-        policy: RingPolicy,
-        clock: Clock,
-        wraps: KeyWraps,
-        ring_clock: RingClock,
-        accept_created_from_ms: float | None,
+        self, ring: str, policy: RingPolicy, clock: Clock, accepts_created_from_ms: float
     ) -> None:
+        self.ring = ring
+        self.policy = policy
         self.limits = Limits(policy)
-        self.ring_clock = ring_clock
-        self._ring = ring
-        self._policy = policy
+        self.ring_clock = RingClock(policy, clock)
+        self.is_closed = False
+        self.overdue_at: Deadline | None = None
+        """When a refresh is late. No thread runs while a machine is suspended: the first call after
+        that tells `on_overdue`."""
+        self.on_overdue: Callable[[], None] = lambda: None
+        self.on_unknown_key: Callable[[Moment], None] = lambda _: None
         self._clock = clock
-        self._wraps = wraps
-        self._accept_created_from_ms = accept_created_from_ms
+        self._accepts_created_from_ms = accepts_created_from_ms
         self._lock = threading.Lock()
-        self._snapshot: RingSnapshot | None = None
-        self._is_closed = False
+        self._snapshot = create_snapshot(())
         self._sealed_with: str | None = None
-        self._overdue_at: Deadline | None = None
-        self._on_overdue: Callable[[], None] = lambda: None
         # The next key may be vouched for by any key that was ever known, the ended ones included.
-        self._past: dict[str, Signer] = {}
+        self._past: dict[str, RingKey] = {}
+        # All that were unwrapped, until a snapshot without them is installed.
+        self._held: dict[str, HeldKey] = {}
 
     @property
     def snapshot(self) -> RingSnapshot:
-        """What is known of the ring.
-
-        Raises:
-            CodecClosedError: after close, and before the ring was first read.
-        """
+        """What is known of the ring; CodecClosedError after close."""
         snapshot = self._snapshot
-        if self._is_closed:
+        if self.is_closed:
             raise CodecClosedError
-        if snapshot is None:
-            raise CodecClosedError("the codec is not started")
         return snapshot
-
-    @property
-    def is_closed(self) -> bool:
-        return self._is_closed
 
     def now(self) -> Moment:
         return moment_of(self._clock)
@@ -80,12 +58,8 @@ class RingView:
         """The time that keys are judged by: see `RingClock`."""
         return self.ring_clock.time_ms(now or self.now())
 
-    def sealing_key(self, now: Moment) -> Usable:
-        """The key that seals now.
-
-        Raises:
-            SealUnavailableError: when none may.
-        """
+    def sealing_key(self, now: Moment) -> HeldKey:
+        """The key that seals now; SealUnavailableError when none may."""
         self._notice_gap(now)
         with self._lock:
             snapshot = self.snapshot
@@ -96,41 +70,25 @@ class RingView:
             if key is None or key.held is None:
                 raise SealUnavailableError("no active key")
             self._sealed_with = key.id
-            return Usable(key.id, key.held)
+            return key.held
 
     def opening_key(self, key_id: str, now: Moment) -> HeldKey | None:
-        """The key with this id, if it may open now."""
         self._notice_gap(now)
         key = self.snapshot.by_id.get(key_id)
-        if key is None or not self._may_open(key, now) or not self.limits.may_open(now):
+        if key is None or not key.may_open(self.wall_ms(now)) or not self.limits.may_open(now):
             return None
         return key.held
 
     def opening_keys(self, now: Moment) -> list[HeldKey]:
         """All keys that may open now, newest first."""
         self._notice_gap(now)
-        keys = self.snapshot.usable_keys(self.wall_ms(now))
-        if not self.limits.may_open(now):
-            return []
+        keys = self.snapshot.usable_keys(self.wall_ms(now)) if self.limits.may_open(now) else []
         return [key.held for key in reversed(keys) if key.held]
 
-    def can_open(self, now: Moment) -> bool:
-        return self.limits.may_open(now) and not self.snapshot.is_dead(self.wall_ms(now))
-
-    def can_seal(self, now: Moment) -> bool:
-        if self._is_closed or self._snapshot is None or self.limits.seal_block(now) is not None:
-            return False
-        return any(state == "active" for _, state in self.states(now))
-
-    def is_ready(self, now: Moment) -> bool:
-        opens = self.can_open(now) and self.limits.is_current(now)
-        is_right = self.ring_clock.trouble(now) is None
-        return (
-            self.can_seal(now)
-            and opens
-            and is_right
-            and self.snapshot.holds_newest(self.wall_ms(now))
-        )
+    def note_unknown_key(self, key_id: str | None, now: Moment) -> None:
+        """A token named a key that may not open. Of one that is known, the ring tells nothing."""
+        if key_id is None or key_id not in self.snapshot.by_id:
+            self.on_unknown_key(now)
 
     def states(self, now: Moment) -> list[tuple[RingKey, KeyState]]:
         return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
@@ -139,24 +97,34 @@ class RingView:
         """From when on, by the monotonic clock, a key that is learned now seals here. A planned one
         that comes to who has read the ring without a gap came late where it is active soon: the
         others must be able to learn it too. Hasty ones are told by their times."""
-        last_read, policy = self.limits.last_read, self._policy
+        last_read, policy = self.limits.last_read, self.policy
         has_gap = last_read is None or (
             age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000
         )
         is_planned = entry.activates - entry.created >= policy.propagation * 1_000
         return now.steady_ms + policy.late_wait_seconds * 1_000 if is_planned and not has_gap else 0
 
+    def hold(self, held: HeldKey) -> HeldKey:
+        """The key with this id that is held already, else this one."""
+        known = self._held.setdefault(held.id, held)
+        if known is not held:
+            held.destroy()
+        return known
+
+    def holds(self, key_id: str) -> bool:
+        return key_id in self._held
+
     def install(self, snapshot: RingSnapshot) -> None:
         """Swaps the snapshot. Overwritten is what a key that is not held any more could seal and
         open with, and every key that is left out."""
         with self._lock:
-            if not self._is_closed:
+            if not self.is_closed:
                 self._install(snapshot)
 
     def go_over(self, known: RingSnapshot) -> None:
         """As `install`, for another ring: what sealed last binds nothing there."""
         with self._lock:
-            if not self._is_closed and self._snapshot is not None:
+            if not self.is_closed:
                 left = [replace(key, is_left=True) for key in self._snapshot.keys]
                 self._sealed_with = None
                 self._install(create_snapshot([*known.keys, *left]))
@@ -165,21 +133,19 @@ class RingView:
         """Overwrites the data keys that have ended, and forgets the keys whose life is over on
         every clock; what is left of them can certify. By an unconfirmed time none has ended."""
         wall_ms = self.wall_ms(now)
-        over_ms = wall_ms - self._policy.clock_skew_seconds * 1_000
+        over_ms = wall_ms - self.policy.clock_skew_seconds * 1_000
         with self._lock:
             snapshot = self._snapshot
-            if snapshot is None or self.ring_clock.trouble(now) is not None:
+            if self.ring_clock.trouble(now) is not None:
                 return
             kept = [key for key in snapshot.keys if over_ms < key.opens_until]
-            held = [key if wall_ms < key.opens_until else replace(key, held=None) for key in kept]
+            held = [key if key.may_open(wall_ms) else replace(key, held=None) for key in kept]
             if tuple(held) == snapshot.keys:
                 return
             ended = (key for key in snapshot.keys if key not in kept and not key.is_left)
-            past = signers_of(ended, self._past)
-            newest = sorted(past.values(), key=birth, reverse=True)[:MAX_RING_KEYS]
-            self._past = {signer.id: signer for signer in newest}
-            for signer in newest:
-                signer.key.limit_to_ring()
+            past = signers_of(ended, self._past).values()
+            newest = sorted(past, key=birth, reverse=True)[:MAX_RING_KEYS]
+            self._past = {key.id: replace(key, held=None) for key in newest}
             self._install(create_snapshot(held, snapshot.carried, snapshot.unreadable))
 
     def ms_until_end(self, now: Moment) -> float:
@@ -190,40 +156,30 @@ class RingView:
         return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
-        """By what documents are judged now."""
-        skew_ms = self._policy.clock_skew_seconds * 1_000
-        return Judgement(self._ring, self.wall_ms(), skew_ms, self._past, self._is_pinned_out)
-
-    def _is_pinned_out(self, entry: RingEntry) -> bool:
-        """Whether this reader's own pin refuses a key."""
-        accepted_from_ms = self._accept_created_from_ms
-        return accepted_from_ms is not None and entry.created < accepted_from_ms
-
-    def expect_refresh_before(self, deadline: Deadline, on_overdue: Callable[[], None]) -> None:
-        """No thread runs while a machine is suspended: the first call after `deadline` tells."""
-        self._on_overdue = on_overdue
-        self._overdue_at = deadline
+        skew_ms = self.policy.clock_skew_seconds * 1_000
+        return Judgement(self.wall_ms(), skew_ms, self._past, self._accepts_created_from_ms)
 
     def close(self) -> None:
         """Overwrites the data keys; every later use raises."""
         with self._lock:
-            self._is_closed = True
-            self._snapshot = None
+            self.is_closed = True
+            self._snapshot = create_snapshot(())
             self._past = {}
-            self._wraps.prune(())
+            self._prune(())
 
     def _install(self, snapshot: RingSnapshot) -> None:
         self._snapshot = snapshot
-        for key in snapshot.keys:
+        known = signers_of(snapshot.keys, self._past)
+        for key in known.values():
             if key.held is None and key.signer is not None:
                 key.signer.limit_to_ring()
-        self._wraps.prune(signers_of(snapshot.keys, self._past))
+        self._prune(known)
 
-    def _may_open(self, key: RingKey, now: Moment) -> bool:
-        return key.held is not None and may_open(key, self.wall_ms(now))
+    def _prune(self, keep: Container[str]) -> None:
+        for key_id in [key_id for key_id in self._held if key_id not in keep]:
+            self._held.pop(key_id).destroy()
 
     def _notice_gap(self, now: Moment) -> None:
-        overdue_at = self._overdue_at
-        if overdue_at is not None and overdue_at.has_passed(now):
-            self._overdue_at = None
-            self._on_overdue()
+        if self.overdue_at is not None and self.overdue_at.ms_left(now) <= 0:
+            self.overdue_at = None
+            self.on_overdue()

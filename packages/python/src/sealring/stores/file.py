@@ -5,13 +5,11 @@ import hashlib
 import os
 import stat
 
-from .. import base64url
 from ..errors import RingStoreError
 from ..key_wrapper import OnServiceDate
 from ..options import show
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
-from .text import document_text
+from ..ring.store import StoredRing, document_text
 
 _OWNER = "FileRing"
 
@@ -23,9 +21,10 @@ class FileRing:
     there yet. For the same reason an empty file is `corrupt`, and a symbolic link to nothing
     `unavailable`.
 
-    Raises:
-        TypeError | ValueError: for a path that is no text, is empty, or has a NUL.
+    TypeError or ValueError for a path that is no text, is empty, or has a NUL.
     """
+
+    kind = "file"
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
@@ -35,59 +34,41 @@ class FileRing:
             raise ValueError(f"{_OWNER}: path must be text, not empty, and have no NUL")
         self._path = os.path.abspath(name)
 
-    @property
-    def kind(self) -> str:
-        return "file"
-
     def read(
         self,
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a file system has no date.
     ) -> StoredRing | None:
-        """The document; None when there is no such file.
-
-        Raises:
-            RingStoreError: for everything else.
-        """
+        """The document; None when there is no such file. RingStoreError for everything else."""
         try:
-            data = self._bytes()
+            with open(self._path, "rb", opener=_open_at_once) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise OSError(errno.EISDIR, "")
+                data = file.read(MAX_DOCUMENT_BYTES + 1)
         except OSError as error:
-            failure = _failure(error)
+            failure = self._failure(error)
         else:
-            if data is None:
-                return None
-            revision = base64url.encode(hashlib.sha256(data).digest())
-            return StoredRing(document_text(data, "the file"), revision)
-        raise failure
+            return StoredRing(document_text(data, "the file"), hashlib.sha256(data).hexdigest())
+        if failure is not None:
+            raise failure
+        return None
 
-    def _bytes(self) -> bytes | None:
-        try:
-            # Without O_NONBLOCK (Windows has none) opening a pipe waits for its writer for ever.
-            flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-            handle = os.open(self._path, flags)
-        except FileNotFoundError:
-            handle = -1
-        if handle == -1:
-            self._prove_absent()
-            return None
-        try:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise RingStoreError("corrupt", "not a regular file")
-            with os.fdopen(handle, "rb", closefd=False) as file:
-                return file.read(MAX_DOCUMENT_BYTES + 1)
-        finally:
-            os.close(handle)
-
-    def _prove_absent(self) -> None:
-        if not os.path.isdir(os.path.dirname(self._path)):
-            raise RingStoreError("unavailable", "the directory does not exist")
-        if os.path.islink(self._path):
-            raise RingStoreError("unavailable", "the symbolic link leads nowhere")
+    def _failure(self, error: OSError) -> RingStoreError | None:
+        """None for a file that is known to be absent. The system's text names paths; its code does
+        not."""
+        code = errno.errorcode.get(error.errno or 0, "unknown")
+        if code == "ENOENT":
+            if not os.path.isdir(os.path.dirname(self._path)):
+                return RingStoreError("unavailable", "the directory does not exist")
+            is_dangling = os.path.islink(self._path)
+            return RingStoreError("unavailable", "the link leads nowhere") if is_dangling else None
+        if code == "EISDIR":
+            return RingStoreError("corrupt", "not a regular file")
+        if code in ("EACCES", "EPERM"):
+            return RingStoreError("denied", f"the file system refused ({code})")
+        return RingStoreError("unavailable", f"the file system failed ({code})")
 
 
-def _failure(error: OSError) -> RingStoreError:
-    """The system's text names paths; its code does not."""
-    code = errno.errorcode.get(error.errno or 0, "unknown")
-    if code in ("EACCES", "EPERM"):
-        return RingStoreError("denied", f"the file system refused ({code})")
-    return RingStoreError("unavailable", f"the file system failed ({code})")
+def _open_at_once(path: str, flags: int) -> int:
+    # Without O_NONBLOCK (Windows has none) opening a pipe waits for its writer for ever.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

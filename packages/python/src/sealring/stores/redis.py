@@ -1,23 +1,21 @@
 """A ring in Redis, as `redisRing` of @sealring/redis keeps it: one hash."""
 
-import hashlib
-import math
 import re
+from contextlib import suppress
 from typing import Protocol
 
 from ..errors import RingStoreError, RingStoreErrorKind
 from ..key_wrapper import OnServiceDate
-from ..options import seconds, show, text
+from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
-from ..ring.store import StoredRing
-from .text import document_text
+from ..ring.store import StoredRing, document_text
 
 _OWNER = "RedisRing"
 _MAX_REVISION_BYTES = 64
 
 # As in @sealring/redis. A replica may be behind, and what it does not have yet is not absent: only
 # a primary answers. Sizes are looked at first, so that an over-long value is never sent. Run as
-# `_RO`: a user who may not write may run it.
+# `_RO`: a user who may not write may run it; and whole, since it is short and reads are rare.
 _READ = """
 if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
 local kind = redis.call('TYPE', KEYS[1]).ok
@@ -30,13 +28,9 @@ local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
 if not held[1] or not held[2] then return {'foreign'} end
 return {'held', time, held[1], held[2]}
 """  # noqa: E501
-_SHA1 = hashlib.sha1(_READ.encode("ascii"), usedforsecurity=False).hexdigest()
 
 _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
-    "replica": (
-        "unavailable",
-        "the server is a replica: a failover is under way, or the address is wrong",
-    ),
+    "replica": ("unavailable", "the server is a replica: a failover, or a wrong address"),
     "foreign": ("corrupt", "the key holds something that is no ring"),
     "too-large": ("too-large", "over 256 KiB"),
 }
@@ -44,6 +38,9 @@ _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
 _DENIED = frozenset(
     "AuthenticationError AuthenticationWrongNumberOfArgsError NoPermissionError "
     "NOAUTH WRONGPASS NOPERM DENIED".split()
+)
+_DENIED_IN_SCRIPT = re.compile(
+    "(?:ERR )?(?:The user executing the script can't|ACL failure in script)"
 )
 
 
@@ -55,7 +52,7 @@ class RedisClient(Protocol):
 
 class RedisRing:
     """Reads a ring from Redis 7.0 or later. Needs the rights of a reader in the README of
-    @sealring/redis: no write, and `info`, `type`, `hstrlen`, `hmget`, `evalsha_ro`, `eval_ro`.
+    @sealring/redis: no write, and `info`, `type`, `hstrlen`, `hmget`, `eval_ro`.
 
     Args:
         client: a `redis.Redis` of one server, with a socket timeout; stays yours.
@@ -63,9 +60,10 @@ class RedisRing:
         key: where the ring is; 1 to 512 characters.
         timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
-    Raises:
-        TypeError | ValueError: for an option that is wrong, naming it; the URL is not shown.
+    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
+
+    kind = "redis"
 
     def __init__(
         self,
@@ -78,28 +76,22 @@ class RedisRing:
         if (client is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either client or url")
         self._key = text(_OWNER, "key", key, 512)
-        timeout = seconds(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
-        if client is not None and not callable(getattr(client, "execute_command", None)):
-            raise TypeError(f"{_OWNER}: client must be a redis.Redis, got {show(client)}")
-        self._client = client or _own_client(url, timeout)
-
-    @property
-    def kind(self) -> str:
-        return "redis"
+        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        self._client = _own_client(url, timeout_seconds) if client is None else client
+        with_method(_OWNER, "client", self._client, "execute_command")
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
-        """The document; None when a primary says that the key does not exist.
-
-        Raises:
-            RingStoreError: with nothing of the server's in it.
-        """
+        """The document; None when a primary says that the key does not exist. RingStoreError, with
+        nothing of the server's in it, for everything else."""
         answer = self._run()
         if isinstance(answer, RingStoreError):
             raise answer
-        fields = [_bytes(field) for field in answer] if isinstance(answer, list) else []
+        told = answer if isinstance(answer, list) else []
+        fields = [field if isinstance(field, bytes) else str(field).encode() for field in told]
         status = fields[0].decode("ascii", "replace") if fields else ""
         if len(fields) > 1 and on_service_date is not None:
-            _note_time(fields[1], on_service_date)
+            with suppress(ValueError):
+                on_service_date(float(fields[1]) * 1_000)
         if status == "absent":
             return None
         if status != "held" or len(fields) != 4:
@@ -110,49 +102,23 @@ class RedisRing:
     def _run(self) -> object:
         arguments = (1, self._key, MAX_DOCUMENT_BYTES, _MAX_REVISION_BYTES)
         try:
-            return self._client.execute_command("EVALSHA_RO", _SHA1, *arguments)
+            return self._client.execute_command("EVAL_RO", _READ, *arguments)
         except Exception as error:
-            names = _names(error)
-        if names & {"NoScriptError", "NOSCRIPT"}:
-            try:
-                return self._client.execute_command("EVAL_RO", _READ, *arguments)
-            except Exception as error:
-                names = _names(error)
-        if names & _DENIED:
-            return RingStoreError("denied", "the server refused the user, or what it asked for")
-        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+            return _failure(error)
 
 
-def _names(error: Exception) -> set[str]:
-    """The classes of an error, and the code its reply begins with."""
+def _failure(error: Exception) -> RingStoreError:
+    """By its class, or by the code its reply begins with. What a user may not do inside a script
+    has no code of its own in Redis 7 (acl.c, script.c)."""
     message = str(error)
-    names = {base.__name__ for base in type(error).__mro__}
-    code = re.match(r"([A-Z]{2,32})(?: |$)", message)
-    if code is not None:
-        names.add(code[1])
-    # What a user may not do inside a script has no code of its own in Redis 7 (acl.c, script.c).
-    if re.match(r"(?:ERR )?(?:The user executing the script can't|ACL failure in script)", message):
-        names.add("NOPERM")
-    return names
-
-
-def _bytes(field: object) -> bytes:
-    return field.encode("utf-8") if isinstance(field, str) else bytes(field)  # type: ignore[call-overload]
-
-
-def _note_time(field: bytes, on_service_date: OnServiceDate) -> None:
-    try:
-        ms = float(field) * 1_000
-    except ValueError:
-        return
-    if math.isfinite(ms):
-        on_service_date(ms)
+    names = {message.split(" ", 1)[0], *(base.__name__ for base in type(error).__mro__)}
+    if names & _DENIED or _DENIED_IN_SCRIPT.match(message):
+        return RingStoreError("denied", "the server refused the user, or what it asked for")
+    return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
 
 
 def _own_client(url: object, timeout: float) -> RedisClient:
-    if not isinstance(url, str):
-        raise TypeError(f"{_OWNER}: url must be a str, got {show(url)}")
-    if not url.startswith(("redis://", "rediss://")):
+    if not text(_OWNER, "url", url, 4_096).startswith(("redis://", "rediss://")):
         raise ValueError(f"{_OWNER}: url must be a redis:// or rediss:// URL")
     import redis  # noqa: PLC0415 - the extra `redis`.
 

@@ -4,10 +4,9 @@ Sources: "Errors" of Decrypt and "Common errors" of the AWS KMS API reference; t
 of the AWS SDKs; the exceptions of botocore.
 """
 
+from ..aws import CREDENTIALS, AwsFailure, rows
 from ..errors import KeyWrapperError, KeyWrapperErrorKind
-from ..foreign import AwsFailure
 
-_CREDENTIALS = "the credentials are missing, wrong or expired"
 _CLOCK = "this machine's clock differs from the service's"
 _USAGE = "the KMS key must be a symmetric encryption key (SYMMETRIC_DEFAULT, ENCRYPT_DECRYPT)"
 _REQUEST = "KMS does not accept the request: check key_id and its region"
@@ -15,62 +14,48 @@ _STATE = "the KMS key is pending deletion, pending import or unavailable"
 
 _Row = tuple[KeyWrapperErrorKind, str | None]
 
-
-def _rows(kind: KeyWrapperErrorKind, hint: str | None, names: str) -> dict[str, _Row]:
-    return dict.fromkeys(names.split(), (kind, hint))
-
-
-ERROR_TABLE: dict[str, _Row] = {
-    **_rows(
-        "throttled",
-        None,
+_TABLE: dict[str, _Row] = {
+    **rows(
+        ("throttled", None),
         "ThrottlingException Throttling ThrottledException LimitExceededException "
         "RequestLimitExceeded RequestThrottled RequestThrottledException TooManyRequestsException",
     ),
-    **_rows("disabled", None, "DisabledException"),
-    **_rows("disabled", _STATE, "KMSInvalidStateException"),
-    **_rows(
-        "denied",
-        None,
+    "DisabledException": ("disabled", None),
+    "KMSInvalidStateException": ("disabled", _STATE),
+    **rows(
+        ("denied", None),
         "AccessDeniedException AccessDenied NotAuthorized OptInRequired InvalidGrantTokenException",
     ),
-    **_rows(
-        "denied",
-        _CREDENTIALS,
+    **rows(
+        ("denied", CREDENTIALS),
         "UnrecognizedClientException InvalidClientTokenId MissingAuthenticationToken "
         "IncompleteSignature InvalidSignatureException",
     ),
     # A configuration error amounts to it: the caller may not use the key this way.
-    **_rows("denied", _USAGE, "InvalidKeyUsageException UnsupportedOperationException"),
-    **_rows("denied", _REQUEST, "ValidationException ValidationError InvalidArnException"),
-    **_rows("not-found", "no such KMS key in this account and region", "NotFoundException"),
-    **_rows("corrupt", None, "InvalidCiphertextException IncorrectKeyException"),
-    **_rows(
-        "unavailable",
-        None,
+    **rows(("denied", _USAGE), "InvalidKeyUsageException UnsupportedOperationException"),
+    **rows(("denied", _REQUEST), "ValidationException ValidationError InvalidArnException"),
+    "NotFoundException": ("not-found", "no such KMS key in this account and region"),
+    **rows(("corrupt", None), "InvalidCiphertextException IncorrectKeyException"),
+    **rows(
+        ("unavailable", None),
         "KeyUnavailableException KMSInternalException DependencyTimeoutException "
         "CloudHsmClusterInvalidConfigurationException CloudHsmClusterNotActiveException "
         "CustomKeyStoreInvalidStateException XksProxyIncorrectAuthenticationCredentialException "
         "XksProxyInvalidConfigurationException XksProxyInvalidResponseException "
         "XksProxyUriUnreachableException XksProxyVpcEndpointServiceInvalidConfigurationException "
         "XksProxyVpcEndpointServiceNotFoundException InternalFailure InternalServerError "
-        "ServiceUnavailable ServiceUnavailableException RequestTimeout RequestTimeoutException",
-    ),
-    # Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about the
-    # right to use the key, and three denials stop a fleet from sealing.
-    **_rows(
-        "unavailable",
-        _CREDENTIALS,
-        "ExpiredTokenException ExpiredToken NoCredentialsError PartialCredentialsError "
-        "CredentialRetrievalError TokenRetrievalError SSOError",
-    ),
-    **_rows("unavailable", _CLOCK, "RequestExpired RequestTimeTooSkewed"),
-    **_rows(
-        "unavailable",
-        None,
+        "ServiceUnavailable ServiceUnavailableException RequestTimeout RequestTimeoutException "
         "EndpointConnectionError ConnectTimeoutError ReadTimeoutError ConnectionClosedError "
         "ProxyConnectionError SSLError HTTPClientError",
     ),
+    # Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about the
+    # right to use the key, and three denials stop a fleet from sealing.
+    **rows(
+        ("unavailable", CREDENTIALS),
+        "ExpiredTokenException ExpiredToken NoCredentialsError PartialCredentialsError "
+        "CredentialRetrievalError TokenRetrievalError SSOError",
+    ),
+    **rows(("unavailable", _CLOCK), "RequestExpired RequestTimeTooSkewed"),
 }
 
 _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
@@ -84,14 +69,9 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 def kms_error(provider: str, failure: AwsFailure) -> KeyWrapperError:
     """A name in the table decides. Else the status does: a 403 of a proxy has no code. Else it is
     `unavailable`: the unknown never ends a key's life."""
-    code = next((name for name in failure.names if name in ERROR_TABLE), None)
     unknown: _Row = (_BY_STATUS.get(failure.status, "unavailable"), None)
-    kind, hint = unknown if code is None else ERROR_TABLE[code]
+    code, (kind, hint) = failure.row_of(_TABLE) or (None, unknown)
+    status, request_id = failure.status, failure.request_id
     return KeyWrapperError(
-        kind,
-        provider,
-        code=code,
-        status=failure.status,
-        request_id=failure.request_id,
-        hint=hint,
+        kind, provider, code=code, status=status, request_id=request_id, hint=hint
     )

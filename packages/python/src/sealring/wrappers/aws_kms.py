@@ -1,18 +1,20 @@
 """Unwraps data keys with a symmetric key of AWS KMS: Decrypt."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
+from ..aws import aws_client, aws_failure, member, note_aws_date
 from ..derivation import DATA_KEY_BYTES
 from ..errors import KeyWrapperError
-from ..foreign import AwsFailure, aws_failure, member, note_aws_date
 from ..key_wrapper import OnServiceDate, WrappedKey
-from ..options import is_constant, seconds, show, text
+from ..options import is_constant, sequence, show, text
 from .aws_errors import kms_error
 from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
 
 _OWNER = "AwsKmsKeyWrapper"
 _PROVIDER = "aws-kms"
+_corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
 # Longest CiphertextBlob that Decrypt takes (AWS KMS API reference, Decrypt).
 _MAX_WRAPPED_BYTES = 6_144
 _MAX_ALSO_UNWRAP = 64
@@ -46,9 +48,10 @@ class AwsKmsKeyWrapper:
         multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
         timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
-    Raises:
-        TypeError | ValueError: for an option that is wrong, naming it.
+    A wrong option is a TypeError or a ValueError that names it.
     """
+
+    provider = _PROVIDER
 
     def __init__(
         self,
@@ -63,20 +66,16 @@ class AwsKmsKeyWrapper:
         self._key_name = _key_name(self.key_id, multi_region)
         self._multi_region = multi_region
         self._also_unwrap = _retired(also_unwrap)
-        timeout = seconds(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
-        if client is not None and not callable(getattr(client, "decrypt", None)):
-            raise TypeError(f"{_OWNER}: client must be a boto3 kms client, got {show(client)}")
-        self._client = client or _own_client(self._key_name.region, timeout)
+        region = self._key_name.region
+        self._client = aws_client(_OWNER, "kms", "decrypt", client, timeout_seconds, region)
 
     def __repr__(self) -> str:
         return f"AwsKmsKeyWrapper({self.key_id})"
 
-    @property
-    def provider(self) -> str:
-        return _PROVIDER
-
     def owns(self, wrapped: WrappedKey) -> bool:
-        return wrapped.provider == _PROVIDER and self._may_ask(wrapped.key_id)
+        is_known = wrapped.key_id in self._also_unwrap
+        may_be = is_known or may_mean(self._key_name, wrapped.key_id, self._multi_region)
+        return wrapped.provider == _PROVIDER and may_be
 
     def unwrap(
         self,
@@ -85,30 +84,19 @@ class AwsKmsKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes.
-
-        Raises:
-            KeyWrapperError: with nothing of boto3's in it.
-        """
-        if wrapped.provider != _PROVIDER:
-            raise _corrupt("the wrapped key is of another provider")
+        """The data key, 32 bytes. KeyWrapperError, with nothing of boto3's in it, for a failure."""
+        if not self.owns(wrapped):
+            raise _corrupt(hint="the wrapped key names another provider or KMS key")
         if not 1 <= len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:
-            raise _corrupt(f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
-        if not self._may_ask(wrapped.key_id):
-            raise _corrupt("the wrapped key names a key that is neither key_id nor in also_unwrap")
+            raise _corrupt(hint=f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long")
         answer = self._decrypt(wrapped, context, on_service_date)
-        if isinstance(answer, AwsFailure):
-            raise kms_error(_PROVIDER, answer)
-        if isinstance(answer, str):
-            raise _corrupt(answer)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
         return answer
 
     def _decrypt(
-        self,
-        wrapped: WrappedKey,
-        context: Mapping[str, str],
-        on_service_date: OnServiceDate | None,
-    ) -> bytearray | AwsFailure | str:
+        self, wrapped: WrappedKey, context: Mapping[str, str], on_service_date: OnServiceDate | None
+    ) -> bytearray | KeyWrapperError:
         """The data key, or why there is none: in its own frame, so that no error's traceback leads
         to an answer of KMS."""
         # One of the configuration's own spellings, never text of the wrapped key.
@@ -118,27 +106,23 @@ class AwsKmsKeyWrapper:
                 KeyId=asked, CiphertextBlob=wrapped.wrapped, EncryptionContext=dict(context)
             )
         except Exception as error:
-            return aws_failure(error, on_service_date)
+            return kms_error(_PROVIDER, aws_failure(error, on_service_date))
         note_aws_date(answer, on_service_date)
         plaintext = member(answer, "Plaintext")
         if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
-            return f"the answer has no data key of {DATA_KEY_BYTES} bytes"
+            return _corrupt(hint=f"the answer has no data key of {DATA_KEY_BYTES} bytes")
         if is_constant(plaintext):
-            return "the data key is one byte repeated"
+            return _corrupt(hint="the data key is one byte repeated")
         if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
-            return "KMS answered for another key than the wrapped key names"
+            return _corrupt(hint="KMS answered for another key than the wrapped key names")
         return bytearray(plaintext)
-
-    def _may_ask(self, key_id: str) -> bool:
-        return key_id in self._also_unwrap or may_mean(self._key_name, key_id, self._multi_region)
 
     def _is_answer_for(self, recorded: str, asked: str, answered: object) -> bool:
         if asked != self.key_id:
             return answered == asked
         name = parse_key_arn(recorded)
-        if name is None or not may_mean(name, answered, self._multi_region):
-            return False
-        return may_mean(self._key_name, answered, any_region=False)
+        is_right = name is not None and may_mean(name, answered, self._multi_region)
+        return is_right and may_mean(self._key_name, answered, any_region=False)
 
 
 def _key_name(key_id: str, multi_region: bool) -> KeyName:
@@ -156,8 +140,7 @@ def _key_name(key_id: str, multi_region: bool) -> KeyName:
 
 
 def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
-    if isinstance(also_unwrap, str) or not isinstance(also_unwrap, Sequence):
-        raise TypeError(f"{_OWNER}: also_unwrap must be a list, got {show(also_unwrap)}")
+    sequence(_OWNER, "also_unwrap", also_unwrap)
     if len(also_unwrap) > _MAX_ALSO_UNWRAP:
         raise ValueError(f"{_OWNER}: also_unwrap must be 0 to {_MAX_ALSO_UNWRAP} key ARNs")
     for index, arn in enumerate(also_unwrap):
@@ -165,18 +148,3 @@ def _retired(also_unwrap: Sequence[str]) -> frozenset[str]:
         if parse_key_arn(arn) is None:
             raise ValueError(f"{_OWNER}: also_unwrap[{index}] must be a key ARN")
     return frozenset(also_unwrap)
-
-
-def _own_client(region: str | None, timeout: float) -> KmsClient:
-    import boto3  # noqa: PLC0415 - the extra `aws`.
-    from botocore.config import Config  # noqa: PLC0415
-
-    config = Config(
-        connect_timeout=timeout, read_timeout=timeout, retries={"total_max_attempts": 1}
-    )
-    client: KmsClient = boto3.client("kms", region_name=region, config=config)
-    return client
-
-
-def _corrupt(hint: str) -> KeyWrapperError:
-    return KeyWrapperError("corrupt", _PROVIDER, hint=hint)

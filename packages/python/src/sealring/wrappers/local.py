@@ -1,29 +1,28 @@
 """Wraps data keys in this process, under a master key that you keep: for development, tests and
 machines without a key service."""
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from .. import base64url
+from ..aead import NONCE_BYTES, TAG_BYTES, decrypt, derive_key
 from ..canonical_json import canonical_json
-from ..derivation import DATA_KEY_BYTES
+from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
 from ..key_wrapper import OnServiceDate, WrappedKey
-from ..options import is_constant, secret_bytes, show
+from ..options import is_constant, sequence, show
 
 _OWNER = "LocalKeyWrapper"
 _PROVIDER = "local"
+_corrupt = partial(KeyWrapperError, "corrupt", _PROVIDER)
 _KEY_INFO = b"sealring/v1/local-key-wrapper"
 _KEY_ID_LABEL = b"sealring/v1/local-key-wrapper/key-id"
 _KEY_ID_BYTES = 9
-_NONCE_BYTES = 12
-_WRAPPED_BYTES = _NONCE_BYTES + DATA_KEY_BYTES + 16
+_LEAST_SECRET_BYTES = 32
+_WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES
 
 
 class LocalKeyWrapper:
@@ -41,9 +40,10 @@ class LocalKeyWrapper:
         ValueError: for one that is short, repeats one byte, or was given twice.
     """
 
+    provider = _PROVIDER
+
     def __init__(self, *, master_key: bytes | str, also_unwrap: Sequence[bytes | str] = ()) -> None:
-        if isinstance(also_unwrap, (str, bytes, bytearray)):
-            raise TypeError(f"{_OWNER}: also_unwrap must be a list, got {show(also_unwrap)}")
+        sequence(_OWNER, "also_unwrap", also_unwrap)
         self.key_id, own = _derive("master_key", master_key)
         self._keys = {self.key_id: own}
         for index, retired in enumerate(also_unwrap):
@@ -55,10 +55,6 @@ class LocalKeyWrapper:
     def __repr__(self) -> str:
         return f"LocalKeyWrapper({self.key_id})"
 
-    @property
-    def provider(self) -> str:
-        return _PROVIDER
-
     def owns(self, wrapped: WrappedKey) -> bool:
         return wrapped.provider == _PROVIDER and wrapped.key_id in self._keys
 
@@ -69,55 +65,48 @@ class LocalKeyWrapper:
         *,
         on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
     ) -> bytearray:
-        """The data key, 32 bytes.
-
-        Raises:
-            KeyWrapperError: `corrupt`.
-        """
+        """The data key, 32 bytes; KeyWrapperError, `corrupt`, for what was not wrapped so."""
         if not self.owns(wrapped):
-            raise _corrupt("wrapped by another provider or master key")
+            raise _corrupt(hint="wrapped by another provider or master key")
         if len(wrapped.wrapped) != _WRAPPED_BYTES:
-            raise _corrupt(f"a wrapped key has {_WRAPPED_BYTES} bytes")
-        data_key = _opened(self._keys[wrapped.key_id], wrapped, context)
+            raise _corrupt(hint=f"a wrapped key has {_WRAPPED_BYTES} bytes")
+        nonce, sealed = wrapped.wrapped[:NONCE_BYTES], wrapped.wrapped[NONCE_BYTES:]
+        aad = _authenticated(wrapped.key_id, context)
+        data_key = decrypt(self._keys[wrapped.key_id], nonce, sealed, aad)
         if data_key is None:
-            raise _corrupt("wrapped key or context changed")
+            raise _corrupt(hint="wrapped key or context changed")
         if is_constant(data_key):
-            raise _corrupt("the data key is one byte repeated")
-        return data_key
+            raise _corrupt(hint="the data key is one byte repeated")
+        return bytearray(data_key)
 
     def wrap(self, data_key: bytes | bytearray, context: Mapping[str, str]) -> WrappedKey:
         """Wraps 32 bytes that are not all equal. No reader needs it: for tests and tools."""
         if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
             raise ValueError(f"{_OWNER}: a data key has 32 bytes that are not all equal")
-        nonce = os.urandom(_NONCE_BYTES)
+        nonce = os.urandom(NONCE_BYTES)
         aad = _authenticated(self.key_id, context)
         sealed = self._keys[self.key_id].encrypt(nonce, bytes(data_key), aad)
         return WrappedKey(_PROVIDER, self.key_id, nonce + sealed)
 
 
-def _opened(key: AESGCM, wrapped: WrappedKey, context: Mapping[str, str]) -> bytearray | None:
-    nonce, sealed = wrapped.wrapped[:_NONCE_BYTES], wrapped.wrapped[_NONCE_BYTES:]
-    try:
-        return bytearray(key.decrypt(nonce, sealed, _authenticated(wrapped.key_id, context)))
-    except InvalidTag:
-        return None
-
-
 def _derive(name: str, value: object) -> tuple[str, AESGCM]:
-    secret = secret_bytes(_OWNER, name, value, 32)
+    # Never coerced: bytearray(32) would silently make a key of zeros.
+    if not isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{_OWNER}: {name} must be bytes or a str, got {show(value)}")
+    secret = bytearray(value.encode("utf-8", "ignore") if isinstance(value, str) else value)
+    if isinstance(value, str) and secret.decode("utf-8") != value:
+        raise TypeError(f"{_OWNER}: {name} is a str with a lone surrogate")
+    if len(secret) < _LEAST_SECRET_BYTES:
+        least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
+        raise ValueError(f"{_OWNER}: {name} must be {least}, got {len(secret)}")
     if is_constant(secret):
         raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
-    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_KEY_INFO).derive(bytes(secret))
-    secret[:] = bytes(len(secret))
-    fingerprint = hashlib.sha256(_KEY_ID_LABEL + key).digest()[:_KEY_ID_BYTES]
-    return f"{_PROVIDER}:{base64url.encode(fingerprint)}", AESGCM(key)
+    fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
+    overwrite(secret)
+    return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
 
 
 def _authenticated(key_id: str, context: Mapping[str, str]) -> bytes:
     """What a wrap authenticates besides the data key."""
     names = {"context": dict(context), "keyId": key_id, "provider": _PROVIDER}
     return canonical_json(names).encode("ascii")
-
-
-def _corrupt(hint: str) -> KeyWrapperError:
-    return KeyWrapperError("corrupt", _PROVIDER, hint=hint)

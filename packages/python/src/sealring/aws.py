@@ -1,13 +1,18 @@
-"""Reads what vendors' clients return and raise, without ever keeping it."""
+"""boto3: makes its clients, and reads what they return and raise without ever keeping it."""
 
-import math
 import re
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .key_wrapper import OnServiceDate
+from .options import number, with_method
 
+CREDENTIALS = "the credentials are missing, wrong or expired"
 _REQUEST_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+Row = TypeVar("Row")
+Client = TypeVar("Client")
 
 
 class AwsFailure(NamedTuple):
@@ -18,6 +23,15 @@ class AwsFailure(NamedTuple):
     status: int | None
     request_id: str | None
 
+    def row_of(self, table: Mapping[str, Row]) -> tuple[str, Row] | None:
+        """The first of its names that is in a table, and what that says."""
+        return next(((name, table[name]) for name in self.names if name in table), None)
+
+
+def rows(row: Row, names: str) -> dict[str, Row]:
+    """One row of a table, for several names of errors."""
+    return dict.fromkeys(names.split(), row)
+
 
 def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> AwsFailure:
     """What an error of boto3 says: `response` of a ClientError, class names of others. The message
@@ -27,11 +41,13 @@ def aws_failure(error: BaseException, on_service_date: OnServiceDate | None) -> 
     code = member(response, "Error", "Code")
     status = member(response, "ResponseMetadata", "HTTPStatusCode")
     request_id = member(response, "ResponseMetadata", "RequestId")
+    # It comes in a header that anybody on the way can fill, and this form has no room for a key.
+    is_id = isinstance(request_id, str) and _REQUEST_ID.fullmatch(request_id)
     names = tuple(base.__name__ for base in type(error).__mro__)
     return AwsFailure(
         names=(code, *names) if isinstance(code, str) else names,
         status=status if isinstance(status, int) and 100 <= status <= 599 else None,
-        request_id=_request_id(request_id),
+        request_id=str(request_id) if is_id else None,
     )
 
 
@@ -45,8 +61,7 @@ def note_aws_date(response: object, on_service_date: OnServiceDate | None) -> No
         ms = parsedate_to_datetime(header).timestamp() * 1_000
     except (ValueError, OverflowError):
         return
-    if math.isfinite(ms):
-        on_service_date(ms)
+    on_service_date(ms)
 
 
 def member(value: object, *names: str) -> object:
@@ -56,6 +71,27 @@ def member(value: object, *names: str) -> object:
     return value
 
 
-def _request_id(value: object) -> str | None:
-    # It comes in a header that anybody on the way can fill, and this form has no room for a key.
-    return value if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
+def aws_client(
+    owner: str,
+    service: str,
+    method: str,
+    given: Client | None,
+    timeout_seconds: float,
+    region: str | None = None,
+) -> Client:
+    """The client that was given, which must have a method; else one of our own, which makes one
+    attempt a call. TypeError or ValueError for a client or a time that is wrong."""
+    number(owner, "timeout_seconds", timeout_seconds, 0.01, 60)
+    if given is not None:
+        with_method(owner, "client", given, method)
+        return given
+    import boto3  # noqa: PLC0415 - the extras `aws` and `s3`.
+    from botocore.config import Config  # noqa: PLC0415
+
+    config = Config(
+        connect_timeout=timeout_seconds,
+        read_timeout=timeout_seconds,
+        retries={"total_max_attempts": 1},
+    )
+    client: Client = boto3.client(service, region_name=region, config=config)
+    return client
