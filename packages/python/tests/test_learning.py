@@ -344,15 +344,16 @@ def test_a_tombstone_of_false_times_does_not_free_the_key_with_the_right_ones(
         assert states(codec)[second.id] == "revoked"
 
 
-def test_at_most_sixteen_tombstones_and_four_carried_entries(fleet: Fleet) -> None:
+def test_tombstones_while_a_ring_has_room_and_four_carried_entries(fleet: Fleet) -> None:
     with fleet.reader() as codec:
-        many = [fleet.key(4_500, by=[fleet.first]) for _ in range(20)]
+        many = [fleet.key(4_500, by=[fleet.first]) for _ in range(70)]
         newest = fleet.key(4_600, by=[fleet.first])
         gone = [revoked(key, fleet.clock.wall, by=[newest]) for key in many]
-        fleet.publish([fleet.first, *gone, newest])
-        codec.refresh()
+        for some in (gone[:40], gone[40:]):
+            fleet.publish([fleet.first, *some, newest])
+            codec.refresh()
         tombs = [key.id for key in codec._view.snapshot.keys if key.is_tombstone]
-        assert set(tombs) == {key.id for key in many[4:]}
+        assert set(tombs) == {key.id for key in many[8:]}
         fleet.kms.refuse("unavailable")
         fleet.publish([fleet.first, newest, *(fleet.key(5_000) for _ in range(9))])
         with pytest.raises(KeyWrapperError):
@@ -734,6 +735,7 @@ def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
     fleet: Fleet,
 ) -> None:
     old = fleet.key(-400, created_ms=fleet.clock.wall - 3_600_000, by=())
+    fleet.publish([naming(fleet.first, ())])
     with fleet.reader() as codec:
         token = codec.seal(b"young")
         fleet.publish([old])
@@ -747,10 +749,31 @@ def test_goes_over_from_a_young_ring_to_the_older_one_and_opens_its_own_tokens(
         assert codec.seal(b"x")[4:16] == old.id
 
 
+def test_goes_over_to_none_from_an_old_ring_of_which_it_knows_young_keys_alone(
+    fleet: Fleet,
+) -> None:
+    second = naming(fleet.key(-300, by=[fleet.first]), [fleet.first])
+    fleet.publish([revoked(fleet.first, fleet.clock.wall, by=[second]), second])
+    with fleet.reader() as codec:
+        fleet.publish([fleet.key(-400, created_ms=fleet.clock.wall - 72_000_000, by=())])
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        assert codec.seal(b"x")[4:16] == second.id
+
+
+def test_learns_nothing_of_another_lineage_beside_a_usable_key(fleet: Fleet) -> None:
+    other = revoked(fleet.key(-300, by=()), fleet.clock.wall)
+    fleet.publish([other, fleet.first])
+    with fleet.reader() as codec:
+        known = codec._view.snapshot.by_id
+        assert known.keys() == {fleet.first.id}
+
+
 def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
     fleet: Fleet,
 ) -> None:
     older = fleet.clock.wall - 3_600_000
+    fleet.publish([naming(fleet.first, ())])
     with fleet.reader() as codec:
         dead = fleet.key(-300, created_ms=older, by=())
         for keys in ([fleet.key(-300, by=())], [revoked(dead, fleet.clock.wall)]):

@@ -12,7 +12,6 @@ from .certificates import (
     birth,
     is_certified,
     is_right_wrap,
-    may_revoke,
     right_ancestors,
     right_certificates,
     right_vouchers,
@@ -23,8 +22,6 @@ from .document import MAX_MACS, MAX_WRAPS, Macs, Revocation, RingDocument, RingE
 from .policy import MAX_RING_KEYS
 from .snapshot import RingKey, RingSnapshot, create_snapshot
 
-# Revoked keys that were never unwrapped here and are remembered all the same, the newest.
-_MAX_TOMBSTONES = 16
 # How far `created` may be ahead of the clocks: each key of a full ring is a second newer.
 _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
 
@@ -103,8 +100,10 @@ def learn(
             signers = signers_of(keys.values(), past)
             keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
+    # Of keys that were never unwrapped, as many as a document has room for beside the others.
+    room = max(0, MAX_RING_KEYS - sum(not key.is_tombstone for key in keys.values()))
     tombs = [key for key in keys.values() if key.is_tombstone and judgement.is_live(key)]
-    for key in sorted(tombs, key=birth, reverse=True)[_MAX_TOMBSTONES:]:
+    for key in sorted(tombs, key=birth, reverse=True)[room:]:
         del keys[key.id]
     if len(keys) != len(known.keys) or any(keys.get(key.id) is not key for key in known.keys):
         known = create_snapshot(keys.values(), known.carried, known.unreadable)
@@ -230,9 +229,8 @@ def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
         return key.revocation is not None
     if key.signer is not None:
         return key.id not in right_certificates(key.id, claim, signers)
-    # Who certified it may be revoked since; who may certify it makes that good.
-    may_certify = any(may_revoke(signer, entry) for signer in signers.values())
-    return may_certify and not is_certified(entry, claim, signers)
+    # One that does not hold, put there in place of one that does.
+    return not is_certified(key, claim, signers) and is_certified(key, key.revocation, signers)
 
 
 def lineages_of(keys: Iterable[RingKey]) -> list[list[str]]:

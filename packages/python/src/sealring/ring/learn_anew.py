@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from ..errors import KeyWrapperError, RingStoreError, may_pass
 from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
-from .facts import learn, lineages_of, unwrapped_key
+from .facts import Judgement, learn, lineages_of, unwrapped_key
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .view import RingView
@@ -31,7 +31,7 @@ class LearnAnew:
         now, or all are refused or corrupt; RingStoreError, `corrupt`, for two lineages, and where
         no live key may be used, `unavailable` for keys from the future."""
         entries = sorted(document, key=birth, reverse=True)
-        judgement = self._view.judgement()
+        judgement = self._judgement()
         live = [entry for entry in entries if judgement.may_be_used(entry)]
         failures: dict[str, KeyWrapperError] = {}
         # One after the other: a KMS in trouble is not asked for a ringful of keys by every start.
@@ -45,7 +45,8 @@ class LearnAnew:
         known = self._learned(document, live)
         if not known.usable_keys(self._view.wall_ms()):
             raise self._why_unusable(document, failures)
-        if len(self._lineages(document, known)) > 1:
+        groups = self._lineages(document, known)
+        if len(groups) > 1:
             # What has ended or is revoked may be the link.
             self._unwrap(entries, failures, options)
             groups = self._lineages(document, known)
@@ -56,7 +57,12 @@ class LearnAnew:
                     "no key of one vouches for the other. Running members repair the ring of "
                     "theirs; without any, import a copy of the ring or use a new ring name",
                 )
-        return known
+        # A key of another lineage, revoked as it may be, could vouch for what it came with.
+        return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
+
+    def _judgement(self) -> Judgement:
+        """What was known of another ring says nothing of one that is learned anew."""
+        return self._view.judgement()._replace(past={})
 
     def _unwrap(
         self,
@@ -80,7 +86,7 @@ class LearnAnew:
         """What is known by now of these entries, with the revocations that are certified."""
         keys = [self._unwrapped.get(_memory(entry)) for entry in entries]
         known = create_snapshot(key for key in keys if key is not None)
-        return learn(known, document, self._view.judgement())[0]
+        return learn(known, document, self._judgement())[0]
 
     def _why_unusable(
         self, document: RingDocument, failures: dict[str, KeyWrapperError]
@@ -89,7 +95,7 @@ class LearnAnew:
         if failures:
             refused = (error for error in failures.values() if is_refusal(error.kind))
             return next(refused, next(iter(failures.values())))
-        if any(map(self._view.judgement().is_from_the_future, document)):
+        if any(map(self._judgement().is_from_the_future, document)):
             return RingStoreError("unavailable", "the ring's keys are from this machine's future")
         return RingStoreError("corrupt", "the ring holds no live key that may be used")
 

@@ -8,6 +8,7 @@ from functools import partial
 from ..clock import age_ms, backoff, later
 from ..errors import CodecClosedError, KeyWrapperError, RingStoreError, may_pass
 from .calls import Calls
+from .certificates import birth
 from .document import RingDocument, RingEntry
 from .facts import lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew, LineageError
@@ -190,12 +191,14 @@ class RingSync:
         lately, while the store was without an older one, and that is back. Goes over to it; what
         was sealed here is opened to its end."""
         view = self._view
-        keys, now_ms = view.snapshot.keys, view.wall_ms()
-        own = [key.created for key in keys if not key.is_left and not key.is_tombstone]
-        if not own or min(own) <= now_ms - self._view.policy.store_outage_seconds * _MS:
+        own = (key for key in view.snapshot.keys if not key.is_left and not key.is_tombstone)
+        root = min(own, key=birth, default=None)
+        # It says of itself that there was none before it: else some of its ring are gone.
+        if root is None or root.ancestors is None or root.ancestors.ids:
             return False
-        is_older = any(entry.created < min(own) for entry in document)
-        if not is_older or any(entry.id in view.snapshot.by_id for entry in document):
+        is_young = root.created > view.wall_ms() - view.policy.store_outage_seconds * _MS
+        is_older = any(entry.created < root.created for entry in document)
+        if not (is_young and is_older) or any(e.id in view.snapshot.by_id for e in document):
             return False
         try:
             known = LearnAnew(view, self._wraps).learn(document, options)

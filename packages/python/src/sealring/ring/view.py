@@ -122,11 +122,13 @@ class RingView:
                 self._install(snapshot)
 
     def go_over(self, known: RingSnapshot) -> None:
-        """As `install`, for another ring: what sealed last binds nothing there."""
+        """As `install`, for another ring: what sealed last binds nothing there, and who ended
+        vouches no more."""
         with self._lock:
             if not self.is_closed:
                 left = [replace(key, is_left=True) for key in self._snapshot.keys]
                 self._sealed_with = None
+                self._past = {}
                 self._install(create_snapshot([*known.keys, *left]))
 
     def retire(self, now: Moment) -> None:
