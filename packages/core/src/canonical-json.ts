@@ -34,13 +34,21 @@ export interface CanonicalJsonOptions {
  * @throws {RangeError} for nesting deeper than 512.
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
-  // Nearly every name and id.
-  if (typeof value === 'string' && value.length < 256 && PLAIN.test(value)) return `"${value}"`;
+  if (typeof value === 'string' && value.length < SHORT) {
+    // Nearly every name and id.
+    if (PLAIN.test(value)) return `"${value}"`;
+    // The engine escapes ASCII the same, but for U+007F.
+    if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
+  }
+  if (typeof value === 'number') return numberText(value, options.allowInfinity);
   const printer = new Printer(options);
   printer.print(value, 0);
   return printer.rest();
 }
 
+/** Shorter texts by themselves are left to the engine. */
+const SHORT = 4_096;
+const BEYOND_ASCII = /[\u007f-\uffff]/;
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 const QUOTE = 0x22;
@@ -223,11 +231,7 @@ class Printer {
   }
 
   #number(value: number): void {
-    if (Number.isSafeInteger(value) && !Object.is(value, -0)) return this.#ascii(String(value));
-    if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
-    if (Number.isFinite(value)) return this.#ascii(printFloat(value));
-    if (this.#o.allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
-    this.#ascii(String(value));
+    this.#ascii(numberText(value, this.#o.allowInfinity));
   }
 
   #ascii(text: string): void {
@@ -286,6 +290,14 @@ function sortByCodePoint(keys: string[]): void {
     for (; to > 0 && compareCodePoints(keys[to - 1] ?? '', key) > 0; to--) keys[to] = keys[to - 1] ?? '';
     keys[to] = key;
   }
+}
+
+function numberText(value: number, allowInfinity: boolean | undefined): string {
+  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
+  if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
+  if (Number.isFinite(value)) return printFloat(value);
+  if (allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
+  return String(value);
 }
 
 /** Between these Python prints a float without an exponent, and so does the engine. */
