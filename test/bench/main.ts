@@ -62,10 +62,10 @@ program
 const tokens = wholeNumber(1_000, 1_000_000_000);
 part(
   'boundary',
-  'a flow over a socket with the boundary, beside the same flow without it',
+  'a flow over a socket with the boundary, and calls without a state, beside the same without it',
   measureBoundary,
   judgeBoundary,
-).option('--turns <n>', 'turns of 25 flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 200);
+).option('--turns <n>', 'turns of five flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 1_000);
 part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd', measureFleetCosts, judgeFleetCosts).option(
   '--tokens <n>',
   'tokens that must not cost a call',
