@@ -145,11 +145,11 @@ export async function measureBoundary(
     }
     const stateless = new Map<Round, Turn>();
     for (const round of order) stateless.set(round, await take(() => round.twoCalls()));
-    if (turn >= 0) statelessRatios.push(ratio(stateless.get(guarded)?.passed, stateless.get(bare)?.passed));
+    if (turn >= 0) statelessRatios.push(quotient(stateless.get(guarded)?.passed, stateless.get(bare)?.passed));
     progress((turn + WARM_UP_TURNS + 1) / (turns + WARM_UP_TURNS));
   }
   const ratioOf = (kind: keyof Turn): Estimate =>
-    estimate(guardedTurns.map((one, turn) => ratio(one[kind], bareTurns[turn]?.[kind])));
+    estimate(guardedTurns.map((one, turn) => quotient(one[kind], bareTurns[turn]?.[kind])));
   return {
     bare: estimate(bareTurns.map(({ passed }) => passed)),
     guarded: estimate(guardedTurns.map(({ passed }) => passed)),
@@ -159,7 +159,7 @@ export async function measureBoundary(
   };
 }
 
-function ratio(guarded: number | undefined, bare: number | undefined): number {
+function quotient(guarded: number | undefined, bare: number | undefined): number {
   return (guarded ?? Number.NaN) / (bare ?? Number.NaN);
 }
 
