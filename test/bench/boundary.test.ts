@@ -12,8 +12,9 @@ test('flows with and without the boundary end well, and both are timed', async (
 
 test('the judge says no', () => {
   const of = (median: number) => ({ median, low: median, high: median });
-  const verdicts = (ratio: number) =>
-    judgeBoundary({ bare: of(1), guarded: of(1), ratio: of(ratio), busyRatio: of(1) });
-  expect(verdicts(1.15).map(({ met }) => met)).toEqual([true]);
-  expect(verdicts(1.16).map(({ met }) => met)).toEqual([false]);
+  const verdicts = (ratio: number, stateless: number) =>
+    judgeBoundary({ bare: of(1), guarded: of(1), ratio: of(ratio), busyRatio: of(1), statelessRatio: of(stateless) });
+  expect(verdicts(1.15, 1.05).map(({ met }) => met)).toEqual([true, true]);
+  expect(verdicts(1.16, 1.05).map(({ met }) => met)).toEqual([false, true]);
+  expect(verdicts(1.15, 1.06).map(({ met }) => met)).toEqual([true, false]);
 });

@@ -1,6 +1,7 @@
 /*
- * What the boundary adds to a flow of two rounds, as a ratio to the same flow without it: the official client and a server
- * of the SDK on node:http in one process, over a loopback socket, in turns. Without it the state is plaintext.
+ * What the boundary adds to a flow of two rounds, and to two calls without any state, as a ratio to the same without it:
+ * the official client and a server of the SDK on node:http in one process, over a loopback socket, in turns. Without it
+ * the state is plaintext. Turns are short, so that what else the machine does meets both sides of a ratio.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,8 +24,8 @@ import { type Estimate, estimate } from './statistics.ts';
 import type { Verdict } from './verdict.ts';
 
 const INFO = { name: 'refund-desk', version: '1.0.0' };
-const FLOWS_PER_TURN = 25;
-const WARM_UP_TURNS = 20;
+const FLOWS_PER_TURN = 5;
+const WARM_UP_TURNS = 100;
 /** Together with the claims around it about 358 bytes. */
 const STATE = JSON.stringify({ order: '1017', step: 2, note: 'x'.repeat(100) });
 
@@ -35,27 +36,30 @@ export interface BoundaryReport {
   /** Of neighbouring turns: what passed on the clock, and what the process was busy. */
   readonly ratio: Estimate;
   readonly busyRatio: Estimate;
+  /** Of two calls that hold no state. */
+  readonly statelessRatio: Estimate;
 }
 
 export interface BoundaryOptions {
-  /** Turns of 25 flows that either gets. Default 200. */
+  /** Turns of five flows that either gets, and of five times two calls without a state. Default 1 000. */
   readonly turns?: number;
 }
 
-/** How many times a flow without the boundary one with it may cost. */
+/** How many times a flow without the boundary one with it may cost, and two calls that hold no state. */
 const LIMIT = 1.15;
+const STATELESS_LIMIT = 1.05;
 
-export function judgeBoundary({ ratio }: BoundaryReport): readonly Verdict[] {
-  // The number as it is printed decides.
-  const measured = Number(ratio.median.toFixed(2));
+export function judgeBoundary({ ratio, statelessRatio }: BoundaryReport): readonly Verdict[] {
   return [
-    {
-      law: 'a flow of two rounds with the boundary, times one without',
-      limit: LIMIT,
-      measured,
-      met: measured <= LIMIT,
-    },
+    verdict('a flow of two rounds with the boundary, times one without', LIMIT, ratio),
+    verdict('two calls without a state with the boundary, times two without', STATELESS_LIMIT, statelessRatio),
   ];
+}
+
+function verdict(law: string, limit: number, { median }: Estimate): Verdict {
+  // The number as it is printed decides.
+  const measured = Number(median.toFixed(2));
+  return { law, limit, measured, met: measured <= limit };
 }
 
 /** What one turn took, microseconds per flow. */
@@ -75,12 +79,15 @@ function registerRefund(server: McpServer): McpServer {
     if (state !== STATE) throw new Error('another state');
     return { content: [{ type: 'text', text: 'refunded' }] };
   });
+  server.registerTool('look', {}, (): CallToolResult => ({ content: [{ type: 'text', text: 'refundable' }] }));
   return server;
 }
 
 interface Round extends AsyncDisposable {
   /** One flow: the client calls, answers the question, and calls again. */
   flow(): Promise<void>;
+  /** Two calls, one after the other, that hold no state. */
+  twoCalls(): Promise<void>;
 }
 
 async function serve(factory: McpServerFactory): Promise<Round> {
@@ -99,10 +106,15 @@ async function serve(factory: McpServerFactory): Promise<Round> {
   client.setRequestHandler('elicitation/create', () => ({ action: 'accept', content: { ok: true } }));
   const address = http.address() as AddressInfo;
   await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${address.port}/mcp`)));
+  const call = async (name: string): Promise<void> => {
+    const { isError } = await client.callTool({ name, arguments: { order: '1017' } });
+    if (isError === true) throw new Error('the call did not end well');
+  };
   return {
-    async flow() {
-      const { isError } = await client.callTool({ name: 'refund', arguments: { order: '1017' } });
-      if (isError === true) throw new Error('the flow did not end well');
+    flow: () => call('refund'),
+    async twoCalls() {
+      await call('look');
+      await call('look');
     },
     async [Symbol.asyncDispose]() {
       await client.close();
@@ -113,7 +125,7 @@ async function serve(factory: McpServerFactory): Promise<Round> {
 }
 
 export async function measureBoundary(
-  { turns = 200 }: BoundaryOptions = {},
+  { turns = 1_000 }: BoundaryOptions = {},
   progress: (done: number) => void = () => undefined,
 ): Promise<BoundaryReport> {
   await using codec = await createKmsCodec({
@@ -123,30 +135,38 @@ export async function measureBoundary(
   const security = new RequestStateSecurity({ codec, requireSubject: true });
   await using bare = await serve(() => registerRefund(new McpServer(INFO)));
   await using guarded = await serve(() => registerRefund(createProtectedMcpServer(McpServer, INFO, {}, security)));
-  const [bareTurns, guardedTurns]: [Turn[], Turn[]] = [[], []];
+  const [bareTurns, guardedTurns, statelessRatios]: [Turn[], Turn[], number[]] = [[], [], []];
   for (let turn = -WARM_UP_TURNS; turn < turns; turn++) {
     // By turns the one and the other goes first: neither always meets the other's garbage.
     const order = turn % 2 === 0 ? [bare, guarded] : [guarded, bare];
     for (const round of order) {
-      const taken = await take(round);
+      const taken = await take(() => round.flow());
       if (turn >= 0) (round === bare ? bareTurns : guardedTurns).push(taken);
     }
+    const stateless = new Map<Round, Turn>();
+    for (const round of order) stateless.set(round, await take(() => round.twoCalls()));
+    if (turn >= 0) statelessRatios.push(quotient(stateless.get(guarded)?.passed, stateless.get(bare)?.passed));
     progress((turn + WARM_UP_TURNS + 1) / (turns + WARM_UP_TURNS));
   }
   const ratioOf = (kind: keyof Turn): Estimate =>
-    estimate(guardedTurns.map((one, turn) => one[kind] / (bareTurns[turn]?.[kind] ?? Number.NaN)));
+    estimate(guardedTurns.map((one, turn) => quotient(one[kind], bareTurns[turn]?.[kind])));
   return {
     bare: estimate(bareTurns.map(({ passed }) => passed)),
     guarded: estimate(guardedTurns.map(({ passed }) => passed)),
     ratio: ratioOf('passed'),
     busyRatio: ratioOf('busy'),
+    statelessRatio: estimate(statelessRatios),
   };
 }
 
-async function take(round: Round): Promise<Turn> {
+function quotient(guarded: number | undefined, bare: number | undefined): number {
+  return (guarded ?? Number.NaN) / (bare ?? Number.NaN);
+}
+
+async function take(work: () => Promise<void>): Promise<Turn> {
   const started = performance.now();
   const before = process.cpuUsage();
-  for (let i = 0; i < FLOWS_PER_TURN; i++) await round.flow();
+  for (let i = 0; i < FLOWS_PER_TURN; i++) await work();
   const { user, system } = process.cpuUsage(before);
   const passed = (performance.now() - started) * 1_000;
   return { passed: passed / FLOWS_PER_TURN, busy: (user + system) / FLOWS_PER_TURN };

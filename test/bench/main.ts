@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
 import { judgeBoundary, measureBoundary } from './boundary.ts';
 import { CONTENDERS } from './contenders/index.ts';
+import { judgeDigest, measureDigest } from './digest.ts';
 import { judgeFleetCosts, measureFleetCosts } from './fleet-costs.ts';
 import { judgeGrowth, measureGrowth } from './growth.ts';
 import { judgeInstructions, measureInstructions } from './instructions.ts';
@@ -62,10 +63,16 @@ program
 const tokens = wholeNumber(1_000, 1_000_000_000);
 part(
   'boundary',
-  'a flow over a socket with the boundary, beside the same flow without it',
+  'a flow over a socket with the boundary, and calls without a state, beside the same without it',
   measureBoundary,
   judgeBoundary,
-).option('--turns <n>', 'turns of 25 flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 200);
+).option('--turns <n>', 'turns of five flows that either gets, 6 to 10 000', wholeNumber(6, 10_000), 1_000);
+part('digest', 'the digest of 4 MiB of arguments, beside JSON.parse of them', measureDigest, judgeDigest).option(
+  '--turns <n>',
+  'turns of each shape, 6 to 1 000',
+  wholeNumber(6, 1_000),
+  25,
+);
 part('fleet-costs', 'calls of the KMS and the store, a cold start, a herd', measureFleetCosts, judgeFleetCosts).option(
   '--tokens <n>',
   'tokens that must not cost a call',

@@ -81,7 +81,7 @@ describe('the page', () => {
     expect(page).toContain('**Not met:**\n\n| part | law | limit | measured |');
     expect(page).toContain('| Boundary | a flow of two rounds with the boundary, times one without | 1.15 | 1.16 |');
     expect(page).toContain('| a flow of two rounds with the boundary, times one without | 1.15 | 1.16 | **NOT MET** |');
-    expect(page).toContain('| [Boundary](#boundary) | 1 | 0 | **1** |');
+    expect(page).toContain('| [Boundary](#boundary) | 2 | 1 | **1** |');
   });
 
   test('names a part that was not measured', () => {

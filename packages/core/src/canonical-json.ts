@@ -4,6 +4,8 @@ import { show } from './options.ts';
 const MAX_DEPTH = 512;
 /** Bytes that are printed before they are handed to {@link CanonicalJsonOptions.write}. */
 const PIECE = 65_536;
+/** Code units of a text that are printed at once: what they become stays in the processor's cache. */
+const PART = 8_192;
 /** Bytes of the longest escape, `\uXXXX`. */
 const LONGEST_ESCAPE = 6;
 
@@ -32,13 +34,21 @@ export interface CanonicalJsonOptions {
  * @throws {RangeError} for nesting deeper than 512.
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
-  // Nearly every name and id.
-  if (typeof value === 'string' && value.length < 256 && PLAIN.test(value)) return `"${value}"`;
+  if (typeof value === 'string' && value.length < SHORT) {
+    // Nearly every name and id.
+    if (PLAIN.test(value)) return `"${value}"`;
+    // The engine escapes ASCII the same, but for U+007F.
+    if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
+  }
+  if (typeof value === 'number') return numberText(value, options.allowInfinity);
   const printer = new Printer(options);
   printer.print(value, 0);
   return printer.rest();
 }
 
+/** Shorter texts by themselves are left to the engine. */
+const SHORT = 4_096;
+const BEYOND_ASCII = /[\u007f-\uffff]/;
 /** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 const QUOTE = 0x22;
@@ -46,8 +56,12 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 const LETTER_U = 0x75;
-/** In a longer text it pays to look for what must be escaped, and to copy it whole when there is nothing. */
+/** From this length on a text is worth the call of what the engine has for it. */
 const LONG = 48;
+/** Numbers of an array that the engine prints at once. */
+const RUN = 1_024;
+/** Fewer than this in a row are printed one by one. */
+const SHORT_RUN = 8;
 
 /** By code unit: 0 where it is printed as it stands, else what stands behind the backslash; `u` for a hexadecimal one. */
 const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
@@ -56,10 +70,28 @@ const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
   return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
 });
 
-/** Prints into bytes: every text is read once, and nothing is joined or searched again. */
+/** By byte: its two hexadecimal digits, written at once. */
+const HEX = Uint16Array.from({ length: 0x100 }, (_, byte) => (hexDigit(byte >> 4) << 8) | hexDigit(byte & 15));
+
+function escapeOf(unit: number): number {
+  return unit < 0x80 ? (ESCAPES[unit] ?? 0) : LETTER_U;
+}
+
+/** Writes a code unit whose escape is not 0, and returns where the next one belongs. */
+function writeEscape(to: DataView, at: number, unit: number, escape: number): number {
+  to.setUint16(at, (BACKSLASH << 8) | escape);
+  if (escape !== LETTER_U) return at + 2;
+  to.setUint16(at + 2, HEX[unit >> 8] ?? 0);
+  to.setUint16(at + 4, HEX[unit & 0xff] ?? 0);
+  return at + LONGEST_ESCAPE;
+}
+
+/** Prints into bytes, and joins nothing. Numbers that the engine prints the same way are left to it, many at once. */
 class Printer {
   readonly #o: CanonicalJsonOptions;
   #bytes = Buffer.allocUnsafe(512);
+  /** Of these bytes, once there was something to escape. */
+  #view: DataView | undefined;
   #at = 0;
 
   constructor(options: CanonicalJsonOptions) {
@@ -87,11 +119,45 @@ class Printer {
   #array(values: readonly unknown[], depth: number): void {
     this.#ascii('[');
     // Holes are visited: they are no JSON.
-    for (let i = 0; i < values.length; i++) {
+    for (let i = 0; i < values.length; ) {
       if (i > 0) this.#byte(COMMA);
-      this.print(values[i], depth);
+      const value = values[i];
+      i += 1;
+      if (typeof value === 'number' && values.length >= SHORT_RUN) i += this.#numbers(value, values, i, depth);
+      else this.print(value, depth);
     }
     this.#ascii(']');
+  }
+
+  /**
+   * Prints `first` and those of `values` from `from` on that the engine prints as Python does, and the one behind them.
+   * Every value is read once.
+   * @returns how many of `values` were printed.
+   */
+  #numbers(first: number, values: readonly unknown[], from: number, depth: number): number {
+    if (!isPlainNumber(first)) {
+      this.#number(first);
+      return 0;
+    }
+    const run = [first];
+    const end = Math.min(values.length, from + RUN);
+    let next: unknown;
+    let i = from;
+    let isStopped = false;
+    while (i < end && !isStopped) {
+      next = values[i];
+      i += 1;
+      if (typeof next === 'number' && isPlainNumber(next)) run.push(next);
+      else isStopped = true;
+    }
+    if (run.length < SHORT_RUN) this.#ascii(run.join(','));
+    // Some libraries put a toJSON on every array.
+    else this.#ascii('toJSON' in run ? run.join(',') : JSON.stringify(run).slice(1, -1));
+    if (isStopped) {
+      this.#byte(COMMA);
+      this.print(next, depth);
+    }
+    return i - from;
   }
 
   #object(value: object, depth: number): void {
@@ -111,8 +177,8 @@ class Printer {
   #string(text: string): void {
     this.#byte(QUOTE);
     const isPlain = text.length > LONG && PLAIN.test(text);
-    for (let from = 0; from < text.length; from += PIECE) {
-      const part = text.length > PIECE ? text.slice(from, from + PIECE) : text;
+    for (let from = 0; from < text.length; from += PART) {
+      const part = text.length > PART ? text.slice(from, from + PART) : text;
       if (isPlain) this.#ascii(part);
       else this.#escaped(part);
     }
@@ -121,32 +187,51 @@ class Printer {
 
   #escaped(text: string): void {
     this.#reserve(text.length * LONGEST_ESCAPE);
+    if (text.length > LONG) return this.#longEscaped(text);
     const bytes = this.#bytes;
     let at = this.#at;
     for (let i = 0; i < text.length; i++) {
       const unit = text.charCodeAt(i);
-      const escape = unit < 0x80 ? (ESCAPES[unit] ?? 0) : LETTER_U;
-      if (escape === 0) {
-        bytes[at++] = unit;
-        continue;
-      }
-      bytes[at++] = BACKSLASH;
-      bytes[at++] = escape;
-      if (escape !== LETTER_U) continue;
-      bytes[at++] = hexDigit(unit >> 12);
-      bytes[at++] = hexDigit((unit >> 8) & 15);
-      bytes[at++] = hexDigit((unit >> 4) & 15);
-      bytes[at++] = hexDigit(unit & 15);
+      const escape = escapeOf(unit);
+      if (escape === 0) bytes[at++] = unit;
+      else at = writeEscape(this.#viewed(), at, unit, escape);
     }
     this.#at = at;
   }
 
+  /** Copied out as a whole, bytes for ASCII and else code units, they are read several times quicker. */
+  #longEscaped(text: string): void {
+    const bytes = this.#bytes;
+    const view = this.#viewed();
+    let at = this.#at;
+    if (Buffer.byteLength(text) === text.length) {
+      const units = Buffer.from(text, 'latin1');
+      for (let i = 0; i < units.length; i++) {
+        const unit = units[i] ?? 0;
+        const escape = escapeOf(unit);
+        if (escape === 0) bytes[at++] = unit;
+        else at = writeEscape(view, at, unit, escape);
+      }
+    } else {
+      const copy = Buffer.from(text, 'utf16le');
+      const units = new DataView(copy.buffer, copy.byteOffset, copy.length);
+      for (let i = 0; i < copy.length; i += 2) {
+        const unit = units.getUint16(i, true);
+        const escape = escapeOf(unit);
+        if (escape === 0) bytes[at++] = unit;
+        else at = writeEscape(view, at, unit, escape);
+      }
+    }
+    this.#at = at;
+  }
+
+  #viewed(): DataView {
+    this.#view ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    return this.#view;
+  }
+
   #number(value: number): void {
-    if (Number.isSafeInteger(value) && !Object.is(value, -0)) return this.#ascii(String(value));
-    if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
-    if (Number.isFinite(value)) return this.#ascii(printFloat(value));
-    if (this.#o.allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
-    this.#ascii(String(value));
+    this.#ascii(numberText(value, this.#o.allowInfinity));
   }
 
   #ascii(text: string): void {
@@ -174,7 +259,15 @@ class Printer {
     const grown = Buffer.allocUnsafe(2 * (this.#at + count));
     this.#bytes.copy(grown, 0, 0, this.#at);
     this.#bytes = grown;
+    this.#view = undefined;
   }
+}
+
+/** Whether the engine and Python print it the same: a safe integer, or a float without an exponent in either. */
+function isPlainNumber(value: number): boolean {
+  if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));
+  const size = Math.abs(value);
+  return size >= SMALLEST_PLAIN && size < LARGEST_PLAIN;
 }
 
 function hexDigit(value: number): number {
@@ -199,11 +292,22 @@ function sortByCodePoint(keys: string[]): void {
   }
 }
 
+function numberText(value: number, allowInfinity: boolean | undefined): string {
+  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
+  if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
+  if (Number.isFinite(value)) return printFloat(value);
+  if (allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
+  return String(value);
+}
+
+/** Between these Python prints a float without an exponent, and so does the engine. */
+const [SMALLEST_PLAIN, LARGEST_PLAIN] = [1e-4, 1e16];
+
 /** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
 export function printFloat(value: number): string {
   if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
   const size = Math.abs(value);
-  if (size >= 1e-4 && size < 1e16) {
+  if (size >= SMALLEST_PLAIN && size < LARGEST_PLAIN) {
     // Both languages print the shortest digits that come back to the same float.
     const text = String(value);
     return text.includes('.') ? text : `${text}.0`;

@@ -47,6 +47,8 @@ export interface RingTokenCodec extends RequestStateCodec {
    * The codec does not look at the age of a token: the time to live of the boundary bounds it, or else the end of its key.
    */
   readonly tokenLifetimeSeconds: number;
+  /** That of the ring's policy. A single-use store must remember a token for at least so much longer than it lives. */
+  readonly clockSkewSeconds: number;
   /**
    * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
    * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
@@ -163,6 +165,10 @@ class RingCodec implements KmsCodec {
     return this.#options.policy.tokenLifetimeSeconds;
   }
 
+  get clockSkewSeconds(): number {
+    return this.#options.policy.clockSkewSeconds;
+  }
+
   seal(payload: Uint8Array): string {
     checkPayload(payload);
     return this.#formats[this.#options.format].seal(payload, this.#keeper.view.now());
@@ -189,6 +195,7 @@ class RingCodec implements KmsCodec {
       const tokens = this.#sealringTokens(purpose);
       codec = Object.freeze<RingTokenCodec>({
         tokenLifetimeSeconds: this.tokenLifetimeSeconds,
+        clockSkewSeconds: this.clockSkewSeconds,
         seal: (payload) => {
           checkPayload(payload);
           return tokens.seal(payload, this.#keeper.view.now());

@@ -279,8 +279,8 @@ describe('5: prints in one loop, and as it did', () => {
     if (typeof value === 'string') return stringByTheBooks(value);
     if (Array.isArray(value)) return `[${value.map(byTheBooks).join(',')}]`;
     if (typeof value !== 'object' || value === null) {
-      return typeof value === 'number' && !(Number.isSafeInteger(value) && !Object.is(value, -0))
-        ? printFloat(value)
+      return Number.isFinite(value) && !(Number.isSafeInteger(value) && !Object.is(value, -0))
+        ? printFloat(Number(value))
         : String(value);
     }
     const keys = Object.keys(value).toSorted((a, b) => compare(points(a), points(b)));
@@ -345,8 +345,73 @@ describe('5: prints in one loop, and as it did', () => {
     );
   });
 
+  /** Next to those that the engine prints otherwise than Python: the numbers right behind and before them. */
+  const edges = [
+    [0, -0, 1, -1, 2 ** 53 - 1, 2 ** 53, -(2 ** 53), 2 ** 53 + 2, 1e15, 1e16, 1e21, 1e22, 0.5, -0.5, 1e-4, 9.999e-5],
+    [1e-5, 1e-6, 1e-7, 4_503_599_627_370_495.5, Number.MAX_VALUE, Number.MIN_VALUE, Infinity, -Infinity],
+  ].flat();
+
+  test.each(edges)('%d among many numbers, in every place', (edge) => {
+    for (const length of [1, 7, 8, 9, 1_023, 1_024, 1_025, 1_026, 2_500]) {
+      const numbers = Array.from({ length }, (_, i) => (i % 2 === 0 ? i : i + 0.25));
+      const places = length < 10 ? numbers.keys() : [0, 1, 7, 8, 9, length - 9, length - 8, length - 2, length - 1];
+      for (const place of places) {
+        const values: unknown[] = numbers.with(place, edge);
+        expect(pieced(values).text).toBe(byTheBooks(values));
+        values.splice(place + 1, 0, 'text', [edge, null]);
+        expect(pieced(values).text).toBe(byTheBooks(values));
+      }
+    }
+  });
+
+  test('arrays of numbers of all kinds, with other values between them', () => {
+    const number = fc.oneof(fc.double({ noNaN: true }), fc.integer(), fc.maxSafeNat(), fc.constantFrom(...edges));
+    const value = fc.oneof({ arbitrary: number, weight: 20 }, { arbitrary: anyText, weight: 1 }, fc.constant([1.5]));
+    fc.assert(
+      fc.property(fc.array(value, { maxLength: 100 }), (values) => {
+        expect(pieced(values).text).toBe(byTheBooks(values));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([Number.NaN, undefined, 1n])('%s among many numbers is no JSON', (wrong) => {
+    const numbers: unknown[] = Array.from({ length: 100 }, (_, i) => i);
+    for (const place of [0, 1, 50, 99]) expect(() => canonicalJson(numbers.with(place, wrong))).toThrow(TypeError);
+    const holed = [...numbers];
+    holed.length = 101;
+    expect(() => canonicalJson(holed)).toThrow(TypeError);
+  });
+
+  test('a toJSON that a library puts on every array prints nothing else', () => {
+    const numbers = Array.from({ length: 100 }, (_, i) => i);
+    const every: object = Array.prototype;
+    Object.defineProperty(every, 'toJSON', { value: () => 'another', configurable: true });
+    try {
+      expect(canonicalJson(numbers)).toBe(`[${numbers.join(',')}]`);
+    } finally {
+      Reflect.deleteProperty(every, 'toJSON');
+    }
+  });
+
+  test('every number of an array is read once', () => {
+    let reads = 0;
+    const numbers = new Proxy(
+      Array.from({ length: 3_000 }, (_, i) => i),
+      {
+        get(target, key, receiver) {
+          if (typeof key === 'string' && key !== 'length') reads += 1;
+          return Reflect.get(target, key, receiver);
+        },
+      },
+    );
+    expect(canonicalJson(numbers)).toBe(JSON.stringify(Array.from({ length: 3_000 }, (_, i) => i)));
+    expect(reads).toBe(3_000);
+  });
+
   test.each([
     ['plain', 'plain text '],
+    ['ASCII, escaped', 'a "b"\n\u0001\u007f'],
     ['escaped', 'é\n"'],
     ['of surrogates, cut anywhere', 'x\u{1f511}'],
   ])('a long text, %s, is written in pieces of bounded size', (_name, word) => {

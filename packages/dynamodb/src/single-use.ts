@@ -8,6 +8,8 @@ const OWNER = 'dynamodbSingleUse';
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface DynamodbSingleUse {
+  /** For how much longer than it lives a token is remembered: `RequestStateSecurity` refuses less than the ring's. Seconds. */
+  readonly clockSkewSeconds: number;
   /**
    * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
    * for everybody once that has passed.
@@ -54,6 +56,8 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSi
   const settings = readSingleUseOptions(OWNER, options);
   const connection = new Connection(settings);
   return Object.freeze<DynamodbSingleUse>({
+    clockSkewSeconds: settings.clockSkewMs / 1_000,
+
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       const nowMs = Date.now();

@@ -7,6 +7,7 @@ import { Refusal } from './refusal.ts';
 import { CARRIER_METHODS, type CarrierMethod, isCarrierMethod, type RequestIdentity } from './request-identity.ts';
 import type { RequestStateSecurity } from './security.ts';
 import { ServerGuard } from './server-guard.ts';
+import { sideTable } from './side-table.ts';
 import { carriedBy, type Watcher, watch } from './tripwire.ts';
 import { noteAttached } from './unattached-warning.ts';
 
@@ -31,7 +32,7 @@ interface AttachableServer {
   connect(transport: unknown): Promise<void>;
 }
 
-const protectedServers = new WeakSet<object>();
+const protectedServers = sideTable<true>();
 
 /**
  * Makes every `requestState` that leaves `server` a sealed token, and every one that comes back either the plaintext
@@ -60,19 +61,21 @@ export function protectRequestState<T extends McpServer | Server>(
 ): T {
   const target = attachable(server);
   const policy = policyOf(security);
-  const audience = resolveAudience(policy, options);
+  const { defaultAudience } = knownOptions(OWNER, options, ['defaultAudience']);
+  const audience = resolveAudience(policy, defaultAudience);
   refuseLate(target);
   interpose(target, policy, audience);
-  protectedServers.add(target);
+  protectedServers.set(target, true);
   noteAttached(security);
   return server;
 }
 
+const MCP_SERVER_METHODS = ['registerTool', 'connect'];
+const SERVER_METHODS = ['setRequestHandler', 'assertCanSetRequestHandler', 'getNegotiatedProtocolVersion', 'connect'];
+
 // By shape: `instanceof` fails across the SDK's ESM and CJS builds.
 function attachable(server: unknown): AttachableServer {
-  const inner: unknown = hasMethods(server, ['registerTool', 'connect'])
-    ? Reflect.get(Object(server), 'server')
-    : server;
+  const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
   if (!isAttachable(inner)) {
     throw new TypeError(
       `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.4 or later, got ${show(server)}`,
@@ -82,16 +85,10 @@ function attachable(server: unknown): AttachableServer {
 }
 
 function isAttachable(value: unknown): value is AttachableServer {
-  return hasMethods(value, [
-    'setRequestHandler',
-    'assertCanSetRequestHandler',
-    'getNegotiatedProtocolVersion',
-    'connect',
-  ]);
+  return hasMethods(value, SERVER_METHODS);
 }
 
-function resolveAudience(policy: SecurityPolicy, options: unknown): string | null {
-  const { defaultAudience } = knownOptions(OWNER, options, ['defaultAudience']);
+function resolveAudience(policy: SecurityPolicy, defaultAudience: unknown): string | null {
   if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
     throw new TypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
   }
@@ -106,7 +103,7 @@ function resolveAudience(policy: SecurityPolicy, options: unknown): string | nul
 
 /** A handler that is already there would never be wrapped: loud, because nothing else would ever show it. */
 function refuseLate(server: AttachableServer): void {
-  if (protectedServers.has(server)) throw new TypeError(`${OWNER}: this server is protected already`);
+  if (protectedServers.get(server) === true) throw new TypeError(`${OWNER}: this server is protected already`);
   if (server.transport !== undefined) throw new TypeError(`${OWNER}: too late, this server is connected`);
   for (const method of CARRIER_METHODS) {
     try {
@@ -136,7 +133,7 @@ class Interposed implements Watcher {
   readonly #setRequestHandler: AttachableServer['setRequestHandler'];
   readonly #connect: AttachableServer['connect'];
   /** Those with a handler that was put in here. */
-  readonly #methods = new Set<CarrierMethod>();
+  readonly #methods: CarrierMethod[] = [];
 
   constructor(server: AttachableServer, guard: ServerGuard) {
     this.#server = server;
@@ -151,7 +148,7 @@ class Interposed implements Watcher {
       ? this.#guarded(method, schemasOrHandler, maybeHandler)
       : [schemasOrHandler, maybeHandler];
     this.#setRequestHandler(method, second, third);
-    if (isCarrierMethod(method)) this.#methods.add(method);
+    if (isCarrierMethod(method) && !this.#methods.includes(method)) this.#methods.push(method);
   }
 
   async connect(transport: unknown): Promise<void> {
@@ -165,7 +162,7 @@ class Interposed implements Watcher {
     const method: unknown = Reflect.get(Object(message), 'method');
     // On other methods it is nobody's, as in Python.
     if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
-    if (this.#methods.has(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
+    if (this.#methods.includes(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
     this.#guard.reject('inbound', method, new Refusal('unopened requestState'));
     return false;
   }

@@ -7,6 +7,7 @@ import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal.ts';
 import { saltSource } from './random-salt.ts';
 import { asRefusal, errorName, Refusal } from './refusal.ts';
 import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
+import type { SingleUseStore } from './single-use.ts';
 import { MAX_TOKEN_LENGTH } from './token-length.ts';
 
 const ID_BYTES = 16;
@@ -89,7 +90,8 @@ export class RequestStateBoundary implements Boundary {
     const principal = boundPrincipal(request);
     checkPrincipal(claims.principal, principal);
     request.signal.throwIfAborted();
-    await this.#claim(request, claims);
+    const { singleUse } = this.#policy;
+    if (singleUse !== undefined) await this.#claim(request, claims, singleUse);
     return { state: claims.state, round: { principal } };
   }
 
@@ -144,9 +146,8 @@ export class RequestStateBoundary implements Boundary {
     return payload;
   }
 
-  async #claim(request: BoundaryRequest, claims: OpenedClaims): Promise<void> {
-    const { singleUse, futureSkewSeconds } = this.#policy;
-    if (singleUse === undefined) return;
+  async #claim(request: BoundaryRequest, claims: OpenedClaims, singleUse: SingleUseStore): Promise<void> {
+    const { futureSkewSeconds } = this.#policy;
     const id = decodeId(claims.id);
     // Sealed before single use was switched on, or by a Python server: nothing tells two redemptions apart.
     if (id === undefined) throw new Refusal('malformed');

@@ -1,7 +1,7 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { CodecClosedError, type RequestStateCodec, SealUnavailableError } from '@sealring/core';
-import { codecReason, type PreparedCodec, swallow } from './codec-option.ts';
+import { codecReason, isSealUnavailable, type PreparedCodec, swallow } from './codec-option.ts';
 import { equalText } from './constant-time.ts';
 import type { LiveKeys } from './live-keys.ts';
 import { PRINCIPAL_SALT_BYTES, principalClaim, principalMatches } from './principal.ts';
@@ -18,7 +18,8 @@ export interface OpenedEnvelope {
 
 /** How an envelope becomes a token: signed or sealed. */
 export interface EnvelopeTokens {
-  seal(payload: unknown, exp: number, bound: string | undefined): string;
+  /** When no key may seal, prepares the codec and tries once more: where timers do not run between requests. */
+  seal(payload: unknown, exp: number, bound: string | undefined, signal: AbortSignal | undefined): Promise<string>;
   /** @throws {Error} `malformed` or `mac`; anything else is a failure of the codec's. */
   open(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
 }
@@ -34,8 +35,13 @@ export class SignedTokens implements EnvelopeTokens {
     this.#codec = codec;
   }
 
-  seal(payload: unknown, exp: number, bound: string | undefined): string {
-    const key = this.#keys.seal;
+  async seal(
+    payload: unknown,
+    exp: number,
+    bound: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
+    const key = await sealPrepared(this.#codec, signal, () => this.#keys.seal);
     return signToken(key, printEnvelope(payload, exp, bound === undefined ? undefined : bindTag(key, bound)));
   }
 
@@ -83,14 +89,21 @@ export class SealedTokens implements EnvelopeTokens {
     this.#tokens = tokens;
   }
 
-  seal(payload: unknown, exp: number, bound: string | undefined): string {
+  async seal(
+    payload: unknown,
+    exp: number,
+    bound: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
     // No key of ours to tag with: salted and hashed instead, as the boundary's principal.
     const b = bound === undefined ? undefined : principalClaim(bound, randomBytes(PRINCIPAL_SALT_BYTES));
     const envelope = Buffer.from(printEnvelope(payload, exp, b), 'utf8');
+    const marked = Buffer.concat([MARK, envelope]);
     let token: unknown;
     try {
-      token = this.#tokens.seal(Buffer.concat([MARK, envelope]));
+      token = await sealPrepared(this.#codec, signal, () => this.#tokens.seal(marked));
     } catch (error) {
+      signal?.throwIfAborted();
       throw codecFailure(error);
     }
     if (typeof token !== 'string' || token === '') {
@@ -130,10 +143,25 @@ export class SealedTokens implements EnvelopeTokens {
   }
 }
 
-/** What may be awaited before a synchronous unseal. @returns the failure, when there was one: the unseal decides. */
+/** Seals, and once more when no key might and the codec was prepared. */
+async function sealPrepared<T>(
+  codec: PreparedCodec | undefined,
+  signal: AbortSignal | undefined,
+  seal: () => T,
+): Promise<T> {
+  try {
+    return seal();
+  } catch (error) {
+    if (codec === undefined || !isSealUnavailable(error)) throw error;
+  }
+  await prepare(codec, undefined, signal);
+  return seal();
+}
+
+/** What may be awaited before a synchronous seal or unseal. @returns the failure, when there was one: the unseal decides. */
 async function prepare(
   codec: PreparedCodec,
-  token: string,
+  token: string | undefined,
   signal: AbortSignal | undefined,
 ): Promise<{ readonly error: unknown } | undefined> {
   let failure: { readonly error: unknown } | undefined;

@@ -63,6 +63,8 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   };
 
   return Object.freeze<SingleUseStore>({
+    clockSkewSeconds: clockSkewMs / 1_000,
+
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       const now = nowSeconds();

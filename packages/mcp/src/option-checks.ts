@@ -22,7 +22,9 @@ export function knownOptions(owner: string, options: unknown, known: readonly st
 /** Whether `value` is an object on which every one of `methods` is a function. */
 export function hasMethods(value: unknown, methods: readonly string[]): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  return methods.every((method) => typeof Reflect.get(value, method) === 'function');
+  // A server is made for each request: no closure.
+  for (const method of methods) if (typeof Reflect.get(value, method) !== 'function') return false;
+  return true;
 }
 
 /** @throws {TypeError} for a non-number, {@link RangeError} for NaN, an infinity, or a value outside [min, max]. */

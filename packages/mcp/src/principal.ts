@@ -28,7 +28,7 @@ export function authenticatedPrincipal(ctx: ServerContext): string | null {
   const clientId: unknown = auth.clientId;
   if (typeof clientId !== 'string') throw new TypeError('authInfo.clientId is no string');
   const issuer = ownExtra(auth.extra, 'iss');
-  return compactJson([clientId, typeof issuer === 'string' ? issuer : null, subjectOf(ctx)]);
+  return `[${compactJson(clientId)},${compactJson(typeof issuer === 'string' ? issuer : null)},${compactJson(subjectOf(ctx))}]`;
 }
 
 /** The subject of the access token, or null. @throws {TypeError} for one that is no string. */
@@ -48,20 +48,23 @@ function ownExtra(extra: unknown, key: string): unknown {
  * `_principal_claim` in the MCP Python SDK. Salted, so that two tokens of one user do not show it.
  */
 export function principalClaim(principal: string, salt: Uint8Array): string {
-  return Buffer.concat([salt, principalTag(principal, salt)]).toString('base64url');
+  return claimBytes(principal, salt).toString('base64url');
 }
 
 /** Whether `claim` was made for `principal`; in constant time for a claim of the right shape. */
 export function principalMatches(claim: string, principal: string): boolean {
   const raw = Buffer.from(claim, 'base64url');
   if (raw.length !== PRINCIPAL_SALT_BYTES + TAG_BYTES || raw.toString('base64url') !== claim) return false;
-  const salt = raw.subarray(0, PRINCIPAL_SALT_BYTES);
-  return timingSafeEqual(raw.subarray(PRINCIPAL_SALT_BYTES), principalTag(principal, salt));
+  return timingSafeEqual(raw, claimBytes(principal, raw.subarray(0, PRINCIPAL_SALT_BYTES)));
 }
 
-function principalTag(principal: string, salt: Uint8Array): Buffer {
-  const text = Buffer.concat([LABEL, salt, surrogatePass(principal)]);
-  return hash('sha256', text, 'buffer').subarray(0, TAG_BYTES);
+function claimBytes(principal: string, salt: Uint8Array): Buffer {
+  const tag = hash('sha256', Buffer.concat([LABEL, salt, surrogatePass(principal)]), 'binary');
+  const claim = Buffer.allocUnsafe(PRINCIPAL_SALT_BYTES + TAG_BYTES);
+  claim.set(salt);
+  // As text the hash is there several times sooner than as bytes, which have memory of their own.
+  claim.write(tag, PRINCIPAL_SALT_BYTES, TAG_BYTES, 'latin1');
+  return claim;
 }
 
 /** UTF-8, with a lone surrogate as the three bytes of its code unit: Python's `encode('utf-8', 'surrogatepass')`. */

@@ -11,9 +11,11 @@ export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/c
 /** Longest canonical JSON of arguments that a state is bound to; a body of 4 MiB, the SDK's bound, has less in any script. */
 const MAX_ARGUMENTS_LENGTH = 16_777_216;
 
+const DIGEST_BYTES = 16;
+
 /** Whether the boundary acts on this method. */
 export function isCarrierMethod(method: unknown): method is CarrierMethod {
-  return CARRIER_METHODS.some((carrier) => carrier === method);
+  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read';
 }
 
 /** What a token is bound to in a request. */
@@ -38,11 +40,42 @@ export interface RequestIdentity {
 export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
   const target = requestTarget(method, params);
   const args = method === 'resources/read' ? undefined : own(params, 'arguments');
-  return { method, target, digest: digestOf(isFalsyInPython(args) ? {} : args) };
+  return new PrintedIdentity(method, target, printed(isFalsyInPython(args) ? {} : args));
+}
+
+/** Arguments as they are at this moment; the hash waits until a state is bound to them. */
+class PrintedIdentity implements RequestIdentity {
+  readonly method: CarrierMethod;
+  readonly target: string;
+  readonly #printed: Printed;
+  #digest: string | undefined;
+
+  constructor(method: CarrierMethod, target: string, args: Printed) {
+    this.method = method;
+    this.target = target;
+    this.#printed = args;
+  }
+
+  get digest(): string {
+    this.#digest ??= digestOf(this.#printed);
+    return this.#digest;
+  }
+}
+
+/** Canonical JSON: what was hashed of it already, and the rest. */
+interface Printed {
+  readonly hashing: Hash | undefined;
+  readonly rest: string;
+}
+
+function digestOf({ hashing, rest }: Printed): string {
+  // ASCII: as UTF-8 the same bytes. As text a hash is there several times sooner than as bytes.
+  const digest = hashing === undefined ? hash('sha256', rest, 'binary') : hashing.update(rest).digest('binary');
+  return Buffer.from(digest.slice(0, DIGEST_BYTES), 'latin1').toString('base64url');
 }
 
 /** What is long is hashed as it is printed, and never held as a whole. */
-function digestOf(args: unknown): string {
+function printed(args: unknown): Printed {
   let hashing: Hash | undefined;
   let room = MAX_ARGUMENTS_LENGTH;
   const take = (length: number): void => {
@@ -55,9 +88,7 @@ function digestOf(args: unknown): string {
   };
   const rest = canonicalJson(args, { sortKeys: true, allowInfinity: true, write });
   take(rest.length);
-  // ASCII: as UTF-8 the same bytes.
-  const bytes = hashing === undefined ? hash('sha256', rest, 'buffer') : hashing.update(rest).digest();
-  return bytes.subarray(0, 16).toString('base64url');
+  return { hashing, rest };
 }
 
 /** Tool or prompt name, or URI. @throws {TypeError} for one that is no string. */

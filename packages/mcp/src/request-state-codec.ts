@@ -85,6 +85,9 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * - `{ codec }`: encrypted, in the tokens of any codec; over a KMS ring in those of `codec.for('typescript')`.
  * - `{ codec, wire: 'signed' }`: the SDK's wire under keys that the ring derives; every live key is tried.
  *
+ * When no key of the codec's may seal, `mint` prepares the codec, 2 s at most, and tries once more: where timers do not run
+ * between requests, that may be the first moment in which it can be prepared.
+ *
  * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`; a
  * codec that fails otherwise is another Error, still without any of its text. A token may have 262 144 characters.
  *
@@ -113,7 +116,7 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
   return {
     async mint(payload, ctx) {
       const exp = Math.floor(clock()) + ttlSeconds;
-      const token = sealing.seal(payload, exp, boundText(bind, ctx));
+      const token = await sealing.seal(payload, exp, boundText(bind, ctx), ctx?.mcpReq?.signal);
       if (token.length > MAX_TOKEN_LENGTH) {
         throw new RangeError(
           `${OWNER}: a token may have ${MAX_TOKEN_LENGTH} characters, got ${token.length}: it would be refused`,

@@ -88,7 +88,8 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
 export class RequestStateSecurity {
   /**
    * @throws {TypeError} for an unknown option, a wrong type, or not exactly one of `keys` and `codec`.
-   * @throws {RangeError} for a value out of range, or a `ttlSeconds` longer than the codec's `tokenLifetimeSeconds`.
+   * @throws {RangeError} for a value out of range, a `ttlSeconds` longer than the codec's `tokenLifetimeSeconds`, or a
+   *   `singleUse` that remembers tokens for less than the codec's `clockSkewSeconds` longer than they live.
    */
   constructor(options: RequestStateSecurityOptions) {
     rememberPolicy(this, readPolicy(options));
@@ -150,7 +151,7 @@ function readPolicy(options: unknown): BoundaryPolicy {
     ttlSeconds,
     audience,
     bindPrincipal,
-    singleUse: readStore(given['singleUse']),
+    singleUse: readStore(given['singleUse'], codec),
     onInvalid: oneOf(OWNER, 'onInvalid', given['onInvalid'], ['reject', 're-elicit', 're-elicit-any']),
     maxTokenLength: readMaxTokenLength(OWNER, given['maxTokenLength']),
     requireSubject,
@@ -202,9 +203,26 @@ function isKeyList(value: unknown): value is readonly (Uint8Array | string)[] {
   return Array.isArray(value);
 }
 
-function readStore(value: unknown): SingleUseStore | undefined {
-  if (value === undefined || isStore(value)) return value;
-  throw new TypeError(`${OWNER}: singleUse must have a claim method, got ${show(value)}`);
+function readStore(value: unknown, codec: object): SingleUseStore | undefined {
+  if (value === undefined) return undefined;
+  if (!isStore(value)) throw new TypeError(`${OWNER}: singleUse must have a claim method, got ${show(value)}`);
+  checkMargin(value, codec);
+  return value;
+}
+
+/** A store that forgets sooner lets a server whose clock is behind redeem a token again. */
+function checkMargin(store: SingleUseStore, codec: object): void {
+  const margin: unknown = store.clockSkewSeconds;
+  const skew: unknown = Reflect.get(codec, 'clockSkewSeconds');
+  if (margin === undefined) return;
+  if (typeof margin !== 'number') {
+    throw new TypeError(`${OWNER}: singleUse.clockSkewSeconds must be a number, got ${show(margin)}`);
+  }
+  if (typeof skew === 'number' && !(margin >= skew)) {
+    throw new RangeError(
+      `${OWNER}: clockSkewSeconds ${margin} of singleUse is smaller than ${skew}, the codec's: give the store the ring's`,
+    );
+  }
 }
 
 function isStore(value: unknown): value is SingleUseStore {

@@ -77,8 +77,9 @@ export class ServerGuard {
     const request = new Call(this, guarded);
     let round: Round | undefined;
     let { ctx } = guarded;
-    if (!carried) ctx = withState(ctx, undefined);
-    else if (!(isReplayed && this.#isReplay(signal, wire))) ({ ctx, round } = await this.#open(request, wire));
+    if (wire === null) ctx = withState(ctx, undefined);
+    else if (carried && !(isReplayed && this.#isReplay(signal, wire)))
+      ({ ctx, round } = await this.#open(request, wire));
     const result = await handler(first, ctx);
     if (!isInputRequired(result)) return this.#complete(request, result, carried && isModern);
     const state: unknown = result['requestState'];

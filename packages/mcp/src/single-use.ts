@@ -9,6 +9,11 @@
  */
 export interface SingleUseStore {
   /**
+   * The margin. `RequestStateSecurity` refuses a store whose margin is smaller than the `clockSkewSeconds` of its codec. A
+   * store of yours that does not tell is taken at its word. Seconds.
+   */
+  readonly clockSkewSeconds?: number;
+  /**
    * Resolves to true for exactly one caller per `id` and to false for every other, for ever or until `expiresAt` and the
    * margin have passed by the caller's clock; from then on to false for everybody.
    * A store that cannot tell, because it is down or full, must reject or resolve to false: the token is then refused.

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { internalError, invalidRequestStateError, type WireError } from './refusal.ts';
+import { sideTable } from './side-table.ts';
 
 /** The part of a transport that is watched. */
 interface WatchedTransport {
@@ -25,7 +26,7 @@ export function markSealed(token: string): string {
   return mark + token;
 }
 
-const watchers = new WeakMap<object, Watcher>();
+const watchers = sideTable<Watcher>();
 
 /**
  * The last check before the wire, in both directions. An `input_required` result leaves only with a `requestState` that
@@ -36,7 +37,7 @@ const watchers = new WeakMap<object, Watcher>();
  */
 export function watch(transport: unknown, watcher: Watcher): void {
   if (!isTransport(transport)) return;
-  const isWatched = watchers.has(transport);
+  const isWatched = watchers.get(transport) !== undefined;
   watchers.set(transport, watcher);
   if (isWatched) return;
   const send = transport.send.bind(transport);

@@ -17,6 +17,7 @@ export function expectAttachment(security: object): void {
 
 /** A server is protected by `security`. */
 export function noteAttached(security: object): void {
+  if (waiting.size === 0) return;
   clearTimeout(waiting.get(security));
   if (waiting.delete(security) && waiting.size === 0) process.off('exit', warnAtExit);
 }

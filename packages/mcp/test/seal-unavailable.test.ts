@@ -1,11 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { Server } from '@modelcontextprotocol/server';
+import { Server, type ServerContext } from '@modelcontextprotocol/server';
 import { SealUnavailableError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import type { RejectEvent } from '../src/index.ts';
-import { createMcpdRequestStateSecurity, protectRequestState, RequestStateSecurity } from '../src/index.ts';
+import {
+  createMcpdRequestStateSecurity,
+  createRequestStateCodec,
+  protectRequestState,
+  RequestStateSecurity,
+} from '../src/index.ts';
 import { answerOf, exchange } from './exchange.ts';
 import { Fleet } from './rings.ts';
 import { call, NOT_SEALED, textOf, tokenOf, YES } from './served.ts';
@@ -99,6 +104,57 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
       expect(result).toMatchObject({ requestState: expect.any(String) });
     }
   });
+});
+
+describe('mint of createRequestStateCodec: prepared, and sealed then (F50)', () => {
+  const signalled = (signal: AbortSignal): ServerContext => Object.assign(Object.create(null), { mcpReq: { signal } });
+
+  test('prepares once and tries once more', async () => {
+    const order: unknown[] = [];
+    expect(await createRequestStateCodec({ codec: awaiting(1, order) }).mint(1)).toBe('token');
+    expect(order).toEqual(['seal', ['prepare', undefined, undefined], 'seal']);
+  });
+
+  test('when that does not help, or cannot be done, mint rejects with what the codec said', async () => {
+    const order: unknown[] = [];
+    const { seal, unseal } = awaiting(1, []);
+    await expect(createRequestStateCodec({ codec: awaiting(2, order) }).mint(1)).rejects.toThrow(SealUnavailableError);
+    expect(order).toHaveLength(3);
+    await expect(createRequestStateCodec({ codec: { seal, unseal } }).mint(1)).rejects.toThrow(SealUnavailableError);
+  });
+
+  test('other failures are not tried again', async () => {
+    let seals = 0;
+    const seal = () => {
+      seals += 1;
+      throw new Error('canary');
+    };
+    const codec = { seal, unseal: () => new Uint8Array(), prepare: async () => {} };
+    await expect(createRequestStateCodec({ codec }).mint(1)).rejects.toThrow('the codec failed (Error)');
+    expect(seals).toBe(1);
+  });
+
+  test('a client that has left meanwhile ends it, with the reason of its signal', async () => {
+    const left = new AbortController();
+    const { seal, unseal } = awaiting(1, []);
+    const prepare = async () => left.abort(new Error('left'));
+    const states = createRequestStateCodec({ codec: { seal, unseal, prepare } });
+    await expect(states.mint(1, signalled(left.signal))).rejects.toThrow('left');
+  });
+
+  test.each(['sealed', 'signed'] as const)(
+    'where no timer runs, a ring that was left for longer than sealOutage mints at once: wire %s',
+    async (wire) => {
+      await using fleet = new Fleet(1_795_000_000_000);
+      const codec = await fleet.member();
+      const states = createRequestStateCodec({ codec, wire, clock: fleet.clock });
+      await states.mint({ step: 1 });
+      fleet.clock.advance(SEAL_OUTAGE_SECONDS + 1);
+      expect(() => codec.seal(new Uint8Array(1))).toThrow(SealUnavailableError);
+      const context = signalled(new AbortController().signal);
+      expect(await states.verify(await states.mint({ step: 2 }, context), context)).toEqual({ step: 2 });
+    },
+  );
 });
 
 /** The next line of JSON that a program prints. */

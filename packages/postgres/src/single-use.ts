@@ -10,6 +10,8 @@ const ATTEMPTS = 3;
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface PostgresSingleUse {
+  /** For how much longer than it lives a token is remembered: `RequestStateSecurity` refuses less than the ring's. Seconds. */
+  readonly clockSkewSeconds: number;
   /**
    * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
    * for everybody once that has passed.
@@ -60,6 +62,8 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
     ON CONFLICT (id) DO NOTHING RETURNING id`;
 
   return Object.freeze<PostgresSingleUse>({
+    clockSkewSeconds: settings.clockSkewMs / 1_000,
+
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);

@@ -7,6 +7,8 @@ const OWNER = 'redisSingleUse';
 
 /** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
 export interface RedisSingleUse {
+  /** For how much longer than it lives a token is remembered: `RequestStateSecurity` refuses less than the ring's. Seconds. */
+  readonly clockSkewSeconds: number;
   /**
    * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
    * for everybody once that has passed.
@@ -52,6 +54,8 @@ export function redisSingleUse(options: RedisSingleUseOptions): RedisSingleUse {
   const settings = readSingleUseOptions(options);
   const connection = connectionOf(settings);
   return Object.freeze<RedisSingleUse>({
+    clockSkewSeconds: settings.clockSkewMs / 1_000,
+
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
       // What is left by the caller's clock, which judges the token too; the server's may differ.

@@ -64,13 +64,14 @@ function sizeTable(costs: readonly Cost[], bytes: number, operation: Cost['opera
   return `### ${operation}, ${bytes} bytes\n\n${table(head, rows)}`;
 }
 
-function boundary({ ratio, busyRatio }: BoundaryReport): readonly string[] {
+function boundary({ ratio, busyRatio, statelessRatio }: BoundaryReport): readonly string[] {
   return [
     table(
       ['with the boundary, times without', 'ratio'],
       [
         ['on the clock', estimateShown(ratio)],
         ['that the processor was busy', estimateShown(busyRatio)],
+        ['two calls without a state, on the clock', estimateShown(statelessRatio)],
       ],
     ),
   ];

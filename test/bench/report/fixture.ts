@@ -84,7 +84,7 @@ export const ALL_MET: Required<KeptParts> = {
   },
   boundary: {
     ...about('boundary'),
-    report: { bare: of(1), guarded: of(1.1), ratio: of(1.1), busyRatio: of(1.08) },
+    report: { bare: of(1), guarded: of(1.1), ratio: of(1.1), busyRatio: of(1.08), statelessRatio: of(1.03) },
   },
   'fleet-costs': {
     ...about('fleet-costs'),

@@ -46,7 +46,7 @@ export const PARTS = {
   }),
   boundary: part({
     title: 'Boundary',
-    options: { turns: 200 },
+    options: { turns: 1_000 },
     measure: measureBoundary,
     judge: judgeBoundary,
   }),

@@ -60,6 +60,12 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     async run(trial) {
       const { clockSkewSeconds } = trial;
       const [ahead, behind] = [await trial.open(), await trial.open()];
+      const told: unknown = ahead.clockSkewSeconds;
+      // A boundary believes it.
+      expectThat(
+        told === undefined || told === clockSkewSeconds,
+        `the store tells another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
+      );
       // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
       const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
         const id = trial.freshId();

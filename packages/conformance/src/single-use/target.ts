@@ -3,6 +3,8 @@ import { aFunction, anObject, aText, checkArgument } from '../arguments.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
+  /** Its margin, where it tells: that of the target. */
+  readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;
 }

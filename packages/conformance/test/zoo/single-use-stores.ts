@@ -23,10 +23,16 @@ function kept(marginMs: number): Claim {
 
 const sound = kept(MARGIN_MS);
 
-export function zooSingleUse(name: string, claim: Claim = sound, answersWhenDown = false): SingleUseTarget {
+export function zooSingleUse(
+  name: string,
+  claim: Claim = sound,
+  answersWhenDown = false,
+  toldSeconds: number = MARGIN_MS / 1_000,
+): SingleUseTarget {
   const used = new Map<string, number>();
   let isDown = false;
   const store: SingleUseStoreLike = {
+    clockSkewSeconds: toldSeconds,
     async claim(id, expiresAt) {
       await pause(1);
       if (isDown && !answersWhenDown) throw new Error('down');
@@ -70,6 +76,10 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
   },
   {
     target: zooSingleUse('remembers to the end of the token', kept(0)),
+    caughtBy: 'USE-CLOCK-SKEW',
+  },
+  {
+    target: zooSingleUse('tells a larger margin than it was given', sound, false, 86_400),
     caughtBy: 'USE-CLOCK-SKEW',
   },
   {
