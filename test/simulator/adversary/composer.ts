@@ -1,7 +1,7 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import { certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
+import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { formatTime, wrapContext } from '../../../packages/core/src/ring/document.ts';
 import type { Dice } from '../dice.ts';
@@ -18,6 +18,7 @@ interface Entry {
   sealsUntil: string;
   opensUntil: string;
   vouchers: Record<string, string>;
+  ancestors?: { ids: string[]; mac: string };
   revoked?: { at: string; by: Record<string, string> };
   wraps: { provider: string; keyId: string; wrapped: string; signature?: string; mac: string }[];
 }
@@ -123,6 +124,12 @@ export class Composer {
       opensUntil: Date.parse(entry.opensUntil),
     };
     entry.vouchers[signer.id] = voucherOf(RING, { id: entry.id, ...times }, signer).toString('base64url');
+    // A key says itself whom it comes after: of one that is not his he can only say what is found out.
+    const own = this.thefts.all.find(({ id }) => id === entry.id);
+    if (own === undefined && this.dice.chance(0.5)) return;
+    const ids = [signer.id, ...(entry.ancestors?.ids ?? [])].slice(0, 8);
+    const mac = own === undefined ? this.junk(32) : ancestorsMacOf(RING, ids, own.held).toString('base64url');
+    entry.ancestors = { ids, mac };
   }
 
   certify(entry: Entry, signer: HeldKey): void {
@@ -373,6 +380,17 @@ const WRAPPING_EDITS: readonly Edit[] = [
     const entry = composer.wrappedEntry(ownKey(composer));
     const key = composer.anyKey();
     if (key !== undefined) composer.vouch(entry, key.held);
+    document.keys.push(entry);
+  },
+  // One of his own that says it comes after those of the ring, with whatever vouchers there are.
+  (document, composer) => {
+    const key = ownKey(composer);
+    const entry = composer.wrappedEntry(key);
+    const ids = newestFirst(document)
+      .map(({ id }) => id)
+      .slice(0, 8);
+    entry.ancestors = { ids, mac: ancestorsMacOf(RING, ids, key.held).toString('base64url') };
+    for (const other of composer.thefts.all) if (composer.dice.chance(0.5)) composer.vouch(entry, other.held);
     document.keys.push(entry);
   },
   // One of his own that claims to be newer, and that everything else is revoked.

@@ -96,13 +96,24 @@ function textOfRevocation(ring: string, id: string, at: number): string {
   return canonicalJson(['revoked', ring, id, formatTime(at)]);
 }
 
-/** The vouchers of an entry that are right under a known key. */
+/** The vouchers of an entry that are right under a known key of this ring. */
 export function rightVouchers(ring: string, entry: RingEntry, signers: Signers): Macs {
-  return rightOnes(entry.vouchers, signers, () => textOfKey(ring, entry));
+  const right = rightOnes(entry.vouchers, signers, () => textOfKey(ring, entry));
+  for (const id of right.keys()) if (signers.get(id)?.isLeft === true) right.delete(id);
+  return right;
 }
 
+/**
+ * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: anybody
+ * can vouch for the keys of a ring with a key of his own. Until its key is unwrapped nobody knows who wrote `ancestors`.
+ */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
-  return entry.vouchers.size > 0 && rightVouchers(ring, entry, signers).size > 0;
+  const named = entry.ancestors?.ids ?? [];
+  return named.some((id) => entry.vouchers.has(id)) && areNamed(rightVouchers(ring, entry, signers), named);
+}
+
+function areNamed(vouchers: Macs, named: readonly string[]): boolean {
+  return named.some((id) => vouchers.has(id));
 }
 
 export function isRightWrap(ring: string, wrap: RingWrap, own: HeldKey): boolean {
@@ -131,7 +142,7 @@ export function isCertified(
   });
 }
 
-function rightOnes(macs: Macs, signers: Signers, textOf: () => string): Macs {
+function rightOnes(macs: Macs, signers: Signers, textOf: () => string): Map<string, Uint8Array> {
   const right = new Map<string, Uint8Array>();
   let text: string | undefined;
   for (const [id, mac] of macs) {

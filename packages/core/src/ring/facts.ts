@@ -169,6 +169,30 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
   );
 }
 
+/**
+ * Whether a key that was unwrapped is one of this ring: linked to a known key by what the two of them say of each other,
+ * whichever is the older. A member that somebody caught at its start must never hold keys of the true ring beside his:
+ * it would vouch for his with them.
+ */
+export function belongs(
+  key: RingKey,
+  entry: RingEntry,
+  document: RingDocument,
+  known: RingSnapshot,
+  judgement: Judgement,
+): boolean {
+  const { ring, past } = judgement;
+  if (known.byId.get(key.id)?.signer !== undefined) return true;
+  const own = { ...entry, ancestors: key.ancestors };
+  if (isVouched(ring, own, signersOf(known.keys, past))) return true;
+  const asSigner = signersOf([key], new Map());
+  const isNamedBy = (heir: RingKey): boolean => !heir.isLeft && heir.ancestors?.ids.includes(key.id) === true;
+  return known.keys.filter(isNamedBy).some((heir) => {
+    const there = document.entries.find(({ id }) => id === heir.id);
+    return there !== undefined && hasSameTimes(heir, there) && rightVouchers(ring, there, asSigner).size > 0;
+  });
+}
+
 /** What is known, with keys that were unwrapped since. What was known to be revoked by its id is judged by its bytes. */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
   // Who is revoked by now was not when it was learned.
@@ -386,8 +410,10 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
   const isSparing = spared >= MOST_SPARED;
   const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
-  // Who knows another of the older keys alone learns this one from those.
-  const vouchers = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, signers, known);
+  // What somebody took out of the store is put back.
+  const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
+  const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
+  const vouchers = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
   // What nobody vouched for here may be known to others as it stands.

@@ -2,7 +2,16 @@ import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource,
 import { KeyWrapperError } from '../key-wrapper.ts';
 import { newestFirst } from './certificates.ts';
 import { encodeDocument, type RingDocument, type RingEntry } from './document.ts';
-import { documentOf, isFromTheFuture, isTombstone, lacks, learn, unwrappedKey, withUnwrapped } from './facts.ts';
+import {
+  belongs,
+  documentOf,
+  isFromTheFuture,
+  isTombstone,
+  lacks,
+  learn,
+  unwrappedKey,
+  withUnwrapped,
+} from './facts.ts';
 import { isRefusal } from './kill-switch.ts';
 import type { CallOptions } from './kms-calls.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
@@ -202,7 +211,7 @@ export class RingSync {
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
       if (batch.length === 0 || ageMs(began, this.#view.now()) > 4 * this.#policy.kmsTimeoutSeconds * MS) break;
-      const learned = await this.#unwrapEach(batch.slice(0, BATCH), options, failures);
+      const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
       if (learned.length === 0) continue;
       ({ known, wanted } = judged(withUnwrapped(known, learned, this.#view.judgement(this.#view.now()))));
     }
@@ -222,6 +231,8 @@ export class RingSync {
 
   async #unwrapEach(
     entries: readonly RingEntry[],
+    document: RingDocument,
+    known: RingSnapshot,
     options: SyncOptions,
     failures: Map<string, unknown>,
   ): Promise<readonly RingKey[]> {
@@ -235,7 +246,14 @@ export class RingSync {
       }
       this.#view.limits.proved(now);
       const { held, wrap } = result.value;
-      return [unwrappedKey(this.#ring, entry, held, wrap, this.#view.sealsFrom(entry, now))];
+      const key = unwrappedKey(this.#ring, entry, held, wrap, this.#view.sealsFrom(entry, now));
+      if (belongs(key, entry, document, known, this.#view.judgement(now))) return [key];
+      const provider = providersOf(entry);
+      failures.set(
+        entry.id,
+        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'of another ring' }),
+      );
+      return [];
     });
   }
 

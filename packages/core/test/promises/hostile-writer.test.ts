@@ -467,6 +467,25 @@ describe('whoever may wrap, and catches a server that starts (F37)', () => {
     await expectOneRing([a]);
   });
 
+  test('3: gets nothing vouched for by a key of the ring that he vouches for himself', async () => {
+    const a = await fleet.start();
+    const honest = (await ring()).entries;
+    a.ring.cut = true;
+    const own = await ownEntry();
+    await put([own]);
+    const caught = await fleet.start();
+    const theirs = honest.map((entry) => thief.certified(entry, [own.id]));
+    const named = { ids: [own.id], mac: randomBytes(32) };
+    for (const entries of [theirs, theirs.map((entry) => ({ ...entry, ancestors: named }))]) {
+      await put([...entries, own]);
+      await readAll([caught], 30);
+      expect(caught.codec.health().keys.filter(({ held }) => held).map(({ id }) => id)).toEqual([own.id]);
+    }
+    await tryToSpread(a, caught, own);
+    expect(hasKeyOf(a, [own])).toBe(false);
+    await expectOneRing([a]);
+  });
+
   test('3: gets nothing vouched for by an ended key that the server unwrapped before it saw his', async () => {
     fleet.store.kind = 'shared';
     const a = await fleet.start();

@@ -77,7 +77,8 @@ export class Thief {
     const made = await options.keyWrapper?.wrap(Uint8Array.from(dataKey), { context: wrapContext(this.ring, times) });
     const wrap = made ?? { provider: 'local', keyId: 'local:0000000000000000', wrapped: randomBytes(60) };
     const entry = { id, ...times, vouchers: new Map(), revoked: undefined, wraps: [{ ...wrap, mac: randomBytes(32) }] };
-    return this.certified(entry, options.vouchedBy);
+    const vouched = this.certified(entry, options.vouchedBy);
+    return options.vouchedBy === undefined ? vouched : this.withAncestors(vouched, options.vouchedBy.slice(0, 8));
   }
 
   /** The entry of a key that he stole, naming others as those that it came after. */

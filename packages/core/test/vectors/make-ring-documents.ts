@@ -59,7 +59,9 @@ function keyOf(name: string, createdMs: number, by: readonly MadeKey[], more: Pa
   };
   const named = { id: held.id, ...times };
   const vouchers = vouchersOf(named, by);
-  return { name, dataKey, held, entry: { ...named, vouchers, revoked: undefined, wraps: [wrapOf(held, name)] } };
+  const entry = { ...named, vouchers, revoked: undefined, wraps: [wrapOf(held, name)] };
+  const key = { name, dataKey, held, entry };
+  return by.length === 0 ? key : naming(key, by);
 }
 
 function vouchersOf(entry: Parameters<typeof voucherOf>[1], by: readonly MadeKey[]): Macs {
@@ -74,6 +76,10 @@ function ancestorsOf({ held }: MadeKey, ancestors: readonly MadeKey[]): Ancestor
 
 function naming(key: MadeKey, ancestors: readonly MadeKey[]): MadeKey {
   return { ...key, entry: { ...key.entry, ancestors: ancestorsOf(key, ancestors) } };
+}
+
+function withoutAncestors(key: MadeKey): MadeKey {
+  return { ...key, entry: { ...key.entry, ancestors: undefined } };
 }
 
 /** The entry with a revocation that the keys `by` certify. */
@@ -92,7 +98,8 @@ const c = keyOf('c', T0 - HOUR_MS, [a, b]);
 const ended = keyOf('ended', T0 - 50 * HOUR_MS, []);
 const stranger = keyOf('stranger', T0 - HOUR_MS, []);
 const heir = naming(keyOf('heir', T0 - HOUR_MS, [a, b]), [b, a]);
-const KEYS = [a, b, c, ended, stranger, heir];
+const silent = withoutAncestors(keyOf('silent', T0 - HOUR_MS, [a, b]));
+const KEYS = [a, b, c, ended, stranger, heir, silent];
 
 /* Documents. */
 
@@ -379,7 +386,7 @@ const [older, newer] = ['twin 1', 'twin 2']
 const hasty = keyOf('hasty', T0 - 1_000, [a], { activates: T0 - 30 * HOUR_MS });
 const many = Array.from({ length: 17 }, (_, i) => keyOf(`revoked ${i}`, T0 - 4 * HOUR_MS + i * 1_000, [a]));
 const selfVouched = keyOf('vouched for by itself', T0 - HOUR_MS, []);
-const namingA = ancestorsOf(c, [a]);
+const namingA = ancestorsOf(silent, [a]);
 const wrongMac = new Map([[a.held.id, bytesOf('wrong')]]);
 
 const LEARN: Readonly<Record<string, LearnCase>> = {
@@ -391,7 +398,7 @@ const LEARN: Readonly<Record<string, LearnCase>> = {
   'a key that an ended one vouches for': {
     known: [],
     past: [ended],
-    entries: [{ ...c.entry, vouchers: vouchersOf(c.entry, [ended]) }],
+    entries: [{ ...c.entry, vouchers: vouchersOf(c.entry, [ended]), ancestors: ancestorsOf(c, [ended]) }],
     expect: { wanted: [c] },
   },
   'no key that nobody vouches for': { entries: [stranger.entry], expect: {} },
@@ -403,6 +410,11 @@ const LEARN: Readonly<Record<string, LearnCase>> = {
     entries: [{ ...selfVouched.entry, vouchers: vouchersOf(selfVouched.entry, [selfVouched]) }],
     expect: {},
   },
+  'no key that does not name who vouches for it': {
+    entries: [{ ...b.entry, ancestors: ancestorsOf(b, [stranger]) }],
+    expect: {},
+  },
+  'no key without ancestors': { entries: [{ ...b.entry, ancestors: undefined }], expect: {} },
   'no key with a wrong voucher': { entries: [{ ...c.entry, vouchers: wrongMac }], expect: {} },
   'no key with a voucher for other times': { entries: [otherTimes], expect: {} },
   'no key whose life is over': { nowMs: c.entry.opensUntil, known: [b], entries: [c.entry], expect: {} },
@@ -528,27 +540,27 @@ const LEARN: Readonly<Record<string, LearnCase>> = {
     expect: { wanted: [b, a] },
   },
   'what a known key names only now': {
-    known: [c],
-    entries: [a.entry, { ...c.entry, ancestors: namingA }],
+    known: [silent],
+    entries: [a.entry, { ...silent.entry, ancestors: namingA }],
     expect: { wanted: [a] },
   },
   'what a revoked key names': { revoked: [heir], entries: [a.entry], expect: { revoked: [heir], wanted: [a] } },
   'no key that a known one names under a wrong mac': {
-    known: [c],
-    entries: [a.entry, { ...c.entry, ancestors: { ...namingA, mac: bytesOf('wrong') } }],
+    known: [silent],
+    entries: [a.entry, { ...silent.entry, ancestors: { ...namingA, mac: bytesOf('wrong') } }],
     expect: {},
   },
   'no key that was added to those a known one names': {
-    known: [c],
-    entries: [a.entry, b.entry, { ...c.entry, ancestors: { ...namingA, ids: [...namingA.ids, b.held.id] } }],
+    known: [silent],
+    entries: [a.entry, b.entry, { ...silent.entry, ancestors: { ...namingA, ids: [...namingA.ids, b.held.id] } }],
     expect: {},
   },
   'no key that another certifies to be named': {
-    known: [c],
-    entries: [a.entry, { ...c.entry, ancestors: ancestorsOf(stranger, [a]) }],
+    known: [silent],
+    entries: [a.entry, { ...silent.entry, ancestors: ancestorsOf(stranger, [a]) }],
     expect: {},
   },
-  'no key that only a stranger names': { known: [c], entries: [a.entry, naming(stranger, [a]).entry], expect: {} },
+  'no key that only a stranger names': { known: [silent], entries: [a.entry, naming(stranger, [a]).entry], expect: {} },
   'no key that is named and whose life is over': {
     nowMs: a.entry.opensUntil,
     known: [heir],

@@ -58,8 +58,16 @@ def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
 
 
 def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
-    """The vouchers that are right under a known key."""
-    return _right_ones(entry.vouchers, signers, partial(voucher_of, entry))
+    """The vouchers that are right under a known key of this ring."""
+    right = _right_ones(entry.vouchers, signers, partial(voucher_of, entry))
+    return {key_id: mac for key_id, mac in right.items() if not signers[key_id].is_left}
+
+
+def is_vouched(entry: RingEntry, signers: Signers) -> bool:
+    """Whether a known key vouches for it, and it names that one as its ancestor. Both ways: anybody
+    can vouch for the keys of a ring with a key of his own."""
+    named = () if entry.ancestors is None else entry.ancestors.ids
+    return any(key_id in named for key_id in right_vouchers(entry, signers))
 
 
 def right_certificates(key_id: str, claim: Revocation, signers: Signers) -> Macs:

@@ -12,6 +12,7 @@ from .certificates import (
     birth,
     is_certified,
     is_right_wrap,
+    is_vouched,
     right_ancestors,
     right_certificates,
     right_vouchers,
@@ -64,6 +65,25 @@ def unwrapped_key(
         "wraps": _more_wraps((proved,), entry.wraps, held),
     }
     return RingKey(**{**vars(entry), **facts}, held=held, signer=held, seals_from_ms=seals_from_ms)
+
+
+def belongs(
+    key: RingKey, document: RingDocument, known: RingSnapshot, judgement: Judgement
+) -> bool:
+    """Whether a key that was unwrapped is one of this ring: linked to a known one by what the two
+    say of each other, whichever is the older."""
+    before = known.by_id.get(key.id)
+    if before is not None and before.signer is not None:
+        return True
+    heirs = {
+        heir.id: heir.times
+        for heir in known.keys
+        if not heir.is_left and heir.ancestors is not None and key.id in heir.ancestors.ids
+    }
+    return is_vouched(key, signers_of(known.keys, judgement.past)) or any(
+        entry.times == heirs.get(entry.id) and right_vouchers(entry, {key.id: key})
+        for entry in document
+    )
 
 
 def with_unwrapped(known: RingSnapshot, key: RingKey, judgement: Judgement) -> RingSnapshot:
@@ -134,7 +154,7 @@ def _unknown(
                 claim = entry.revocation if is_revoked else None
                 facts = {**vars(entry), "ancestors": None, "revocation": claim}
                 keys[entry.id] = RingKey(**facts, is_revoked=True)
-        elif entry.id in ancestors or right_vouchers(entry, signers):
+        elif entry.id in ancestors or is_vouched(entry, signers):
             wanted[entry.id] = entry
     return list(wanted.values())
 

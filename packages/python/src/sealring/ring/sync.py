@@ -3,6 +3,7 @@ themselves. Absence is not deletion: a key leaves this reader's memory at its en
 revocation, never because a document lacks it."""
 
 import random
+from dataclasses import replace
 from functools import partial
 
 from ..clock import age_ms, backoff, later
@@ -10,7 +11,7 @@ from ..errors import CodecClosedError, KeyWrapperError, RingStoreError, may_pass
 from .calls import Calls
 from .certificates import birth
 from .document import RingDocument, RingEntry
-from .facts import lacks, learn, unwrapped_key, with_unwrapped
+from .facts import belongs, lacks, learn, unwrapped_key, with_unwrapped
 from .learn_anew import LearnAnew, LineageError
 from .limits import is_refusal
 from .snapshot import RingKey, age, create_snapshot
@@ -157,6 +158,10 @@ class RingSync:
                 continue
             seals_from_ms = view.seals_from_ms(entry, view.now())
             key = unwrapped_key(entry, *unwrapped, seals_from_ms)
+            claimed = replace(key, vouchers=entry.vouchers)
+            if not belongs(claimed, document, known, view.judgement()):
+                failures[entry.id] = KeyWrapperError("corrupt", entry.wraps[0].provider)
+                continue
             known = with_unwrapped(known, key, view.judgement())
             known, wanted = learn(known, document, view.judgement())
         if not options.for_token:
