@@ -12,218 +12,222 @@ function mutant(
   guard: string,
   ...edits: readonly (readonly [file: string, from: string, to: string])[]
 ): Mutant {
-  return { name, guard, edits: edits.map(([file, from, to]) => ({ file: `ring/${file}`, from, to })) };
+  return { name, guard, edits: edits.map(([file, from, to]) => ({ file, from, to })) };
 }
 
 export const MUTANTS: readonly Mutant[] = [
   // What is believed.
   mutant('every-entry-is-vouched-for', 'a new key needs a right voucher', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'return entry.vouchers.size > 0 && rightVouchers(ring, entry, signers).size > 0;',
     'return signers.size >= 0 || rightVouchers(ring, entry, signers).size > 0;',
   ]),
   mutant('any-key-revokes-any', 'a revocation is certified by the key itself or by a newer one', [
-    'certificates.ts',
+    'ring/certificates.ts',
     '!signer.revoked && isNewer(signer, key));',
     '!signer.revoked);',
   ]),
   mutant('a-revoked-key-certifies', 'a revoked key certifies only its own revocation', [
-    'certificates.ts',
+    'ring/certificates.ts',
     '!signer.revoked && isNewer(signer, key));',
     'isNewer(signer, key));',
   ]),
   mutant('uncertified-revocations', 'a revocation that nobody certifies is ignored', [
-    'facts.ts',
+    'ring/facts.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (claim.by.size > 99) return key;',
   ]),
   mutant('revocations-are-not-learned', 'a certified revocation is learned', [
-    'facts.ts',
+    'ring/facts.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (isCertified(ring, key, claim, signers)) return key;',
   ]),
   mutant('revocations-of-others-certify-nothing', 'a newer key certifies a revocation', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'return id === key.id || (signer',
     'return id === key.id && (signer',
   ]),
   mutant('newer-by-nothing', 'newer is by (created, id)', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'return a.created === b.created ? a.id > b.id : a.created > b.created;',
     'return a.created === b.created ? a.id > b.id : a.created < b.created;',
   ]),
   mutant('created-by-the-clock', "a new key's created is later than every known one", [
-    'schedule.ts',
+    'ring/schedule.ts',
     'Math.max(floorSecond(nowMs), newestMs + MS)',
     'Math.max(floorSecond(nowMs), Math.min(newestMs, 0))',
   ]),
   mutant('the-live-alone-vouch', 'a publisher vouches with revoked and ended keys too', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'const older = [...signers.values()].filter((signer) => isNewer(entry, signer) && !known.has(signer.id));',
     'const older = [...signers.values()].filter((signer) => !signer.revoked && !known.has(signer.id)).slice(-1);',
   ]),
   mutant('nobody-vouches', 'what is published is vouched for', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'slice(0, MAX_VOUCHERS - known.size)',
     'slice(0, 0 * known.size)',
   ]),
   mutant('junk-wraps-are-taken', 'a wrap needs a right mac', [
-    'certificates.ts',
+    'ring/certificates.ts',
     'return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));',
     'return wrap.mac.length > 0 || timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));',
   ]),
   mutant('two-lineages', 'two roots are two lineages', [
-    'learn-anew.ts',
+    'member/learn-anew.ts',
     'if (this.#liveLineages().length <= 1) return;',
     'if (this.#liveLineages().length <= 99) return;',
   ]),
   mutant('starts-anew', 'a member starts anew only for a ring that was created lately', [
-    'sync.ts',
+    'member/sync.ts',
     ' || oldest <= youngest',
     '',
   ]),
-  mutant('goes-over-to-a-younger-ring', 'a member starts anew only for an older ring', ['sync.ts', ' || !isOlder', '']),
+  mutant('goes-over-to-a-younger-ring', 'a member starts anew only for an older ring', [
+    'member/sync.ts',
+    ' || !isOlder',
+    '',
+  ]),
   mutant('never-goes-over', 'a young ring goes over to the older one', [
-    'sync.ts',
+    'member/sync.ts',
     'if (own.length === 0 || ',
     'if (own.length >= 0 || ',
   ]),
   // What is kept and written.
   mutant('lacking-live-keys', 'a document that lacks live keys changes nothing', [
-    'facts.ts',
+    'ring/facts.ts',
     'const keys = new Map(known.byId);',
     'const keys = new Map([...known.byId].filter(([id]) => document.entries.some((entry) => entry.id === id)));',
   ]),
   mutant('nothing-is-repaired', 'what a document lacks is written', [
-    'sync.ts',
+    'member/sync.ts',
     'if (!lacks(read, known, this.#view.judgement(now))) return false;',
     'if (read.ring !== undefined) return false;',
   ]),
   mutant('lost-revocations-stay-lost', 'a revocation that a document lacks is written', [
-    'facts.ts',
+    'ring/facts.ts',
     'lacksRevocation(ring, key, entry, signers) ||\n',
     '',
   ]),
   mutant('revocation-lost-on-merge', 'a writer writes every revocation that it knows', [
-    'facts.ts',
+    'ring/facts.ts',
     'let revocation = key.revocation;',
     'let revocation = key.signer === undefined ? key.revocation : undefined;',
   ]),
   mutant('repairs-without-pause', 'at most one repairing write per R and member', [
-    'sync.ts',
+    'member/sync.ts',
     'this.#policy.refreshEverySeconds * MS - sinceLast',
     'Math.min(sinceLast, 0)',
   ]),
   mutant('corrupt-by-id', 'corrupt is remembered per (id, wrap)', [
-    'wraps.ts',
+    'kms/wraps.ts',
     'const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];',
     'const facts = [entry.id, timesOf(entry).length, provider, keyId.length > 0, wrapped.length > 0, signed];',
   ]),
   mutant('refused-junk-trips', 'a refusal counts only as the answer to the check of a held key', [
-    'sync.ts',
+    'member/sync.ts',
     '    if (refused.length > 0 && options.forToken !== true)',
     "    if (refused.length > 0) this.#view.limits.failed('disabled', this.#view.now());\n    if (refused.length > 0 && options.forToken !== true)",
   ]),
   // Revocations are never refused.
   mutant('revocation-needs-the-kms', 'a revocation is not refused for want of the KMS', [
-    'writer.ts',
+    'member/writer.ts',
     'if (error instanceof KeyWrapperError) return undefined;',
     'if (error === undefined) return undefined;',
   ]),
   mutant('revocation-needs-the-clock', 'a revocation is not refused for want of the time', [
-    'writer.ts',
+    'member/writer.ts',
     'const ids = new Set(meant.map(({ id }) => id));',
     'this.#checkClock();\n    const ids = new Set(meant.map(({ id }) => id));',
   ]),
   mutant('no-successor-later', 'a ring that has no key to seal with is given one', [
-    'keeper.ts',
+    'member/keeper.ts',
     'if (neededKey === undefined) return;',
     'if (neededKey !== undefined || this.#failures >= 0) return;',
   ]),
   mutant('no-look-ahead', 'a ring whose last key ends soon is given one before', [
-    'writer.ts',
+    'member/writer.ts',
     'if (coveredMs > emergencyMs + readMs ||',
     'if (coveredMs > 0 ||',
   ]),
   mutant('everybody-makes-the-key', 'one member makes the key of a ring that has none', [
-    'founding.ts',
+    'member/founding.ts',
     'if (wait > 0) return wait;',
     '',
   ]),
   mutant('rotations-fill-the-ring', 'asked rotations stop at 48 keys', [
-    'policy.ts',
+    'ring/policy.ts',
     'MAX_KEYS_TO_ROTATE = 48',
     'MAX_KEYS_TO_ROTATE = 64',
   ]),
   // Proof, reads, and the kill switch.
   mutant('proof-pretended', 'only an unwrap that returned the right bytes is proof', [
-    'sync.ts',
+    'member/sync.ts',
     'if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());',
     'if (error instanceof KeyWrapperError) this.#view.limits.proved(this.#view.now());',
   ]),
   mutant('seals-without-a-read', 'sealing ends without a read of the ring', [
-    'limits.ts',
+    'member/limits.ts',
     'earlier(this.#proofUntil, this.#readUntil)',
     'earlier(this.#proofUntil, this.#proofUntil)',
   ]),
   mutant('seals-without-a-proof', 'sealing ends without a proof', [
-    'limits.ts',
+    'member/limits.ts',
     'earlier(this.#proofUntil, this.#readUntil)',
     'earlier(this.#readUntil, this.#readUntil)',
   ]),
   mutant('opens-for-ever', 'opening ends without the KMS and without the store', [
-    'limits.ts',
+    'member/limits.ts',
     'if (this.#openUntil === undefined || hasPassed(this.#openUntil, now)) return false;',
     'if (this.#openUntil === undefined) return false;',
   ]),
   mutant('kill-switch-never-trips', 'three refusals stop sealing', [
-    'kill-switch.ts',
+    'member/kill-switch.ts',
     'trippedAt: tripped ? nowMs : undefined',
     'trippedAt: tripped && nowMs < 0 ? nowMs : undefined',
   ]),
   mutant('kill-switch-leaves-opening', 'opening stops S + R after sealing', [
-    'limits.ts',
+    'member/limits.ts',
     'if (trippedAt === undefined) return true;',
     'if (trippedAt !== -1) return true;',
   ]),
   mutant('one-stray-refusal', 'one stray refusal does not stop a fleet', [
-    'kill-switch.ts',
+    'member/kill-switch.ts',
     'REFUSALS_TO_STOP = 3',
     'REFUSALS_TO_STOP = 1',
   ]),
   mutant('refusals-without-a-pause', 'refusals count 8 s apart', [
-    'kill-switch.ts',
+    'member/kill-switch.ts',
     'LEAST_SPACING_MS = 8_000',
     'LEAST_SPACING_MS = 0',
   ]),
   // The times of a key.
   mutant('opens-until-without-skew', 'opensUntil = sealsUntil + tokenLifetime + 2 S', [
-    'schedule.ts',
+    'ring/schedule.ts',
     ' + 2 * skew);',
     ');',
   ]),
   mutant('propagation-shorter', 'a planned key waits for the propagation time', [
-    'schedule.ts',
+    'ring/schedule.ts',
     'activates = ceilSecond(base + policy.propagationSeconds * MS);',
     'activates = ceilSecond(base + (policy.propagationSeconds - 3_000) * MS);',
   ]),
   mutant(
     'an-older-key-seals-again',
     'nobody seals with an older key than before',
-    ['snapshot.ts', 'if (notBefore !== undefined && compareAge(key, notBefore) < 0) break;', ''],
-    ['snapshot.ts', 'key === notBefore ? Math.max(nowMs, key.activates) : nowMs', 'nowMs'],
+    ['ring/snapshot.ts', 'if (notBefore !== undefined && compareAge(key, notBefore) < 0) break;', ''],
+    ['ring/snapshot.ts', 'key === notBefore ? Math.max(nowMs, key.activates) : nowMs', 'nowMs'],
   ),
   mutant('seals-too-early', 'a key seals from activates on', [
-    'schedule.ts',
+    'ring/schedule.ts',
     'return !key.revoked && key.activates <= nowMs && nowMs < key.sealsUntil;',
     'return !key.revoked && nowMs < key.sealsUntil;',
   ]),
   mutant(
     'opens-too-long',
     'a key opens until opensUntil',
-    ['schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return !key.revoked;'],
+    ['ring/schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return !key.revoked;'],
     [
-      'view.ts',
+      'member/view.ts',
       'this.wallMs(now) >= removableFrom(key, this.#o.policy)',
       'this.wallMs(now) >= 2 * removableFrom(key, this.#o.policy)',
     ],
@@ -231,9 +235,9 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'revoked-keys-open',
     'a revoked key opens nothing',
-    ['schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return nowMs < key.opensUntil;'],
+    ['ring/schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return nowMs < key.opensUntil;'],
     [
-      'facts.ts',
+      'ring/facts.ts',
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
@@ -242,33 +246,33 @@ export const MUTANTS: readonly Mutant[] = [
     'revoked-keys-seal',
     'a revoked key seals nothing',
     [
-      'schedule.ts',
+      'ring/schedule.ts',
       'return !key.revoked && key.activates <= nowMs && nowMs < key.sealsUntil;',
       'return key.activates <= nowMs && nowMs < key.sealsUntil;',
     ],
     [
-      'facts.ts',
+      'ring/facts.ts',
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
   ),
   mutant('late-keys-seal-at-once', 'a key that comes late seals late', [
-    'view.ts',
+    'member/view.ts',
     'return counts ? now.steadyMs + lateWaitMs(policy) : 0;',
     'return counts ? 0 * lateWaitMs(policy) : 0;',
   ]),
   mutant('late-publishers-publish', 'a publisher that was late publishes nothing', [
-    'writer.ts',
+    'member/writer.ts',
     'return ageMs(began, this.#view.now()) > mostMs;',
     'return ageMs(began, this.#view.now()) > mostMs * 1_000;',
   ]),
   mutant('ready-without-a-read', 'not ready when others may seal with unknown keys', [
-    'limits.ts',
+    'member/limits.ts',
     'return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;',
     'return this.#complete !== undefined && propagationSeconds > clockSkewSeconds && now.wallMs > 0;',
   ]),
   mutant('ready-without-the-newest', 'ready means that the newest active key is held', [
-    'view.ts',
+    'member/view.ts',
     'return newestHeld !== undefined && !isMissing;',
     'return newestHeld !== undefined || isMissing;',
   ]),
@@ -277,72 +281,72 @@ export const MUTANTS: readonly Mutant[] = [
     'publishes-at-any-time',
     'nothing is published by an unconfirmed time',
     [
-      'writer.ts',
+      'member/writer.ts',
       "if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);",
       '',
     ],
-    ['founding.ts', 'if (trouble !== undefined) throw', "if (trouble === '') throw"],
-    ['writer.ts', 'this.#view.clockTrouble(now) !== undefined || ', ''],
+    ['member/founding.ts', 'if (trouble !== undefined) throw', "if (trouble === '') throw"],
+    ['member/writer.ts', 'this.#view.clockTrouble(now) !== undefined || ', ''],
   ),
   mutant(
     'removes-at-any-time',
     'nothing is removed by an unconfirmed time',
-    ['view.ts', 'return this.clockTrouble(now) === undefined && this.wallMs(now)', 'return this.wallMs(now)'],
-    ['view.ts', 'if (this.clockTrouble(now) !== undefined) return;', ''],
+    ['member/view.ts', 'return this.clockTrouble(now) === undefined && this.wallMs(now)', 'return this.wallMs(now)'],
+    ['member/view.ts', 'if (this.clockTrouble(now) !== undefined) return;', ''],
   ),
   mutant('every-step-is-believed', 'a step of the clock is unconfirmed until a date fits', [
-    'ring-clock.ts',
+    'member/ring-clock.ts',
     'if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {',
     'if (this.#dates.size >= 0 || this.#wasSuspended(now)) {',
   ]),
   mutant('suspensions-are-steps', 'a date confirms a step', [
-    'ring-clock.ts',
+    'member/ring-clock.ts',
     'if (Math.abs(now.wallMs - ms) <= this.#toleratedMs) this.#believe(now, true);',
     'if (Math.abs(now.wallMs - ms) <= this.#toleratedMs && !this.#stepped) this.#believe(now, true);',
   ]),
   mutant('both-dates-must-fit', 'one service whose date disagrees does not stop a member', [
-    'ring-clock.ts',
+    'member/ring-clock.ts',
     'off.some(({ ms }) => this.#isTolerated(ms))',
     'off.every(({ ms }) => this.#isTolerated(ms))',
   ]),
   mutant('learned-once', 'what was judged by another time is judged again', [
-    'sync.ts',
+    'member/sync.ts',
     'document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS',
     'document === this.#learnedFrom',
   ]),
   // Absence.
   mutant('creates-at-once', 'a starting member creates a ring after createAfter', [
-    'start.ts',
+    'member/start.ts',
     'policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;',
     '0 * ageMs(absentSince, now) : ABSENT_POLL_MS;',
   ]),
   mutant('absence-is-left', 'a running member writes over absence', [
-    'sync.ts',
+    'member/sync.ts',
     'this.#considerRepair(document, now);\n    if (failure',
     'if (stored !== undefined) this.#considerRepair(document, now);\n    if (failure',
   ]),
   mutant('junk-is-left', 'what is no document of this ring is written over', [
-    'sync.ts',
+    'member/sync.ts',
     'this.#considerRepair(document, now);\n    if (failure',
     'if (!this.#isForeign) this.#considerRepair(document, now);\n    if (failure',
   ]),
   // Work that others can cause.
   mutant('a-read-for-every-token', 'at most one read per missRefresh', [
-    'keeper.ts',
+    'member/keeper.ts',
     'if (this.#nextCausedReadAt === undefined || hasPassed(this.#nextCausedReadAt, now)) {',
     'if (this.#nextCausedReadAt === undefined || this.#nextCausedReadAt.wallMs > 0) {',
   ]),
   mutant('a-proof-for-every-miss', 'an unknown key id causes no call of the KMS', [
-    'keeper.ts',
+    'member/keeper.ts',
     'if (this.#isOverdue(this.view.now())) return this.#pass({ ...options, reads: true });',
     'this.#proofWanted = true;\n    return this.#pass({ ...options, reads: true });',
   ]),
   mutant(
     'a-pass-for-every-notification',
     'notifications are coalesced, missRefresh apart',
-    ['keeper.ts', 'if (this.view.isClosed || this.#isPushPending) return;', 'if (this.view.isClosed) return;'],
+    ['member/keeper.ts', 'if (this.view.isClosed || this.#isPushPending) return;', 'if (this.view.isClosed) return;'],
     [
-      'keeper.ts',
+      'member/keeper.ts',
       ': msUntil(next, this.view.now()) + jitterMs;',
       ': 0 * msUntil(next, this.view.now()) + jitterMs / 99;',
     ],

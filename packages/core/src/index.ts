@@ -23,12 +23,9 @@ export {
 export { createKmsCodec, type KmsCodec, type RingTokenCodec, type TokenFacts } from './kms-codec.ts';
 export type { KmsCodecOptions } from './kms-codec-options.ts';
 export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrapper.ts';
-export { fileRing } from './ring/file-ring.ts';
-export { memoryRing } from './ring/memory-ring.ts';
+export type { RingProblem, RingProblemKind } from './member/problems.ts';
 export type { RingPolicy } from './ring/policy.ts';
-export type { RingProblem, RingProblemKind } from './ring/problems.ts';
 export type { KeyState } from './ring/schedule.ts';
-export { staticRing } from './ring/static-ring.ts';
 export {
   RingConflictError,
   type RingStore,
@@ -36,4 +33,7 @@ export {
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,
-} from './ring/store.ts';
+} from './ring-store.ts';
+export { fileRing } from './stores/file-ring.ts';
+export { memoryRing } from './stores/memory-ring.ts';
+export { staticRing } from './stores/static-ring.ts';

@@ -3,7 +3,7 @@ import { MAX_TOKEN_LENGTH } from './formats/token.ts';
 import type { KeyWrapper } from './key-wrapper.ts';
 import { finiteNumber, label, oneOf, refuseUnknownOptions, show } from './options.ts';
 import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from './ring/policy.ts';
-import type { RingStore } from './ring/store.ts';
+import type { RingStore } from './ring-store.ts';
 import type { TokenFormatName } from './token-formats.ts';
 
 const OWNER = 'createKmsCodec';

@@ -8,9 +8,9 @@ import { channels } from './events.ts';
 import { keyIdText } from './formats/sealring.ts';
 import { EnvelopeKeyCache } from './key-cache.ts';
 import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
+import { createKeeper } from './member/create-keeper.ts';
+import type { RingKeeper } from './member/keeper.ts';
 import { label, refuseUnknownOptions, show } from './options.ts';
-import { createKeeper } from './ring/create-keeper.ts';
-import type { RingKeeper } from './ring/keeper.ts';
 import type { KeyState } from './ring/schedule.ts';
 import { isUsable } from './ring/snapshot.ts';
 import {

@@ -2,8 +2,8 @@ import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Closing } from '../src/closing.ts';
 import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { KmsCalls } from '../src/kms/kms-calls.ts';
 import { keeperOf } from '../src/kms-codec.ts';
-import { KmsCalls } from '../src/ring/kms-calls.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 

@@ -12,8 +12,8 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { codeOf, removeIfPresent, tryFileLock } from '../src/ring/file-lock.ts';
-import { fileRing } from '../src/ring/file-ring.ts';
+import { codeOf, removeIfPresent, tryFileLock } from '../src/stores/file-lock.ts';
+import { fileRing } from '../src/stores/file-ring.ts';
 
 /** The real system, whose every call can be made to fail, and whose waits take no time. */
 const system = vi.hoisted(() => ({

@@ -4,7 +4,7 @@
  */
 import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { fileRing } from '../src/ring/file-ring.ts';
+import { fileRing } from '../src/stores/file-ring.ts';
 
 const [, , path = '', moment] = process.argv;
 

@@ -3,7 +3,7 @@ import type { Moment } from '../src/clock.ts';
 import { CodecClosedError } from '../src/errors.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { RingConflictError, type RingStore } from '../src/ring/store.ts';
+import { RingConflictError, type RingStore } from '../src/ring-store.ts';
 import { CallTimes } from './support/calls-in-time.ts';
 import { Draws } from './support/draws.ts';
 import { EventLog } from './support/event-log.ts';

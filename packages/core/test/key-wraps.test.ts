@@ -14,8 +14,10 @@ import { Closing } from '../src/closing.ts';
 import { hashedKeyId } from '../src/events.ts';
 import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
 import { type KeyWrapper, KeyWrapperError } from '../src/key-wrapper.ts';
+import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/kms/data-key-bytes.ts';
+import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
+import { KeyWraps, lacksWraps } from '../src/kms/wraps.ts';
 import { isRightWrap, wrapMacOf } from '../src/ring/certificates.ts';
-import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/ring/data-key-bytes.ts';
 import {
   encodeDocument,
   type Macs,
@@ -24,8 +26,6 @@ import {
   signedBytes,
   wrapContext,
 } from '../src/ring/document.ts';
-import { type CallOptions, KmsCalls } from '../src/ring/kms-calls.ts';
-import { KeyWraps, lacksWraps } from '../src/ring/wraps.ts';
 import { FaultKms } from './support/fault-kms.ts';
 import { PublicKeyKms } from './support/public-key-kms.ts';
 import { VirtualClock } from './support/virtual-clock.ts';

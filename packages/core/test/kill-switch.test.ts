@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../src/ring/kill-switch.ts';
+import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../src/member/kill-switch.ts';
 
 describe('F10 the kill switch', () => {
   type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];

@@ -3,8 +3,8 @@ import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { createKmsCodec } from '../src/kms-codec.ts';
 import { checkOptions, type KmsCodecOptions } from '../src/kms-codec-options.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
-import { memoryRing } from '../src/ring/memory-ring.ts';
 import { type RingPolicy, resolvePolicy } from '../src/ring/policy.ts';
+import { memoryRing } from '../src/stores/memory-ring.ts';
 
 const MASTER = 'correct horse battery staple, and thirty-two bytes';
 const keyWrapper = localKeyWrapper({ masterKey: MASTER });

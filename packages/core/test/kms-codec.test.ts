@@ -11,8 +11,8 @@ import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { createKmsCodec, type KmsCodec, keeperOf } from '../src/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
-import { memoryRing } from '../src/ring/memory-ring.ts';
-import type { RingStore } from '../src/ring/store.ts';
+import type { RingStore } from '../src/ring-store.ts';
+import { memoryRing } from '../src/stores/memory-ring.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 
 const encoder = new TextEncoder();

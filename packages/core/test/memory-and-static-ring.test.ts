@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { memoryRing } from '../src/ring/memory-ring.ts';
-import { staticRing } from '../src/ring/static-ring.ts';
-import { MAX_DOCUMENT_BYTES, RingConflictError, RingStoreError } from '../src/ring/store.ts';
+import { MAX_DOCUMENT_BYTES, RingConflictError, RingStoreError } from '../src/ring-store.ts';
+import { memoryRing } from '../src/stores/memory-ring.ts';
+import { staticRing } from '../src/stores/static-ring.ts';
 
 describe('a memory ring', () => {
   test('counts its revisions up from 1', async () => {

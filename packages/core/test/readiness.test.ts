@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SealUnavailableError } from '../src/errors.ts';
 import type { KeyWrapperErrorKind } from '../src/key-wrapper.ts';
-import { RingStoreError, type RingStoreErrorKind } from '../src/ring/store.ts';
+import { RingStoreError, type RingStoreErrorKind } from '../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;

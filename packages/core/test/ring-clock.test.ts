@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { type Clock, type Moment, momentOf } from '../src/clock.ts';
+import { RingClock } from '../src/member/ring-clock.ts';
 import { resolvePolicy } from '../src/ring/policy.ts';
-import { RingClock } from '../src/ring/ring-clock.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 
 const HOUR = 3_600;

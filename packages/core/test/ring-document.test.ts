@@ -12,7 +12,7 @@ import {
   signedBytes,
   wrapContext,
 } from '../src/ring/document.ts';
-import { RingStoreError, type RingStoreErrorKind } from '../src/ring/store.ts';
+import { RingStoreError, type RingStoreErrorKind } from '../src/ring-store.ts';
 
 const RING = 'payments';
 const RING_FORMAT = 'sealring/ring/1';

@@ -18,17 +18,17 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { tryFileLock } from '../src/ring/file-lock.ts';
-import { fileRing } from '../src/ring/file-ring.ts';
-import { memoryRing } from '../src/ring/memory-ring.ts';
-import { staticRing } from '../src/ring/static-ring.ts';
 import {
   MAX_DOCUMENT_BYTES,
   RingConflictError,
   type RingStore,
   type RingStoreError,
   type RingStoreErrorKind,
-} from '../src/ring/store.ts';
+} from '../src/ring-store.ts';
+import { tryFileLock } from '../src/stores/file-lock.ts';
+import { fileRing } from '../src/stores/file-ring.ts';
+import { memoryRing } from '../src/stores/memory-ring.ts';
+import { staticRing } from '../src/stores/static-ring.ts';
 import { countOf, documentOf, increment } from './file-ring-writer.ts';
 
 /** Processes that are killed in the middle of writing; about ten a second. */
@@ -339,7 +339,7 @@ describe('file ring: what is not a ring is never absent', () => {
     // Nothing is denied to root, so the attempts are made as nobody, which may pass through here.
     await chmod(root, 0o755);
     const source = `
-      import { fileRing } from ${JSON.stringify(new URL('../src/ring/file-ring.ts', import.meta.url).href)};
+      import { fileRing } from ${JSON.stringify(new URL('../src/stores/file-ring.ts', import.meta.url).href)};
       if (process.getuid() === 0) process.setuid(65534);
       const kindOf = (attempt) => attempt.then(() => 'done', ({ kind }) => kind);
       const [unreadable, unwritable, closed] = process.argv.slice(1).map(fileRing);

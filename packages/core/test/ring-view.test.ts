@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { later, type Moment, momentOf } from '../src/clock.ts';
 import { CodecClosedError, SealUnavailableError } from '../src/errors.ts';
 import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
-import { Limits } from '../src/ring/limits.ts';
+import { Limits } from '../src/member/limits.ts';
+import { RingClock } from '../src/member/ring-clock.ts';
+import { RingView } from '../src/member/view.ts';
 import { resolvePolicy } from '../src/ring/policy.ts';
-import { RingClock } from '../src/ring/ring-clock.ts';
 import { removableFrom } from '../src/ring/schedule.ts';
 import { createSnapshot, type RingKey, type RingSnapshot, sealingKeyOf } from '../src/ring/snapshot.ts';
-import { RingView } from '../src/ring/view.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 
 const RING = 'payments';

@@ -16,9 +16,9 @@ import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { createKmsCodec, type KmsCodec } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
-import { memoryRing } from '../src/ring/memory-ring.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { RingStoreError } from '../src/ring/store.ts';
+import { RingStoreError } from '../src/ring-store.ts';
+import { memoryRing } from '../src/stores/memory-ring.ts';
 import { type KeySource, SealringTokens } from '../src/token-formats.ts';
 import { createSealingState } from '../src/token-sealer.ts';
 

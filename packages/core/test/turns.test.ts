@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Turns } from '../src/ring/turns.ts';
+import { Turns } from '../src/member/turns.ts';
 
 /** A run that ends when it is told to. */
 function held(log: string[], name: string): { readonly run: () => Promise<string>; readonly end: () => void } {

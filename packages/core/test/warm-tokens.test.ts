@@ -2,11 +2,11 @@ import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Closing } from '../src/closing.ts';
 import { EnvelopeKeyCache } from '../src/key-cache.ts';
+import { KmsCalls } from '../src/kms/kms-calls.ts';
+import { KeyWraps } from '../src/kms/wraps.ts';
 import { keeperOf } from '../src/kms-codec.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument, type RingEntry } from '../src/ring/document.ts';
-import { KmsCalls } from '../src/ring/kms-calls.ts';
-import { KeyWraps } from '../src/ring/wraps.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const UNKNOWN = 'InvalidRequestState: unknown key';

@@ -4,7 +4,7 @@ import type { Clock } from '../src/clock.ts';
 import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../src/ring/store.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { EventLog } from './support/event-log.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 

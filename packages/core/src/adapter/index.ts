@@ -17,7 +17,7 @@ export {
   type RingStoreCallOptions,
   RingStoreError,
   type RingStoreErrorKind,
-} from '../ring/store.ts';
+} from '../ring-store.ts';
 export {
   type CallOutcome,
   Calls,

@@ -2,9 +2,9 @@ import { canonicalJson } from '../canonical-json.ts';
 import { KEY_ID_BYTES } from '../formats/derivation.ts';
 import { decodeBase64url } from '../formats/token.ts';
 import type { WrappedKey } from '../key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError } from '../ring-store.ts';
 import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
-import { MAX_DOCUMENT_BYTES, RingStoreError } from './store.ts';
 
 const RING_FORMAT = 'sealring/ring/1';
 /** Bounds of the format, not of a policy: every reader of the format refuses what is beyond them. */

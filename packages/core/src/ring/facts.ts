@@ -1,4 +1,5 @@
 import type { HeldKey } from '../key-cache.ts';
+import { MAX_DOCUMENT_BYTES } from '../ring-store.ts';
 import {
   areRightAncestors,
   certificateOf,
@@ -29,7 +30,6 @@ import {
 import { MAX_RING_KEYS } from './policy.ts';
 import { compareAge, type KeyTimes } from './schedule.ts';
 import { createSnapshot, type KnownWrap, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
-import { MAX_DOCUMENT_BYTES } from './store.ts';
 
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;

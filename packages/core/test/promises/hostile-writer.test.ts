@@ -479,7 +479,12 @@ describe('whoever may wrap, and catches a server that starts (F37)', () => {
     for (const entries of [theirs, theirs.map((entry) => ({ ...entry, ancestors: named }))]) {
       await put([...entries, own]);
       await readAll([caught], 30);
-      expect(caught.codec.health().keys.filter(({ held }) => held).map(({ id }) => id)).toEqual([own.id]);
+      expect(
+        caught.codec
+          .health()
+          .keys.filter(({ held }) => held)
+          .map(({ id }) => id),
+      ).toEqual([own.id]);
     }
     await tryToSpread(a, caught, own);
     expect(hasKeyOf(a, [own])).toBe(false);

@@ -8,9 +8,9 @@ import { type KeyWrapper, KeyWrapperError } from '../../src/key-wrapper.ts';
 import { createKmsCodec } from '../../src/kms-codec.ts';
 import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
 import { parseDocument } from '../../src/ring/document.ts';
-import { tryFileLock } from '../../src/ring/file-lock.ts';
-import { fileRing } from '../../src/ring/file-ring.ts';
 import { resolvePolicy } from '../../src/ring/policy.ts';
+import { tryFileLock } from '../../src/stores/file-lock.ts';
+import { fileRing } from '../../src/stores/file-ring.ts';
 import { Draws } from '../support/draws.ts';
 import { Fleet, open, seal } from '../support/fleet.ts';
 

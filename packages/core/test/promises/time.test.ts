@@ -3,7 +3,7 @@ import { pause } from '../../src/clock.ts';
 import { KeyWrapperError } from '../../src/key-wrapper.ts';
 import type { KmsCodecOptions } from '../../src/kms-codec-options.ts';
 import { encodeDocument, parseDocument } from '../../src/ring/document.ts';
-import type { RingStore } from '../../src/ring/store.ts';
+import type { RingStore } from '../../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 import { MachineClock } from '../support/machine-clock.ts';
 import { Thief } from '../support/thief.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec } from '../../src/kms-codec.ts';
 import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
-import { fileRing } from '../../src/ring/file-ring.ts';
+import { fileRing } from '../../src/stores/file-ring.ts';
 
 /** What a user's first script looks like: nothing but the codec keeps its process alive. */
 const codec = await createKmsCodec({

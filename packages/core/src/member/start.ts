@@ -12,13 +12,13 @@ import {
 } from '../clock.ts';
 import type { Closing } from '../closing.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
+import type { ResolvedPolicy } from '../ring/policy.ts';
+import { createSnapshot, type RingSnapshot } from '../ring/snapshot.ts';
+import { RingConflictError, RingStoreError } from '../ring-store.ts';
+import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
 import type { Founding } from './founding.ts';
 import { isDead, LineageError } from './learn-anew.ts';
-import type { ResolvedPolicy } from './policy.ts';
 import type { RingClock } from './ring-clock.ts';
-import { createSnapshot, type RingSnapshot } from './snapshot.ts';
-import { RingConflictError, RingStoreError } from './store.ts';
-import type { Stored, StoredRingDocument } from './stored-ring.ts';
 import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';

@@ -1,12 +1,20 @@
 import { KeyWrapperError } from '../key-wrapper.ts';
-import { isCertified, newestFirst, type Signer } from './certificates.ts';
-import { type RingDocument, type RingEntry, timesOf } from './document.ts';
-import { isFromTheFuture, isTombstone, type Judgement, learn, lineagesOf, signersOf, unwrappedKey } from './facts.ts';
+import type { CallOptions } from '../kms/kms-calls.ts';
+import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
+import { isCertified, newestFirst, type Signer } from '../ring/certificates.ts';
+import { type RingDocument, type RingEntry, timesOf } from '../ring/document.ts';
+import {
+  isFromTheFuture,
+  isTombstone,
+  type Judgement,
+  learn,
+  lineagesOf,
+  signersOf,
+  unwrappedKey,
+} from '../ring/facts.ts';
+import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
+import { RingStoreError } from '../ring-store.ts';
 import { isRefusal } from './kill-switch.ts';
-import type { CallOptions } from './kms-calls.ts';
-import { createSnapshot, isUsable, type RingSnapshot } from './snapshot.ts';
-import { RingStoreError } from './store.ts';
-import type { KeyWraps, Unwrapped } from './wraps.ts';
 
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;

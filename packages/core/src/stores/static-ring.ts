@@ -1,5 +1,5 @@
 import { checkDocument, checkRead } from '../adapter/ring-store-arguments.ts';
-import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from './store.ts';
+import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../ring-store.ts';
 
 const OWNER = 'staticRing';
 

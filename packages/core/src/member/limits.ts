@@ -1,8 +1,8 @@
 import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../clock.ts';
 import type { SealUnavailableReason } from '../errors.ts';
 import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { ResolvedPolicy } from '../ring/policy.ts';
 import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
-import type { ResolvedPolicy } from './policy.ts';
 
 const MS = 1_000;
 

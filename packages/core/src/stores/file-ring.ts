@@ -7,8 +7,14 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { tooLarge } from '../adapter/failures.ts';
 import { checkRead, checkWatcher, checkWrite, refuseAborted } from '../adapter/ring-store-arguments.ts';
 import { show } from '../options.ts';
+import {
+  MAX_DOCUMENT_BYTES,
+  RingConflictError,
+  type RingStore,
+  RingStoreError,
+  type StoredRing,
+} from '../ring-store.ts';
 import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } from './file-lock.ts';
-import { MAX_DOCUMENT_BYTES, RingConflictError, type RingStore, RingStoreError, type StoredRing } from './store.ts';
 
 const OWNER = 'fileRing';
 const WRITE_DEADLINE_MS = 10_000;

@@ -1,13 +1,11 @@
 import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
 import type { EnvelopeKeyCache } from '../key-cache.ts';
-import { newestFirst, type Signer, type Signers } from './certificates.ts';
-import type { RingWrap } from './document.ts';
-import { type Judgement, signersOf } from './facts.ts';
-import { Limits } from './limits.ts';
-import { MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import type { RingClock } from './ring-clock.ts';
-import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from './schedule.ts';
+import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts';
+import type { RingWrap } from '../ring/document.ts';
+import { type Judgement, signersOf } from '../ring/facts.ts';
+import { MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
+import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from '../ring/schedule.ts';
 import {
   createSnapshot,
   isUsable,
@@ -17,7 +15,9 @@ import {
   sealingKeyOf,
   statesOf,
   type UsableKey,
-} from './snapshot.ts';
+} from '../ring/snapshot.ts';
+import { Limits } from './limits.ts';
+import type { RingClock } from './ring-clock.ts';
 
 /** Ended keys that are remembered for what they can certify: as many as a full ring has. */
 const MAX_PAST: number = MAX_RING_KEYS;

@@ -1,5 +1,5 @@
-import { ageMs, type Clock, momentOf, schedule } from '../clock.ts';
-import type { Closing } from '../closing.ts';
+import { ageMs, type Clock, momentOf, schedule } from './clock.ts';
+import type { Closing } from './closing.ts';
 
 /**
  * Gives every call a deadline, and ends them all when the codec is closed. One listener for all calls, and none of our

@@ -1,8 +1,8 @@
 import { ageMs, type Moment, type RandomSource, uniform } from '../clock.ts';
 import type { Closing } from '../closing.ts';
-import type { ResolvedPolicy } from './policy.ts';
-import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
-import type { Stored, StoredRingDocument } from './stored-ring.ts';
+import type { ResolvedPolicy } from '../ring/policy.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../ring-store.ts';
+import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 

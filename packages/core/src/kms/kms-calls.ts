@@ -10,6 +10,7 @@ import {
   uniform,
 } from '../clock.ts';
 import type { Closing } from '../closing.ts';
+import { Deadlines, started } from '../deadlines.ts';
 import { channels } from '../events.ts';
 import {
   KEY_WRAPPER_ERROR_KINDS,
@@ -17,7 +18,6 @@ import {
   type KeyWrapperErrorKind,
   type KeyWrapperErrorSummary,
 } from '../key-wrapper.ts';
-import { Deadlines, started } from './deadlines.ts';
 
 /** Calls of one member that may be under way at once. */
 const MAX_IN_FLIGHT = 4;

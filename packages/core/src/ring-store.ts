@@ -1,4 +1,4 @@
-import { sectionOn } from '../errors.ts';
+import { sectionOn } from './errors.ts';
 
 /** A ring document as read, with what identifies this version of it. */
 export interface StoredRing {

@@ -1,5 +1,5 @@
 import { type Clock, type Moment, momentOf } from '../clock.ts';
-import type { ResolvedPolicy } from './policy.ts';
+import type { ResolvedPolicy } from '../ring/policy.ts';
 
 /** Whose clock it is. */
 export type DatedService = 'kms' | 'store';

@@ -2,15 +2,15 @@ import { systemRandom } from '../clock.ts';
 import type { Closing } from '../closing.ts';
 import { readKernelEntropy } from '../kernel-entropy.ts';
 import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { KmsCalls } from '../kms/kms-calls.ts';
+import { KeyWraps } from '../kms/wraps.ts';
 import type { CheckedOptions } from '../kms-codec-options.ts';
+import { StoredRingDocument } from '../stores/stored-ring.ts';
 import { Founding } from './founding.ts';
 import { RingKeeper } from './keeper.ts';
-import { KmsCalls } from './kms-calls.ts';
 import { type DatedService, RingClock } from './ring-clock.ts';
-import { StoredRingDocument } from './stored-ring.ts';
 import { RingSync } from './sync.ts';
 import { RingView } from './view.ts';
-import { KeyWraps } from './wraps.ts';
 import { RingWriter } from './writer.ts';
 
 /** Puts the parts of a ring together; none of them starts anything. */

@@ -13,19 +13,26 @@ import {
 import { CodecClosedError } from '../errors.ts';
 import { channels } from '../events.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
-import { revocable } from './facts.ts';
+import type { CallOptions } from '../kms/kms-calls.ts';
+import type { KeyWraps, WrappedVersion } from '../kms/wraps.ts';
+import { revocable } from '../ring/facts.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE } from '../ring/policy.ts';
+import {
+  type KeyTimes,
+  newest,
+  type RotationReason,
+  rotateAt,
+  rotationDelayMs,
+  timesOfNewKey,
+} from '../ring/schedule.ts';
+import type { RingKey } from '../ring/snapshot.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../ring-store.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
-import type { CallOptions } from './kms-calls.ts';
-import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE } from './policy.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
-import { type KeyTimes, newest, type RotationReason, rotateAt, rotationDelayMs, timesOfNewKey } from './schedule.ts';
-import type { RingKey } from './snapshot.ts';
 import { type RingStartOptions, startRing } from './start.ts';
-import { RingConflictError, type RingStore, RingStoreError } from './store.ts';
 import type { SyncOptions } from './sync.ts';
 import { Turns } from './turns.ts';
 import type { RingView } from './view.ts';
-import type { KeyWraps, WrappedVersion } from './wraps.ts';
 
 const MS = 1_000;
 const BACKOFF_BASE_MS = 10_000;

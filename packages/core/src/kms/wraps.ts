@@ -6,11 +6,19 @@ import { keyIdOf } from '../formats/derivation.ts';
 import { type EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
 import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
 import { isConstant } from '../options.ts';
-import { ancestorsMacOf, wrapMacOf } from './certificates.ts';
+import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
+import {
+  base64url,
+  type Macs,
+  type RingEntry,
+  type RingWrap,
+  signedBytes,
+  timesOf,
+  wrapContext,
+} from '../ring/document.ts';
+import type { KeyTimes } from '../ring/schedule.ts';
 import { boundPlaintext, checkedDataKey, unboundPlaintext } from './data-key-bytes.ts';
-import { base64url, type Macs, type RingEntry, type RingWrap, signedBytes, timesOf, wrapContext } from './document.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
-import type { KeyTimes } from './schedule.ts';
 import { allOf, firstOf } from './several-wrappers.ts';
 
 /** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */

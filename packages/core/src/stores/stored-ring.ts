@@ -1,15 +1,15 @@
 import { type Clock, momentOf, secondsSince } from '../clock.ts';
 import type { Closing } from '../closing.ts';
+import { Deadlines } from '../deadlines.ts';
 import { channels } from '../events.ts';
-import { Deadlines } from './deadlines.ts';
-import { encodeDocument, parseDocument, type RingDocument } from './document.ts';
+import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
 import {
   RingConflictError,
   type RingStore,
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,
-} from './store.ts';
+} from '../ring-store.ts';
 
 /** What a store holds, with the store's revision of it. */
 export type Stored =

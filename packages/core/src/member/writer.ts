@@ -1,12 +1,13 @@
 import { ageMs, later, type Moment, secondsSince } from '../clock.ts';
 import { channels } from '../events.ts';
 import { type KeyWrapper, KeyWrapperError } from '../key-wrapper.ts';
-import { vouchersBy } from './certificates.ts';
-import { type Macs, type RingDocument, type RingEntry, type RingWrap } from './document.ts';
-import { documentOf, isTombstone, revokedKey, unwrappedKey } from './facts.ts';
-import type { CallOptions } from './kms-calls.ts';
-import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from './policy.ts';
-import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from './schedule.ts';
+import type { CallOptions } from '../kms/kms-calls.ts';
+import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
+import { vouchersBy } from '../ring/certificates.ts';
+import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
+import { documentOf, isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
+import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
 import {
   createSnapshot,
   isUsable,
@@ -15,11 +16,10 @@ import {
   type RingKey,
   type RingSnapshot,
   withKeys,
-} from './snapshot.ts';
-import { RingConflictError, RingStoreError } from './store.ts';
-import type { StoredRingDocument } from './stored-ring.ts';
+} from '../ring/snapshot.ts';
+import { RingConflictError, RingStoreError } from '../ring-store.ts';
+import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import type { RingView } from './view.ts';
-import { type KeyWraps, lacksWraps } from './wraps.ts';
 
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */

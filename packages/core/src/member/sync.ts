@@ -1,7 +1,9 @@
 import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../clock.ts';
 import { KeyWrapperError } from '../key-wrapper.ts';
-import { newestFirst } from './certificates.ts';
-import { encodeDocument, type RingDocument, type RingEntry } from './document.ts';
+import type { CallOptions } from '../kms/kms-calls.ts';
+import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
+import { newestFirst } from '../ring/certificates.ts';
+import { encodeDocument, type RingDocument, type RingEntry } from '../ring/document.ts';
 import {
   belongs,
   documentOf,
@@ -11,17 +13,15 @@ import {
   learn,
   unwrappedKey,
   withUnwrapped,
-} from './facts.ts';
+} from '../ring/facts.ts';
+import type { ResolvedPolicy } from '../ring/policy.ts';
+import { newest } from '../ring/schedule.ts';
+import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
+import { RingStoreError } from '../ring-store.ts';
+import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import { isRefusal } from './kill-switch.ts';
-import type { CallOptions } from './kms-calls.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
-import type { ResolvedPolicy } from './policy.ts';
-import { newest } from './schedule.ts';
-import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from './snapshot.ts';
-import { RingStoreError } from './store.ts';
-import type { StoredRingDocument } from './stored-ring.ts';
 import type { RingView } from './view.ts';
-import type { KeyWraps, Unwrapped } from './wraps.ts';
 
 const MS = 1_000;
 /** Entries of a document that are unwrapped at once. */

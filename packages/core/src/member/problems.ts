@@ -1,7 +1,7 @@
 import type { Moment } from '../clock.ts';
-import { MAX_KEYS_TO_ROTATE } from './policy.ts';
+import { MAX_KEYS_TO_ROTATE } from '../ring/policy.ts';
+import { isUsable, liveKeys } from '../ring/snapshot.ts';
 import type { RingClock } from './ring-clock.ts';
-import { isUsable, liveKeys } from './snapshot.ts';
 import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
