@@ -206,6 +206,25 @@ describe('a key that is known only for being revoked', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])]).toEqual([three.id]);
   });
 
+  test('is unwrapped, and stays revoked, where a new key comes after it alone', () => {
+    const gone = { ...entryBy(one, []), revoked: revocationBy(one.id, [one, two]) };
+    const heir = { ...entryBy(newestKey, [one]) };
+    const wish = (known: RingSnapshot, ...entries: RingEntry[]) =>
+      learn(known, documentWith(gone, second, third, ...entries), judgementOf());
+    // Linked to what is known: the second key says that it comes after the first.
+    const knowing2 = knowing([two, second], [three, third]);
+    const { known } = wish(knowing2);
+    expect(isTombstone(keyOf(known, one))).toBe(true);
+    expect(wish(known).wanted).toEqual([]);
+    expect(wish(known, { ...heir, vouchers: new Map() }).wanted).toEqual([]);
+    expect(wish(known, { ...heir, revoked: revocationBy(newestKey.id, []) }).wanted).toEqual([]);
+    expect(wish(known, heir).wanted.map(({ id }) => id)).toEqual([one.id]);
+    const key = unwrappedKey(RING, gone, one.held, gone.wraps[0], 0);
+    const opened = withUnwrapped(known, [key], judgementOf());
+    expect(keyOf(opened, one)).toMatchObject({ revoked: true, held: undefined, signer: one.held });
+    expect(wish(opened, heir).wanted.map(({ id }) => id)).toEqual([newestKey.id]);
+  });
+
   test('is unwrapped where that was not certified for its right times, and revoked by its own certificate', () => {
     // Made after the key that certified it, so only its own certificate counts.
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [four, three]) };

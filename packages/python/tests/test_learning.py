@@ -769,6 +769,21 @@ def test_learns_nothing_of_another_lineage_beside_a_usable_key(fleet: Fleet) -> 
         assert known.keys() == {fleet.first.id}
 
 
+def test_unwraps_a_revoked_key_that_a_new_one_comes_after_alone(fleet: Fleet) -> None:
+    second = fleet.key(-300, by=[fleet.first])
+    gone = revoked(fleet.key(-200, by=[fleet.first, second]), fleet.clock.wall, by=[second])
+    third = naming(fleet.key(-100, by=[fleet.first, second]), [fleet.first, second])
+    fleet.publish([fleet.first, second, revoked(gone, fleet.clock.wall, by=[third]), third])
+    with fleet.reader() as codec:
+        assert codec._view.snapshot.by_id[gone.id].is_tombstone
+        heir = fleet.key(-50, by=[gone])
+        tail = revoked(gone, fleet.clock.wall, by=[third])
+        fleet.publish([fleet.first, second, tail, third, heir])
+        codec.refresh()
+        assert states(codec)[gone.id] == "revoked"
+        assert codec.seal(b"x")[4:16] == heir.id
+
+
 def test_goes_over_to_no_younger_ring_to_no_dead_one_and_not_after_store_outage(
     fleet: Fleet,
 ) -> None:

@@ -133,9 +133,13 @@ export function learn(
   // A member that started on a document without the older keys learns them by what their successors say.
   const ancestors = new Set([...keys.values()].flatMap((key) => key.ancestors?.ids ?? []));
   const wanted: RingEntry[] = [];
-  for (const entry of [...entries, ...known.carried, ...known.unreadable]) {
+  const candidates = [...entries, ...known.carried, ...known.unreadable];
+  const links = linksOf(candidates.filter(({ id }) => !keys.has(id)));
+  for (const entry of candidates) {
     const key = keys.get(entry.id);
-    const isKnown = key !== undefined && !isWorthUnwrapping(ring, key, entry, signers);
+    // A revoked key may be the only one that a new one comes after.
+    const isLink = key?.revocation !== undefined && isTombstone(key) && links.has(entry.id);
+    const isKnown = key !== undefined && !isLink && !isWorthUnwrapping(ring, key, entry, signers);
     if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
     const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
@@ -145,7 +149,7 @@ export function learn(
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
     if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
     else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
-    else if (vouched && !isKnownAsRevoked) wanted.push(entry);
+    else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const isEnded = (key: RingKey): boolean => nowMs >= key.opensUntil;
@@ -155,6 +159,12 @@ export function learn(
   const kept = tombstones.filter((key) => !isEnded(key)).toSorted(newestFirst);
   for (const key of kept.slice(room)) keys.delete(key.id);
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
+}
+
+/** The ids of those that keys name as their ancestors, and have vouchers of. */
+function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
+  const used = entries.filter(({ revoked }) => revoked === undefined);
+  return new Set(used.flatMap(({ ancestors, vouchers }) => ancestors?.ids.filter((id) => vouchers.has(id)) ?? []));
 }
 
 /**

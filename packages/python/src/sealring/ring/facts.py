@@ -139,17 +139,26 @@ def _unknown(
     # Who started on a document without the older keys learns them by what their successors say.
     told = [key.ancestors for key in keys.values()]
     ancestors = {key_id for one in told if one is not None for key_id in one.ids}
+    # Whom new keys come after: a revoked one may be the only link.
+    links = {
+        key_id
+        for entry in entries
+        if entry.id not in keys and entry.revocation is None and entry.ancestors is not None
+        for key_id in entry.vouchers.keys() & set(entry.ancestors.ids)
+    }
     wanted: dict[str, RingEntry] = {}
     for entry in entries:
         key = keys.get(entry.id)
-        is_known = key is not None and not _is_worth_unwrapping(key, entry, signers)
+        is_tomb = key is not None and key.is_tombstone and key.revocation is not None
+        is_link = is_tomb and entry.id in links
+        is_known = key is not None and not (is_link or _is_worth_unwrapping(key, entry, signers))
         is_in_time = judgement.is_live(entry) and not judgement.is_from_the_future(entry)
         if is_known or entry.id in wanted or not is_in_time:
             continue
         claims = (entry.revocation, None if key is None else key.revocation)
         is_revoked = any(is_certified(entry, claim, signers) for claim in claims)
         # What this reader's own pin refuses needs no proof.
-        if is_revoked or judgement.is_pinned_out(entry):
+        if (is_revoked and not is_link) or judgement.is_pinned_out(entry):
             if key is None:
                 claim = entry.revocation if is_revoked else None
                 facts = {**vars(entry), "ancestors": None, "revocation": claim}
