@@ -84,6 +84,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0017-one-clock.md',
     'docs/decisions/0018-revoking-waits-until-the-store-has-kept-it.md',
     'docs/decisions/0019-one-member-makes-the-key-of-a-ring-without-one.md',
+    'docs/decisions/0020-a-new-key-version-brings-a-rotation.md',
     'docs/decisions/0021-keys-are-linked-both-ways.md',
   ],
 };

@@ -22,6 +22,7 @@ const shortPolicy = {
   rotateEverySeconds: 3_600,
   kmsTimeoutSeconds: 2,
   startTimeoutSeconds: 60,
+  keyVersionEverySeconds: 3_600,
   missRefreshSeconds: 10,
 };
 /** Longest wait for what is to come; how soon it came is looked at afterwards. */

@@ -8,6 +8,7 @@ const EVENTS = [
   'refresh',
   'rotation',
   'rotation-failed',
+  'key-version',
   'kms-call',
   'store-call',
   'wrap',

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
 import type { SealringConfig } from '@sealring/cli';
-import { type KeyWrapper, memoryRing } from '@sealring/core';
+import { createKmsCodec, type KeyWrapper, type KmsCodec, memoryRing } from '@sealring/core';
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';
@@ -52,6 +53,83 @@ describe('the doctor, on Google Cloud KMS', async () => {
     const report = await examine(configOf(wrapperFor('member', none)));
     expect(idsOf(report, 'error')).toEqual(['kms-not-found']);
     expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/project/);
+  });
+
+  describe('a key that has a new version', () => {
+    const setUp = async (): Promise<{ name: string; config: SealringConfig; codec: KmsCodec }> => {
+      const name = gcp.kms.createKey(`versions-${randomUUID()}`);
+      const config = configOf(wrapperFor('member', name));
+      return { name, config, codec: await createKmsCodec(config) };
+    };
+    const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
+
+    test('is told with what members do about it, and until when the old one is needed', async () => {
+      const { name, config, codec } = await setUp();
+      expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
+      gcp.kms.rotate(name);
+      const report = await examine(config);
+      const [key] = codec.health().keys;
+      expect(report.healthy).toBe(true);
+      expect(findingOf(report, 'kms-version')).toMatchObject({
+        severity: 'warning',
+        what: `gcp-kms wraps with version ${version(name, 2)} now, and the newest key of the ring is wrapped by ${version(name, 1)}`,
+      });
+      const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
+      expect(remedy).toContain('each looks every 3600 s');
+      expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
+      const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
+      expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member looks for new versions/);
+      // As after the rotation that it asks for.
+      await codec.rotate();
+      await codec.close();
+      const after = findingOf(await examine(config), 'kms-version');
+      expect(after).toMatchObject({ severity: 'ok' });
+      expect(after?.what).toContain(`${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
+    });
+
+    test('and then an older one again brings no rotation, and the doctor says so', async () => {
+      const { name, config, codec } = await setUp();
+      gcp.kms.rotate(name);
+      await codec.rotate();
+      await codec.close();
+      const { document = '' } = (await config.ring.read()) ?? {};
+      expect(document).toContain(version(name, 2));
+      gcp.kms.setPrimary(version(name, 1));
+      const finding = findingOf(await examine(config), 'kms-version');
+      expect(finding?.severity).toBe('warning');
+      expect(finding?.remedy).toMatch(/^Another key of the ring is wrapped by it, so no member rotates for it/);
+    });
+
+    test.each([
+      ['disabled', 'KEY_DISABLED', (name: string) => gcp.kms.disable(name)],
+      ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
+    ])('whose older one is %s while keys of the ring need it', async (_, code, end) => {
+      const { name, config, codec } = await setUp();
+      const opensUntil = codec.health().keys[0]?.opensUntil.toISOString() ?? '';
+      gcp.kms.rotate(name);
+      await codec.rotate();
+      await codec.close();
+      end(version(name, 1));
+      const report = await examine(config);
+      expect(idsOf(report, 'error')).toEqual(['kms-version-refused']);
+      expect(findingOf(report, 'ring-unproved')).toBeUndefined();
+      const { what = '', remedy = '' } = findingOf(report, 'kms-version-refused') ?? {};
+      expect(what).toMatch(/^1 live key of the ring is wrapped by a version of the KMS key that may not be used/);
+      expect(what).toContain(code);
+      expect(what).toContain(version(name, 1));
+      expect(remedy).toContain(`needed until ${opensUntil}`);
+      expect(remedy).toContain('gcloud kms keys versions enable');
+    });
+
+    test('whose older one is disabled before any key is wrapped by the new one', async () => {
+      const { name, config, codec } = await setUp();
+      await codec.close();
+      gcp.kms.rotate(name);
+      gcp.kms.disable(version(name, 1));
+      const report = await examine(config);
+      expect(idsOf(report, 'error')).toEqual(['kms-disabled', 'kms-version-refused']);
+      expect(idsOf(report, 'warning')).toContain('kms-version');
+    });
   });
 
   test('F21: an SDK that was told to print what it sends', async () => {
@@ -112,5 +190,32 @@ describe('the doctor, on Azure Key Vault', async () => {
     rsa.set({ enabled: true });
     expect(idsOf(report, 'error')).toEqual(['kms-disabled']);
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
+  });
+
+  test('a key that has a new version, and whose older one is disabled while the ring needs it', async () => {
+    const clients = sdkClients(vault, all);
+    const key = vault.createKey('versions');
+    const wrapper = (): KeyWrapper =>
+      azureKeyVaultKeyWrapper({ keyId: vault.idOf(key), signKeyId, signPublicKeys, clients, maxAttempts: 1 });
+    const config = configOf(wrapper());
+    await found(config);
+    const old = vault.idOf(key, key.current);
+    const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
+    key.rotate();
+    // The doctor is a process of its own: it remembers no version.
+    const report = await examine({ ...config, keyWrapper: wrapper() });
+    expect(findingOf(report, 'kms-version')?.what).toContain(`the newest key of the ring is wrapped by ${old}`);
+    attributes.enabled = false;
+    const refused = findingOf(await examine({ ...config, keyWrapper: wrapper() }), 'kms-version-refused');
+    expect(refused?.what).toContain(old);
+    expect(refused?.remedy).toMatch(/set-attributes --id <version> --enabled true/);
+  });
+
+  test('a key that is configured by one of its versions is not compared', async () => {
+    const clients = sdkClients(vault, all);
+    const pinned = vault.idOf(rsa, rsa.current);
+    const config = configOf(azureKeyVaultKeyWrapper({ keyId: pinned, signKeyId, signPublicKeys, clients }));
+    await found(config);
+    expect(findingOf(await examine(config), 'kms-version')).toBeUndefined();
   });
 });

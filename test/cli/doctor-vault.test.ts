@@ -47,4 +47,19 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain('<mount>/decrypt/<key>');
   });
+
+  test('a transit key that was rotated, and whose older version is disallowed while the ring needs it', async () => {
+    const config = await configOf(['encrypt', 'decrypt']);
+    await found(config);
+    await callOpenBao(server, 'POST', 'transit/keys/payments/rotate');
+    const report = await examine(config);
+    expect(report.healthy).toBe(true);
+    expect(findingOf(report, 'kms-version')?.what).toBe(
+      'vault-transit wraps with version transit/keys/payments:v2 now, and the newest key of the ring is wrapped by transit/keys/payments:v1',
+    );
+    await callOpenBao(server, 'POST', 'transit/keys/payments/config', { min_decryption_version: 2 });
+    const refused = findingOf(await examine(config), 'kms-version-refused');
+    expect(refused?.what).toContain('transit/keys/payments:v1');
+    expect(refused?.remedy).toMatch(/min_decryption_version/);
+  });
 });

@@ -69,6 +69,7 @@ const shortPolicy = {
   createAfterSeconds: 0,
   kmsTimeoutSeconds: 2,
   startTimeoutSeconds: 60,
+  keyVersionEverySeconds: 3_600,
   missRefreshSeconds: 10,
 };
 

@@ -57,7 +57,11 @@ export function azureKeyVaultKeyWrapper(
   return Object.freeze({
     provider: PROVIDER,
     keyId: formatKeyId(keyId),
-    supports: Object.freeze({ ...SUPPORTS, authenticated: algorithm === 'A256KW', keyVersions: true }),
+    supports: Object.freeze({
+      ...SUPPORTS,
+      authenticated: algorithm === 'A256KW',
+      keyVersions: keyId.version === undefined,
+    }),
     owns: (wrapped) => wrapping.owns(wrapped),
     wrap: (dataKey, wrapOptions) => wrapping.wrap(dataKey, wrapOptions),
     unwrap: (wrapped, wrapOptions) => wrapping.unwrap(wrapped, wrapOptions),

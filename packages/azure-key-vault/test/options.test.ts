@@ -99,8 +99,14 @@ describe('options of the key wrapper', () => {
     expect(JSON.parse(JSON.stringify(keyWrapper))).toEqual({
       provider: 'azure-key-vault',
       keyId: KEY,
-      supports: { context: false, authenticated: false },
+      supports: { context: false, authenticated: false, keyVersions: true },
     });
+  });
+
+  test('a key that is given by one of its versions gets no new one', () => {
+    const oneVersion = `${KEY}/0123456789abcdef0123456789abcdef`;
+    expect(azureKeyVaultKeyWrapper({ keyId: KEY, credential }).supports.keyVersions).toBe(true);
+    expect(azureKeyVaultKeyWrapper({ keyId: oneVersion, credential }).supports.keyVersions).toBe(false);
   });
 
   test('A256KW proves who wrapped, RSA-OAEP-256 does not; what signs and what only verifies', () => {

@@ -6,7 +6,12 @@ export type CompletePolicy = Omit<RingPolicy, 'createAfterSeconds'>;
 /** The times that a report needs, seconds. */
 export type PolicyTimes = Pick<
   CompletePolicy,
-  'clockSkewSeconds' | 'refreshEverySeconds' | 'propagationSeconds' | 'rotateEverySeconds' | 'kmsTimeoutSeconds'
+  | 'clockSkewSeconds'
+  | 'refreshEverySeconds'
+  | 'propagationSeconds'
+  | 'rotateEverySeconds'
+  | 'keyVersionEverySeconds'
+  | 'kmsTimeoutSeconds'
 >;
 
 /** Core's defaults, which it does not export; a test holds them to its documentation. */

@@ -7,7 +7,14 @@ export interface RingTextKey {
   readonly opensUntil: number;
   /** What is said of its revocation; undefined where none is claimed. */
   readonly revoked: RingTextRevocation | undefined;
-  readonly wraps: readonly { readonly provider: string; readonly keyId: string }[];
+  readonly wraps: readonly RingTextWrap[];
+}
+
+interface RingTextWrap {
+  readonly provider: string;
+  readonly keyId: string;
+  /** As it is stored: base64url. */
+  readonly wrapped: string;
 }
 
 /** A revocation as it is claimed: whether a certificate proves it, only a holder of keys can tell. */
@@ -48,8 +55,8 @@ function keyOf(value: unknown): RingTextKey | undefined {
     opensUntil: opens,
     revoked: revoked === undefined ? undefined : revocationOf(revoked),
     wraps: wraps.map((wrap) => {
-      const { provider, keyId } = objectOf(wrap);
-      return { provider: String(provider), keyId: String(keyId) };
+      const { provider, keyId, wrapped } = objectOf(wrap);
+      return { provider: String(provider), keyId: String(keyId), wrapped: String(wrapped) };
     }),
   };
 }

@@ -10,7 +10,8 @@ test('the defaults are those that core documents', () => {
   const documented = readFileSync(join(core, 'ring/policy.d.ts'), 'utf8');
   for (const [name, value] of Object.entries(POLICY_DEFAULTS)) {
     const comment = new RegExp(`/\\*\\*((?:(?!\\*/).)*)\\*/\\s*readonly ${name}:`, 's').exec(documented)?.[1] ?? '';
-    expect(`${name} ${comment.replaceAll(/(\d) (\d)/g, '$1$2')}`).toContain(`Default ${value}`);
+    const text = comment.replaceAll(/\s*\n\s*\*\s*/g, ' ').replaceAll(/(\d) (\d)/g, '$1$2');
+    expect(`${name} ${text}`).toContain(`Default ${value}`);
   }
 });
 

@@ -26,6 +26,16 @@ test('the formulas give the numbers of the documentation', () => {
   });
 });
 
+test('looks for a new version of the KMS key are as many as the formula says, and none where nobody looks', async () => {
+  for (const keyVersionEverySeconds of [3_600, 900, 300, 0]) {
+    const policy = { keyVersionEverySeconds };
+    const { versionLooksPerServerDay: counted } = await runFleet({ ...QUIET, policy, days: 2 }, ALWAYS);
+    const { versionLooksPerServerDay: expected } = lawsOf(policy);
+    expect(Math.abs(counted - expected), `every ${keyVersionEverySeconds} s`).toBeLessThanOrEqual(0.1 * expected);
+  }
+  expect(lawsOf({}).versionLooksPerServerDay).toBeCloseTo(23.7, 1);
+});
+
 describe('a fleet on a virtual clock', () => {
   test('equal options give equal runs, and another seed another one', async () => {
     const first = await runFleet(QUIET, ALWAYS);

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { EventLog } from './support/event-log.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
@@ -54,6 +55,30 @@ describe('a KMS key that has a new version', () => {
       await fleet.clock.advance(HOUR);
     }
     expect(events.of('rotation').filter(({ reason }) => reason === 'key-version')).toHaveLength(1);
+  });
+
+  test('is rotated for once in an hour at most, where the KMS names it and goes on wrapping data keys by the old one', async () => {
+    const connect = (): KeyWrapper => {
+      const inner = fleet.kms.connect();
+      const byOld = <T>(run: () => Promise<T>): Promise<T> => {
+        fleet.kms.version = 1;
+        return run();
+      };
+      return {
+        ...inner,
+        wrap: (dataKey, options) => {
+          const isLook = options.context['sealring:purpose'] === 'key-version';
+          fleet.kms.version = isLook ? 2 : 1;
+          return inner.wrap(dataKey, options);
+        },
+        generate: (options) => byOld(() => inner.generate?.(options) ?? Promise.reject(new Error('no generate'))),
+      };
+    };
+    for (let i = 0; i < 5; i++) await fleet.start({ policy, keyWrapper: connect() });
+    await fleet.clock.advance(12 * HOUR);
+    const made = events.of('rotation').filter(({ reason }) => reason === 'key-version');
+    expect(made.length).toBeGreaterThan(3);
+    expect(made.length).toBeLessThanOrEqual(12);
   });
 
   test('is not looked for where the policy says so, nor by a reader, nor where the key has no versions', async () => {

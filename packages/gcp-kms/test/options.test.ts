@@ -64,7 +64,7 @@ describe('options', () => {
     expect(JSON.parse(JSON.stringify(keyWrapper))).toEqual({
       provider: 'gcp-kms',
       keyId: KEY,
-      supports: { context: true, authenticated: true },
+      supports: { context: true, authenticated: true, keyVersions: true },
     });
     expect(Object.isFrozen(keyWrapper)).toBe(true);
   });

@@ -57,6 +57,8 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
         },
         KNOWN.storeKind,
       ),
+    // The version itself is an id of a KMS key: it is in no label, and no span is made of it.
+    'key-version': (event) => ({ attributes: { [ATTRIBUTE.kmsProvider]: providers.of(event, 'provider') } }),
     conflict: nothing,
     healed: nothing,
     stale: (event) => ({ attributes: {}, spanAttributes: keyAttributes(event) }),
@@ -80,6 +82,7 @@ export type ChannelName =
   | 'refresh'
   | 'rotation'
   | 'rotation-failed'
+  | 'key-version'
   | 'kms-call'
   | 'store-call'
   | 'conflict'

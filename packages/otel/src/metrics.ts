@@ -35,6 +35,11 @@ export function createRecorders(meter: Meter): Readonly<Record<ChannelName, Reco
     refresh: duration('sealring.refresh.duration', 'Passes that read the ring or prove its key at the KMS'),
     rotation: rotations,
     'rotation-failed': rotations,
+    'key-version': counter(
+      'sealring.kms.new_versions',
+      '{look}',
+      'Looks at the KMS key that found a version by which no key of the ring is wrapped',
+    ),
     'kms-call': duration('sealring.kms.call.duration', 'Calls to the KMS, each attempt by itself'),
     'store-call': duration('sealring.store.call.duration', 'Calls to the ring store'),
     conflict: counter(

@@ -1,6 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
-import { type CodecHealth, hashedKeyId, InvalidRequestState, type KmsCodec } from '@sealring/core';
+import {
+  type CodecHealth,
+  createKmsCodec,
+  hashedKeyId,
+  InvalidRequestState,
+  type KeyWrapper,
+  type KmsCodec,
+} from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 // @boundaries-ignore what the tests of all packages share is no package
 import { createServices, join, type Services } from '../../../test/support/failing-services.ts';
@@ -89,6 +96,40 @@ describe('a codec that works', () => {
     const after = await meter.samples();
     expect(after.get(`sealring_ring_key_count{${own},sealring_key_state="active"}`)).toBe(1);
     expect(after.get(`sealring_ring_key_count{${own},sealring_key_state="propagating"}`)).toBe(1);
+  });
+});
+
+/** Times that let a look at the KMS key come within seconds. */
+const quick = {
+  clockSkewSeconds: 1,
+  refreshEverySeconds: 0.5,
+  backoffCapSeconds: 1,
+  proveEverySeconds: 0.5,
+  sealOutageSeconds: 30,
+  storeOutageSeconds: 60,
+  propagationSeconds: 32,
+  rotateEverySeconds: 3_600,
+  keyVersionEverySeconds: 0.5,
+};
+
+describe('a new version of the KMS key', () => {
+  test('is counted by provider, its rotation by the reason, and its name is told nowhere', async () => {
+    const { keyWrapper: inner, ring } = services;
+    let version = 'canary-1';
+    const keyWrapper: KeyWrapper = {
+      ...inner,
+      supports: { ...inner.supports, keyVersions: true },
+      wrap: async (...args) => ({ ...(await inner.wrap(...args)), keyId: `${inner.keyId}/${version}` }),
+      unwrap: (wrapped, options) => inner.unwrap({ ...wrapped, keyId: inner.keyId }, options),
+    };
+    codecs.push(await createKmsCodec({ keyWrapper, ring, policy: quick }));
+    version = 'canary-2';
+    const rotations = 'sealring_ring_rotations_total{sealring_rotation_reason="key-version"}';
+    expect(await value(rotations)).toBe(0);
+    await expect.poll(() => value(rotations), { timeout: 20_000, interval: 100 }).toBe(1);
+    const samples = await meter.samples();
+    expect(samples.get('sealring_kms_new_versions_total{sealring_kms_provider="local"}')).toBeGreaterThanOrEqual(1);
+    expect([...samples.keys()].join('\n')).not.toContain('canary');
   });
 });
 

@@ -147,7 +147,7 @@ describe('options', () => {
       expect(JSON.parse(JSON.stringify(keyWrapper))).toEqual({
         provider: 'vault-transit',
         keyId: 'transit/keys/payments',
-        supports: { context: true, authenticated: true },
+        supports: { context: true, authenticated: true, keyVersions: true },
       });
       expect(Object.isFrozen(keyWrapper)).toBe(true);
     }

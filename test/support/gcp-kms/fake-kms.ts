@@ -99,6 +99,13 @@ export class FakeGcpKms {
     return key.primary.name;
   }
 
+  /** Makes an older version primary again. */
+  setPrimary(versionName: string): void {
+    const version = this.#version(versionName);
+    if (version === undefined) throw new Error(`no such version: ${versionName}`);
+    this.#key(versionName.replace(/\/cryptoKeyVersions\/\d+$/, '')).primary = version;
+  }
+
   /** Disables one version, or every version of a key. */
   disable(name: string): void {
     this.#setState(name, 'DISABLED');

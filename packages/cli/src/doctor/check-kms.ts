@@ -1,12 +1,19 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { kmsFailuresOf } from '../foreign-error.ts';
+import type { CurrentVersion } from './check-versions.ts';
 import { error, type Finding, ok } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
 /** A data key, and what core puts behind it where the service knows no context: a hash of it. */
 const DATA_KEY_BYTES = 32;
 const BOUND_BYTES = 64;
+
+/** What came of a round trip, and the version that wrapped, where the key wrapper names it. */
+export interface CheckedKms {
+  readonly finding: Finding;
+  readonly current?: CurrentVersion;
+}
 
 /**
  * Makes a data key as a member would, wraps it, and unwraps it again; nothing of it is kept. The first key wrapper of a
@@ -16,17 +23,19 @@ export async function checkKms(
   wrapper: KeyWrapper,
   isFirst: boolean,
   options: Required<Pick<WrapOptions, 'context' | 'onServiceDate' | 'signal'>>,
-): Promise<Finding> {
+): Promise<CheckedKms> {
   try {
     return await roundTrip(wrapper, isFirst, options);
   } catch (thrown) {
     const [failure] = kmsFailuresOf(thrown);
-    if (failure !== undefined) return kmsFinding(failure, wrapper.keyId);
-    return error(
-      'kms-error',
-      `${wrapper.provider} threw an error of another class (${thrown instanceof Error ? thrown.name : typeof thrown})`,
-      'A key wrapper must throw KeyWrapperError: try it with sealring-conformance key-wrapper.',
-    );
+    if (failure !== undefined) return { finding: kmsFinding(failure, wrapper.keyId) };
+    return {
+      finding: error(
+        'kms-error',
+        `${wrapper.provider} threw an error of another class (${thrown instanceof Error ? thrown.name : typeof thrown})`,
+        'A key wrapper must throw KeyWrapperError: try it with sealring-conformance key-wrapper.',
+      ),
+    };
   }
 }
 
@@ -34,7 +43,7 @@ async function roundTrip(
   wrapper: KeyWrapper,
   isFirst: boolean,
   options: Required<Pick<WrapOptions, 'context' | 'onServiceDate' | 'signal'>>,
-): Promise<Finding> {
+): Promise<CheckedKms> {
   const { provider, keyId, supports } = wrapper;
   const { dataKey, wrapped } = await make(wrapper, isFirst, options);
   try {
@@ -42,27 +51,34 @@ async function roundTrip(
       const entry = randomBytes(DATA_KEY_BYTES);
       const signature = await wrapper.sign(entry, { signal: options.signal });
       if (wrapper.verify?.(entry, signature) !== true) {
-        return error(
-          'kms-signature',
-          `${provider} signs with a key whose public half is not the pinned one`,
-          'Pin the public half of the signing key that is configured: signKeyId and signPublicKeys belong together.',
-        );
+        return {
+          finding: error(
+            'kms-signature',
+            `${provider} signs with a key whose public half is not the pinned one`,
+            'Pin the public half of the signing key that is configured: signKeyId and signPublicKeys belong together.',
+          ),
+        };
       }
     }
     const back = await wrapper.unwrap(wrapped, options);
     const isSame = back.length === dataKey.length && timingSafeEqual(back, dataKey);
     back.fill(0);
     if (!isSame) {
-      return error(
-        'kms-wrong-bytes',
-        `${provider} unwrapped other bytes than it wrapped (key ${keyId})`,
-        'Do not use this key wrapper: try it with sealring-conformance key-wrapper.',
-      );
+      return {
+        finding: error(
+          'kms-wrong-bytes',
+          `${provider} unwrapped other bytes than it wrapped (key ${keyId})`,
+          'Do not use this key wrapper: try it with sealring-conformance key-wrapper.',
+        ),
+      };
     }
   } finally {
     dataKey.fill(0);
   }
-  return ok('kms', `${provider} wraps and unwraps a data key (key ${keyId})`);
+  return {
+    finding: ok('kms', `${provider} wraps and unwraps a data key (key ${keyId})`),
+    ...(supports.keyVersions === true && { current: { wrapper, keyId: wrapped.keyId } }),
+  };
 }
 
 async function make(

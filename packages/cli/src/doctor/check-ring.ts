@@ -1,4 +1,4 @@
-import { type CodecHealth, createKmsCodec, type KeyWrapper, type KmsCodec, type WrappedKey } from '@sealring/core';
+import { type CodecHealth, createKmsCodec, type KmsCodec } from '@sealring/core';
 import { kmsFailuresOf, lineOf, storeFailureOf } from '../foreign-error.ts';
 import { type PolicyTimes, rotateAt } from '../policy-times.ts';
 import { CLAIM_REMEDY, claimText, manyKeys } from '../ring-status.ts';
@@ -12,6 +12,7 @@ import {
   unprovedRevocationsOf,
 } from '../ring-text.ts';
 import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { type CurrentVersion, checkVersion, isOwn, refusedVersions, UnwrapNotes } from './check-versions.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
@@ -22,6 +23,7 @@ const START_SECONDS = 10;
 export async function checkRing(
   config: SealringConfig,
   document: string,
+  versions: readonly CurrentVersion[],
   times: PolicyTimes,
   nowMs: number,
 ): Promise<readonly Finding[]> {
@@ -56,19 +58,28 @@ export async function checkRing(
   }
   const unended = unendedKeysOf(ring, nowMs);
   if (unended.length === 0) return [ended(ring)];
-  const opened = await open(config);
+  const checkVersions = (live: readonly RingTextKey[]): readonly Finding[] =>
+    versions.flatMap((current) => checkVersion(current, ring, live, times));
+  const notes = new UnwrapNotes();
+  const opened = await open(config, notes);
   if ('failure' in opened) {
     // Who could not open it knows of a revocation only what is claimed.
     const live = unended.filter(({ revoked }) => revoked === undefined);
-    return [...refusalOf(config, unended, opened.failure), ...checkLive(config, ring, live, times, nowMs)];
+    return [
+      ...refusalOf(config, unended, opened.failure),
+      ...(keyWrappersOf(config).some(({ supports }) => supports.keyVersions) ? refusedVersions(live, notes) : []),
+      ...checkVersions(live),
+      ...checkLive(config, ring, live, times, nowMs),
+    ];
   }
   const { health } = opened;
   const usable = new Set(health.keys.filter(isUsable).map(({ id }) => id));
   const live = unended.filter(({ id }) => usable.has(id));
   return [
     ok('ring', `the keys of the ring prove themselves: ${live.length} live of ${ring.keys.length}, all unwrapped`),
-    ...checkEntries(config, ring, health, nowMs),
+    ...checkEntries(config, ring, health, notes, nowMs),
     ...(live.length === 0 ? [ended(ring)] : []),
+    ...checkVersions(live),
     ...checkLive(config, ring, live, times, nowMs),
   ];
 }
@@ -101,12 +112,16 @@ function checkLive(
 }
 
 /** Starts as a reader does, on the very document: every live key is unwrapped, and they vouch for each other. */
-async function open(config: SealringConfig): Promise<{ readonly health: CodecHealth } | { readonly failure: unknown }> {
+async function open(
+  config: SealringConfig,
+  notes: UnwrapNotes,
+): Promise<{ readonly health: CodecHealth } | { readonly failure: unknown }> {
   let codec: KmsCodec;
   const { probe: _, wrapQuorum: _quorum, ...options } = config;
   try {
     codec = await createKmsCodec({
       ...options,
+      keyWrapper: keyWrappersOf(config).map((wrapper) => notes.on(wrapper)),
       role: 'reader',
       create: 'never',
       policy: { ...config.policy, startTimeoutSeconds: START_SECONDS },
@@ -124,13 +139,20 @@ function checkEntries(
   { acceptKeysCreatedAfter }: SealringConfig,
   ring: RingText,
   { keys, problems }: CodecHealth,
+  notes: UnwrapNotes,
   nowMs: number,
 ): readonly Finding[] {
   const known = new Set(keys.map(({ id }) => id));
   const pinnedBefore = acceptKeysCreatedAfter?.getTime() ?? Number.NEGATIVE_INFINITY;
-  const unproved = unendedKeysOf(ring, nowMs).filter(({ id, created }) => !known.has(id) && created >= pinnedBefore);
+  const unknown = unendedKeysOf(ring, nowMs).filter(({ id, created }) => !known.has(id) && created >= pinnedBefore);
+  const unproved = unknown.filter((key) => notes.refusalOf(key) === undefined);
   const claims = unprovedRevocationsOf({ ...ring, keys: ring.keys.filter(({ id }) => known.has(id)) }, keys, nowMs);
   return [
+    // A revoked key opens nothing anyway.
+    ...refusedVersions(
+      unknown.filter(({ revoked }) => revoked === undefined),
+      notes,
+    ),
     ...(unproved.length === 0
       ? []
       : [
@@ -206,14 +228,6 @@ function checkWraps(config: SealringConfig, live: readonly RingTextKey[]): reado
       ),
     ];
   });
-}
-
-function isOwn(
-  wrapper: KeyWrapper,
-  { provider, keyId }: { readonly provider: string; readonly keyId: string },
-): boolean {
-  const wrap: WrappedKey = { provider, keyId, wrapped: new Uint8Array(1) };
-  return provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
 }
 
 function keyIdFor(config: SealringConfig, provider: string): string {

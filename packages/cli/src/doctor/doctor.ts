@@ -8,6 +8,7 @@ import { checkProcess } from './check-process.ts';
 import { checkRing } from './check-ring.ts';
 import { checkSettings } from './check-settings.ts';
 import { checkKind, checkProbe, checkRead, checkWriteRights, unprobed } from './check-store.ts';
+import type { CurrentVersion } from './check-versions.ts';
 import type { DoctorReport, Finding } from './finding.ts';
 
 /** How {@link runDoctor} looks. */
@@ -61,10 +62,14 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   });
 
   const kms: Finding[] = [];
+  const versions: CurrentVersion[] = [];
   for (const [index, wrapper] of keyWrappersOf(config).entries()) {
     if (role === 'member') {
       const onServiceDate = dates.noteOf(`the KMS (${wrapper.provider})`);
-      kms.push(await checkKms(wrapper, index === 0, { context: contextOf(config), onServiceDate, signal: signal() }));
+      const context = contextOf(config);
+      const { finding, current } = await checkKms(wrapper, index === 0, { context, onServiceDate, signal: signal() });
+      kms.push(finding);
+      if (current !== undefined) versions.push(current);
     }
     kms.push(...(await stateOf(wrapper, signal())));
   }
@@ -81,7 +86,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
       wrote.push(...probed.wrote);
     }
   }
-  const document = read.kind === 'held' ? await checkRing(config, read.document, times, wallMs()) : [];
+  const document = read.kind === 'held' ? await checkRing(config, read.document, versions, times, wallMs()) : [];
   return report(withoutRepeats([...first, ...kms, ...store, ...document, ...dates.findings(times)]), wrote);
 }
 

@@ -32,6 +32,7 @@ export interface FleetReport {
   readonly keysMade: number;
   readonly mostKeys: number;
   readonly kmsCallsPerServerDay: number;
+  readonly versionLooksPerServerDay: number;
   readonly storeReadsPerServerDay: number;
 }
 
@@ -104,6 +105,7 @@ export async function runFleet(options: FleetOptions, hour: (hours: number) => b
       refusedSeals: Object.fromEntries(refusedSeals),
       keysMade: seen.size,
       kmsCallsPerServerDay: (services.calls.kms - started.kms) / serverDays,
+      versionLooksPerServerDay: (services.calls.looks - started.looks) / serverDays,
       storeReadsPerServerDay: (services.calls.store - started.store) / serverDays,
     };
   } finally {

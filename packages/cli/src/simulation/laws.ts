@@ -24,6 +24,8 @@ export interface Laws {
   /** Keys in the ring, without rotations that are asked for. */
   readonly keys: number;
   readonly kmsCallsPerServerDay: number;
+  /** Beside those: looks for a new version of the KMS key, one `wrap` each, with providers whose wraps name versions. */
+  readonly versionLooksPerServerDay: number;
   readonly storeReadsPerServerDay: number;
 }
 
@@ -45,6 +47,12 @@ export function lawsOf(policy: Partial<RingPolicy>): Laws {
     revoked: refresh + cap + calls,
     keys: Math.ceil(life / p.rotateEverySeconds),
     kmsCallsPerServerDay: DAY_SECONDS / (JITTER * prove) + DAY_SECONDS / p.rotateEverySeconds,
+    versionLooksPerServerDay: versionLooks(p.keyVersionEverySeconds, prove),
     storeReadsPerServerDay: DAY_SECONDS / (JITTER * refresh),
   };
+}
+
+/** A look is made right after a proof: half an interval of proofs later than it is due, on average. */
+function versionLooks(every: number, prove: number): number {
+  return every === 0 ? 0 : DAY_SECONDS / (JITTER * Math.max(prove, every + prove / 2));
 }

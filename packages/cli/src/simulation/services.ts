@@ -10,7 +10,8 @@ import {
 
 /** A KMS and a store in memory that count calls and can be out of reach. They answer at once. */
 export class SimulatedServices {
-  readonly calls = { kms: 0, store: 0 };
+  /** `looks`: wraps that are to show whether the KMS key has a new version; not among those of `kms`. */
+  readonly calls = { kms: 0, store: 0, looks: 0 };
   isKmsAway = false;
   isStoreAway = false;
   readonly keyWrapper: KeyWrapper;
@@ -19,8 +20,8 @@ export class SimulatedServices {
   constructor() {
     const local = localKeyWrapper({ masterKey: randomBytes(32) });
     const ring = memoryRing();
-    const asksKms = <T>(run: () => Promise<T>): Promise<T> => {
-      this.calls.kms += 1;
+    const asksKms = <T>(run: () => Promise<T>, { isLook = false } = {}): Promise<T> => {
+      this.calls[isLook ? 'looks' : 'kms'] += 1;
       if (!this.isKmsAway) return run();
       return Promise.reject(new KeyWrapperError('unavailable', { provider: 'simulated', operation: 'unwrap' }));
     };
@@ -31,8 +32,12 @@ export class SimulatedServices {
     this.keyWrapper = {
       provider: local.provider,
       keyId: local.keyId,
-      supports: local.supports,
-      wrap: (dataKey, options) => asksKms(() => local.wrap(dataKey, options)),
+      // There is only one, but members look for another.
+      supports: { ...local.supports, keyVersions: true },
+      wrap: (dataKey, options) =>
+        asksKms(() => local.wrap(dataKey, options), {
+          isLook: options.context['sealring:purpose'] === 'key-version',
+        }),
       unwrap: (wrapped, options) => asksKms(() => local.unwrap(wrapped, options)),
     };
     this.ring = {

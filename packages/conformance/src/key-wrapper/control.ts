@@ -1,4 +1,4 @@
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import type { KeyWrapperControl } from './target.ts';
 import { CONTEXT, copyOf, expectKind, type KeyWrapperTrial, settle } from './trial.ts';
 
@@ -35,6 +35,30 @@ export const CONTROL_CHECKS: readonly Check<KeyWrapperTrial>[] = [
       const fresh = await trial.create();
       const after = await trial.wrap(fresh, trial.dataKey(fresh));
       expectThat(after.keyId !== before.keyId, 'wraps from before and after a rotation name the same version');
+    },
+  },
+  {
+    id: 'WRAP-VERSIONS-DECLARED',
+    async run(trial) {
+      const keyWrapper = await trial.create();
+      const declares = keyWrapper.supports.keyVersions === true;
+      if (declares && !trial.subject.supports.versions) {
+        throw new Finding('supports.keyVersions is true, and supports.versions of the target is false');
+      }
+      const control = versionedControl(trial);
+      const before = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      await control.rotate();
+      const fresh = await trial.create();
+      const after = await trial.wrap(fresh, trial.dataKey(fresh));
+      const names = after.keyId !== before.keyId;
+      expectThat(
+        names || !declares,
+        'supports.keyVersions is true, and wraps from before and after a rotation name the same version',
+      );
+      expectThat(
+        declares || !names,
+        'wraps name the version that made them, and supports.keyVersions does not say so: no member looks for a new one',
+      );
     },
   },
   {

@@ -126,7 +126,12 @@ function factsOf({ provider, keyId, supports }: KeyWrapper): string {
   for (const name of ['context', 'authenticated'] as const) {
     expectThat(typeof supports[name] === 'boolean', `supports.${name} is ${kindOf(supports[name])}, not true or false`);
   }
-  return JSON.stringify([provider, keyId, supports.context, supports.authenticated]);
+  const { keyVersions } = supports;
+  expectThat(
+    keyVersions === undefined || typeof keyVersions === 'boolean',
+    `supports.keyVersions is ${kindOf(keyVersions)}, not true or false`,
+  );
+  return JSON.stringify([provider, keyId, supports.context, supports.authenticated, keyVersions]);
 }
 
 function checkKeyId(keyId: unknown, what: string): void {

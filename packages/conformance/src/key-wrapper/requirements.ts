@@ -95,6 +95,11 @@ export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = [
   must('WRAP-ROTATED-OPENS', 'After a rotation, what was wrapped before still opens.', CONTRACT),
   must('WRAP-ROTATED-NAMES', 'After a rotation, new wraps name the new version.', `${CONTRACT}, WrappedKey.keyId`),
   should(
+    'WRAP-VERSIONS-DECLARED',
+    'supports.keyVersions is true exactly where new wraps name a new version.',
+    `${CONTRACT}, supports`,
+  ),
+  should(
     'WRAP-VERSION-BINDS',
     'A wrapped key that names another version of its KMS key does not open.',
     'Sealring decision 0009',

@@ -217,8 +217,14 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   around(
     'does not say whether it is authenticated',
     'WRAP-FACTS',
-    () => ({ supports: { context: true } }),
+    () => ({ supports: { context: true, keyVersions: true } }),
     and('WRAP-SIGN', 'WRAP-SIGN-BINDS', 'WRAP-VERIFY-LOCAL'),
+  ),
+  around(
+    'says in words that its KMS key has versions',
+    'WRAP-FACTS',
+    () => ({ supports: { ...SOUND.supports, keyVersions: 'yes' } }),
+    and('WRAP-VERSIONS-DECLARED'),
   ),
   around(
     'generates at once',
@@ -542,7 +548,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     bind: (context, keyId) => Buffer.from(JSON.stringify([keyId, context])),
   }),
   broken('binds a context, and says that it does not', 'WRAP-CONTEXT-DECLARED', {
-    supports: { context: false, authenticated: true },
+    supports: { context: false, authenticated: true, keyVersions: true },
   }),
   broken('has a first byte that nobody checks', 'WRAP-BIT-FLIP', {
     seal: (version, plaintext, bound) => Buffer.concat([Buffer.of(1), SOUND.seal(version, plaintext, bound)]),
@@ -823,8 +829,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
       return soundKeyWrapper({ nameVersion: (_, key) => `${key.name}/1`, open })(world);
     },
-    and('WRAP-VERSION-BINDS'),
+    and('WRAP-VERSIONS-DECLARED', 'WRAP-VERSION-BINDS'),
   ),
+  broken('names its versions, and does not say so', 'WRAP-VERSIONS-DECLARED', {
+    supports: { context: true, authenticated: true },
+  }),
+  {
+    target: zooTarget('hides its versions, and says that it names them', soundKeyWrapper(), {
+      supports: { versions: false },
+    }),
+    caughtBy: 'WRAP-VERSIONS-DECLARED',
+    also: [],
+  },
   made('does not look at the version', 'WRAP-VERSION-BINDS', (world) => {
     const bind: Steps['bind'] = (context) => SOUND.bind(context, world.key.name);
     const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);

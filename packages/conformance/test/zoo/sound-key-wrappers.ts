@@ -89,7 +89,7 @@ const TARGETS: readonly KeyWrapperTarget[] = [
         });
         return SOUND.open(version ?? world.key.current, bytes, bound);
       };
-      return soundKeyWrapper({ nameVersion, open })(world);
+      return soundKeyWrapper({ nameVersion, open, supports: { context: true, authenticated: true } })(world);
     },
     { supports: { versions: false } },
   ),

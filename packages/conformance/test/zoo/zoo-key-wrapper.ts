@@ -80,7 +80,7 @@ function answerOrAbort(signal: AbortSignal | undefined, fail: () => Error): Prom
 }
 
 export const SOUND: Steps = {
-  supports: { context: true, authenticated: true },
+  supports: { context: true, authenticated: true, keyVersions: true },
   checkOptions(options) {
     const context: unknown = options?.context;
     const isContext = typeof context === 'object' && context !== null;
@@ -148,7 +148,7 @@ const AES_KW_IV = Buffer.alloc(8, 0xa6);
 
 /** AES key wrap (RFC 3394): no context, no randomness. */
 export const KEY_WRAP: Partial<Steps> = {
-  supports: { context: false, authenticated: true },
+  supports: { context: false, authenticated: true, keyVersions: true },
   seal({ secret }, plaintext) {
     const cipher = createCipheriv('id-aes256-wrap', secret, AES_KW_IV);
     return Buffer.concat([cipher.update(plaintext), cipher.final()]);
@@ -165,7 +165,7 @@ export const OAEP = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha2
 
 /** RSA-OAEP: no context, and whoever has the public key can wrap. */
 export const PUBLIC_KEY: Partial<Steps> = {
-  supports: { context: false, authenticated: false },
+  supports: { context: false, authenticated: false, keyVersions: true },
   seal: ({ pair }, plaintext) => publicEncrypt({ key: pair.publicKey, ...OAEP }, plaintext),
   open: ({ pair }, bytes) => privateDecrypt({ key: pair.privateKey, ...OAEP }, bytes),
 };

@@ -156,20 +156,23 @@ export class KeyWraps {
   /**
    * The version of the KMS key by which a key wrapper wraps today, where none of `known` was made by that one: bytes that
    * are nobody's data key are wrapped, and thrown away.
-   * @throws {KeyWrapperError}
+   * @throws {KeyWrapperError} where none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
     const context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
-    for (const wrapper of this.#wrappers.filter(({ supports }) => supports.keyVersions === true)) {
+    const looks = this.#wrappers.map(async (wrapper) => {
       const own = known.filter((wrap) => isOwn(wrapper, wrap));
-      if (own.length === 0) continue;
+      if (wrapper.supports.keyVersions !== true || own.length === 0) return [];
       const { dataKey } = this.#ownDataKey();
-      const made = await this.#wrap(wrapper, dataKey, context, { foreground: false });
+      const { provider, keyId } = await this.#wrap(wrapper, dataKey, context, { foreground: false });
       dataKey.fill(0);
-      const { provider, keyId } = made;
-      if (!own.some((wrap) => wrap.keyId === keyId)) return { provider, keyId };
-    }
-    return undefined;
+      return own.some((wrap) => wrap.keyId === keyId) ? [] : [{ provider, keyId }];
+    });
+    const seen = await Promise.allSettled(looks);
+    const [found] = seen.flatMap((look) => (look.status === 'fulfilled' ? look.value : []));
+    const failed = seen.find((look) => look.status === 'rejected');
+    if (found === undefined && failed !== undefined) throw failed.reason;
+    return found;
   }
 
   async #generate(

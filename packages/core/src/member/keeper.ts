@@ -483,6 +483,7 @@ export class RingKeeper {
    */
   async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
     const began = this.view.now();
+    const reason = this.#isAgeDue() ? 'scheduled' : 'key-version';
     try {
       await this.#readToWrite({ foreground: false });
       if (!isLast && this.#isRotationDue()) {
@@ -490,13 +491,13 @@ export class RingKeeper {
         this.#waitTurn({ isLast: true });
         return;
       }
-      if (this.#isRotationDue()) await this.#o.writer.publish(this.#isAgeDue() ? 'scheduled' : 'key-version');
+      if (this.#isRotationDue()) await this.#o.writer.publish(reason);
       this.#rotationFailures = 0;
     } catch (error) {
       if (this.view.isClosed || error instanceof RingConflictError) return;
       this.#rotationFailures += 1;
       this.#lastFailure = this.#failureNow(kindOf(error));
-      this.#announceFailedRotation('scheduled', error, began);
+      this.#announceFailedRotation(reason, error, began);
       this.#considerRotation();
     }
     this.#announceStatus();
@@ -507,7 +508,15 @@ export class RingKeeper {
     const now = this.view.now();
     if (this.view.sealBlock(now) !== undefined || this.view.clockTrouble(now) !== undefined) return false;
     if (this.#o.writer.keyCount >= MAX_KEYS_TO_SCHEDULE) return false;
-    return this.#isAgeDue() || (this.#isVersionNew && this.#o.writer.keyCount < MAX_KEYS_TO_ROTATE);
+    return this.#isAgeDue() || this.#isVersionDue();
+  }
+
+  /** One for all members, and one in a while: a service may go on wrapping by an old version when it has named a new one. */
+  #isVersionDue(): boolean {
+    if (!this.#isVersionNew || this.#o.writer.keyCount >= MAX_KEYS_TO_ROTATE) return false;
+    const { keys, carried } = this.view.snapshot;
+    const youngestMs = Math.max(...[...keys.filter(({ isLeft }) => !isLeft), ...carried].map(({ created }) => created));
+    return this.view.wallMs() >= youngestMs + this.#o.policy.keyVersionEverySeconds * MS;
   }
 
   #isAgeDue(): boolean {

@@ -37,8 +37,8 @@ export interface RingPolicy {
   readonly createAfterSeconds: number;
   /**
    * How often a member looks whether the KMS key has a new version, minus up to 20 % jitter, where the key wrapper can
-   * tell: one more `wrap`. A version that no key of the ring was wrapped by brings a scheduled rotation. 0: never. Default
-   * 3 600.
+   * tell: one more `wrap`. A version that no key of the ring was wrapped by brings a rotation, where the newest key is as
+   * old as that. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
   /** Deadline of one KMS or store call. Default 5. */

@@ -1,0 +1,148 @@
+import type { KeyWrapper, WrappedKey } from '@sealring/core';
+import { type KmsFailure, kmsFailuresOf, kmsLineOf } from '../foreign-error.ts';
+import { type PolicyTimes, rotateAt } from '../policy-times.ts';
+import type { RingText, RingTextKey } from '../ring-text.ts';
+import { error, type Finding, ok, warning } from './finding.ts';
+import { kmsFinding } from './kms-findings.ts';
+
+/** What a key wrapper wraps with now: the `keyId` of a wrap that was just made. */
+export interface CurrentVersion {
+  readonly wrapper: KeyWrapper;
+  readonly keyId: string;
+}
+
+/** Whether a wrap of the ring is one of a key wrapper's. */
+export function isOwn(
+  wrapper: KeyWrapper,
+  { provider, keyId }: { readonly provider: string; readonly keyId: string },
+): boolean {
+  const wrap: WrappedKey = { provider, keyId, wrapped: new Uint8Array(1) };
+  return provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
+}
+
+/** Whether the newest key of the ring is wrapped by the version of the KMS key that is current, and how long others are needed. */
+export function checkVersion(
+  { wrapper, keyId: current }: CurrentVersion,
+  ring: RingText,
+  live: readonly RingTextKey[],
+  times: PolicyTimes,
+): readonly Finding[] {
+  const versionOf = ({ wraps }: RingTextKey): string | undefined => wraps.find((wrap) => isOwn(wrapper, wrap))?.keyId;
+  const neededUntil = new Map<string, number>();
+  for (const key of live) {
+    const version = versionOf(key);
+    if (version === undefined) continue;
+    neededUntil.set(version, Math.max(neededUntil.get(version) ?? 0, key.opensUntil));
+  }
+  const newest = live.findLast((key) => versionOf(key) !== undefined);
+  if (newest === undefined) return [];
+  const others = [...neededUntil].filter(([version]) => version !== current);
+  const needed = others.map(([version, ms]) => `${version} until ${timeOf(ms)}`).join(', ');
+  const last = versionOf(newest);
+  if (last === current) {
+    const more = needed === '' ? '' : `; older ones are still needed: ${needed}`;
+    return [ok('kms-version', `the newest key of the ring is wrapped by the current version ${current}${more}`)];
+  }
+  const due = timeOf(rotateAt(newest, times));
+  const isKnown = ring.keys.some(({ wraps }) => wraps.some((wrap) => isOwn(wrapper, wrap) && wrap.keyId === current));
+  return [
+    warning(
+      'kms-version',
+      `${wrapper.provider} wraps with version ${current} now, and the newest key of the ring is wrapped by ${last}`,
+      `${whatMembersDo(isKnown, times.keyVersionEverySeconds, due)} Or at once: sealring rotate. Do not disable or destroy versions that are still needed: ${needed}.`,
+    ),
+  ];
+}
+
+function whatMembersDo(isKnown: boolean, everySeconds: number, due: string): string {
+  if (isKnown) {
+    return `Another key of the ring is wrapped by it, so no member rotates for it: the rotation that is due on ${due} will use it.`;
+  }
+  return everySeconds === 0
+    ? `No member looks for new versions (keyVersionEverySeconds is 0): the rotation that is due on ${due} will use it.`
+    : `A member that runs notices it and rotates; each looks every ${everySeconds} s (keyVersionEverySeconds).`;
+}
+
+/** Key wrappers as they are, and a note of every unwrap that failed. */
+export class UnwrapNotes {
+  /** By the wrapped bytes. */
+  readonly #failures = new Map<string, KmsFailure>();
+
+  /** The same key wrapper, listened to. It is not closed by whoever gets it. */
+  on(wrapper: KeyWrapper): KeyWrapper {
+    const { provider, keyId, supports } = wrapper;
+    const [owns, verify] = [wrapper.owns?.bind(wrapper), wrapper.verify?.bind(wrapper)];
+    return {
+      provider,
+      keyId,
+      supports,
+      wrap: (dataKey, options) => wrapper.wrap(dataKey, options),
+      unwrap: async (wrapped, options) => {
+        try {
+          return await wrapper.unwrap(wrapped, options);
+        } catch (thrown) {
+          const [failure] = kmsFailuresOf(thrown);
+          const bytes = Buffer.from(wrapped.wrapped).toString('base64url');
+          if (failure !== undefined) this.#failures.set(bytes, failure);
+          throw thrown;
+        }
+      },
+      ...(owns !== undefined && { owns }),
+      ...(verify !== undefined && { verify }),
+    };
+  }
+
+  /** Why the KMS did not serve a wrap of a key; undefined where it did, or found that the wrap is not its own. */
+  refusalOf({ wraps }: RingTextKey): Refusal | undefined {
+    for (const wrap of wraps) {
+      const failure = this.#failures.get(wrap.wrapped);
+      if (failure !== undefined && failure.kind !== 'corrupt') return { failure, version: wrap.keyId };
+    }
+    return undefined;
+  }
+}
+
+interface Refusal {
+  readonly failure: KmsFailure;
+  readonly version: string;
+}
+
+/** Live keys of the ring that could not be unwrapped, since the KMS refused the version that wraps them or did not answer. */
+export function refusedVersions(keys: readonly RingTextKey[], notes: UnwrapNotes): readonly Finding[] {
+  const byVersion = new Map<string, { readonly failure: KmsFailure; readonly keys: RingTextKey[] }>();
+  for (const key of keys) {
+    const refusal = notes.refusalOf(key);
+    if (refusal === undefined) continue;
+    const { failure, version } = refusal;
+    const entry = byVersion.get(version) ?? { failure, keys: [] };
+    entry.keys.push(key);
+    byVersion.set(version, entry);
+  }
+  return [...byVersion].map(([version, { failure, keys: wrapped }]) => {
+    if (failure.kind !== 'disabled' && failure.kind !== 'not-found') return kmsFinding(failure, version);
+    const until = timeOf(Math.max(...wrapped.map(({ opensUntil }) => opensUntil)));
+    const many = wrapped.length === 1 ? '1 live key of the ring is' : `${wrapped.length} live keys of the ring are`;
+    return error(
+      'kms-version-refused',
+      `${many} wrapped by a version of the KMS key that may not be used: ${kmsLineOf(failure)} (key ${version})`,
+      `${versionRemedy(failure.provider)} It is needed until ${until}: until it is back, servers that start open none of the tokens that were sealed under it. What was destroyed does not come back, and those tokens are lost.`,
+    );
+  });
+}
+
+function versionRemedy(provider: string): string {
+  switch (provider) {
+    case 'gcp-kms':
+      return 'Enable the version: gcloud kms keys versions enable (or restore, if its destruction is scheduled).';
+    case 'azure-key-vault':
+      return 'Enable the version: az keyvault key set-attributes --id <version> --enabled true.';
+    case 'vault-transit':
+      return "Lower the transit key's min_decryption_version to that version or below.";
+    default:
+      return 'Enable it again.';
+  }
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

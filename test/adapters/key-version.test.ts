@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as pause } from 'node:timers/promises';
+import { createAzureKeyVaultCodec } from '@sealring/azure-key-vault';
+import { type KmsCodec, type KmsCodecOptions, memoryRing, type RingStore } from '@sealring/core';
+import { createGcpKmsCodec } from '@sealring/gcp-kms';
+import { createVaultTransitCodec } from '@sealring/vault-transit';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sdkClients } from '../support/azure-key-vault/clients.ts';
+import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
+import { realClient, startGcpKms } from '../support/gcp-kms/index.ts';
+import { callOpenBao, startOpenBao } from '../support/openbao.ts';
+import { startOrSkip } from '../support/servers.ts';
+
+const payload = new TextEncoder().encode('{"order":"A1"}');
+
+/** Hours made seconds; no key grows old. */
+const policy = {
+  clockSkewSeconds: 1,
+  refreshEverySeconds: 0.5,
+  backoffCapSeconds: 1,
+  proveEverySeconds: 0.5,
+  sealOutageSeconds: 30,
+  storeOutageSeconds: 60,
+  propagationSeconds: 32,
+  rotateEverySeconds: 3_600,
+  keyVersionEverySeconds: 2,
+};
+/** Several looks of every member, and the wait of a rotation that one of them might bring. */
+const LOOKS_MS = 5_000;
+const WAIT = { timeout: 30_000, interval: 50 };
+
+type Options = Pick<KmsCodecOptions, 'ring' | 'policy' | 'create'>;
+
+/** A KMS key that can be given a new version. */
+interface KmsKey {
+  /** What a wrap by the version that is current names. */
+  readonly current: () => string;
+  readonly rotate: () => Promise<void> | void;
+  /** A member with a client of its own. */
+  readonly start: (options: Options) => Promise<KmsCodec>;
+  readonly end: () => Promise<void>;
+}
+
+/** How a key is made on what stands for each service; undefined where this machine cannot run it. */
+const PROVIDERS: Readonly<Record<string, () => Promise<KmsKey | undefined>>> = {
+  async 'gcp-kms'() {
+    const server = await startGcpKms();
+    const keyName = server.kms.createKey();
+    const closing: (() => Promise<void>)[] = [];
+    let current = `${keyName}/cryptoKeyVersions/1`;
+    return {
+      current: () => current,
+      rotate() {
+        current = server.kms.rotate(keyName);
+      },
+      async start(options) {
+        const client = realClient(server);
+        closing.push(() => client.close());
+        return createGcpKmsCodec({ keyName, client, ...options });
+      },
+      async end() {
+        for (const close of closing) await close();
+        await server.stop();
+      },
+    };
+  },
+  async 'azure-key-vault'() {
+    const vault = await FakeKeyVault.start();
+    const [rsa, signing] = [vault.createKey('wrapping'), vault.createKey('signing', 'EC')];
+    return {
+      current: () => vault.idOf(rsa, rsa.current),
+      rotate: () => void rsa.rotate(),
+      start: (options) =>
+        createAzureKeyVaultCodec({
+          keyId: vault.idOf(rsa),
+          signKeyId: vault.idOf(signing, signing.current),
+          clients: sdkClients(vault, vault.issueToken(['get', 'wrapKey', 'unwrapKey', 'sign'])),
+          ...options,
+        }),
+      end: () => vault.stop(),
+    };
+  },
+  async 'vault-transit'() {
+    let started: Awaited<ReturnType<typeof startOpenBao>> | undefined;
+    await startOrSkip(async () => {
+      started = await startOpenBao();
+      return started;
+    });
+    if (started === undefined) return undefined;
+    const server = started;
+    const keyName = `payments-${randomUUID()}`;
+    await callOpenBao(server, 'POST', 'sys/mounts/transit', { type: 'transit' });
+    await callOpenBao(server, 'POST', `transit/keys/${keyName}`);
+    let version = 1;
+    return {
+      current: () => `transit/keys/${keyName}:v${version}`,
+      async rotate() {
+        await callOpenBao(server, 'POST', `transit/keys/${keyName}/rotate`);
+        version += 1;
+      },
+      start: (options) =>
+        createVaultTransitCodec({ address: server.address, keyName, token: server.token, ...options }),
+      end: () => server.close(),
+    };
+  },
+};
+
+/** The version in the wrap of every key of a ring, oldest key first. */
+async function versionsIn(ring: RingStore): Promise<string[]> {
+  const { document = '' } = (await ring.read()) ?? {};
+  const { keys } = JSON.parse(document) as { keys: { created: string; wraps: { keyId: string }[] }[] };
+  const byAge = keys.toSorted((a, b) => (a.created < b.created ? -1 : 1));
+  return byAge.flatMap(({ wraps }) => wraps.map(({ keyId }) => keyId));
+}
+
+describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new version', (provider, makeKey) => {
+  const members: KmsCodec[] = [];
+  const noticed: unknown[] = [];
+  const reasons: unknown[] = [];
+  const notice = (event: unknown): void => void noticed.push(event);
+  const rotated = (event: unknown): void => void reasons.push(Reflect.get(Object(event), 'reason'));
+  let key: KmsKey | undefined;
+
+  beforeEach(async () => {
+    key = await makeKey();
+    subscribe('sealring:key-version', notice);
+    subscribe('sealring:rotation', rotated);
+  });
+  afterEach(async () => {
+    unsubscribe('sealring:key-version', notice);
+    unsubscribe('sealring:rotation', rotated);
+    noticed.length = 0;
+    reasons.length = 0;
+    await Promise.all(members.splice(0).map((codec) => codec.close()));
+    await key?.end();
+  });
+
+  test('is noticed by a member that runs, and rotated for once', async ({ skip }) => {
+    if (key === undefined) return skip('its server cannot run here');
+    const ring = memoryRing();
+    const { start, rotate, current } = key;
+    // Azure's current version is remembered for minutes by whoever has wrapped: the second member has not.
+    for (let i = 0; i < 2; i++) members.push(await start({ ring, policy, create: 'now' }));
+    const [founder, other] = members as [KmsCodec, KmsCodec];
+    const token = founder.seal(payload);
+    const old = current();
+    await rotate();
+    expect(current()).not.toBe(old);
+
+    await expect.poll(() => versionsIn(ring), WAIT).toEqual([old, current()]);
+    expect(noticed).not.toEqual([]);
+    for (const event of noticed) expect(event).toEqual({ provider, version: current() });
+    expect(reasons).toEqual(['initial', 'key-version']);
+    // Nobody asks for what the ring has.
+    const told = noticed.length;
+    await pause(LOOKS_MS);
+    expect(noticed).toHaveLength(told);
+    expect(await versionsIn(ring)).toEqual([old, current()]);
+
+    await Promise.all([founder.refresh(), other.refresh()]);
+    for (const codec of members) {
+      expect(codec.unseal(token)).toEqual(new Uint8Array(payload));
+      expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
+      expect(codec.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating']);
+    }
+  });
+
+  test('stays unnoticed where the policy says so', async ({ skip }) => {
+    if (key === undefined) return skip('its server cannot run here');
+    const ring = memoryRing();
+    members.push(await key.start({ ring, policy: { ...policy, keyVersionEverySeconds: 0 } }));
+    const old = key.current();
+    await key.rotate();
+    await pause(LOOKS_MS);
+    expect(noticed).toEqual([]);
+    expect(await versionsIn(ring)).toEqual([old]);
+  });
+});
