@@ -52,10 +52,15 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
   return attempt.oneLineage();
 }
 
-/** Takes over what ended and revoked entries can certify, as far as they can be unwrapped: the next key is vouched for. */
+/**
+ * Takes over what ended and revoked entries can certify: the next key is vouched for. Whoever runs and knows them follows it
+ * only then, so what may be unwrapped later is waited for.
+ * @throws {KeyWrapperError} when an entry cannot be unwrapped now, or none can, and the KMS refuses those of a live key.
+ */
 export async function pastSigners(document: RingDocument, options: LearnAnewOptions): Promise<readonly Signer[]> {
   const attempt = new Attempt(document, options);
   await attempt.unwrap(attempt.entries);
+  attempt.throwWhatMayLink();
   const isRevoked = (id: string): boolean => attempt.learned().byId.get(id)?.revoked === true;
   return attempt.entries.flatMap((entry) => {
     const key = attempt.keyOf(entry)?.held;
@@ -135,6 +140,14 @@ class Attempt {
     if (live.length === 0 && this.#document.entries.some((entry) => this.#isPinnedOutLive(entry))) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
     }
+  }
+
+  throwWhatMayLink(): void {
+    const passing = [...this.#failures.values()].find(mayPass);
+    if (passing !== undefined) throw passing;
+    const refused = this.entries.filter((entry) => this.isLive(entry)).map(({ id }) => this.#failures.get(id));
+    const refusal = refused.find(isRefused);
+    if (refusal !== undefined && this.entries.every((entry) => this.keyOf(entry) === undefined)) throw refusal;
   }
 
   #isFromTheFuture(entry: RingEntry): boolean {

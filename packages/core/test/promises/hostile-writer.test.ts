@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SealUnavailableError } from '../../src/errors.ts';
+import { type KeyWrapper, KeyWrapperError } from '../../src/key-wrapper.ts';
 import { keeperOf } from '../../src/kms-codec.ts';
 import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingDocument, type RingEntry } from '../../src/ring/document.ts';
@@ -95,6 +96,32 @@ describe('a document whose keys have all ended (F39)', () => {
     machine.resume();
     await fleet.clock.advance(120);
     await expectOneRing([...members, late]);
+  });
+
+  test('1: so does one whose keys the KMS does not unwrap at first: a ring is created that is linked to them, or none', async () => {
+    const a = await fleet.start();
+    const machine = new MachineClock(fleet.clock);
+    const late = await fleet.start({ clock: machine });
+    const backup = (await fleet.store.document()) ?? '';
+    machine.stop();
+    await fleet.clock.advance(4 * DAY);
+    await a.codec.close();
+    await fleet.store.put(backup);
+    const connection = fleet.kms.connect();
+    let failing = 4;
+    const keyWrapper: KeyWrapper = {
+      ...connection,
+      unwrap: (wrapped, options) => {
+        failing -= 1;
+        if (failing < 0) return connection.unwrap(wrapped, options);
+        return Promise.reject(new KeyWrapperError('unavailable', { provider: 'local', operation: 'unwrap' }));
+      },
+    };
+    const member = await fleet.start({ ...shared, keyWrapper });
+    expect(failing).toBeLessThan(0);
+    machine.resume();
+    await fleet.clock.advance(120);
+    await expectOneRing([member, late]);
   });
 
   test('1: whoever runs writes over a document whose keys have all ended, and takes nothing of it', async () => {
