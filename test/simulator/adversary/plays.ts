@@ -56,11 +56,11 @@ export class Stage {
     return this.pause(ms - this.world.timeline.nowMs);
   }
 
-  /** Puts a document into the store once. */
-  deliver(document: Document | string): void {
+  /** Puts a document into the store once, or deletes what is there. */
+  deliver(document: Document | string | undefined): void {
     this.deliveries += 1;
     this.world.trace('the attacker writes');
-    this.world.store.replace(typeof document === 'string' ? document : JSON.stringify(inOrder(document)));
+    this.world.store.replace(typeof document === 'object' ? JSON.stringify(inOrder(document)) : document);
   }
 
   /** Puts a document into the store, again after whatever a member writes. */
@@ -182,6 +182,18 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       if (different !== undefined) stage.oracle.report('everybody agrees', different);
     },
   },
+  'the-ring-is-deleted': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      stage.deliver(undefined);
+      stage.end();
+      await stage.settle();
+      const different = disagreement(stage.world, stage.world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
   'what-is-no-document': {
     powers: W,
     perform: async (stage) => {
@@ -229,6 +241,38 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.hold(stage.composer.ownRing(stage.composer.wallMs - 20 * HOUR));
       await stage.settle();
       stage.end();
+    },
+  },
+  /** The true ring and his, side by side, for a member that starts. */
+  'two-rings-in-one-document': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const own = stage.composer.ownRing(stage.composer.wallMs - MINUTE);
+      const both = { ...stage.current, keys: [...stage.current.keys, ...own.keys] };
+      await stage.restart(stage.member(1), () => stage.hold(both), MINUTE / 2);
+      stage.release();
+      await stage.operate(stage.member(0), 'rotate');
+      stage.end();
+    },
+  },
+  /** Wraps of nobody beside those of the ring. */
+  'junk-beside-the-wraps': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const document = stage.current;
+      for (const entry of document.keys) {
+        for (let i = 0; i < 14; i++) entry.wraps.push(...stage.composer.junkEntry('key/1').wraps);
+      }
+      stage.deliver(document);
+      await stage.settle();
+      stage.end();
+      await stage.operate(stage.member(0), 'rotate');
+      const full = stage.current.keys.find(({ wraps }) => wraps.length > 1);
+      if (full !== undefined) stage.oracle.report('what nobody certified is not written', `wraps of ${full.id}`);
     },
   },
   /** A member that was caught at its start hears of the true ring, goes over to it, and makes a key. */
