@@ -42,6 +42,7 @@ async function revokeInTrouble(world: World, oracle: Oracle, member: SimulatedMe
     member.codec === codec &&
     !world.hostility.isLately(world.timeline.nowMs, 0);
   let wasWell = isStoreWell();
+  oracle.wished([keyId]);
   for (let tries = 0; tries < 5; tries++) {
     try {
       await codec.revoke(keyId);
@@ -65,6 +66,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   const meant = codec
     .health()
     .keys.filter(({ created, state }) => state !== 'retired' && Number(created) <= EPOCH_MS + now);
+  oracle.wishedAll(EPOCH_MS + now);
   try {
     await codec.revokeAllBefore(new Date(EPOCH_MS + now));
   } catch (error) {

@@ -31,7 +31,7 @@ export class MemoryLaws {
   readonly #world: World;
   readonly #excuses: Excuses;
   readonly #thefts: Thefts;
-  readonly #revokedAt: ReadonlyMap<string, number>;
+  readonly #isWished: (key: KeyHealth) => boolean;
   readonly #report: (law: string, detail: string) => void;
   readonly #memories = new Map<SimulatedMember, Memory>();
   /** When somebody last held a key that was not revoked to him, milliseconds. */
@@ -46,13 +46,14 @@ export class MemoryLaws {
     readonly world: World;
     readonly excuses: Excuses;
     readonly thefts: Thefts;
-    readonly revokedAt: ReadonlyMap<string, number>;
+    /** Whether somebody who may asked for the revocation of a key. */
+    readonly isWished: (key: KeyHealth) => boolean;
     readonly report: (law: string, detail: string) => void;
   }) {
     this.#world = options.world;
     this.#excuses = options.excuses;
     this.#thefts = options.thefts;
-    this.#revokedAt = options.revokedAt;
+    this.#isWished = options.isWished;
     this.#report = options.report;
   }
 
@@ -146,7 +147,7 @@ export class MemoryLaws {
     if (key.held) this.#trustedAt.set(key.id, nowMs);
     if (key.state !== 'revoked' || !this.#isAsPublished(key) || this.#revokedSomewhere.has(key.id)) return;
     this.#revokedSomewhere.add(key.id);
-    if (this.#revokedAt.has(key.id) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
+    if (this.#isWished(key) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
     const isTrustedNoMore = (id: string): boolean => nowMs - (this.#trustedAt.get(id) ?? nowMs) > LATELY_MS;
     if (!this.isJudged(member) || this.#thefts.mayRevoke(key.id, isTrustedNoMore)) return;
     this.#report('nobody revokes what he may not', `${member.name} takes ${key.id} for revoked`);

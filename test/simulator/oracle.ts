@@ -1,3 +1,4 @@
+import type { KeyHealth } from '@sealring/core';
 import { isExpected } from './exceptions.ts';
 import { Excuses, type Minted } from './excuses.ts';
 import { Keepsakes } from './keepsakes.ts';
@@ -47,6 +48,8 @@ export class Oracle {
   readonly #memory: MemoryLaws;
   readonly #keepsakes: Keepsakes;
   readonly #revokedAt = new Map<string, number>();
+  readonly #wished = new Set<string>();
+  #wishedBeforeMs = Number.NEGATIVE_INFINITY;
   #mostKeys = 0;
 
   constructor(world: World) {
@@ -59,7 +62,7 @@ export class Oracle {
       world,
       excuses: this.excuses,
       thefts: this.thefts,
-      revokedAt: this.#revokedAt,
+      isWished: (key) => this.#isWished(key),
       report,
     });
     this.#keepsakes = new Keepsakes(world, (member, minted) => this.#opens(member, minted));
@@ -95,6 +98,22 @@ export class Oracle {
   revoked(keyId: string): void {
     this.#world.trace(`revoked: ${keyId}`);
     this.#revokedAt.set(keyId, this.#world.timeline.nowMs);
+    this.#wished.add(keyId);
+  }
+
+  /** Somebody asks for a revocation: that it fails for him does not say that it was not written. */
+  wished(keyIds: readonly string[]): void {
+    for (const id of keyIds) this.#wished.add(id);
+  }
+
+  /** Somebody asks for the revocation of every key that was created before this moment. */
+  wishedAll(createdBeforeMs: number): void {
+    this.#wishedBeforeMs = Math.max(this.#wishedBeforeMs, createdBeforeMs);
+  }
+
+  #isWished({ id, created }: KeyHealth): boolean {
+    const skewMs = this.#world.policy.clockSkewSeconds * SECOND;
+    return this.#wished.has(id) || created.getTime() - skewMs <= this.#wishedBeforeMs;
   }
 
   isRevoked(keyId: string): boolean {
