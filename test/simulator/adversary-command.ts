@@ -1,4 +1,5 @@
-import { type EpisodeReport, episodeOptions, runEpisode } from './adversary/episode.ts';
+import { type EpisodeReport, episodeOptions, runEpisode, runPlay } from './adversary/episode.ts';
+import { PLAYS } from './adversary/plays.ts';
 import { HOUR } from './world.ts';
 
 /** What `--adversary` was given. */
@@ -26,10 +27,13 @@ export async function searchWithAdversaries(values: AdversaryValues): Promise<bo
   for (let seed = from; seed <= to && search.isWanted; seed++) {
     for (const adversary of adversaries) {
       if (!search.isWanted) break;
-      const report = await runEpisode(adversary, episodeOptions(seed, mostMembers), {
+      const listener = {
         isWanted: () => search.isWanted,
-        ...(trace && { trace: (atMs, line) => process.stdout.write(`${hours(atMs)}  ${line}\n`) }),
-      });
+        ...(trace && { trace: (atMs: number, line: string) => process.stdout.write(`${hours(atMs)}  ${line}\n`) }),
+      };
+      const report = Object.hasOwn(PLAYS, adversary)
+        ? await runPlay(adversary, seed, listener)
+        : await runEpisode(adversary, episodeOptions(seed, mostMembers), listener);
       done += 1;
       deliveries += report.deliveries;
       if (report.violationCount > 0) {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
-import { episodeOptions, runEpisode } from './adversary/episode.ts';
+import { episodeOptions, runEpisode, runPlay } from './adversary/episode.ts';
+import { PLAYS } from './adversary/plays.ts';
 import { ADVERSARIES } from './adversary/powers.ts';
 import { readRecord } from './mutant-search.ts';
 import { MUTANTS } from './mutants.ts';
@@ -19,6 +20,16 @@ describe('a fleet keeps its promises against', () => {
         await run(),
         `npm run simulate -- --adversary ${name} --seeds ${seed}-${seed} --members 8 --trace`,
       ).toEqual([]);
+    });
+  }
+});
+
+describe('a fleet keeps its promises while somebody performs', () => {
+  for (const name of Object.keys(PLAYS)) {
+    test(`${name} (F36–F38, F43)`, async () => {
+      const { violations, deliveries } = await runPlay(name, 1);
+      expect(violations).toEqual([]);
+      expect(deliveries).toBeGreaterThan(0);
     });
   }
 });

@@ -13,7 +13,10 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
   const soon = EPOCH_MS + world.timeline.nowMs + world.options.clockSkewSeconds * SECOND;
   // What somebody vouched for and nobody can unwrap is no key; the times of one are those that it was published with.
   const counts = (id: string): boolean =>
-    world.kms.isGenuine(id) && Date.parse(world.firstSeen.get(id)?.key.opensUntil ?? '') > soon;
+    world.kms.isGenuine(id) &&
+    !world.isStray(id) &&
+    !world.isMisdated(id) &&
+    Date.parse(world.firstSeen.get(id)?.key.opensUntil ?? '') > soon;
   // A claim that nobody believes is junk, which stands there until somebody writes.
   const believed = new Set(
     members
@@ -23,7 +26,7 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
   const stored = storedKeys(world.store.document)
     .filter((key) => counts(key.id))
     .map((key) => told(key.id, key.revoked !== undefined && believed.has(key.id)));
-  if (stored.length === 0) return 'the store holds no ring';
+  if (!storedKeys(world.store.document).some(({ id }) => world.kms.isGenuine(id))) return 'the store holds no ring';
   for (const member of members) {
     if (!member.isUp || member.codec === undefined) continue;
     const known = member.codec

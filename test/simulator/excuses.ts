@@ -2,10 +2,14 @@ import type { KeyHealth } from '@sealring/core';
 import type { SimulatedMember } from './member.ts';
 import { storedKeys } from './stored-keys.ts';
 import type { Thefts } from './thefts.ts';
-import { lastingMs, SECOND, type World } from './world.ts';
+import { lastingMs, SECOND, type Trouble, type World } from './world.ts';
 
-/** Refusals that last no longer are permissions on their way, and must not stop a fleet. */
+/** Refusals that last no longer are permissions on their way, and must not stop a fleet; nor must two of them in a row. */
 const STRAY_REFUSAL_MS = 8 * SECOND;
+const REFUSALS_IN_A_ROW = 3;
+const IN_A_ROW_MS = 60 * SECOND;
+/** How long after a refusal a member may take to find that it is over. */
+const ARMED_AGAIN_MS = 180 * SECOND;
 
 /** A token the fleet sealed. */
 export interface Minted {
@@ -33,15 +37,18 @@ export class Excuses {
     const slack = policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
     const kmsTolerated = policy.sealOutageSeconds - policy.proveEverySeconds - slack;
     const storeTolerated = policy.storeOutageSeconds - policy.refreshEverySeconds - slack;
-    if (lastingMs(timeline.nowMs, [refusals]) > STRAY_REFUSAL_MS) return false;
-    if (this.isLost(member) || this.#isRobbed(member)) return false;
     const { kms, store } = this.troubles(member);
+    if (isStopping(refusals, timeline.nowMs - kms - ARMED_AGAIN_MS, timeline.nowMs)) return false;
+    if (this.isLost(member) || this.#isRobbed(member)) return false;
     // What was read by a clock that was behind is old by the right one, until it is read again.
     const clock = this.#world.ownTrouble(member).clock.spells.at(-1);
     const cutOffMs = Math.max(kms, store);
     if (clock !== undefined && cutOffMs > 0 && timeline.nowMs - cutOffMs < clock.until + this.refreshMs) return false;
     // Told of a revocation while the KMS could not give it the successor, or in the very refresh that spreads that.
-    const missing = member.codec?.health().keys.filter((key) => !key.held && key.state !== 'revoked') ?? [];
+    const listed = member.codec?.health().keys ?? [];
+    const missing = listed.filter(({ id, held, state }) => {
+      return !held && state !== 'revoked' && this.#world.kms.isGenuine(id);
+    });
     if (kms > 0 && (missing.length > 0 || this.#wasHastyWithin(kms))) return false;
     if (missing.some(({ id }) => this.isSpreading(id))) return false;
     if (this.#lacksSuccessor() || this.#awaitsSuccessor(member)) return false;
@@ -52,24 +59,45 @@ export class Excuses {
     const { keyId } = minted;
     if (this.#revokedAt.has(keyId) || member.codec?.health().ready !== true) return false;
     if (this.isLost(member) || this.#isTakenBack(member, keyId) || this.#thefts.mayRevoke(keyId)) return false;
+    if (this.#world.isStray(keyId) || this.#world.isAstray(member)) return false;
     const { from } = this.#world.hostility.spells.at(-1) ?? {};
     // What is written between two hostile writes need not reach anybody.
     if (from !== undefined && (this.#world.publishedAt(keyId) ?? 0) >= from - this.refreshMs) {
       if (this.#world.isUnsettled || minted.atMs < this.#world.settledFromMs) return false;
     }
-    // A key that did not wait for the propagation time is not known to whoever was cut off when it was published.
+    // A key that did not wait for the propagation time is not known to whoever was cut off when it was published; who has
+    // heard of it, and cannot unwrap it, is not ready.
     const { kms, store } = this.troubles(member);
-    return !(this.isHasty(keyId) && (kms > 0 || store > 0));
+    return !(this.isHasty(keyId) && (store > 0 || (kms > 0 && !isNewestOf(member, keyId))));
   }
 
   /** Whether this member does not know the time, or came by what it knows of the ring while somebody tampered with it. */
   isLost(member: SimulatedMember): boolean {
-    const { timeline, hostility, isUnsettled } = this.#world;
-    const clock = this.#world.ownTrouble(member).clock.spells.at(-1);
-    if (clock !== undefined && timeline.nowMs < clock.until + this.refreshMs) return true;
+    return this.isWithoutTime(member) || this.isDeceived(member);
+  }
+
+  /** Whether the clock of this member is wrong, or was until just now. */
+  isWithoutTime(member: SimulatedMember): boolean {
+    const { clock } = this.#world.ownTrouble(member);
+    if (clock.isLately(this.#world.timeline.nowMs, this.refreshMs)) return true;
     // Without any date a clock that was wrong from the beginning is what this process takes for right, until it restarts.
     const startedAt = member.startedAtMs ?? 0;
-    if (clock !== undefined && clock.from <= startedAt && startedAt <= clock.until) return true;
+    return !this.#world.isDated && clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
+  }
+
+  /** Whether a clock that is wrong, or was until just now, was right when this process began, and runs on without a pause. */
+  canTellTime(member: SimulatedMember): boolean {
+    const { clock, machine } = this.#world.ownTrouble(member);
+    const spell = clock.spells.at(-1);
+    if (spell === undefined) return true;
+    const isSuspended = machine.isLately(this.#world.timeline.nowMs, this.#world.timeline.nowMs - spell.from);
+    return this.#world.isDated && !isSuspended && spell.from > (member.startedAtMs ?? 0) + this.refreshMs;
+  }
+
+  /** Whether this member came by what it knows of the ring while somebody tampered with it. */
+  isDeceived(member: SimulatedMember): boolean {
+    const { hostility, isUnsettled } = this.#world;
+    const startedAt = member.startedAtMs ?? 0;
     const spell = hostility.spells.findLast(({ from }) => from <= startedAt);
     return spell !== undefined && startedAt <= spell.until && isUnsettled;
   }
@@ -136,7 +164,8 @@ export class Excuses {
     const since = this.#world.timeline.nowMs - ms;
     for (let i = history.length - 1; i >= 0 && (history[i]?.at ?? 0) >= since; i--) {
       const ids = storedKeys(history[i]?.stored.document).map(({ id }) => id);
-      if (ids.some((id) => this.isHasty(id) && (this.#world.publishedAt(id) ?? 0) >= since)) return true;
+      const genuine = ids.filter((id) => this.#world.kms.isGenuine(id));
+      if (genuine.some((id) => this.isHasty(id) && (this.#world.publishedAt(id) ?? 0) >= since)) return true;
     }
     return false;
   }
@@ -173,4 +202,19 @@ export class Excuses {
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
     return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
   }
+}
+
+/** Whether a key is the newest, by its activation, that a member has heard of and that is active by its clock. */
+function isNewestOf(member: SimulatedMember, keyId: string): boolean {
+  const active = member.codec?.health().keys.filter((key) => {
+    return key.state !== 'revoked' && Number(key.activates) <= member.wallMs();
+  });
+  return active?.at(-1)?.id === keyId;
+}
+
+/** Whether refusals since some moment were long enough to stop a member, or enough in a row. */
+function isStopping({ spells }: Trouble, sinceMs: number, nowMs: number): boolean {
+  const lately = spells.filter(({ until }) => until > sinceMs);
+  if (lately.some(({ from, until }) => Math.min(until, nowMs) - from > STRAY_REFUSAL_MS)) return true;
+  return lately.some(({ from }, i) => (lately[i - REFUSALS_IN_A_ROW + 1]?.until ?? 0) > from - IN_A_ROW_MS);
 }

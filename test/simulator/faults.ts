@@ -77,7 +77,7 @@ export const FAULT_CLASSES: Readonly<Record<string, FaultClass>> = Object.freeze
     const half = (world.options.clockSkewSeconds * SECOND) / 2;
     nowAndThen(world, HOUR, () => {
       const member = world.anyMember();
-      if (member !== undefined) member.skewMs = world.dice.between(-half, half);
+      if (member !== undefined) world.setClock(member, world.dice.between(-half, half));
     });
   },
   'two-operators-rotate': (world, oracle) => {

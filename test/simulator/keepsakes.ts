@@ -29,12 +29,18 @@ export class Keepsakes {
 
   /** One token at one member each: what it opened is judged by whoever is told of it. */
   tryAll(): void {
-    for (const minted of this.#byKey.values()) {
-      if (this.#world.timeline.nowMs - minted.atMs > TRIED_FOR_MS) continue;
-      const member = this.#world.anyMember();
-      // A token with an unknown key would only make the member read the ring.
-      const isKnown = member?.codec?.health().keys.some(({ id }) => id === minted.keyId) === true;
-      if (member !== undefined && isKnown) this.#opens(member, minted);
-    }
+    for (const minted of this.#byKey.values()) this.#try(minted, this.#world.anyMember());
+  }
+
+  /** Every token at one member. */
+  tryAllAt(member: SimulatedMember): void {
+    if (member.isUp) for (const minted of this.#byKey.values()) this.#try(minted, member);
+  }
+
+  #try(minted: Minted, member: SimulatedMember | undefined): void {
+    if (this.#world.timeline.nowMs - minted.atMs > TRIED_FOR_MS) return;
+    // A token with an unknown key would only make the member read the ring.
+    const isKnown = member?.codec?.health().keys.some(({ id }) => id === minted.keyId) === true;
+    if (member !== undefined && isKnown) this.#opens(member, minted);
   }
 }

@@ -99,8 +99,11 @@ export class LimitLaws {
 
   #checkRevoked(member: SimulatedMember, keyId: string, what: keyof Bound): void {
     const sinceRevoked = this.#sinceRevocation(keyId);
-    // Who was cut off from the store hears of it after that.
-    const sinceCutOff = this.#world.ownTrouble(member).store.endedForMs(this.#world.timeline.nowMs);
+    // Who was cut off from the store, or suspended, hears of it after that.
+    const own = this.#world.ownTrouble(member);
+    const sinceCutOff = Math.min(
+      ...[own.store, own.machine].map((trouble) => trouble.endedForMs(this.#world.timeline.nowMs)),
+    );
     const since = sinceRevoked === undefined ? undefined : Math.min(sinceRevoked, sinceCutOff);
     // What somebody rolls back again and again spreads when he stops.
     if (since === undefined || this.#world.isUnsettled) return;
@@ -119,7 +122,8 @@ export class LimitLaws {
   /** A key's own times hold at every member whose clock is right. */
   #checkTimes(member: SimulatedMember, keyId: string, what: keyof Bound): void {
     const { key } = this.#world.firstSeen.get(keyId) ?? {};
-    if (key === undefined || this.#excuses.isLost(member)) return;
+    if (key === undefined || this.#excuses.isDeceived(member)) return;
+    if (this.#excuses.isWithoutTime(member) && !this.#excuses.canTellTime(member)) return;
     const wall = EPOCH_MS + this.#world.timeline.nowMs;
     const half = (this.#world.options.clockSkewSeconds * SECOND) / 2 + SECOND;
     const until = Date.parse(what === 'seal' ? key.sealsUntil : key.opensUntil) + half;

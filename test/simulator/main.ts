@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError } from 'commander';
 import { numberFrom } from '../support/number-option.ts';
+import { PLAYS } from './adversary/plays.ts';
 import { ADVERSARIES } from './adversary/powers.ts';
 import { searchWithAdversaries } from './adversary-command.ts';
 import { FAULT_CLASSES } from './faults.ts';
@@ -12,6 +13,8 @@ import { type RunReport, simulate } from './simulate.ts';
 import { HOUR, type WorldOptions } from './world.ts';
 
 const LARGE_FLEET = 200;
+/** Powers with which somebody acts at random, and what is done step by step. */
+const HOSTILE: readonly string[] = [...Object.keys(ADVERSARIES), ...Object.keys(PLAYS)];
 
 const values = read();
 process.exitCode = await chosen();
@@ -57,7 +60,7 @@ function read(): Values {
     .option(
       '--adversary <names>',
       'episodes with attackers instead of days, or "all"; fleets of 5 up to --members',
-      namesOf('adversary', Object.keys(ADVERSARIES)),
+      namesOf('adversary', HOSTILE),
     )
     .option('--seeds <A-B>', 'seeds of the episodes', seedsOf, [1, 10])
     .option(
@@ -70,7 +73,7 @@ function read(): Values {
     )
     .addHelpText(
       'after',
-      `\nClasses of faults: ${Object.keys(FAULT_CLASSES).join(', ')}\nAdversaries: ${Object.keys(ADVERSARIES).join(', ')}\n\nExample:\n  npm run simulate -- --faults store-flush,crash --seed 7`,
+      `\nClasses of faults: ${Object.keys(FAULT_CLASSES).join(', ')}\nAdversaries: ${HOSTILE.join(', ')}\n\nExample:\n  npm run simulate -- --faults store-flush,crash --seed 7`,
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : 2));
   return command.parse().opts<Values>();

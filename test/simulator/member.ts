@@ -15,6 +15,8 @@ export class SimulatedMember implements Clock {
   readonly #dice: Dice;
   /** Wall clock minus world time, milliseconds. */
   skewMs: number;
+  /** The lowest that this ever was. */
+  lowestSkewMs: number;
   /** How far it is wrong beyond what is tolerated, milliseconds. */
   wrongMs = 0;
   #frozenFromMs: number | undefined;
@@ -42,7 +44,12 @@ export class SimulatedMember implements Clock {
     this.#services = world;
     this.#dice = dice;
     this.skewMs = skewMs;
+    this.lowestSkewMs = skewMs;
     this.#options = options;
+    this.line.deliver = (hand) => {
+      if (this.#frozenFromMs === undefined) hand();
+      else this.#held.push(hand);
+    };
   }
 
   wallMs(): number {
@@ -50,7 +57,7 @@ export class SimulatedMember implements Clock {
   }
 
   monotonicNs(): bigint {
-    return BigInt(Math.round((this.#timeline.nowMs - this.#suspendedMs) * 1e6));
+    return BigInt(Math.round(((this.#frozenFromMs ?? this.#timeline.nowMs) - this.#suspendedMs) * 1e6));
   }
 
   /** The machines of this world were started with it; a suspension counts. */

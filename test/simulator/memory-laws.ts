@@ -1,13 +1,19 @@
 import type { KeyHealth, KmsCodec } from '@sealring/core';
 import type { Excuses } from './excuses.ts';
 import { type SimulatedMember } from './member.ts';
-import type { StoredKey } from './stored-keys.ts';
+import { type StoredKey, storedKeys } from './stored-keys.ts';
 import type { Thefts } from './thefts.ts';
 import { EPOCH_MS } from './timeline.ts';
-import { type FirstSeen, SECOND, type World } from './world.ts';
+import { type FirstSeen, propagationSecondsOf, SECOND, type World } from './world.ts';
 
 /** Longer than it takes until everybody was looked at. */
 const LATELY_MS = 900_000;
+/** How long a ring that was made beside another one may stand in its place. */
+const STRAY_MS = 1_800_000;
+/** Keys that a member keeps without having unwrapped them. */
+const MOST_CARRIED = 4;
+/** Longest time that a write is under way which is not held in the network. */
+const WRITE_SECONDS = 5;
 
 /** What one process has known. */
 interface Memory {
@@ -25,12 +31,14 @@ export class MemoryLaws {
   readonly #world: World;
   readonly #excuses: Excuses;
   readonly #thefts: Thefts;
-  readonly #revokedAt: ReadonlyMap<string, number>;
+  readonly #isWished: (key: KeyHealth) => boolean;
   readonly #report: (law: string, detail: string) => void;
   readonly #memories = new Map<SimulatedMember, Memory>();
   /** When somebody last held a key that was not revoked to him, milliseconds. */
   readonly #trustedAt = new Map<string, number>();
   readonly #revokedSomewhere = new Set<string>();
+  /** Keys whose vouchers were looked at. */
+  readonly #vouched = new Set<string>();
   /** Keys that were seen in the store already. */
   readonly #published = new Set<string>();
 
@@ -38,13 +46,14 @@ export class MemoryLaws {
     readonly world: World;
     readonly excuses: Excuses;
     readonly thefts: Thefts;
-    readonly revokedAt: ReadonlyMap<string, number>;
+    /** Whether somebody who may asked for the revocation of a key. */
+    readonly isWished: (key: KeyHealth) => boolean;
     readonly report: (law: string, detail: string) => void;
   }) {
     this.#world = options.world;
     this.#excuses = options.excuses;
     this.#thefts = options.thefts;
-    this.#revokedAt = options.revokedAt;
+    this.#isWished = options.isWished;
     this.#report = options.report;
   }
 
@@ -52,6 +61,8 @@ export class MemoryLaws {
   look(): void {
     for (const member of this.#world.sample()) if (member.isUp) this.#lookAt(member);
     this.#lookAtPublications();
+    this.#lookAtVouchers();
+    this.#lookAtStore();
   }
 
   sealed(member: SimulatedMember, keyId: string): void {
@@ -64,7 +75,8 @@ export class MemoryLaws {
     const now = this.#timesOf(keyId);
     const isOlder = last !== undefined && now !== undefined && (now === last ? 0 : now.localeCompare(last)) < 0;
     // Whoever began in a ring that somebody made him go over from is not bound by it.
-    if (isOlder && !this.#excuses.isLost(member) && !this.#isRevokedAt(memory, memory.lastSealed)) {
+    const isBound = !this.#isRevokedAt(memory, memory.lastSealed) && !this.#world.isStray(memory.lastSealed ?? '');
+    if (isOlder && isBound && !this.#excuses.isLost(member)) {
       this.#report('nobody seals with an older key again', `${member.name}: ${keyId} after ${memory.lastSealed ?? ''}`);
     }
     memory.lastSealed = keyId;
@@ -86,7 +98,9 @@ export class MemoryLaws {
       if (!this.#world.kms.isGenuine(known.id)) continue;
       const key = keys.get(known.id);
       const isLive = wall < known.opensUntil.getTime() - skew;
-      if (known.held && key === undefined && isLive && !this.#excuses.isLost(member)) {
+      // By a time that no date confirms nothing has ended.
+      const isKept = key?.held === true || key?.state === 'revoked';
+      if (known.held && !isKept && isLive && !this.#excuses.isDeceived(member) && this.#world.isDated) {
         this.#report('a known key stays until it ends', `${member.name} forgot ${known.id}`);
       }
       const isKnownAsRevoked = known.state === 'revoked' && this.#isAsPublished(known);
@@ -103,6 +117,13 @@ export class MemoryLaws {
       if (key.held && this.#thefts.isOwn(key.id) && this.isJudged(member)) {
         this.#report('nobody holds a foreign key', `${member.name} holds ${key.id}`);
       }
+    }
+    const carried = health.keys.filter(
+      ({ id, held, state }) =>
+        !held && state !== 'revoked' && state !== 'retired' && memory.keys.get(id)?.held !== true,
+    );
+    if (carried.length > MOST_CARRIED) {
+      this.#report('at most 4 keys are carried', `${member.name} carries ${carried.length}`);
     }
     for (const key of keys.values()) memory.keys.set(key.id, key);
   }
@@ -126,7 +147,7 @@ export class MemoryLaws {
     const { nowMs } = this.#world.timeline;
     if (key.state !== 'revoked' || !this.#isAsPublished(key) || this.#revokedSomewhere.has(key.id)) return;
     this.#revokedSomewhere.add(key.id);
-    if (this.#revokedAt.has(key.id) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
+    if (this.#isWished(key) || this.#thefts.isOwn(key.id) || !this.#world.kms.isGenuine(key.id)) return;
     const isTrustedNoMore = (id: string): boolean => nowMs - (this.#trustedAt.get(id) ?? nowMs) > LATELY_MS;
     if (!this.isJudged(member) || this.#thefts.mayRevoke(key.id, isTrustedNoMore)) return;
     this.#report('nobody revokes what he may not', `${member.name} takes ${key.id} for revoked`);
@@ -142,12 +163,40 @@ export class MemoryLaws {
     }
   }
 
+  /** Whoever was caught at a start lets nobody into the ring of the others: no key of theirs hangs together with his. */
+  #lookAtVouchers(): void {
+    const { firstSeen, mayWrap } = this.#world;
+    if (!mayWrap || this.#thefts.stolen.length > 0) return;
+    for (const [id, { key, isHonest }] of firstSeen) {
+      if (this.#vouched.has(id)) continue;
+      this.#vouched.add(id);
+      const by = Object.keys(key.vouchers).filter((voucher) => firstSeen.has(voucher));
+      if (!isHonest || this.#thefts.isOwn(id)) continue;
+      if (
+        by.some((voucher) => this.#thefts.isForeign(voucher)) &&
+        by.some((voucher) => !this.#thefts.isForeign(voucher))
+      ) {
+        this.#report('two lineages are not one ring', `${id} is vouched for by both`);
+      }
+    }
+  }
+
+  /** Of two rings in one place the older stays, and all hear of it. */
+  #lookAtStore(): void {
+    const { store, storeTrouble, hostility, timeline } = this.#world;
+    const keys = storedKeys(store.document);
+    const lastMs = Math.max(0, ...keys.map(({ id }) => this.#world.publishedAt(id) ?? 0));
+    if (keys.length === 0 || timeline.nowMs - lastMs < STRAY_MS) return;
+    if (storeTrouble.isLately(timeline.nowMs, STRAY_MS) || hostility.isLately(timeline.nowMs, STRAY_MS)) return;
+    if (keys.every(({ id }) => this.#world.isStray(id))) this.#report('the older ring stays', keys[0]?.id ?? '');
+  }
+
   /** A key that nobody asked to be hasty waits for the propagation time, from the moment when it can be read. */
   #lookAtPublications(): void {
     const { policy, lastHeldAtMs, timeline } = this.#world;
     for (const [id, seen] of this.#world.firstSeen) {
-      const { at, key } = seen;
-      if (this.#published.has(id)) continue;
+      const { at, key, isHonest, by } = seen;
+      if (this.#published.has(id) || !isHonest) continue;
       if (timeline.nowMs - at < 600 * SECOND) continue;
       this.#published.add(id);
       // What nobody holds is junk; what an attacker made who caught a server at its start has whatever times he likes.
@@ -163,8 +212,10 @@ export class MemoryLaws {
       )
         continue;
       const wait = Date.parse(key.activates) - EPOCH_MS - at;
-      const least = policy.sealOutageSeconds + policy.refreshEverySeconds - policy.clockSkewSeconds / 2;
-      if (wait < least * SECOND) {
+      // It is written within a refresh of its making, and its times are by the clock of who made it.
+      const leastMs = (propagationSecondsOf(policy) - policy.refreshEverySeconds - WRITE_SECONDS) * SECOND;
+      const skewMs = by?.lowestSkewMs ?? (-policy.clockSkewSeconds / 2) * SECOND;
+      if (wait < leastMs + skewMs) {
         this.#report('a planned key waits', `${id} is active ${Math.round(wait / SECOND)} s after it was stored`);
       }
     }

@@ -59,8 +59,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('the-live-alone-vouch', 'a publisher vouches with revoked and ended keys too', [
     'ring/certificates.ts',
-    'const older = [...signers.values()].filter((signer) => isNewer(entry, signer) && !known.has(signer.id));',
-    'const older = [...signers.values()].filter((signer) => !signer.revoked && !known.has(signer.id)).slice(-1);',
+    'filter((signer) => mayVouch(signer) && !known.has(signer.id));',
+    'filter((signer) => !signer.revoked && mayVouch(signer) && !known.has(signer.id)).slice(-1);',
   ]),
   mutant('nobody-vouches', 'what is published is vouched for', [
     'ring/certificates.ts',
@@ -74,12 +74,12 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('two-lineages', 'two roots are two lineages', [
     'member/learn-anew.ts',
-    'if (this.#liveLineages().length <= 1) return;',
-    'if (this.#liveLineages().length <= 99) return;',
+    'throw new LineageError(',
+    'if (known.keys.length > 0) return known;\n    throw new LineageError(',
   ]),
   mutant('starts-anew', 'a member starts anew only for a ring that was created lately', [
     'member/sync.ts',
-    ' || oldest <= youngest',
+    '!isYoung || ',
     '',
   ]),
   mutant('goes-over-to-a-younger-ring', 'a member starts anew only for an older ring', [
@@ -89,9 +89,72 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('never-goes-over', 'a young ring goes over to the older one', [
     'member/sync.ts',
-    'if (own.length === 0 || ',
-    'if (own.length >= 0 || ',
+    'if (root?.ancestors?.ids.length !== 0) return false;',
+    'if (document.entries.length >= 0) return false;',
   ]),
+  mutant('learned-for-a-token', 'what was read for a token alone is looked at again', [
+    'member/sync.ts',
+    'isWhole && options.forToken !== true ? document',
+    'isWhole ? document',
+  ]),
+  mutant('leaves-an-old-ring', 'only a ring whose oldest known key names nobody before it is left', [
+    'member/sync.ts',
+    'if (root?.ancestors?.ids.length !== 0) return false;',
+    'if (root === undefined) return false;',
+  ]),
+  mutant('keeps-what-hangs-together-with-nothing', 'what hangs together with no usable key is not learned', [
+    'member/learn-anew.ts',
+    'return createSnapshot(known.keys.filter((key) => isTombstone(key) || one.includes(key.id)));',
+    'return known;',
+  ]),
+  mutant('past-of-another-ring', 'who ended in another ring vouches for nothing in this one', [
+    'member/view.ts',
+    'this.#sealedWith = undefined;\n    this.#past.clear();',
+    'this.#sealedWith = undefined;',
+  ]),
+  mutant('left-keys-vouch', 'keys of a ring that was left vouch for nothing', [
+    'ring/certificates.ts',
+    'signer.isLeft !== true && ',
+    '',
+  ]),
+  mutant('certifies-times-that-are-not-proved', 'of a key that was never unwrapped nobody certifies the revocation', [
+    'ring/facts.ts',
+    'const all = isTombstone(key) ? mine : certificatesFor(',
+    'const all = certificatesFor(',
+  ]),
+  mutant('judged-oldest-first', 'revocations are judged newest first', [
+    'ring/facts.ts',
+    'const entries = document.entries.toSorted(newestFirst);',
+    'const entries = document.entries.toSorted((a, b) => newestFirst(b, a));',
+  ]),
+  // The format.
+  mutant(
+    'unknown-members-are-taken',
+    'an unknown member is refused',
+    ['ring/document.ts', "if (Object.keys(unknown).length > 0) throw corrupt('an unknown member');", ''],
+    ['ring/document.ts', "if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');", ''],
+  ),
+  mutant('any-spelling', 'a document has one spelling', [
+    'ring/document.ts',
+    "if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');",
+    '',
+  ]),
+  mutant('any-number-of-keys', 'a document has at most 64 keys', [
+    'ring/document.ts',
+    'if (keys.length > MAX_RING_KEYS) throw',
+    'if (keys.length > 99 * MAX_RING_KEYS) throw',
+  ]),
+  mutant('any-life', 'a key lives for five years at most', [
+    'ring/document.ts',
+    'if (times.opensUntil - times.created > MAX_LIFE_MS) throw',
+    'if (times.opensUntil - times.created > 99 * MAX_LIFE_MS) throw',
+  ]),
+  mutant('any-number-of-wraps', 'a key has at most 16 wraps', [
+    'ring/document.ts',
+    'wraps.length > MAX_WRAPS) throw',
+    'wraps.length > 99 * MAX_WRAPS) throw',
+  ]),
+  mutant('carries-all', 'at most 4 keys are carried', ['ring/snapshot.ts', 'MAX_CARRIED = 4', 'MAX_CARRIED = 64']),
   // What is kept and written.
   mutant('lacking-live-keys', 'a document that lacks live keys changes nothing', [
     'ring/facts.ts',

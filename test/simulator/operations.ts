@@ -37,6 +37,7 @@ export function revokeSealingKey(world: World, oracle: Oracle, dice?: Dice): voi
   const act = async (codec: KmsCodec): Promise<void> => {
     const { sealingKey } = codec.health();
     if (sealingKey === undefined) return;
+    oracle.wished([sealingKey]);
     await codec.revoke(sealingKey);
     oracle.revoked(sealingKey);
   };

@@ -1,3 +1,4 @@
+import type { KeyHealth } from '@sealring/core';
 import { isExpected } from './exceptions.ts';
 import { Excuses, type Minted } from './excuses.ts';
 import { Keepsakes } from './keepsakes.ts';
@@ -15,6 +16,10 @@ export interface Violation {
 }
 
 const AGES_MS: readonly number[] = [0, 10 * MINUTE, 31 * MINUTE, 58 * MINUTE];
+/** When something happens to a member, it is asked to seal so much later too. */
+const SOON_MS: readonly number[] = [200, 3 * SECOND];
+/** When its clock is wrong, it is shown the last token of every key. */
+const SHOWN_AFTER_MS: readonly number[] = [7 * MINUTE, 20 * MINUTE, 40 * MINUTE];
 /** A violation is told in full this often; after that it is only counted. */
 const TOLD = 20;
 
@@ -43,6 +48,8 @@ export class Oracle {
   readonly #memory: MemoryLaws;
   readonly #keepsakes: Keepsakes;
   readonly #revokedAt = new Map<string, number>();
+  readonly #wished = new Set<string>();
+  #wishedBeforeMs = Number.NEGATIVE_INFINITY;
   #mostKeys = 0;
 
   constructor(world: World) {
@@ -55,7 +62,7 @@ export class Oracle {
       world,
       excuses: this.excuses,
       thefts: this.thefts,
-      revokedAt: this.#revokedAt,
+      isWished: (key) => this.#isWished(key),
       report,
     });
     this.#keepsakes = new Keepsakes(world, (member, minted) => this.#opens(member, minted));
@@ -68,7 +75,18 @@ export class Oracle {
       member.onStartFailure = (error) => this.caught(error, `${member.name} starts`);
       member.onStarted = () => this.#memory.started(member);
     }
-    timeline.every(everyMs, () => this.#mint());
+    timeline.every(everyMs, () => this.#mintAt(this.#world.anyMember()));
+    const lookedAt = new Map<SimulatedMember, number>();
+    this.#world.listen(({ kind, member }) => {
+      if (member === undefined) return;
+      if (kind === 'clock set') this.#mintAt(member);
+      if (kind === 'clock wrong') {
+        for (const ms of SHOWN_AFTER_MS) timeline.after(ms, () => this.#keepsakes.tryAllAt(member));
+      }
+      if (kind !== 'refused' || timeline.nowMs - (lookedAt.get(member) ?? 0) < MINUTE) return;
+      lookedAt.set(member, timeline.nowMs);
+      for (const ms of SOON_MS) timeline.after(ms, () => this.#mintAt(member));
+    });
     timeline.every(5 * MINUTE, () => {
       this.#count();
       this.#memory.look();
@@ -80,6 +98,26 @@ export class Oracle {
   revoked(keyId: string): void {
     this.#world.trace(`revoked: ${keyId}`);
     this.#revokedAt.set(keyId, this.#world.timeline.nowMs);
+    this.#wished.add(keyId);
+  }
+
+  /** Somebody asks for a revocation: that it fails for him does not say that it was not written. */
+  wished(keyIds: readonly string[]): void {
+    for (const id of keyIds) this.#wished.add(id);
+  }
+
+  /** Somebody asks for the revocation of every key that was created before this moment. */
+  wishedAll(createdBeforeMs: number): void {
+    this.#wishedBeforeMs = Math.max(this.#wishedBeforeMs, createdBeforeMs);
+  }
+
+  #isWished({ id, created }: KeyHealth): boolean {
+    const skewMs = this.#world.policy.clockSkewSeconds * SECOND;
+    return this.#wished.has(id) || created.getTime() - skewMs <= this.#wishedBeforeMs;
+  }
+
+  isRevoked(keyId: string): boolean {
+    return this.#revokedAt.has(keyId);
   }
 
   /** What a call failed with that somebody made. */
@@ -97,10 +135,9 @@ export class Oracle {
     if (this.violations.length < TOLD) this.violations.push({ law, atMs: this.#world.timeline.nowMs, detail });
   }
 
-  #mint(): void {
+  #mintAt(member: SimulatedMember | undefined): void {
     const { timeline } = this.#world;
-    const member = this.#world.anyMember();
-    if (member?.codec === undefined) return;
+    if (member?.codec === undefined || !member.isUp) return;
     let token: string;
     try {
       token = member.codec.seal(PAYLOAD);

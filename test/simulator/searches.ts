@@ -1,8 +1,9 @@
-import { episodeOptions, runEpisode, SHORT_LIVES } from './adversary/episode.ts';
+import { episodeOptions, runEpisode, runPlay, SHORT_LIVES } from './adversary/episode.ts';
+import { PLAYS } from './adversary/plays.ts';
 import { ADVERSARIES } from './adversary/powers.ts';
 import type { Violation } from './oracle.ts';
 import { simulate } from './simulate.ts';
-import type { WorldOptions } from './world.ts';
+import type { WorldOptions, WorldPolicy } from './world.ts';
 
 /** One run of the standing search: an episode with an adversary, or a fleet under some faults. */
 export interface Search {
@@ -20,7 +21,7 @@ function episode(adversary: string, seed: number): Search {
   return { name: adversary, seed, run };
 }
 
-function faults(names: string, seed: number, days = 1.25): Search {
+function faults(names: string, seed: number, days = 1.25, policy: Partial<WorldPolicy> = {}): Search {
   const options: WorldOptions = {
     seed,
     members: 6,
@@ -28,7 +29,7 @@ function faults(names: string, seed: number, days = 1.25): Search {
     loss: 0.02,
     clockSkewSeconds: 600,
     quantumMs: 20,
-    policy: SHORT_LIVES,
+    policy: { ...SHORT_LIVES, ...policy },
   };
   return { name: names, seed, run: async () => (await simulate(options, names.split(','))).violations };
 }
@@ -56,10 +57,25 @@ const FAULT_SEARCHES: readonly Search[] = [
   faults('flapping', 1, 0.5),
   faults('revocation-in-trouble', 1),
   faults('revocation-of-all', 1),
-  faults('full-ring', 1),
+  faults('full-ring', 1, 0.6),
   faults('store-failover,crash', 1),
   faults('store-flush', 1),
   faults('two-operators-rotate,emergency', 1),
+  faults('ring-made-twice', 1, 0.3),
+  faults('flapping-at-proof', 1, 0.75),
+  faults('hasty-key-at-kms-partition', 1),
+  faults('clock-ahead-of-an-end-at-boot', 1),
+  faults('clock-wrong-at-an-end', 1),
+  faults('late-write-at-partition', 1),
+  faults('slow-publisher', 1, 1.25, { kmsTimeoutSeconds: 300 }),
+  faults('wrap-denied-until-the-end', 1),
 ];
 
-export const STANDING_SEARCHES: readonly Search[] = [...FAULT_SEARCHES, ...ADVERSARY_SEARCHES];
+/** Attackers who know what they do: these cost least, and come first. */
+const PLAY_SEARCHES: readonly Search[] = Object.keys(PLAYS).map((name) => ({
+  name,
+  seed: 1,
+  run: async () => (await runPlay(name, 1)).violations,
+}));
+
+export const STANDING_SEARCHES: readonly Search[] = [...PLAY_SEARCHES, ...FAULT_SEARCHES, ...ADVERSARY_SEARCHES];

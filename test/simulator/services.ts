@@ -25,6 +25,12 @@ export interface Line {
   readonly calls: { kms: number; reads: number; writes: number };
   /** Told when a data key is asked for: somebody is about to publish. */
   onGenerate: () => void;
+  /** Told when an unwrap is asked for. */
+  onUnwrap: () => void;
+  /** Told when the KMS has refused a call. */
+  onRefused: () => void;
+  /** Hands an answer over to the process, which may be suspended when it arrives. */
+  deliver: (hand: () => void) => void;
 }
 
 export function newLine(): Line {
@@ -34,6 +40,9 @@ export function newLine(): Line {
     writesHeldMs: 0,
     calls: { kms: 0, reads: 0, writes: 0 },
     onGenerate: () => undefined,
+    onUnwrap: () => undefined,
+    onRefused: () => undefined,
+    deliver: (hand) => hand(),
   };
 }
 
@@ -48,10 +57,10 @@ export class ServiceDates {
   }
 
   /** A date in a header is a whole second, cut off. */
-  tell(listener: ((date: Date) => void) | undefined): void {
-    if (this.aheadMs === undefined) return;
+  get now(): Date | undefined {
+    if (this.aheadMs === undefined) return undefined;
     const ms = EPOCH_MS + this.#timeline.nowMs + this.aheadMs;
-    listener?.(new Date(Math.floor(ms / 1_000) * 1_000));
+    return new Date(Math.floor(ms / 1_000) * 1_000);
   }
 }
 
@@ -60,6 +69,8 @@ export interface NetworkWeather {
   /** Share of calls that are never answered, 0 to 1. */
   loss: number;
   readonly meanLatencyMs: number;
+  /** What every answer takes longer just now, milliseconds. */
+  slowMs?: number;
 }
 
 /** Who hears of a call's end. */
@@ -67,6 +78,7 @@ interface Caller {
   readonly signal?: AbortSignal | undefined;
   readonly onServiceDate?: ((date: Date) => void) | undefined;
   readonly heldMs?: number;
+  readonly line: Line;
 }
 
 /** A call that is delayed, lost or cut off before `answer` decides it. */
@@ -77,7 +89,7 @@ function call<T>(
     readonly weather: NetworkWeather;
     readonly dates: ServiceDates;
   },
-  { signal, onServiceDate, heldMs = 0 }: Caller,
+  { signal, onServiceDate, heldMs = 0, line }: Caller,
   answer: () => T,
 ): Promise<T> {
   const { timeline, dice, weather, dates } = service;
@@ -86,18 +98,25 @@ function call<T>(
       signal?.addEventListener('abort', () => reject(new RingStoreError('unavailable', 'aborted')), { once: true });
       return;
     }
-    timeline.after(heldMs + dice.latencyMs(weather.meanLatencyMs), () => {
+    timeline.after(heldMs + (weather.slowMs ?? 0) + dice.latencyMs(weather.meanLatencyMs), () => {
+      let hand: () => void;
       try {
         const answered = answer();
-        dates.tell(onServiceDate);
-        resolve(answered);
+        const date = dates.now;
+        hand = () => {
+          if (date !== undefined) onServiceDate?.(date);
+          resolve(answered);
+        };
       } catch (error) {
-        reject(error);
+        hand = () => reject(error);
       }
+      line.deliver(hand);
     });
   });
 }
 
+/** The key id of wraps that the KMS refuses, always. */
+export const FORBIDDEN = 'forbidden';
 const GRAVITY: readonly KeyWrapperErrorKind[] = ['disabled', 'not-found', 'denied', 'throttled', 'unavailable'];
 
 /** A key service: data keys are kept by handle, so that a billion unwraps cost no cryptography. */
@@ -148,18 +167,25 @@ export class SimulatedKms {
   }
 
   connect(line: Line): KeyWrapper {
-    const made = (operation: 'generate' | 'wrap' | 'unwrap', caller: Caller) => {
+    const service = { timeline: this.#timeline, dice: this.#dice, weather: this.weather, dates: this.dates };
+    const made = (operation: 'generate' | 'wrap' | 'unwrap', caller: Omit<Caller, 'line'>, keyId?: string) => {
       this.calls[operation] += 1;
       line.calls.kms += 1;
       if (operation === 'generate') line.onGenerate();
+      if (operation === 'unwrap') line.onUnwrap();
+      const failing = (): KeyWrapperErrorKind | undefined => {
+        if (line.kmsCut) return 'unavailable';
+        // Of another key of this account, which the fleet may not use: whatever is wrong with its own.
+        if (keyId === FORBIDDEN) return 'denied';
+        return this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing);
+      };
       return {
         answered: <T>(answer: () => T): Promise<T> =>
-          call({ timeline: this.#timeline, dice: this.#dice, weather: this.weather, dates: this.dates }, caller, () => {
-            const kind = line.kmsCut
-              ? 'unavailable'
-              : (this.failing ?? (operation === 'unwrap' ? undefined : this.wrapFailing));
-            if (kind !== undefined) throw new KeyWrapperError(kind, { provider: 'simulated', operation });
-            return answer();
+          call(service, { ...caller, line }, () => {
+            const kind = failing();
+            if (kind === undefined) return answer();
+            if (kind !== 'unavailable' && kind !== 'throttled') line.onRefused();
+            throw new KeyWrapperError(kind, { provider: 'simulated', operation });
           }),
       };
     };
@@ -169,7 +195,8 @@ export class SimulatedKms {
       supports: { context: true, authenticated: true },
       wrap: (dataKey, options) =>
         made('wrap', options).answered(() => this.keep(Uint8Array.from(dataKey), options.context)),
-      unwrap: (wrapped, options) => made('unwrap', options).answered(() => this.#give(wrapped, options.context)),
+      unwrap: (wrapped, options) =>
+        made('unwrap', options, wrapped.keyId).answered(() => this.#give(wrapped, options.context)),
       generate: (options) =>
         made('generate', options).answered(() => {
           this.made += 1;
@@ -191,9 +218,6 @@ export class SimulatedKms {
 
   #give(wrapped: WrappedKey, context: WrapOptions['context']): Uint8Array {
     const kept = this.#keys.get(Buffer.from(wrapped.wrapped).toString('base64url'));
-    // Of another key of this account, which the fleet may not use.
-    if (wrapped.keyId === 'forbidden')
-      throw new KeyWrapperError('denied', { provider: 'simulated', operation: 'unwrap' });
     if (kept === undefined || kept.context !== JSON.stringify(context)) {
       throw new KeyWrapperError('corrupt', { provider: 'simulated', operation: 'unwrap' });
     }
@@ -214,8 +238,8 @@ export class SimulatedStore {
   readonly history: { readonly at: number; readonly stored: StoredRing }[] = [];
   /** Told about every change of what is stored. */
   trace: (line: string) => void = () => undefined;
-  /** Told of every document that is stored, and of what it replaces. */
-  onWritten: (document: string, before: string | undefined) => void = () => undefined;
+  /** Told of every document that is stored, of what it replaces, and of the line it came on; none of hostile ones. */
+  onWritten: (document: string, before: string | undefined, line: Line | undefined) => void = () => undefined;
   down = false;
   /** When it last failed over to an older copy. */
   lastFailOverAt: number | undefined;
@@ -235,8 +259,8 @@ export class SimulatedStore {
 
   connect(line: Line): RingStore {
     const service = { timeline: this.#timeline, dice: this.#dice, weather: this.weather, dates: this.dates };
-    const answered = <T>(caller: Caller, answer: () => T): Promise<T> =>
-      call(service, caller, () => {
+    const answered = <T>(caller: Omit<Caller, 'line'>, answer: () => T): Promise<T> =>
+      call(service, { ...caller, line }, () => {
         if (this.down || line.storeCut) throw new RingStoreError('unavailable', 'cut');
         return answer();
       });
@@ -252,7 +276,7 @@ export class SimulatedStore {
         line.calls.writes += 1;
         return answered({ signal, onServiceDate, heldMs: line.writesHeldMs }, () => {
           if (this.#current?.revision !== expected) throw new RingConflictError();
-          this.#put(document);
+          this.#put(document, line);
           return { revision: String(this.#revision) };
         });
       },
@@ -285,7 +309,7 @@ export class SimulatedStore {
   /** Whoever may write the store puts anything there; undefined: nothing. */
   replace(document: string | undefined): void {
     if (document === undefined) this.flush();
-    else this.#put(document);
+    else this.#put(document, undefined);
   }
 
   /** Calls what watches, as whoever may notify can without writing anything. */
@@ -293,13 +317,13 @@ export class SimulatedStore {
     for (const heard of this.#watchers) heard();
   }
 
-  #put(document: string): void {
+  #put(document: string, line: Line | undefined): void {
     const before = this.#current?.document;
     this.#revision += 1;
     this.#current = { document, revision: String(this.#revision) };
     this.trace(`written: ${inShort(document)}`);
     this.history.push({ at: this.#timeline.nowMs, stored: this.#current });
-    this.onWritten(document, before);
+    this.onWritten(document, before, line);
     if (this.pushes) this.notify();
   }
 }

@@ -58,7 +58,7 @@ export class Thefts {
   isForeign(id: string): boolean {
     if (this.isOwn(id)) return true;
     const { vouchers = {} } = this.#world.firstSeen.get(id)?.key ?? {};
-    return Object.keys(vouchers).some((voucher) => this.isOwn(voucher));
+    return Object.keys(vouchers).some((voucher) => voucher !== id && this.isOwn(voucher));
   }
 
   /** Whether what was stolen certifies the revocation of a key: its own, and, while it is not revoked, of every older one. */

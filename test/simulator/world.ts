@@ -1,6 +1,6 @@
 import { Dice } from './dice.ts';
 import { SimulatedMember } from './member.ts';
-import { type NetworkWeather, SimulatedKms, SimulatedStore } from './services.ts';
+import { type Line, type NetworkWeather, SimulatedKms, SimulatedStore } from './services.ts';
 import { type StoredKey, storedKeys } from './stored-keys.ts';
 import { EPOCH_MS, Timeline } from './timeline.ts';
 import { lastingMs, Trouble } from './trouble.ts';
@@ -39,6 +39,9 @@ export const MINUTE: number = 60 * SECOND;
 export const HOUR: number = 60 * MINUTE;
 export const DAY: number = 24 * HOUR;
 
+/** How long whoever made a second ring may be without the first. */
+const ASTRAY_MS: number = 45 * MINUTE;
+
 /** How long a new key waits until it seals, seconds: the lifecycle's default. */
 export function propagationSecondsOf({
   sealOutageSeconds,
@@ -68,10 +71,14 @@ export class World {
   readonly hostility = new Trouble();
   readonly #own = new Map<SimulatedMember, OwnTrouble>();
   readonly #listeners: ((event: WorldEvent) => void)[] = [];
+  /** Rings that were made while another one lived: by their first key. */
+  readonly #strayRoots = new Set<string>();
   /** Every key that was ever stored, as it was when it first was. */
   readonly firstSeen = new Map<string, FirstSeen>();
   /** Whether somebody hostile may wrap: then a start can be deceived. */
   mayWrap = false;
+  /** Attempts at a key that came to nothing because a fault was aimed at them. */
+  spoilt = 0;
   /** When a write was last held in the network, milliseconds. */
   lastHeldAtMs: number = Number.NEGATIVE_INFINITY;
   /** When the last fault is over, milliseconds: those that begin before end by then. */
@@ -97,7 +104,7 @@ export class World {
     const weather = (meanLatencyMs: number): NetworkWeather => ({ loss: options.loss, meanLatencyMs });
     this.kms = new SimulatedKms(this.timeline, this.dice, weather(30));
     this.store = new SimulatedStore(this.timeline, this.dice, weather(8));
-    this.store.onWritten = (document, before) => this.#noticeWrite(document, before);
+    this.store.onWritten = (document, before, line) => this.#noticeWrite(document, before, line);
     const half = (options.clockSkewSeconds * SECOND) / 2;
     this.members = Array.from({ length: options.members }, (_, i) => {
       const skewMs = this.dice.between(-half, half);
@@ -109,6 +116,8 @@ export class World {
   newMember(name: string, skewMs: number): SimulatedMember {
     const member = new SimulatedMember(name, this, new Dice(this.dice.word()), skewMs, { policy: this.policy });
     member.line.onGenerate = () => this.tell({ kind: 'generating', member });
+    member.line.onUnwrap = () => this.tell({ kind: 'unwrapping', member });
+    member.line.onRefused = () => this.tell({ kind: 'refused', member });
     return member;
   }
 
@@ -121,12 +130,17 @@ export class World {
     for (const listener of this.#listeners) listener(event);
   }
 
-  #noticeWrite(document: string, before: string | undefined): void {
+  #noticeWrite(document: string, before: string | undefined, line: Line | undefined): void {
     const known = new Map(storedKeys(before).map((key) => [key.id, key]));
     const keys = storedKeys(document);
     for (const key of keys) {
-      if (!this.firstSeen.has(key.id))
-        this.firstSeen.set(key.id, { at: this.timeline.nowMs, key, before: [...known.values()] });
+      if (!this.firstSeen.has(key.id)) {
+        const by = this.members.find((member) => member.line === line);
+        const isHonest = line !== undefined;
+        const seen = { at: this.timeline.nowMs, key, before: [...known.values()], isHonest, by };
+        if (this.#isStrayRoot(seen)) this.#strayRoots.add(key.id);
+        this.firstSeen.set(key.id, seen);
+      }
       if (known.has(key.id)) continue;
       this.tell({ kind: 'publication' });
       const activatesInMs = Date.parse(key.activates) - EPOCH_MS - this.timeline.nowMs;
@@ -135,6 +149,38 @@ export class World {
     if (keys.some((key) => key.revoked !== undefined && known.get(key.id)?.revoked === undefined)) {
       this.tell({ kind: 'revocation' });
     }
+    if (line !== undefined) this.tell({ kind: 'written' });
+  }
+
+  /** Whether whoever made this key knew nothing of another ring that lives. */
+  #isStrayRoot({ at, key, isHonest }: FirstSeen): boolean {
+    if (!isHonest || Object.keys(key.vouchers).length > 0) return false;
+    return [...this.firstSeen.values()].some(
+      (other) => other.isHonest && !this.isStray(other.key.id) && Date.parse(other.key.opensUntil) > EPOCH_MS + at,
+    );
+  }
+
+  /** Whether a key is of a ring that was made while another one lived: nothing is promised of its tokens. */
+  isStray(id: string): boolean {
+    if (this.#strayRoots.size === 0) return false;
+    const { vouchers = {} } = this.firstSeen.get(id)?.key ?? {};
+    const known = Object.keys(vouchers).filter((voucher) => this.firstSeen.has(voucher));
+    return this.#strayRoots.has(id) || (known.length > 0 && known.every((voucher) => this.isStray(voucher)));
+  }
+
+  /** Whether a key was made by a clock that was far ahead: without any date its maker could not know. */
+  isMisdated(id: string): boolean {
+    const seen = this.firstSeen.get(id);
+    if (this.isDated || seen === undefined) return false;
+    return Date.parse(seen.key.created) > EPOCH_MS + seen.at + HOUR;
+  }
+
+  /** Whether a member has keys of such a ring alone, made a short while ago: it has not heard of the other one yet. */
+  isAstray(member: SimulatedMember): boolean {
+    if (this.#strayRoots.size === 0) return false;
+    const held = member.codec?.health().keys.filter((key) => key.held) ?? [];
+    const isNew = held.some(({ id }) => this.timeline.nowMs - (this.publishedAt(id) ?? 0) < ASTRAY_MS);
+    return isNew && held.every(({ id }) => this.isStray(id));
   }
 
   /** How long a fault that begins now may last. */
@@ -150,6 +196,11 @@ export class World {
 
   get settledFromMs(): number {
     return (this.hostility.spells.at(-1)?.until ?? Number.NEGATIVE_INFINITY) + this.settleMs;
+  }
+
+  /** Whether the answers of the services carry dates. */
+  get isDated(): boolean {
+    return this.kms.dates.aheadMs !== undefined && this.store.dates.aheadMs !== undefined;
   }
 
   /** Whether somebody writes the store who must not, or did until just now. */
@@ -290,6 +341,26 @@ export class World {
     });
   }
 
+  /** One member's clock is set, by no more than is tolerated. */
+  setClock(member: SimulatedMember, skewMs: number): void {
+    this.tell({ kind: 'clock set', member });
+    member.skewMs = skewMs;
+    member.lowestSkewMs = Math.min(member.lowestSkewMs, skewMs);
+    this.tell({ kind: 'clock set', member });
+  }
+
+  /** Every answer of the KMS takes longer. */
+  kmsIsSlow(slowMs: number, forMs: number): void {
+    const durationMs = this.untilPeace(forMs);
+    this.trace(`the KMS takes ${seconds(slowMs)} for ${seconds(durationMs)}`);
+    this.kms.weather.slowMs = slowMs;
+    this.kmsTrouble.begin(this.timeline.nowMs);
+    this.timeline.after(durationMs, () => {
+      this.kms.weather.slowMs = 0;
+      this.kmsTrouble.end(this.timeline.nowMs);
+    });
+  }
+
   /** The dates of one service are wrong. */
   dateIsWrong(service: 'kms' | 'store', aheadMs: number, forMs: number): void {
     const durationMs = this.untilPeace(forMs);
@@ -324,10 +395,16 @@ export interface WorldEvent {
     | 'cut off'
     | 'KMS away'
     | 'clock wrong'
+    /** Told before and after. */
+    | 'clock set'
+    | 'unwrapping'
+    | 'refused'
     | 'generating'
     | 'publication'
     | 'revocation'
-    | 'activation';
+    | 'activation'
+    /** A member wrote the store. */
+    | 'written';
   readonly member?: SimulatedMember;
 }
 
@@ -336,6 +413,9 @@ export interface FirstSeen {
   readonly at: number;
   readonly key: StoredKey;
   readonly before: readonly StoredKey[];
+  /** Whether a member of the fleet wrote it; which, where it is one of those that are taken care of. */
+  readonly isHonest: boolean;
+  readonly by: SimulatedMember | undefined;
 }
 
 interface OwnTrouble {

@@ -154,3 +154,29 @@ describe('F31: a store that falls back to an older copy', () => {
     }
   });
 });
+
+describe('F31: a ring that was made while the store was without an older one', () => {
+  test('is left for that, though it was a token that made its member read it first', async () => {
+    const a = await fleet.start();
+    const before = (await fleet.store.document()) ?? '';
+    await fleet.clock.advance(600);
+    a.ring.cut = true;
+    fleet.store.flush();
+    const b = await fleet.start();
+    expect(await storedKeys()).toHaveLength(1);
+    const own = seal(b);
+    await fleet.store.put(before);
+    const token = seal(a);
+    const prepared = b.codec.prepare(token);
+    await fleet.clock.advance(2);
+    await prepared;
+    expect(open(b, token)).toBe(UNKNOWN);
+    // Its next read, before it writes what it takes for the ring.
+    await Promise.allSettled([b.codec.refresh(), fleet.clock.advance(2)]);
+    expect(open(b, token)).toBe('state');
+    expect(open(b, own)).toBe('state');
+    a.ring.cut = false;
+    await fleet.clock.advance(400);
+    expect(await storedKeys()).toEqual([token.slice(4, 16)]);
+  });
+});

@@ -123,6 +123,15 @@ describe('a machine that was suspended', () => {
     expect(isConfirmed()).toBe(false);
   });
 
+  test('while its clock was wrong is told so when that is right again', () => {
+    clock.step(-3 * DAY);
+    expect(isConfirmed()).toBe(false);
+    clock.suspend(HOUR);
+    expect(isConfirmed()).toBe(false);
+    clock.step(3 * DAY);
+    expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
+  });
+
   test('does not explain a clock that goes back', () => {
     clock.suspend(HOUR);
     clock.step(-2 * HOUR);

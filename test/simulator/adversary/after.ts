@@ -1,4 +1,5 @@
 import { disagreement, mutualRefusal } from '../agreement.ts';
+import { misshapen } from '../format-law.ts';
 import type { SimulatedMember } from '../member.ts';
 import type { Oracle } from '../oracle.ts';
 import { MINUTE, SECOND, type World } from '../world.ts';
@@ -56,6 +57,8 @@ function judgeAgreement(world: World, oracle: Oracle, members: readonly Simulate
   const down = members.filter((member) => !member.isUp);
   if (down.length > 0)
     oracle.report('everybody agrees', `${when}: ${down.map(({ name }) => name).join(', ')} not started`);
+  const shape = misshapen(world.store.document ?? '');
+  if (shape !== undefined) oracle.report('what is stored is a ring document', `${when}: ${shape}`);
   const different = disagreement(world, members) ?? mutualRefusal(members);
   if (different !== undefined) oracle.report('everybody agrees', `${when}: ${different}`);
 }

@@ -1,6 +1,6 @@
 import type { Dice } from '../dice.ts';
 import type { Oracle } from '../oracle.ts';
-import { MINUTE, SECOND, type World } from '../world.ts';
+import { MINUTE, SECOND, type World, type WorldEvent } from '../world.ts';
 import { Composer } from './composer.ts';
 import { forge, junkToken } from './forge.ts';
 import { steal } from './loot.ts';
@@ -16,6 +16,15 @@ const THEFTS = 3;
 const PRESENTED_EVERY_MS = 400;
 /** A document of his is not built on by honest writers when another follows at once. */
 const AIM_CHANCE = 0.4;
+const AIMED_AT: readonly WorldEvent['kind'][] = [
+  'starting',
+  'cut off',
+  'KMS away',
+  'clock wrong',
+  'generating',
+  'revocation',
+  'activation',
+];
 
 /** Does for a while what his powers allow, at random moments and at those that suit him. */
 export class Attacker {
@@ -57,7 +66,7 @@ export class Attacker {
         () => this.#deliver(),
       );
       this.#world.listen(({ kind }) => {
-        if (this.#isOver || kind === 'publication' || !this.#dice.chance(AIM_CHANCE)) return;
+        if (this.#isOver || !AIMED_AT.includes(kind) || !this.#dice.chance(AIM_CHANCE)) return;
         timeline.after(this.#dice.between(0, 10 * SECOND), () => this.#deliver());
       });
     }

@@ -5,25 +5,28 @@ import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../pa
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { formatTime, wrapContext } from '../../../packages/core/src/ring/document.ts';
 import type { Dice } from '../dice.ts';
+import { FORBIDDEN } from '../services.ts';
 import { RING, type StolenKey, type Thefts } from '../thefts.ts';
 import { EPOCH_MS } from '../timeline.ts';
 import { DAY, HOUR, MINUTE, SECOND, type World } from '../world.ts';
 import type { Powers } from './powers.ts';
 
 /** An entry as text: whoever writes the store is bound by no type. */
-interface Entry {
+export interface Entry {
   id: string;
   created: string;
   activates: string;
   sealsUntil: string;
   opensUntil: string;
   vouchers: Record<string, string>;
-  ancestors?: { ids: string[]; mac: string };
+  ancestors?: { ids: readonly string[]; mac: string };
   revoked?: { at: string; by: Record<string, string> };
   wraps: { provider: string; keyId: string; wrapped: string; signature?: string; mac: string }[];
 }
 
-type Document = { keys: Entry[]; claim?: string } & Record<string, unknown>;
+export type Document = { keys: Entry[]; claim?: string } & Record<string, unknown>;
+
+type Times = Pick<Entry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>;
 
 /** An edit of a document that is about to be delivered; what it cannot be done to is left as it is. */
 type Edit = (document: Document, composer: Composer) => void;
@@ -74,13 +77,18 @@ export class Composer {
   }
 
   #base(): Document | undefined {
-    const current = parsed(this.world.store.document ?? '');
+    const { current } = this;
     if (this.dice.chance(0.4) && current !== undefined) return current;
     return this.old() ?? current;
   }
 
   get wallMs(): number {
     return EPOCH_MS + this.world.timeline.nowMs;
+  }
+
+  /** What is stored now. */
+  get current(): Document | undefined {
+    return parsed(this.world.store.document ?? '');
   }
 
   /** Base64url of random bytes. */
@@ -99,7 +107,7 @@ export class Composer {
   }
 
   /** Times as those of a key in use, or nearly. */
-  times(): Pick<Entry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'> {
+  times(): Times {
     const { dice } = this;
     const created =
       this.wallMs + dice.pick([-20 * DAY, -2 * DAY, -HOUR, -MINUTE, 0, 5 * MINUTE, 10 * MINUTE, DAY, 300 * DAY]);
@@ -114,6 +122,26 @@ export class Composer {
       sealsUntil: spelt(sealsUntil),
       opensUntil: spelt(opensUntil),
     };
+  }
+
+  /** A ring of one key of his own, which says that there was none before it. */
+  ownRing(createdMs: number): Document {
+    const key = this.thefts.make(this.#newDataKey(), createdMs);
+    const spelt = (ms: number): string => formatTime(Math.floor(ms / SECOND) * SECOND);
+    const entry = this.wrappedEntry(key, {
+      created: spelt(createdMs),
+      activates: spelt(createdMs - 600 * SECOND),
+      sealsUntil: spelt(this.wallMs + 5 * HOUR),
+      opensUntil: spelt(this.wallMs + 7 * HOUR),
+    });
+    entry.ancestors = { ids: [], mac: ancestorsMacOf(RING, [], key.held).toString('base64url') };
+    return { format: 'sealring/ring/1', ring: RING, keys: [entry] };
+  }
+
+  #newDataKey(): Uint8Array {
+    const dataKey = new Uint8Array(32);
+    this.dice.source(dataKey);
+    return dataKey;
   }
 
   vouch(entry: Entry, signer: HeldKey): void {
@@ -138,15 +166,14 @@ export class Composer {
     entry.revoked = { at, by: { ...entry.revoked?.by, [signer.id]: mac } };
   }
 
-  junkEntry(): Entry {
-    const keyId = this.dice.pick(['key/1', 'forbidden']);
+  junkEntry(keyId: string = this.dice.pick(['key/1', FORBIDDEN])): Entry {
     const wrap = { provider: 'simulated', keyId, wrapped: this.junk(12), mac: this.junk(32) };
     return { id: this.junk(9), ...this.times(), vouchers: {}, wraps: [wrap] };
   }
 
   /** An entry that unwraps: with a key of his own, or, under other times, one that he stole. */
-  wrappedEntry(key: StolenKey): Entry {
-    const entry: Entry = { id: key.id, ...this.times(), vouchers: {}, wraps: [] };
+  wrappedEntry(key: StolenKey, given: Times = this.times()): Entry {
+    const entry: Entry = { id: key.id, ...given, vouchers: {}, wraps: [] };
     const times = {
       created: Date.parse(entry.created),
       activates: Date.parse(entry.activates),
@@ -175,7 +202,7 @@ function parsed(text: string): Document | undefined {
 }
 
 /** As the format spells it; what it does not know comes last. */
-function inOrder({ format, ring, claim, keys, ...unknown }: Document): object {
+export function inOrder({ format, ring, claim, keys, ...unknown }: Document): object {
   return {
     format,
     ring,
@@ -274,7 +301,7 @@ const EDITS: readonly Edit[] = [
       const count = composer.dice.pick([1, 15, 16]);
       const wraps = Array.from({ length: count }, () => ({
         provider: 'simulated',
-        keyId: composer.dice.pick(['key/1', 'forbidden']),
+        keyId: composer.dice.pick(['key/1', FORBIDDEN]),
         wrapped: composer.junk(12),
         mac: composer.junk(32),
       }));

@@ -1,8 +1,9 @@
 import { Dice } from '../dice.ts';
 import { Oracle, type Violation } from '../oracle.ts';
-import { HOUR, MINUTE, World, type WorldOptions, type WorldPolicy } from '../world.ts';
+import { HOUR, MINUTE, SECOND, World, type WorldOptions, type WorldPolicy } from '../world.ts';
 import { judgeAfterwards } from './after.ts';
 import { Attacker } from './attacker.ts';
+import { PLAYS, Stage } from './plays.ts';
 import { ADVERSARIES, NOTHING, type Powers } from './powers.ts';
 import { begin as beginUnrest } from './unrest.ts';
 
@@ -51,27 +52,15 @@ export async function runEpisode(
     end(without.world);
   }
   if (oracle.violationCount === 0) await judgeAfterwards(world, oracle);
-  const report = {
-    adversary,
-    seed: options.seed,
-    members: options.members,
-    hours: world.timeline.nowMs / HOUR,
-    deliveries: attacker.deliveries,
-    sealed: oracle.sealed,
-    opened: oracle.opened,
-    violationCount: oracle.violationCount,
-    violations: oracle.violations,
-  };
+  const report = reportOf(adversary, world, oracle, attacker.deliveries);
   end(world);
   return report;
 }
 
-async function attack(powers: Powers, options: WorldOptions, { trace, isWanted = () => true }: Listener) {
+async function attack(powers: Powers, options: WorldOptions, listener: Listener) {
+  const { isWanted = () => true } = listener;
   const world = new World(options);
-  if (trace !== undefined) {
-    world.trace = (line) => trace(world.timeline.nowMs, line);
-    world.store.trace = world.trace;
-  }
+  trace(world, listener);
   const oracle = new Oracle(world);
   const dice = new Dice(options.seed * 104_729 + 3);
   world.store.pushes = dice.chance(0.3);
@@ -89,6 +78,56 @@ async function attack(powers: Powers, options: WorldOptions, { trace, isWanted =
   await advance(world, untilMs, () => oracle.violationCount > 0 || !isWanted());
   const calls = { kms: world.kms.total, reads: world.store.calls.read };
   return { world, oracle, attacker, calls, attackedMs: untilMs - fromMs };
+}
+
+/** A play comes to its end by itself; this is long after. */
+const LONGEST_PLAY_MS: number = 24 * HOUR;
+
+/** One fleet, one attacker who knows what he does, and then what must hold. */
+export async function runPlay(name: string, seed: number, listener: Listener = {}): Promise<EpisodeReport> {
+  const play = PLAYS[name];
+  if (play === undefined) throw new RangeError(`unknown play ${JSON.stringify(name)}`);
+  const options = { ...episodeOptions(seed), members: 5, loss: 0 };
+  const world = new World(options);
+  trace(world, listener);
+  const oracle = new Oracle(world);
+  for (const member of world.members) member.start();
+  oracle.watch(2 * MINUTE);
+  const stage = new Stage(world, oracle, play.powers);
+  const performed = { isOver: false, failure: undefined as unknown };
+  play.perform(stage).then(
+    () => (performed.isOver = true),
+    (error: unknown) => Object.assign(performed, { isOver: true, failure: error }),
+  );
+  const isWanted = (): boolean => !performed.isOver && oracle.violationCount === 0;
+  while (isWanted() && world.timeline.nowMs < LONGEST_PLAY_MS) {
+    await world.timeline.advance(world.timeline.nowMs + 10 * SECOND, options.quantumMs);
+  }
+  if (performed.failure !== undefined) throw performed.failure;
+  if (oracle.violationCount === 0) await judgeAfterwards(world, oracle);
+  const report = reportOf(name, world, oracle, stage.deliveries);
+  end(world);
+  return report;
+}
+
+function trace(world: World, { trace: tell }: Listener): void {
+  if (tell === undefined) return;
+  world.trace = (line) => tell(world.timeline.nowMs, line);
+  world.store.trace = world.trace;
+}
+
+function reportOf(adversary: string, world: World, oracle: Oracle, deliveries: number): EpisodeReport {
+  return {
+    adversary,
+    seed: world.options.seed,
+    members: world.options.members,
+    hours: world.timeline.nowMs / HOUR,
+    deliveries,
+    sealed: oracle.sealed,
+    opened: oracle.opened,
+    violationCount: oracle.violationCount,
+    violations: oracle.violations,
+  };
 }
 
 function end(world: World): void {

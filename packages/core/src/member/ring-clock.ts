@@ -47,7 +47,8 @@ export class RingClock {
       this.#stepped = false;
       return now.wallMs;
     }
-    if (!this.#stepped) this.#step(now);
+    // A machine may have been suspended while its clock was wrong.
+    if (!this.#stepped || this.#wasSuspended(now)) this.#step(now);
     return this.#stepped ? now.steadyMs + (this.#offsetMs as number) : now.wallMs;
   }
 

@@ -100,7 +100,8 @@ export class RingSync {
       const judgement = this.#view.judgement(this.#view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
       const isWhole = failure === undefined && this.#view.snapshot.unreadable.length === 0 && !isUnsettled;
-      this.#noteLearned(isWhole ? document : undefined);
+      // A token makes nobody go over to another ring: the next read that is not for one looks again.
+      this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
     const now = this.#view.now();
     this.#view.retire(now);

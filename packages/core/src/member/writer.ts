@@ -24,14 +24,12 @@ import type { RingView } from './view.ts';
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
 const HASTY_ENTRY_MS = 60_000;
-/** Keys that the ring may have before another is made. */
-const MOST_KEYS: Readonly<Record<RotationReason, number>> = {
+/** Keys that the ring may have before another is made; what cannot wait needs room among those in use alone. */
+const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   requested: MAX_KEYS_TO_ROTATE,
   emergency: MAX_KEYS_TO_ROTATE,
   scheduled: MAX_KEYS_TO_SCHEDULE,
   'key-version': MAX_KEYS_TO_ROTATE,
-  initial: MAX_RING_KEYS,
-  revocation: MAX_RING_KEYS,
 };
 /** How many deadlines of the KMS a revocation waits for a successor. */
 const CALLS_OF_A_SUCCESSOR = 3;
@@ -120,7 +118,7 @@ export class RingWriter {
   }
 
   async #successor(known: RingSnapshot, now: Moment): Promise<NewKey | undefined> {
-    if (this.#view.clockTrouble(now) !== undefined || this.#countOf(known) >= MAX_RING_KEYS) return undefined;
+    if (this.#view.clockTrouble(now) !== undefined || !this.#hasRoom(known)) return undefined;
     const until = later(now, CALLS_OF_A_SUCCESSOR * this.#policy.kmsTimeoutSeconds * MS);
     try {
       const successor = await this.#newKey('revocation', { foreground: true, until });
@@ -178,15 +176,25 @@ export class RingWriter {
   }
 
   #countOf({ keys }: RingSnapshot): number {
+    return this.#keysOf(keys).filter((key) => !isTombstone(key)).length;
+  }
+
+  #keysOf(keys: readonly RingKey[]): readonly RingKey[] {
     const now = this.#view.now();
-    return keys.filter((key) => !key.isLeft && !isTombstone(key) && !this.#view.isRemovable(key, now)).length;
+    return keys.filter((key) => !key.isLeft && !this.#view.isRemovable(key, now));
+  }
+
+  /** Whether there is room for a key that nothing else can take the place of: revoked ones can be left out for it. */
+  #hasRoom({ keys }: RingSnapshot): boolean {
+    return this.#keysOf(keys).filter(({ revoked }) => !revoked).length < MAX_RING_KEYS;
   }
 
   /** Room is kept for what cannot wait: a ring that seals no more, and revocations. */
   #checkRoom(reason: RotationReason): void {
     const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
-    if (count >= atMost) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
+    const isFull = atMost === undefined ? !this.#hasRoom(this.#view.snapshot) : count >= atMost;
+    if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
   }
 
   #lackingWraps(): readonly (RingKey & { readonly held: NonNullable<RingKey['held']> })[] {

@@ -374,8 +374,8 @@ function isSameFact(a: RingWrap, b: RingWrap): boolean {
 
 /**
  * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
- * can check, while there is room. Over a limit, what is merely carried goes first, then tombstones,
- * then wraps that this member neither made nor opened, then further certificates: never a fact that it holds.
+ * can check, while there is room. Over a limit the oldest revoked keys are left out; then what is merely carried, then all
+ * tombstones, then wraps that this member neither made nor opened, then further certificates: never a key that may be used.
  */
 export function documentOf(
   known: RingSnapshot,
@@ -392,9 +392,11 @@ export function documentOf(
   const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
-    const held = kept.filter((key) => !isTombstone(key));
-    const room = spared >= 2 ? 0 : Math.max(0, MAX_RING_KEYS - held.length - carried.length);
-    const keys = [...held, ...kept.filter(isTombstone).toSorted(newestFirst).slice(0, room)].toSorted(compareAge);
+    const inUse = kept.filter(({ revoked }) => !revoked);
+    const revoked = kept.filter((key) => key.revoked && (spared < 2 || !isTombstone(key)));
+    // Who does not know a revoked key cannot use it: the oldest of them can be left out.
+    const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
+    const keys = [...inUse, ...revoked.toSorted(newestFirst).slice(0, room)].toSorted(compareAge);
     const mine = keys.map((key) => {
       const there = byId.get(key.id);
       const rest = carried.find(({ id }) => id === key.id) ?? there;

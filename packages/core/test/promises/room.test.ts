@@ -56,6 +56,29 @@ async function workFor(hours: number): Promise<void> {
 }
 
 describe('a ring that was filled by rotations (F43)', () => {
+  test('10: a ring filled by several members, each of which counts what it knows, refuses no revocation', async () => {
+    const [a, b] = members as [Member, Member];
+    await filled(a);
+    await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + HOUR * 1_000));
+    // Who starts now knows the revoked keys for being revoked alone.
+    const late = await fleet.start();
+    members.push(late);
+    await fleet.clock.advance(400);
+    for (let i = 0; i < 25; i++) await late.codec.rotate();
+    await fleet.clock.advance(400);
+    expect(a.codec.health().keys.length).toBeGreaterThan(64);
+    const sealing = a.codec.health().sealingKey ?? '';
+    await a.codec.revoke(sealing);
+    expect((await entries()).length).toBeLessThanOrEqual(64);
+    await fleet.clock.advance(400);
+    for (const member of members) {
+      const key = member.codec.health().keys.find(({ id }) => id === sealing);
+      expect(key?.state ?? 'revoked').toBe('revoked');
+    }
+    await workFor(2);
+    expect(b.codec.health().canSeal).toBe(true);
+  });
+
   test('10: a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
     const [a, b] = members as [Member, Member];
     expect(await filled(a)).toBe(47);

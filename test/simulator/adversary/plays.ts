@@ -1,0 +1,384 @@
+import { disagreement } from '../agreement.ts';
+import { misshapen } from '../format-law.ts';
+import type { SimulatedMember } from '../member.ts';
+import type { Oracle } from '../oracle.ts';
+import { FORBIDDEN } from '../services.ts';
+import { DAY, HOUR, MINUTE, SECOND, type World } from '../world.ts';
+import { Composer, type Document, type Entry, inOrder } from './composer.ts';
+import { steal } from './loot.ts';
+import { NOTHING, type Powers } from './powers.ts';
+
+/** What an attacker does step by step, where chance would seldom find the steps. */
+export interface Play {
+  readonly powers: Powers;
+  readonly perform: (stage: Stage) => Promise<void>;
+}
+
+const W: Powers = { ...NOTHING, writes: true };
+const W_WRAP: Powers = { ...W, wraps: true };
+
+/** What a play is performed with. */
+export class Stage {
+  readonly world: World;
+  readonly oracle: Oracle;
+  readonly composer: Composer;
+  readonly #powers: Powers;
+  #held: Document | undefined;
+  deliveries = 0;
+
+  constructor(world: World, oracle: Oracle, powers: Powers) {
+    this.world = world;
+    this.oracle = oracle;
+    this.#powers = powers;
+    this.composer = new Composer(world, world.dice, oracle.thefts, powers);
+    world.listen(({ kind }) => {
+      // Before anybody else reads it.
+      if (kind === 'written' && this.#held !== undefined) world.timeline.after(1, () => this.#put());
+    });
+  }
+
+  /** From now on somebody writes the store who must not. */
+  begin(): void {
+    this.world.mayWrap = this.#powers.wraps;
+    this.world.hostility.begin(this.world.timeline.nowMs);
+  }
+
+  end(): void {
+    this.release();
+    if (this.world.hostility.since !== undefined) this.world.hostility.end(this.world.timeline.nowMs);
+  }
+
+  pause(ms: number): Promise<void> {
+    return this.world.timeline.pause(ms);
+  }
+
+  until(ms: number): Promise<void> {
+    return this.pause(ms - this.world.timeline.nowMs);
+  }
+
+  /** Puts a document into the store once, or deletes what is there. */
+  deliver(document: Document | string | undefined): void {
+    this.deliveries += 1;
+    this.world.trace('the attacker writes');
+    this.world.store.replace(typeof document === 'object' ? JSON.stringify(inOrder(document)) : document);
+  }
+
+  /** Puts a document into the store, again after whatever a member writes. */
+  hold(document: Document): void {
+    this.#held = document;
+    this.#put();
+  }
+
+  /** Lets members write again. */
+  release(): void {
+    this.#held = undefined;
+  }
+
+  #put(): void {
+    if (this.#held !== undefined) this.deliver(this.#held);
+  }
+
+  /** What is stored now, to be edited. */
+  get current(): Document {
+    const { current } = this.composer;
+    if (current === undefined) throw new Error('the store holds no document to begin with');
+    return current;
+  }
+
+  steal(kind: NonNullable<Powers['steals']>): void {
+    steal(this.world, this.oracle.thefts, kind);
+  }
+
+  member(index: number): SimulatedMember {
+    const member = this.world.members[index];
+    if (member === undefined) throw new RangeError(`there is no member ${index}`);
+    return member;
+  }
+
+  /** An operator wishes something of a member that is well. */
+  async operate(member: SimulatedMember, wish: 'revoke' | 'revoke all' | 'rotate'): Promise<void> {
+    const { codec } = member;
+    const keyId = codec?.health().sealingKey ?? '';
+    try {
+      if (wish === 'rotate') await codec?.rotate();
+      else if (wish === 'revoke') await codec?.revoke(keyId);
+      else await codec?.revokeAllBefore(new Date(this.composer.wallMs));
+    } catch (error) {
+      this.world.trace(`${member.name}: ${wish}: ${String(error)}`);
+      this.oracle.caught(error, `${member.name}: ${wish}`);
+      return;
+    }
+    for (const { id, state } of codec?.health().keys ?? []) if (state === 'revoked') this.oracle.revoked(id);
+  }
+
+  /** A member is started anew, while the store holds what `seen` says. Resolves when it is up, at most so much later. */
+  async restart(member: SimulatedMember, seen: () => void = () => undefined, atMostMs: number = MINUTE): Promise<void> {
+    this.world.crash(member, SECOND);
+    await this.pause(SECOND - 1);
+    seen();
+    const deadline = this.world.timeline.nowMs + atMostMs;
+    while (!member.isUp && this.world.timeline.nowMs < deadline) await this.pause(100);
+  }
+
+  /** All members have read the store again, and have written what it lacked. */
+  async settle(): Promise<void> {
+    await this.pause(this.world.settleMs);
+  }
+}
+
+/** Entries by `created`, newest first. */
+function newestFirst({ keys }: Document): Entry[] {
+  return keys.toSorted((a, b) => b.created.localeCompare(a.created));
+}
+
+/** Documents that are none, each for one reason alone. */
+const MISSHAPEN: readonly ((document: Document, composer: Composer) => string)[] = [
+  (document) => spelt({ ...document, epoch: 7 }),
+  (document) => spelt(document, (entry) => ({ ...entry, note: 'x' })),
+  (document) => `${spelt(document)} `,
+  (document) => spelt(document).replace('"keys":', '"ring":"default","keys":'),
+  (document, composer) => {
+    const room = 65 - document.keys.length;
+    return spelt({
+      ...document,
+      keys: [...document.keys, ...Array.from({ length: room }, () => lastingJunk(composer))],
+    });
+  },
+  (document, composer) => spelt({ ...document, keys: [...document.keys, lastingJunk(composer, 6 * 366 * DAY)] }),
+  (document, composer) => {
+    const junk = lastingJunk(composer);
+    const wraps = Array.from({ length: 17 }, () => composer.junkEntry('key/1').wraps).flat();
+    return spelt({ ...document, keys: [...document.keys, { ...junk, wraps }] });
+  },
+];
+
+function spelt(document: Document, each: (entry: Entry) => object = (entry) => entry): string {
+  const inTheirOrder = inOrder(document) as { readonly keys: readonly Entry[] };
+  return JSON.stringify({ ...inTheirOrder, keys: inTheirOrder.keys.map(each) });
+}
+
+/** An entry of nobody with times that are in order. */
+function lastingJunk(composer: Composer, livesMs: number = DAY): Entry {
+  const time = (ms: number): string => `${new Date(composer.wallMs + ms).toISOString().slice(0, 19)}Z`;
+  const times = { created: time(0), activates: time(0), sealsUntil: time(HOUR), opensUntil: time(livesMs) };
+  return { ...composer.junkEntry('key/1'), ...times };
+}
+
+export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
+  /** A copy that lacks nothing but a revocation. */
+  'a-revocation-is-lost': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      await stage.operate(stage.member(0), 'revoke');
+      await stage.settle();
+      stage.begin();
+      const document = stage.current;
+      for (const entry of document.keys) delete entry.revoked;
+      stage.deliver(document);
+      stage.end();
+      await stage.settle();
+      const different = disagreement(stage.world, stage.world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
+  'the-ring-is-deleted': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      stage.deliver(undefined);
+      stage.end();
+      await stage.settle();
+      const different = disagreement(stage.world, stage.world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
+  'what-is-no-document': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      for (const misshape of MISSHAPEN) {
+        stage.begin();
+        stage.deliver(misshape(stage.current, stage.composer));
+        stage.end();
+        await stage.settle();
+        const shape = misshapen(stage.world.store.document ?? '') ?? disagreement(stage.world, stage.world.members);
+        if (shape !== undefined) stage.oracle.report('what is stored is a ring document', shape);
+      }
+    },
+  },
+  /** Keys of nobody that a stolen one vouches for, while the KMS answers for others alone. */
+  'vouched-for-and-refused': {
+    powers: { ...W, steals: 'newest' },
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      stage.steal('newest');
+      stage.world.kmsFails('unavailable', 20 * MINUTE);
+      const [key] = stage.oracle.thefts.stolen;
+      const document = stage.current;
+      for (let i = 0; i < 6; i++) {
+        const entry = { ...lastingJunk(stage.composer), wraps: stage.composer.junkEntry(FORBIDDEN).wraps };
+        if (key !== undefined) stage.composer.vouch(entry, key.held);
+        document.keys.push(entry);
+      }
+      stage.deliver(document);
+      await stage.pause(20 * MINUTE);
+      stage.end();
+    },
+  },
+  /** A ring that says it is older, where everybody has a ring that is old, or started lately in it. */
+  'a-ring-that-says-it-is-older': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      await stage.operate(stage.member(0), 'revoke all');
+      await stage.pause(MINUTE);
+      await stage.restart(stage.member(1));
+      await stage.settle();
+      stage.begin();
+      stage.hold(stage.composer.ownRing(stage.composer.wallMs - 20 * HOUR));
+      await stage.settle();
+      stage.end();
+    },
+  },
+  /** The true ring and his, side by side, for a member that starts. */
+  'two-rings-in-one-document': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const own = stage.composer.ownRing(stage.composer.wallMs - MINUTE);
+      const both = { ...stage.current, keys: [...stage.current.keys, ...own.keys] };
+      await stage.restart(stage.member(1), () => stage.hold(both), MINUTE / 2);
+      stage.release();
+      await stage.operate(stage.member(0), 'rotate');
+      stage.end();
+    },
+  },
+  /** Wraps of nobody beside those of the ring. */
+  'junk-beside-the-wraps': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const document = stage.current;
+      for (const entry of document.keys) {
+        for (let i = 0; i < 14; i++) entry.wraps.push(...stage.composer.junkEntry('key/1').wraps);
+      }
+      stage.deliver(document);
+      await stage.settle();
+      stage.end();
+      await stage.operate(stage.member(0), 'rotate');
+      const full = stage.current.keys.find(({ wraps }) => wraps.length > 1);
+      if (full !== undefined) stage.oracle.report('what nobody certified is not written', `wraps of ${full.id}`);
+    },
+  },
+  /** A member that was caught at its start hears of the true ring, goes over to it, and makes a key. */
+  'caught-and-gone-over': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      const caught = stage.member(1);
+      await stage.until(7 * HOUR);
+      stage.begin();
+      await stage.restart(caught, () => stage.hold(stage.composer.ownRing(stage.composer.wallMs - MINUTE)));
+      stage.release();
+      await stage.settle();
+      await stage.operate(caught, 'rotate');
+      stage.end();
+    },
+  },
+  /** A member starts in a ring that shows a revoked key of the true one beside his, and makes a key. */
+  'caught-beside-a-revoked-key': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      const caught = stage.member(1);
+      await stage.until(7 * HOUR);
+      await stage.operate(stage.member(0), 'revoke');
+      await stage.settle();
+      stage.begin();
+      const revoked = stage.current.keys.filter((entry) => entry.revoked !== undefined);
+      for (const { id, revoked: revocation } of revoked) {
+        for (const signer of Object.keys(revocation?.by ?? {})) if (signer !== id) delete revocation?.by[signer];
+      }
+      const own = stage.composer.ownRing(stage.composer.wallMs - MINUTE);
+      await stage.restart(caught, () => stage.hold({ ...own, keys: [...revoked, ...own.keys] }));
+      await stage.operate(caught, 'rotate');
+      stage.end();
+    },
+  },
+  /** A member starts where all keys have ended, and then in his ring, and makes a key. */
+  'caught-after-ended-keys': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      const { composer } = stage;
+      const caught = stage.member(1);
+      await stage.until(13 * HOUR);
+      stage.begin();
+      const ended = new Map<string, Entry>();
+      for (const { stored } of stage.world.store.history) {
+        const { keys } = JSON.parse(stored.document) as Document;
+        for (const key of keys) if (Date.parse(key.opensUntil) < composer.wallMs) ended.set(key.id, key);
+      }
+      // Somebody else is about to make the key: so it is looked at again.
+      const dead = { ...stage.current, claim: composer.junk(16), keys: [...ended.values()] };
+      const startedAt = stage.world.timeline.nowMs;
+      const { refreshEverySeconds, backoffCapSeconds } = stage.world.policy;
+      const absentMs = (refreshEverySeconds + backoffCapSeconds) * SECOND;
+      const starts = stage.restart(caught, () => stage.hold(dead), absentMs + 2 * MINUTE);
+      await stage.until(startedAt + absentMs + 12 * SECOND);
+      stage.hold(composer.ownRing(composer.wallMs - MINUTE));
+      await starts;
+      await stage.operate(caught, 'rotate');
+      stage.end();
+    },
+  },
+  /** A key is shown as older than it is, and as revoked by a stolen one, to a member that starts and then writes. */
+  'revoked-under-other-times': {
+    powers: { ...W, steals: 'older' },
+    perform: async (stage) => {
+      const fooled = stage.member(1);
+      await stage.until(7 * HOUR);
+      await stage.operate(stage.member(0), 'rotate');
+      await stage.operate(stage.member(0), 'rotate');
+      await stage.settle();
+      stage.begin();
+      const document = stage.current;
+      const [, forged, stolen] = newestFirst(document);
+      if (forged === undefined || stolen === undefined) return;
+      stage.oracle.thefts.steal(stolen.id);
+      const [key] = stage.oracle.thefts.stolen;
+      forged.created = `${new Date(Date.parse(stolen.created) - MINUTE).toISOString().slice(0, 19)}Z`;
+      if (key !== undefined) stage.composer.certify(forged, key.held);
+      await stage.restart(fooled, () => stage.hold(document));
+      stage.release();
+      await stage.operate(fooled, 'rotate');
+      stage.end();
+    },
+  },
+  /** Two revocations at once, of which the newer makes the older one void. */
+  'two-revocations-at-once': {
+    powers: { ...W, steals: 'revoked' },
+    perform: async (stage) => {
+      const starting = stage.member(1);
+      await stage.until(7 * HOUR);
+      await stage.operate(stage.member(0), 'rotate');
+      await stage.pause(MINUTE);
+      await stage.operate(stage.member(0), 'revoke');
+      // Nobody trusts the key any more.
+      await stage.pause(40 * MINUTE);
+      stage.begin();
+      stage.steal('revoked');
+      const [key] = stage.oracle.thefts.stolen;
+      const document = stage.current;
+      for (const entry of document.keys) {
+        if (key === undefined || Date.parse(entry.created) > key.created) continue;
+        if (entry.id === key.id) delete entry.revoked;
+        stage.composer.certify(entry, key.held);
+      }
+      await stage.restart(starting, () => stage.hold(document));
+      stage.end();
+    },
+  },
+});
