@@ -27,14 +27,15 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
     .filter((key) => counts(key.id))
     .map((key) => told(key.id, key.revoked !== undefined && believed.has(key.id)));
   if (!storedKeys(world.store.document).some(({ id }) => world.kms.isGenuine(id))) return 'the store holds no ring';
+  const isFull = storedKeys(world.store.document).length >= 64;
   for (const member of members) {
     if (!member.isUp || member.codec === undefined) continue;
     const known = member.codec
       .health()
       .keys.filter((key) => counts(key.id) && (key.held || key.state === 'revoked'))
       .map((key) => told(key.id, key.state === 'revoked'));
-    const more = known.filter((key) => !stored.includes(key));
-    // Who does not know a revoked key at all cannot use it either.
+    // Who does not know a revoked key at all cannot use it either; so the oldest of them leave a full document.
+    const more = known.filter((key) => !stored.includes(key) && !(isFull && key.endsWith('!')));
     const less = stored.filter((key) => !known.includes(key) && !key.endsWith('!'));
     if (more.length + less.length > 0) {
       return `${member.name} alone knows ${more.join(' ') || 'nothing'}, the store alone ${less.join(' ') || 'nothing'}`;

@@ -23,7 +23,8 @@ describe('a fleet under one class of faults', () => {
       const report = await simulate(world(1, 3), [faults]);
       expect(report.violations).toEqual([]);
       expect(report.tokens.opened).toBeGreaterThan(40_000);
-      expect(report.ring.mostKeys).toBeLessThanOrEqual(64);
+      // A document has 64 keys; a member remembers revoked ones that have left it.
+      expect(report.ring.mostKeys).toBeLessThanOrEqual(faults === 'full-ring' ? 80 : 64);
     });
   }
 });
