@@ -1,13 +1,16 @@
-import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { main, prepare, root, run, toolEnvironment } from './prepare.mjs';
+import { tierOf } from './tiers.mjs';
 
-const help = `Usage: npm test                    checks, then every test
-       npm test -- FILTER ...      only the test files whose path contains a FILTER, no checks
-       npm test -- -t NAME ...     options are handed to vitest
+const help = `Usage: npm test                    all checks, and the tests that need no server: a few minutes
+       npm run test:services       the tests with emulators, stores and fleets of processes
+       npm run test:all            all checks and every test, also the long searches: what CI runs
+       npm test -- FILTER ...      only the test files whose path contains a FILTER, of every kind, no checks
+       npm test -- -t NAME ...     options are passed to vitest
 
-The last line adds everything up: one test or one check is one.`;
+scripts/tiers.mjs says which command runs which file. The last line of the output counts all checks and tests.`;
 
 const turbo = (task) => ['turbo', 'run', task, '--output-logs=errors-only', '--concurrency=2'];
 const checks = {
@@ -18,12 +21,17 @@ const checks = {
   boundaries: ['turbo', 'boundaries'],
   unused: ['knip'],
 };
+const tiers = {
+  test: { checks: true, runs: ['quick'], others: '`npm run test:services`, `npm run test:all`' },
+  services: { checks: false, runs: ['services'], others: '`npm test`, `npm run test:all`' },
+  all: { checks: true, runs: ['quick', 'services', 'long'] },
+};
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 // Most tests wait for servers: on two cores two files at a time take little more than half the time of one. `maxWorkers`
 // in the configuration does not reach the projects.
-const workers = String(Math.max(2, availableParallelism() - 1));
-const twoAtATime = { ...toolEnvironment, VITEST_MAX_WORKERS: process.env.VITEST_MAX_WORKERS ?? workers };
+const workers = process.env.VITEST_MAX_WORKERS ?? String(Math.max(2, availableParallelism() - 1));
 const report = join('.cache', 'test-results.json');
+const SLOWEST = 10;
 
 async function runCheck(name, [command, ...args]) {
   const started = Date.now();
@@ -34,11 +42,27 @@ async function runCheck(name, [command, ...args]) {
   return code === 0;
 }
 
-async function runTests(args) {
+function testFiles() {
+  const packages = readdirSync(join(root, 'packages')).map((name) => join('packages', name, 'test'));
+  return [...packages, 'test']
+    .filter((folder) => existsSync(join(root, folder)))
+    .flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => join(folder, name)))
+    .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
+    .map((file) => file.replaceAll('\\', '/'));
+}
+
+async function runTests(tier, args) {
   mkdirSync(join(root, '.cache'), { recursive: true });
   rmSync(join(root, report), { force: true });
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const { code } = await run('vitest', ['run', ...reporters, ...args], { stdio: 'inherit', env: twoAtATime });
+  // A line for each file: what is slow inside of one stands in the report.
+  const reporters = [
+    '--reporter=default',
+    '--slowTestThreshold=60000',
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+  ];
+  const env = { ...toolEnvironment, VITEST_MAX_WORKERS: workers, SEALRING_TESTS: tier };
+  const { code } = await run('vitest', ['run', ...reporters, ...args], { stdio: 'inherit', env });
   return { code, files: readReport() };
 }
 
@@ -50,14 +74,14 @@ function readReport() {
   }
 }
 
+const isBroken = (file) =>
+  // A file that does not load, or whose hooks fail, has no failed test of its own.
+  file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed');
+
 function countTests({ code, files = [] }) {
   const tests = files.flatMap((file) => file.assertionResults);
   const passed = tests.filter((test) => test.status === 'passed').length;
-  // A file that does not load, or whose hooks fail, has no failed test of its own.
-  const broken = files.filter(
-    (file) => file.status === 'failed' && !file.assertionResults.some((test) => test.status === 'failed'),
-  );
-  const failed = tests.filter((test) => test.status === 'failed').length + broken.length;
+  const failed = tests.filter((test) => test.status === 'failed').length + files.filter(isBroken).length;
   const skipped = tests.filter((test) => !['passed', 'failed'].includes(test.status));
   const nothingRan = passed + failed === 0;
   if (nothingRan) process.stdout.write('No test ran.\n');
@@ -68,6 +92,36 @@ function countTests({ code, files = [] }) {
   };
 }
 
+function tellSlowest(files = []) {
+  const timed = files.map(({ name, startTime, endTime }) => ({ name, seconds: (endTime - startTime) / 1000 }));
+  const slowest = timed.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
+  process.stdout.write(`\nThe ${slowest.length} slowest files:\n`);
+  for (const { name, seconds } of slowest) {
+    process.stdout.write(`${seconds.toFixed(1).padStart(8)} s  ${relative(root, name)}\n`);
+  }
+}
+
+function tellFailures(files = []) {
+  const failures = files.flatMap((file) => {
+    const failed = file.assertionResults.filter((test) => test.status === 'failed');
+    return isBroken(file) ? [{ file }] : failed.map((test) => ({ file, test }));
+  });
+  if (failures.length > 0) process.stdout.write('\nTo repeat a failure:\n');
+  for (const { file, test } of failures) {
+    const only = test === undefined ? '' : ` -t ${quoted(escapedPattern(test.fullName))}`;
+    process.stdout.write(`  npm test -- ${relative(root, file.name)}${only}\n`);
+  }
+}
+
+const escapedPattern = (text) => text.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&');
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+function tierFrom(args) {
+  if (args[0] === '--services') return 'services';
+  if (args[0] === '--all') return 'all';
+  return args.length === 0 ? 'test' : undefined;
+}
+
 await main(async () => {
   const args = process.argv.slice(2);
   if (args.includes('--help') || args.includes('-h')) {
@@ -75,14 +129,24 @@ await main(async () => {
     return 0;
   }
   await prepare();
+  const name = tierFrom(args);
+  const tier = tiers[name];
   const outcomes = [];
-  if (args.length === 0) {
-    for (const [name, command] of Object.entries(checks)) outcomes.push(await runCheck(name, command));
+  if (tier?.checks) {
+    for (const [check, command] of Object.entries(checks)) outcomes.push(await runCheck(check, command));
   }
-  const tests = countTests(await runTests(args));
+  const files = testFiles();
+  const left = tier === undefined ? [] : files.filter((file) => !tier.runs.includes(tierOf(file)));
+  const chosen = left.length === 0 ? [] : files.filter((file) => !left.includes(file)).map((file) => join(root, file));
+  const ran = await runTests(name ?? 'all', tier === undefined ? args : [...chosen, ...args.slice(1)]);
+  tellSlowest(ran.files);
+  tellFailures(ran.files);
+  const tests = countTests(ran);
   const passed = tests.passed + outcomes.filter((ok) => ok).length;
   const failed = tests.failed + outcomes.filter((ok) => !ok).length;
   if (process.env.CI === 'true') for (const title of tests.skipped) process.stdout.write(`skipped: ${title}\n`);
+  if (left.length > 0)
+    process.stdout.write(`Left out: ${left.length} of ${files.length} test files, run by ${tier.others}\n`);
   process.stdout.write(`${passed} passed, ${failed} failed, ${tests.skipped.length} skipped\n`);
   return failed === 0 ? 0 : 1;
 });

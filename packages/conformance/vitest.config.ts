@@ -6,5 +6,7 @@ export default defineProject({
     include: ['test/**/*.test.ts'],
     // Generous: a slow machine is no failure.
     testTimeout: 120_000,
+    // What is concurrent waits for timeouts.
+    maxConcurrency: 12,
   },
 });

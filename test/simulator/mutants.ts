@@ -132,6 +132,20 @@ export const MUTANTS: readonly Mutant[] = [
     'const entries = document.entries.toSorted(newestFirst);',
     'const entries = document.entries.toSorted((a, b) => newestFirst(b, a));',
   ]),
+  mutant(
+    'who-missed-a-revocation-is-not-told',
+    'a full document keeps the revocation of a key that somebody wrote as live',
+    [
+      'ring/facts.ts',
+      'return Number(isUntold(b)) - Number(isUntold(a)) || atMs(b) - atMs(a)',
+      'return atMs(b) - atMs(a)',
+    ],
+  ),
+  mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [
+    'member/writer.ts',
+    'revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;',
+    'revocation !== undefined;',
+  ]),
   // The format.
   mutant(
     'unknown-members-are-taken',

@@ -184,9 +184,17 @@ export class RingWriter {
     return keys.filter((key) => !key.isLeft && !this.#view.isRemovable(key, now));
   }
 
-  /** Whether there is room for a key that nothing else can take the place of: revoked ones can be left out for it. */
+  /**
+   * Whether there is room for a key that nothing else can take the place of: revoked ones can be left out for it, once
+   * everybody who reaches the store has read of the revocation.
+   */
   #hasRoom({ keys }: RingSnapshot): boolean {
-    return this.#keysOf(keys).filter(({ revoked }) => !revoked).length < MAX_RING_KEYS;
+    const wallMs = this.#view.wallMs();
+    const { refreshEverySeconds, clockSkewSeconds } = this.#policy;
+    const readMs = (2 * refreshEverySeconds + clockSkewSeconds) * MS;
+    const isSpare = ({ revocation }: RingKey): boolean =>
+      revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;
+    return this.#keysOf(keys).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
   }
 
   /** Room is kept for what cannot wait: a ring that seals no more, and revocations. */

@@ -27,7 +27,7 @@ export type Macs = ReadonlyMap<string, Uint8Array>;
 
 /** That a key is revoked, and who certifies it. */
 export interface Revocation {
-  /** For people: it decides nothing. Milliseconds since the epoch, a whole second. */
+  /** For people, and for what is left out of a full ring; never for what is revoked. Milliseconds since the epoch, a whole second. */
   readonly at: number;
   /** Certificates, at most 8: of the revoked key itself, or of a newer one. */
   readonly by: Macs;

@@ -374,7 +374,7 @@ function isSameFact(a: RingWrap, b: RingWrap): boolean {
 
 /**
  * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
- * can check, while there is room. Over a limit the oldest revoked keys are left out; then what is merely carried, then all
+ * can check, while there is room. Over a limit the oldest revocations are left out; then what is merely carried, then all
  * tombstones, then wraps that this member neither made nor opened, then further certificates: never a key that may be used.
  */
 export function documentOf(
@@ -392,11 +392,12 @@ export function documentOf(
   const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
-    const inUse = kept.filter(({ revoked }) => !revoked);
-    const revoked = kept.filter((key) => key.revoked && (spared < 2 || !isTombstone(key)));
-    // Who does not know a revoked key cannot use it: the oldest of them can be left out.
+    // What only this member's pin refuses is in use elsewhere.
+    const inUse = kept.filter(({ revocation }) => revocation === undefined);
+    const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
-    const keys = [...inUse, ...revoked.toSorted(newestFirst).slice(0, room)].toSorted(compareAge);
+    const told = revoked.toSorted((a, b) => compareNeed(a, b, byId)).slice(0, room);
+    const keys = [...inUse, ...told].toSorted(compareAge);
     const mine = keys.map((key) => {
       const there = byId.get(key.id);
       const rest = carried.find(({ id }) => id === key.id) ?? there;
@@ -407,6 +408,16 @@ export function documentOf(
     const fits = entries.length <= MAX_RING_KEYS && encodeDocument(document).length <= MAX_DOCUMENT_BYTES;
     if (fits || spared >= MOST_SPARED) return document;
   }
+}
+
+/**
+ * Revoked keys by how much somebody needs to be told: first those that somebody wrote as live, then the latest revocations.
+ * What everybody knows to be revoked, or does not know at all, nobody uses.
+ */
+function compareNeed(a: RingKey, b: RingKey, read: ReadonlyMap<string, RingEntry>): number {
+  const isUntold = ({ id }: RingKey): boolean => read.has(id) && read.get(id)?.revoked === undefined;
+  const atMs = ({ revocation }: RingKey): number => revocation?.at ?? 0;
+  return Number(isUntold(b)) - Number(isUntold(a)) || atMs(b) - atMs(a) || newestFirst(a, b);
 }
 
 /** Of a key that is known for its revocation alone, all else is left as another wrote it. */
