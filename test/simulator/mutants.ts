@@ -137,8 +137,8 @@ export const MUTANTS: readonly Mutant[] = [
     'a full document keeps the revocation of a key that somebody wrote as live',
     [
       'ring/facts.ts',
-      'return Number(isUntold(b)) - Number(isUntold(a)) || atMs(b) - atMs(a)',
-      'return atMs(b) - atMs(a)',
+      'return Number(isUntold(b)) - Number(isUntold(a)) || latestFirst;',
+      'return isUntold(b) === undefined ? 0 : latestFirst;',
     ],
   ),
   mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [

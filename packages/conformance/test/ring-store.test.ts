@@ -40,12 +40,12 @@ describe('every broken ring store is caught by the requirement it breaks', () =>
 describe.concurrent('a sound ring store passes whole, from any seed', () => {
   for (const make of [memory, file, sqlite, bucket, log]) {
     for (let seed = 0; seed < 3; seed++) {
-      const { target, end } = make();
-      test(`${target.name}, seed ${seed}`, async () => {
-        const { passed, results } = await runRingStoreConformance(target, { seed, rounds: 3 });
+      const sound = make();
+      test(`${sound.target.name}, seed ${seed}`, async () => {
+        const { passed, results } = await runRingStoreConformance(sound.target, { seed, rounds: 3 });
         expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
         expect(passed).toBe(true);
-        end();
+        sound.end();
       });
     }
   }

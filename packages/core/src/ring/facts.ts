@@ -416,8 +416,8 @@ export function documentOf(
  */
 function compareNeed(a: RingKey, b: RingKey, read: ReadonlyMap<string, RingEntry>): number {
   const isUntold = ({ id }: RingKey): boolean => read.has(id) && read.get(id)?.revoked === undefined;
-  const atMs = ({ revocation }: RingKey): number => revocation?.at ?? 0;
-  return Number(isUntold(b)) - Number(isUntold(a)) || atMs(b) - atMs(a) || newestFirst(a, b);
+  const latestFirst = (b.revocation?.at ?? 0) - (a.revocation?.at ?? 0) || newestFirst(a, b);
+  return Number(isUntold(b)) - Number(isUntold(a)) || latestFirst;
 }
 
 /** Of a key that is known for its revocation alone, all else is left as another wrote it. */
