@@ -8,14 +8,9 @@ import {
 } from '@modelcontextprotocol/server';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import {
-  createMcpdRequestStateSecurity,
-  createProtectedMcpServer,
-  protectRequestState,
-  type RejectEvent,
-  RequestStateSecurity,
-} from '../src/index.ts';
-import { requestIdentity } from '../src/request-identity.ts';
+import { requestIdentity } from '../src/boundary/request-identity.ts';
+import { createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
+import { createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
 import { CONFIRM, serveHttp, textOf, tokenOf, YES } from './served.ts';
 
 const INFO = { name: 'search-desk', version: '1.0.0' };

@@ -12,7 +12,7 @@ import {
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import { createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
-import { markSealed, watch } from '../src/tripwire.ts';
+import { markSealed, watch } from '../src/server/tripwire.ts';
 import {
   type Answer,
   CONFIRM,

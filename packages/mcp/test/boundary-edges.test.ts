@@ -1,11 +1,11 @@
 import { AesGcmRequestStateCodec, InvalidRequestState } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { type BoundaryRequest, prepareFor, RequestStateBoundary } from '../src/boundary.ts';
-import { mintClaims } from '../src/claims.ts';
+import { type Boundary, type BoundaryRequest, prepareFor } from '../src/boundary/boundary.ts';
+import { mintClaims } from '../src/boundary/claims.ts';
+import { saltSource } from '../src/boundary/random-salt.ts';
+import { requestIdentity } from '../src/boundary/request-identity.ts';
 import { RequestStateSecurity } from '../src/index.ts';
-import { policyOf } from '../src/policy.ts';
-import { saltSource } from '../src/random-salt.ts';
-import { requestIdentity } from '../src/request-identity.ts';
+import { policyOf } from '../src/server/policy.ts';
 import { clockAt, exchange, type Outcome } from './exchange.ts';
 import { NOT_SEALED, REFUSED } from './served.ts';
 
@@ -25,10 +25,9 @@ function codecOf(extra: object) {
   };
 }
 
-function boundaryOf(options: object): RequestStateBoundary {
-  const policy = policyOf(new RequestStateSecurity({ codec, clock: clockAt(NOW_SECONDS * 1_000), ...options }));
-  if (policy.wire !== 'claims') throw new Error('not the policy that was made');
-  return new RequestStateBoundary(policy, null);
+function boundaryOf(options: object): Boundary {
+  const security = new RequestStateSecurity({ codec, clock: clockAt(NOW_SECONDS * 1_000), ...options });
+  return policyOf(security).boundaryFor(null);
 }
 
 function requestOf(extra: Partial<BoundaryRequest> = {}): BoundaryRequest {
@@ -221,7 +220,7 @@ describe('single use', () => {
       return true;
     };
     const boundary = boundaryOf({ singleUse: { claim } });
-    const token = boundary.seal(requestOf(), 'x', undefined);
+    const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
     await expect(boundary.open(requestOf({ signal: leaving.signal }), token)).rejects.toThrow('left');
   });
 
@@ -303,7 +302,7 @@ test('a client that left while its token was prepared: nothing is unsealed, and 
     },
   });
   const boundary = boundaryOf({ codec: prepared });
-  const token = boundary.seal(requestOf(), 'x', undefined);
+  const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
   const request = requestOf({ signal: leaving.signal, warn: (message) => void warnings.push(message) });
   await expect(boundary.open(request, token)).rejects.toThrow('left');
   expect([unsealed, warnings]).toEqual([[], []]);
@@ -311,7 +310,7 @@ test('a client that left while its token was prepared: nothing is unsealed, and 
 
 test('what is sealed and no strict UTF-8 is malformed', async () => {
   const boundary = boundaryOf({});
-  const envelope = Buffer.from(codec.unseal(boundary.seal(requestOf(), 'state', undefined)));
+  const envelope = Buffer.from(codec.unseal(boundary.seal(requestOf(), 'state', undefined) ?? ''));
   const invalid = Buffer.from(envelope.toString('latin1').replace('state', 'stat\xff'), 'latin1');
   for (const payload of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), envelope])]) {
     await expect(boundary.open(requestOf(), codec.seal(payload))).rejects.toThrow('malformed');

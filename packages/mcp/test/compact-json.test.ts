@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { requestIdentity } from '../src/boundary/request-identity.ts';
 import { compactJson } from '../src/index.ts';
-import { requestIdentity } from '../src/request-identity.ts';
 import { compactJsonVectors } from './vectors.ts';
 
 const { vectors, rejected } = compactJsonVectors;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { createMcpdRequestStateCodec, createRequestStateCodec } from '../src/index.ts';
+import { createRequestStateCodec } from '../src/index.ts';
+import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
 import { clockAt } from './exchange.ts';
 
 /** What was compared by Node's own constant-time comparison, which goes on comparing. */

@@ -2,7 +2,6 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Client } from '@modelcontextprotocol/client';
 import { InMemoryTransport, McpServer, Server, type ServerContext } from '@modelcontextprotocol/server';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { RequestStateBoundary } from '../src/boundary.ts';
 import {
   authenticatedPrincipal,
   compactJson,
@@ -11,10 +10,10 @@ import {
   type RejectEvent,
   RequestStateSecurity,
 } from '../src/index.ts';
-import { policyOf } from '../src/policy.ts';
-import { principalBinder } from '../src/principal-binder.ts';
-import { type GuardedRequest, ServerGuard } from '../src/server-guard.ts';
-import { markSealed, watch } from '../src/tripwire.ts';
+import { policyOf } from '../src/server/policy.ts';
+import { principalBinder } from '../src/server/principal-binder.ts';
+import { type GuardedRequest, ServerGuard } from '../src/server/server-guard.ts';
+import { markSealed, watch } from '../src/server/tripwire.ts';
 import { answerOf } from './exchange.ts';
 import { CONFIRM, NOT_SEALED, REFUSED } from './served.ts';
 
@@ -47,10 +46,9 @@ describe('a guard', () => {
     const rejected: RejectEvent[] = [];
     const sealed: string[] = [];
     const policy = policyOf(new RequestStateSecurity({ keys: [KEY], onReject: (event) => rejected.push(event) }));
-    if (policy.wire !== 'claims') throw new Error('not the policy that was made');
     let negotiated = '2026-07-28';
     const server = { getNegotiatedProtocolVersion: () => negotiated };
-    const guard = new ServerGuard(server, policy, new RequestStateBoundary(policy, null));
+    const guard = new ServerGuard(server, policy, policy.boundaryFor(null));
     const mark = markSealed('');
     return {
       rejected,

@@ -3,14 +3,16 @@ import { McpServer, Server } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   authenticatedPrincipal,
-  createMcpdRequestStateCodec,
-  createMcpdRequestStateSecurity,
   createProtectedMcpServer,
-  type McpdRequestStateSecurityOptions,
   protectRequestState,
   type RejectEvent,
 } from '../src/index.ts';
-import { NonceBudget } from '../src/nonce-budget.ts';
+import {
+  createMcpdRequestStateCodec,
+  createMcpdRequestStateSecurity,
+  type McpdRequestStateSecurityOptions,
+} from '../src/mcpd/index.ts';
+import { NonceBudget } from '../src/mcpd/nonce-budget.ts';
 import { answerOf } from './exchange.ts';
 import { Fleet, HandClock } from './rings.ts';
 import {

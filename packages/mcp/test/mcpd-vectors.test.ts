@@ -1,6 +1,6 @@
 import { createCipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createMcpdRequestStateCodec } from '../src/index.ts';
+import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
 import { clockAt } from './exchange.ts';
 import { type McpdVectors, mcpdVectors } from './vectors.ts';
 

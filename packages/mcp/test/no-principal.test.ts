@@ -58,8 +58,8 @@ describe('0: requireSubject refuses a request that names nobody', () => {
 
   test('one warning a process says what to wire', async () => {
     vi.resetModules();
-    const { principalBinder } = await import('../src/principal-binder.ts');
-    const { policyOf } = await import('../src/policy.ts');
+    const { principalBinder } = await import('../src/server/principal-binder.ts');
+    const { policyOf } = await import('../src/server/policy.ts');
     const { RequestStateSecurity } = await import('../src/index.ts');
     const bind = principalBinder(policyOf(new RequestStateSecurity({ codec, requireSubject: true })));
     const nobody: ServerContext = Object({ http: undefined });

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, InvalidRequestState, type RequestStateCodec } from '@sealring/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { RequestStateBoundary } from '../src/boundary.ts';
+import { requestIdentity } from '../src/boundary/request-identity.ts';
 import {
   authenticatedPrincipal,
   createProtectedMcpServer,
@@ -11,8 +11,7 @@ import {
   RequestStateSecurity,
   type RequestStateSecurityOptions,
 } from '../src/index.ts';
-import { policyOf } from '../src/policy.ts';
-import { requestIdentity } from '../src/request-identity.ts';
+import { policyOf } from '../src/server/policy.ts';
 import { clockAt, exchange, type Outcome } from './exchange.ts';
 import {
   type HttpServer,
@@ -128,8 +127,8 @@ describe('options', () => {
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     // As in a process that has not warned yet.
     vi.resetModules();
-    const fresh = await import('../src/security.ts');
-    const ofFresh = await import('../src/policy.ts');
+    const fresh = await import('../src/server/security.ts');
+    const ofFresh = await import('../src/server/policy.ts');
     const policies = [
       fresh.RequestStateSecurity.ephemeral(),
       fresh.RequestStateSecurity.ephemeral({ ttlSeconds: 5, audience: 'a' }),
@@ -375,8 +374,7 @@ describe('single use', () => {
     const shared = store();
     const leaving = new AbortController();
     const policy = policyOf(new RequestStateSecurity({ codec, singleUse: shared }));
-    if (policy.wire !== 'claims') throw new Error('not the policy that was made');
-    const boundary = new RequestStateBoundary(policy, null);
+    const boundary = policy.boundaryFor(null);
     const request = {
       method: 'tools/call' as const,
       identity: requestIdentity('tools/call', REQUEST),

@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { type AuthInfo, InMemoryTransport, Server } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { mintClaims } from '../src/claims.ts';
+import { mintClaims } from '../src/boundary/claims.ts';
+import { principalClaim } from '../src/boundary/principal-claim.ts';
+import { isCarrierMethod, requestIdentity } from '../src/boundary/request-identity.ts';
 import { protectRequestState, RequestStateSecurity } from '../src/index.ts';
-import { principalClaim } from '../src/principal.ts';
-import { isCarrierMethod, requestIdentity } from '../src/request-identity.ts';
 import { clockAt, exchange, type Outcome } from './exchange.ts';
 import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from './vectors.ts';
 

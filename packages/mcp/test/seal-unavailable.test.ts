@@ -5,12 +5,8 @@ import { Server, type ServerContext } from '@modelcontextprotocol/server';
 import { SealUnavailableError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import type { RejectEvent } from '../src/index.ts';
-import {
-  createMcpdRequestStateSecurity,
-  createRequestStateCodec,
-  protectRequestState,
-  RequestStateSecurity,
-} from '../src/index.ts';
+import { createRequestStateCodec, protectRequestState, RequestStateSecurity } from '../src/index.ts';
+import { createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
 import { answerOf, exchange } from './exchange.ts';
 import { Fleet } from './rings.ts';
 import { call, NOT_SEALED, textOf, tokenOf, YES } from './served.ts';
