@@ -4,8 +4,8 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 const run = promisify(execFile);
-const source = fileURLToPath(new URL('../src/index.ts', import.meta.url));
-const mcpd = fileURLToPath(new URL('../src/mcpd/index.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../src/index.ts', import.meta.url));
+const mcpd = fileURLToPath(new URL('../../src/mcpd/index.ts', import.meta.url));
 const HEAD = `
   import { randomBytes } from 'node:crypto';
   import { McpServer } from '@modelcontextprotocol/server';
@@ -42,7 +42,7 @@ describe('0d: a policy that no server is protected by is told of once', () => {
   test('after its first minute, and a program does not wait for that', async () => {
     vi.useFakeTimers();
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-    const { expectAttachment, noteAttached } = await import('../src/server/unattached-warning.ts');
+    const { expectAttachment, noteAttached } = await import('../../src/server/unattached-warning.ts');
     const [attached, waiting, other] = [{}, {}, {}];
     for (const security of [attached, waiting, other]) expectAttachment(security);
     noteAttached(attached);

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { Server, type ServerContext } from '@modelcontextprotocol/server';
 import { SealUnavailableError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import type { RejectEvent } from '../src/index.ts';
-import { createRequestStateCodec, protectRequestState, RequestStateSecurity } from '../src/index.ts';
-import { createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
-import { answerOf, exchange } from './exchange.ts';
-import { Fleet } from './rings.ts';
-import { call, NOT_SEALED, textOf, tokenOf, YES } from './served.ts';
+import type { RejectEvent } from '../../src/index.ts';
+import { createRequestStateCodec, protectRequestState, RequestStateSecurity } from '../../src/index.ts';
+import { createMcpdRequestStateSecurity } from '../../src/mcpd/index.ts';
+import { answerOf, exchange } from '../support/exchange.ts';
+import { Fleet } from '../support/rings.ts';
+import { call, NOT_SEALED, textOf, tokenOf, YES } from '../support/served.ts';
 
 const CALL = { method: 'tools/call', params: { name: 't' } };
 const ask = () => ({ resultType: 'input_required', requestState: 'x' });

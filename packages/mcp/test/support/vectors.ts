@@ -143,5 +143,5 @@ export function ringOf(names: readonly string[]): Uint8Array[] {
 }
 
 function read(file: string): ReturnType<typeof JSON.parse> {
-  return JSON.parse(readFileSync(new URL(`../../../vectors/${file}`, import.meta.url), 'utf8'));
+  return JSON.parse(readFileSync(new URL(`../../../../vectors/${file}`, import.meta.url), 'utf8'));
 }

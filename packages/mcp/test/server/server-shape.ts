@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { runInThisContext } from 'node:vm';
 import { InMemoryTransport, McpServer } from '@modelcontextprotocol/server';
-import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
+import { createProtectedMcpServer, RequestStateSecurity } from '../../src/index.ts';
 
 // Run with --allow-natives-syntax, which is no TypeScript.
 const isFast = runInThisContext('(object) => %HasFastProperties(object)');

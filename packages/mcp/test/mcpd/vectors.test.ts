@@ -1,8 +1,8 @@
 import { createCipheriv, createHmac, hkdfSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
-import { clockAt } from './exchange.ts';
-import { type McpdVectors, mcpdVectors } from './vectors.ts';
+import { createMcpdRequestStateCodec } from '../../src/mcpd/index.ts';
+import { clockAt } from '../support/exchange.ts';
+import { type McpdVectors, mcpdVectors } from '../support/vectors.ts';
 
 type Vector = McpdVectors[number];
 

@@ -1,7 +1,7 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, expect, test } from 'vitest';
-import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
+import { createMcpdRequestStateCodec } from '../../src/mcpd/index.ts';
 
 const { randomBytes } = crypto;
 const setGenerator = (generator: typeof randomBytes): void => {

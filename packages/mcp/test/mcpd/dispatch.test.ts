@@ -6,15 +6,15 @@ import {
   createProtectedMcpServer,
   protectRequestState,
   type RejectEvent,
-} from '../src/index.ts';
+} from '../../src/index.ts';
 import {
   createMcpdRequestStateCodec,
   createMcpdRequestStateSecurity,
   type McpdRequestStateSecurityOptions,
-} from '../src/mcpd/index.ts';
-import { NonceBudget } from '../src/mcpd/nonce-budget.ts';
-import { answerOf } from './exchange.ts';
-import { Fleet, HandClock } from './rings.ts';
+} from '../../src/mcpd/index.ts';
+import { NonceBudget } from '../../src/mcpd/nonce-budget.ts';
+import { answerOf } from '../support/exchange.ts';
+import { Fleet, HandClock } from '../support/rings.ts';
 import {
   CONFIRM,
   type HttpServer,
@@ -25,7 +25,7 @@ import {
   textOf,
   tokenOf,
   YES,
-} from './served.ts';
+} from '../support/served.ts';
 
 const KEY = randomBytes(32);
 const clock = new HandClock(1_795_000_000_000);

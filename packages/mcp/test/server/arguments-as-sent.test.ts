@@ -8,10 +8,15 @@ import {
 } from '@modelcontextprotocol/server';
 import { describe, expect, test } from 'vitest';
 import * as z from 'zod';
-import { requestIdentity } from '../src/boundary/request-identity.ts';
-import { createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
-import { createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
-import { CONFIRM, serveHttp, textOf, tokenOf, YES } from './served.ts';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import {
+  createProtectedMcpServer,
+  protectRequestState,
+  type RejectEvent,
+  RequestStateSecurity,
+} from '../../src/index.ts';
+import { createMcpdRequestStateSecurity } from '../../src/mcpd/index.ts';
+import { CONFIRM, serveHttp, textOf, tokenOf, YES } from '../support/served.ts';
 
 const INFO = { name: 'search-desk', version: '1.0.0' };
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
@@ -146,7 +151,7 @@ describe('5: arguments are bound up to a bound', () => {
         asks ? { resultType: 'input_required', requestState: 'x' } : { content: [] };
       return made;
     };
-    const { answerOf } = await import('./exchange.ts');
+    const { answerOf } = await import('../support/exchange.ts');
     const params = { name: 'n', arguments: argumentsOf(LONGEST + 1) };
     expect((await answerOf(server(false), { method: 'tools/call', params })).result).toMatchObject({ content: [] });
     expect(events).toEqual([]);

@@ -1,13 +1,13 @@
 import { AesGcmRequestStateCodec, InvalidRequestState } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { type Boundary, type BoundaryRequest, prepareFor } from '../src/boundary/boundary.ts';
-import { mintClaims } from '../src/boundary/claims.ts';
-import { saltSource } from '../src/boundary/random-salt.ts';
-import { requestIdentity } from '../src/boundary/request-identity.ts';
-import { RequestStateSecurity } from '../src/index.ts';
-import { policyOf } from '../src/server/policy.ts';
-import { clockAt, exchange, type Outcome } from './exchange.ts';
-import { NOT_SEALED, REFUSED } from './served.ts';
+import { type Boundary, type BoundaryRequest, prepareFor } from '../../src/boundary/boundary.ts';
+import { mintClaims } from '../../src/boundary/claims.ts';
+import { saltSource } from '../../src/boundary/random-salt.ts';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import { RequestStateSecurity } from '../../src/index.ts';
+import { policyOf } from '../../src/server/policy.ts';
+import { clockAt, exchange, type Outcome } from '../support/exchange.ts';
+import { NOT_SEALED, REFUSED } from '../support/served.ts';
 
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
 const NOW_SECONDS = 1_795_000_000;

@@ -2,12 +2,12 @@ import { isDeepStrictEqual } from 'node:util';
 import { type AuthInfo, InMemoryTransport, Server } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { mintClaims } from '../src/boundary/claims.ts';
-import { principalClaim } from '../src/boundary/principal-claim.ts';
-import { isCarrierMethod, requestIdentity } from '../src/boundary/request-identity.ts';
-import { protectRequestState, RequestStateSecurity } from '../src/index.ts';
-import { clockAt, exchange, type Outcome } from './exchange.ts';
-import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from './vectors.ts';
+import { mintClaims } from '../../src/boundary/claims.ts';
+import { principalClaim } from '../../src/boundary/principal-claim.ts';
+import { isCarrierMethod, requestIdentity } from '../../src/boundary/request-identity.ts';
+import { protectRequestState, RequestStateSecurity } from '../../src/index.ts';
+import { clockAt, exchange, type Outcome } from '../support/exchange.ts';
+import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from '../support/vectors.ts';
 
 const { mints, vectors, wireError } = boundaryVectors;
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');

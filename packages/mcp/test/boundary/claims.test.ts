@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkPrincipal, mintClaims, openClaims } from '../src/boundary/claims.ts';
-import { principalClaim, surrogatePass } from '../src/boundary/principal-claim.ts';
-import { Refusal } from '../src/boundary/refusal.ts';
+import { checkPrincipal, mintClaims, openClaims } from '../../src/boundary/claims.ts';
+import { principalClaim, surrogatePass } from '../../src/boundary/principal-claim.ts';
+import { Refusal } from '../../src/boundary/refusal.ts';
 
 const IDENTITY = { method: 'tools/call', target: 'refund', digest: 'RBNvo1WzZ4oRRq0W9-hknw' } as const;
 const NOW = 1_795_000_000;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { exchange } from './exchange.ts';
+import { exchange } from '../support/exchange.ts';
 
 const names = ['sealed', 'opened', 'refused'].map((name) => `sealring:boundary-${name}`);
 let heard: [string, unknown][] = [];

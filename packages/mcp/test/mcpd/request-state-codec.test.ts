@@ -8,10 +8,10 @@ import {
   createMcpdRequestStateCodec,
   type McpdRequestStateCodec,
   type McpdRequestStateCodecOptions,
-} from '../src/mcpd/index.ts';
-import { NonceBudget } from '../src/mcpd/nonce-budget.ts';
-import { clockAt } from './exchange.ts';
-import { Fleet } from './rings.ts';
+} from '../../src/mcpd/index.ts';
+import { NonceBudget } from '../../src/mcpd/nonce-budget.ts';
+import { clockAt } from '../support/exchange.ts';
+import { Fleet } from '../support/rings.ts';
 
 const NOW = 1_795_000_000_000;
 const KEY = 'a key of thirty-two bytes or more, for tests';
@@ -383,7 +383,7 @@ describe('options', () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     // As in a process that has not warned yet.
     vi.resetModules();
-    const fresh = await import('../src/mcpd/request-state-codec.ts');
+    const fresh = await import('../../src/mcpd/request-state-codec.ts');
     const [one, other, twin] = [{}, { mode: 'encrypted' as const }, {}].map((options) =>
       fresh.createMcpdRequestStateCodec(options),
     );

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { RequestStateSecurity } from '../src/index.ts';
+import { RequestStateSecurity } from '../../src/index.ts';
 import {
   createMcpdRequestStateCodec,
   createMcpdRequestStateSecurity,
   generateEphemeralKey,
-} from '../src/mcpd/index.ts';
+} from '../../src/mcpd/index.ts';
 
 const alice = { subject: 'alice' };
 

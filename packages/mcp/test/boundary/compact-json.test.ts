@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { requestIdentity } from '../src/boundary/request-identity.ts';
-import { compactJson } from '../src/index.ts';
-import { compactJsonVectors } from './vectors.ts';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import { compactJson } from '../../src/index.ts';
+import { compactJsonVectors } from '../support/vectors.ts';
 
 const { vectors, rejected } = compactJsonVectors;
 const representable = vectors.filter((vector) => vector.jsRepresentable);

@@ -1,8 +1,8 @@
 import { McpServer, type ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { exchange } from './exchange.ts';
-import { NOT_SEALED, REFUSED, signedIn } from './served.ts';
+import { exchange } from '../support/exchange.ts';
+import { NOT_SEALED, REFUSED, signedIn } from '../support/served.ts';
 
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
 const codec = new AesGcmRequestStateCodec([KEY]);
@@ -58,9 +58,9 @@ describe('0: requireSubject refuses a request that names nobody', () => {
 
   test('one warning a process says what to wire', async () => {
     vi.resetModules();
-    const { principalBinder } = await import('../src/server/principal-binder.ts');
-    const { policyOf } = await import('../src/server/policy.ts');
-    const { RequestStateSecurity } = await import('../src/index.ts');
+    const { principalBinder } = await import('../../src/server/principal-binder.ts');
+    const { policyOf } = await import('../../src/server/policy.ts');
+    const { RequestStateSecurity } = await import('../../src/index.ts');
     const bind = principalBinder(policyOf(new RequestStateSecurity({ codec, requireSubject: true })));
     const nobody: ServerContext = Object({ http: undefined });
     for (let i = 0; i < 3; i++) expect(() => bind(nobody)).toThrow(TypeError);
@@ -79,7 +79,7 @@ describe('0: requireSubject refuses a request that names nobody', () => {
 });
 
 test('10: a server named with an empty text is refused at construction: its audience would be that of all such', async () => {
-  const { createProtectedMcpServer, RequestStateSecurity } = await import('../src/index.ts');
+  const { createProtectedMcpServer, RequestStateSecurity } = await import('../../src/index.ts');
   const info = { name: '', version: '1.0.0' };
   for (const policy of [{ codec }, { codec, audience: 'a' }]) {
     const make = () => createProtectedMcpServer(McpServer, info, {}, new RequestStateSecurity(policy));

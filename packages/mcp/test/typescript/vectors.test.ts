@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createRequestStateCodec } from '../src/index.ts';
-import { clockAt } from './exchange.ts';
-import { typescriptVectors } from './vectors.ts';
+import { createRequestStateCodec } from '../../src/index.ts';
+import { clockAt } from '../support/exchange.ts';
+import { typescriptVectors } from '../support/vectors.ts';
 
 const { keys, mints, vectors, construction } = typescriptVectors;
 const ctx = Object.create(null);

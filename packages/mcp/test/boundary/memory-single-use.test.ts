@@ -5,8 +5,8 @@ import {
   memorySingleUse,
   RequestStateSecurity,
   SingleUseStoreFullError,
-} from '../src/index.ts';
-import { REFUSED, type RefundCall, registerRefund, serveHttp, textOf, tokenOf } from './served.ts';
+} from '../../src/index.ts';
+import { REFUSED, type RefundCall, registerRefund, serveHttp, textOf, tokenOf } from '../support/served.ts';
 
 const START_MS = 1_795_000_000_000;
 

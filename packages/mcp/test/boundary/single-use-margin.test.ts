@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 import { expect, test } from 'vitest';
-import { memorySingleUse, RequestStateSecurity, type SingleUseStore } from '../src/index.ts';
+import { memorySingleUse, RequestStateSecurity, type SingleUseStore } from '../../src/index.ts';
 
 const KEY = randomBytes(32);
 const open = (clockSkewSeconds: number) =>

@@ -11,8 +11,13 @@ import {
 } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
-import { createProtectedMcpServer, protectRequestState, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
-import { markSealed, watch } from '../src/server/tripwire.ts';
+import {
+  createProtectedMcpServer,
+  protectRequestState,
+  type RejectEvent,
+  RequestStateSecurity,
+} from '../../src/index.ts';
+import { markSealed, watch } from '../../src/server/tripwire.ts';
 import {
   type Answer,
   CONFIRM,
@@ -29,7 +34,7 @@ import {
   textOf,
   tokenOf,
   YES,
-} from './served.ts';
+} from '../support/served.ts';
 
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');

@@ -9,13 +9,13 @@ import {
   protectRequestState,
   type RejectEvent,
   RequestStateSecurity,
-} from '../src/index.ts';
-import { policyOf } from '../src/server/policy.ts';
-import { principalBinder } from '../src/server/principal-binder.ts';
-import { type GuardedRequest, ServerGuard } from '../src/server/server-guard.ts';
-import { markSealed, watch } from '../src/server/tripwire.ts';
-import { answerOf } from './exchange.ts';
-import { CONFIRM, NOT_SEALED, REFUSED } from './served.ts';
+} from '../../src/index.ts';
+import { policyOf } from '../../src/server/policy.ts';
+import { principalBinder } from '../../src/server/principal-binder.ts';
+import { type GuardedRequest, ServerGuard } from '../../src/server/server-guard.ts';
+import { markSealed, watch } from '../../src/server/tripwire.ts';
+import { answerOf } from '../support/exchange.ts';
+import { CONFIRM, NOT_SEALED, REFUSED } from '../support/served.ts';
 
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');

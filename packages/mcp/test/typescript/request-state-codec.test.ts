@@ -10,10 +10,10 @@ import { AesGcmRequestStateCodec, InvalidRequestState, SealUnavailableError } fr
 import { formatSecretsOf } from '@sealring/core/format-secrets';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createRequestStateCodec } from '../src/index.ts';
-import { clockAt, exchange } from './exchange.ts';
-import { Fleet } from './rings.ts';
-import { CONFIRM, REFUSED, serveHttp, textOf, tokenOf, YES } from './served.ts';
+import { createRequestStateCodec } from '../../src/index.ts';
+import { clockAt, exchange } from '../support/exchange.ts';
+import { Fleet } from '../support/rings.ts';
+import { CONFIRM, REFUSED, serveHttp, textOf, tokenOf, YES } from '../support/served.ts';
 
 const NOW = 1_795_000_000_000;
 const KEY = 'a key of thirty-two bytes or more, for tests';

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { McpServer } from '@modelcontextprotocol/server';
 import { createKmsCodec, localKeyWrapper, memoryRing, type RingStore } from '@sealring/core';
-import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
-import { registerRefund, serveHttp } from './served.ts';
+import { createProtectedMcpServer, RequestStateSecurity } from '../../src/index.ts';
+import { registerRefund, serveHttp } from '../support/served.ts';
 
 const SEAL_OUTAGE_SECONDS = 1.5;
 const POLICY = {

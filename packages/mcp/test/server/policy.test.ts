@@ -3,16 +3,16 @@ import { inspect } from 'node:util';
 import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, InvalidRequestState, type RequestStateCodec } from '@sealring/core';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { requestIdentity } from '../src/boundary/request-identity.ts';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
 import {
   authenticatedPrincipal,
   createProtectedMcpServer,
   type RejectEvent,
   RequestStateSecurity,
   type RequestStateSecurityOptions,
-} from '../src/index.ts';
-import { policyOf } from '../src/server/policy.ts';
-import { clockAt, exchange, type Outcome } from './exchange.ts';
+} from '../../src/index.ts';
+import { policyOf } from '../../src/server/policy.ts';
+import { clockAt, exchange, type Outcome } from '../support/exchange.ts';
 import {
   type HttpServer,
   NOT_SEALED,
@@ -24,7 +24,7 @@ import {
   textOf,
   tokenOf,
   YES,
-} from './served.ts';
+} from '../support/served.ts';
 
 const INFO = { name: 'refund-desk', version: '1.0.0' };
 const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
@@ -127,8 +127,8 @@ describe('options', () => {
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     // As in a process that has not warned yet.
     vi.resetModules();
-    const fresh = await import('../src/server/security.ts');
-    const ofFresh = await import('../src/server/policy.ts');
+    const fresh = await import('../../src/server/security.ts');
+    const ofFresh = await import('../../src/server/policy.ts');
     const policies = [
       fresh.RequestStateSecurity.ephemeral(),
       fresh.RequestStateSecurity.ephemeral({ ttlSeconds: 5, audience: 'a' }),

@@ -5,7 +5,7 @@ import {
   type RejectEvent,
   RequestStateSecurity,
   type RequestStateSecurityOptions,
-} from '../src/index.ts';
+} from '../../src/index.ts';
 
 export interface Outcome {
   /** Whether the handler ran. */
