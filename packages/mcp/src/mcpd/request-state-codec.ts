@@ -16,6 +16,19 @@ const OWNER = 'createMcpdRequestStateCodec';
 const MIN_KEY_BYTES = 32;
 const DEFAULT_TTL_SECONDS = 300;
 
+/** The names in {@link McpdRequestStateCodecOptions}. */
+export const CODEC_OPTIONS: readonly string[] = [
+  'key',
+  'allowEphemeral',
+  'codec',
+  'alsoOpen',
+  'mode',
+  'binding',
+  'ttlSeconds',
+  'revision',
+  'clock',
+];
+
 /** What a token is bound to. */
 export type McpdBinding = 'none' | 'authSubject' | 'authSubjectAndTool';
 
@@ -109,17 +122,7 @@ export interface McpdRequestStateCodec {
  * ```
  */
 export function createMcpdRequestStateCodec(options: McpdRequestStateCodecOptions = {}): McpdRequestStateCodec {
-  const given = knownOptions(OWNER, options, [
-    'key',
-    'allowEphemeral',
-    'codec',
-    'alsoOpen',
-    'mode',
-    'binding',
-    'ttlSeconds',
-    'revision',
-    'clock',
-  ]);
+  const given = knownOptions(OWNER, options, CODEC_OPTIONS);
   const mode = modeOf(given['mode']);
   const binding = bindingOf(given['binding']);
   const ttlSeconds = readTtl(given['ttlSeconds']);

@@ -7,9 +7,14 @@ import { isCodec } from '../shared/codec-option.ts';
 import { callback, knownOptions } from '../shared/option-checks.ts';
 import { readMaxTokenLength } from '../shared/token-length.ts';
 import { McpdBoundary } from './boundary.ts';
-import { createMcpdRequestStateCodec, type McpdRequestStateCodecOptions } from './request-state-codec.ts';
+import {
+  CODEC_OPTIONS,
+  createMcpdRequestStateCodec,
+  type McpdRequestStateCodecOptions,
+} from './request-state-codec.ts';
 
 const OWNER = 'createMcpdRequestStateSecurity';
+const KNOWN = [...CODEC_OPTIONS, 'subject', 'maxTokenLength', 'onReject'];
 
 /** Options of {@link createMcpdRequestStateSecurity}. */
 export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOptions {
@@ -60,18 +65,3 @@ export function createMcpdRequestStateSecurity(options: McpdRequestStateSecurity
     }),
   );
 }
-
-const KNOWN = [
-  'key',
-  'allowEphemeral',
-  'codec',
-  'alsoOpen',
-  'mode',
-  'binding',
-  'ttlSeconds',
-  'revision',
-  'clock',
-  'subject',
-  'maxTokenLength',
-  'onReject',
-];
