@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRequestStateCodec as official, type ServerContext } from '@modelcontextprotocol/server';
 import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
-import { createMcpdRequestStateCodec, createRequestStateCodec } from '@sealring/mcp';
+import { createRequestStateCodec } from '@sealring/mcp';
+import { createMcpdRequestStateCodec } from '@sealring/mcp/mcpd';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runProgram } from '../support/run-program.ts';
 

@@ -14,7 +14,7 @@ import {
   type RingStore,
 } from '@sealring/core';
 import { createGcpKmsCodec } from '@sealring/gcp-kms';
-import { createMcpdRequestStateCodec } from '@sealring/mcp';
+import { createMcpdRequestStateCodec } from '@sealring/mcp/mcpd';
 import { createVaultTransitCodec } from '@sealring/vault-transit';
 import { afterEach, expect, inject, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';

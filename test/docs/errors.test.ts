@@ -38,7 +38,7 @@ const classes = new Map(
   }),
 );
 
-const verifyReasons = unionsIn(textOf('packages/mcp/src/typescript-wire.ts')).get('TypescriptReason') ?? [];
+const verifyReasons = unionsIn(textOf('packages/mcp/src/typescript/wire.ts')).get('TypescriptReason') ?? [];
 
 /** What has a heading of its own below that of its class, as the page spells it. */
 const words = [

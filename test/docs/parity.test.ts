@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -9,9 +9,9 @@ const rows = page.split('\n').filter((line) => line.startsWith('| ') && !line.st
 /** Every test file that the page may name, by its name. */
 const sources = new Map(
   ['packages/mcp/test', 'packages/core/test', 'test/peers'].flatMap((folder) =>
-    readdirSync(join(ROOT, folder))
-      .filter((name) => name.endsWith('.test.ts'))
-      .map((name) => [name, readFileSync(join(ROOT, folder, name), 'utf8')] as const),
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .filter((path) => path.endsWith('.test.ts'))
+      .map((path) => [basename(path), readFileSync(join(ROOT, folder, path), 'utf8')] as const),
   ),
 );
 

@@ -1,6 +1,14 @@
+/**
+ * For `@sealring/mcp` only: the secrets that the formats of peers start from, and what all formats have in common.
+ *
+ * @packageDocumentation
+ */
+
 import type { KeyObject } from 'node:crypto';
 import { keeperOf } from './kms-codec.ts';
 import { show } from './options.ts';
+
+export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
 
 /** The formats that start from a secret of their own: sub(label), first 32 bytes. */
 export type SecretFormat = 'typescript' | 'mcp.d' | 'python';

@@ -5,34 +5,21 @@
  * @packageDocumentation
  */
 
-export { type ProtectRequestStateOptions, protectRequestState } from './attach.ts';
-export { compactJson } from './compact-json.ts';
-export { createProtectedMcpServer } from './create-protected-mcp-server.ts';
-export {
-  createMcpdRequestStateCodec,
-  generateEphemeralKey,
-  type McpdBinding,
-  type McpdRequester,
-  type McpdRequestStateCodec,
-  type McpdRequestStateCodecOptions,
-} from './mcpd-request-state-codec.ts';
-export {
-  createMcpdRequestStateSecurity,
-  type McpdRequestStateSecurityOptions,
-} from './mcpd-security.ts';
-export type { McpdMode, McpdRevision } from './mcpd-wire.ts';
-export { type MemorySingleUseOptions, memorySingleUse, SingleUseStoreFullError } from './memory-single-use.ts';
-export type { OnInvalid } from './policy.ts';
-export { authenticatedPrincipal } from './principal.ts';
-export type { RejectEvent, RejectReason } from './refusal.ts';
-export {
-  createRequestStateCodec,
-  type RequestStateCodecOptions,
-  type RequestStateCodecTimesAndBinding,
-} from './request-state-codec.ts';
+export { compactJson } from './boundary/compact-json.ts';
+export { type MemorySingleUseOptions, memorySingleUse, SingleUseStoreFullError } from './boundary/memory-single-use.ts';
+export type { RejectEvent, RejectReason } from './boundary/refusal.ts';
+export type { SingleUseStore } from './boundary/single-use.ts';
+export { type ProtectRequestStateOptions, protectRequestState } from './server/attach.ts';
+export { createProtectedMcpServer } from './server/create-protected-mcp-server.ts';
+export type { OnInvalid } from './server/policy.ts';
+export { authenticatedPrincipal } from './server/principal.ts';
 export {
   type RequestStatePolicyOptions,
   RequestStateSecurity,
   type RequestStateSecurityOptions,
-} from './security.ts';
-export type { SingleUseStore } from './single-use.ts';
+} from './server/security.ts';
+export {
+  createRequestStateCodec,
+  type RequestStateCodecOptions,
+  type RequestStateCodecTimesAndBinding,
+} from './typescript/request-state-codec.ts';

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { createMcpdRequestStateCodec, createRequestStateCodec } from '../src/index.ts';
-import { clockAt } from './exchange.ts';
+import { createRequestStateCodec } from '../src/index.ts';
+import { createMcpdRequestStateCodec } from '../src/mcpd/index.ts';
+import { clockAt } from './support/exchange.ts';
 
 /** What was compared by Node's own constant-time comparison, which goes on comparing. */
 const compared: string[] = [];

@@ -3,8 +3,8 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createProtectedMcpServer, type RejectEvent, RequestStateSecurity } from '../src/index.ts';
-import { clockAt } from './exchange.ts';
-import { type HttpServer, MODERN, modern, registerRefund, serveHttp, tokenOf } from './served.ts';
+import { clockAt } from './support/exchange.ts';
+import { type HttpServer, MODERN, modern, registerRefund, serveHttp, tokenOf } from './support/served.ts';
 
 const NOW = 1_795_000_000_000;
 const codec = new AesGcmRequestStateCodec(['a key of thirty-two bytes or more, for tests']);

@@ -2,14 +2,13 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import {
-  createMcpdRequestStateCodec,
-  createMcpdRequestStateSecurity,
   createProtectedMcpServer,
   createRequestStateCodec,
   memorySingleUse,
   protectRequestState,
   RequestStateSecurity,
 } from '../src/index.ts';
+import { createMcpdRequestStateCodec, createMcpdRequestStateSecurity } from '../src/mcpd/index.ts';
 
 /*
  * What is wrong is refused with a message that says whose option it is, its name, and what was given: a number or a
@@ -34,6 +33,7 @@ describe('what was given is shown by its kind, and as it is only where it cannot
     [Number.NaN, 'NaN'],
     [true, 'true'],
     [['canary', 'canary'], 'an array of 2'],
+    [Buffer.from('canary'), '6 bytes'],
     [{ canary: 'canary' }, 'an object'],
     [() => 'canary', 'a function'],
     [Symbol('canary'), 'a symbol'],

@@ -3,8 +3,8 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createProtectedMcpServer, RequestStateSecurity } from '../src/index.ts';
-import { clockAt } from './exchange.ts';
-import { type Answer, type HttpServer, registerRefund, serveHttp, tokenOf } from './served.ts';
+import { clockAt } from './support/exchange.ts';
+import { type Answer, type HttpServer, registerRefund, serveHttp, tokenOf } from './support/served.ts';
 
 const KEY = 'canary-key-canary-key-canary-key-canary-key';
 const USER = 'canary-user';

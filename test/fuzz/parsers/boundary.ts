@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import { createMcpdRequestStateCodec, createRequestStateCodec } from '@sealring/mcp';
+import { createRequestStateCodec } from '@sealring/mcp';
+import { createMcpdRequestStateCodec } from '@sealring/mcp/mcpd';
 import { bytes, Fault, fuzzKey, internal, type Parser, text } from '../parser.ts';
 import { frozen as clock, NOW_MS } from './tokens.ts';
 
@@ -56,9 +57,9 @@ export async function boundaryParsers(): Promise<readonly Parser[]> {
 }
 
 async function claims(): Promise<readonly Parser[]> {
-  const { mintClaims, openClaims, checkPrincipal } = await internal<ClaimsModule>('mcp/src/claims.ts');
-  const { requestIdentity } = await internal<IdentityModule>('mcp/src/request-identity.ts');
-  const { principalClaim } = await internal<PrincipalModule>('mcp/src/principal.ts');
+  const { mintClaims, openClaims, checkPrincipal } = await internal<ClaimsModule>('mcp/src/boundary/claims.ts');
+  const { requestIdentity } = await internal<IdentityModule>('mcp/src/boundary/request-identity.ts');
+  const { principalClaim } = await internal<PrincipalModule>('mcp/src/boundary/principal-claim.ts');
   const params = { name: 'refund', arguments: { order: 17, amount: 1.5, note: 'é' } };
   const identity = requestIdentity('tools/call', params);
   const expected = { nowSeconds: NOW, futureSkewSeconds: 60, identity, audience: 'shop' };
@@ -99,7 +100,7 @@ async function claims(): Promise<readonly Parser[]> {
 }
 
 async function mcpd(): Promise<readonly Parser[]> {
-  const { deriveMcpdKeys } = await internal<McpdModule>('mcp/src/mcpd-wire.ts');
+  const { deriveMcpdKeys } = await internal<McpdModule>('mcp/src/mcpd/wire.ts');
   const key = fuzzKey('mcp.d secret');
   const codecs = (['signed', 'encrypted'] as const).flatMap((mode) =>
     (['current', '2026-06'] as const).map((revision) => createMcpdRequestStateCodec({ key, mode, revision, clock })),

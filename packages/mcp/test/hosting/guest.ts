@@ -1,5 +1,5 @@
 import { Client, type Transport } from '@modelcontextprotocol/client';
-import type { Answer } from '../served.ts';
+import type { Answer } from '../support/served.ts';
 import type { Era } from './variants.ts';
 
 /** The official client, with a record of what crossed its transport. */

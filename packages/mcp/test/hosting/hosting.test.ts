@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { AesGcmRequestStateCodec } from '@sealring/core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { RejectReason } from '../../src/index.ts';
-import { type Answer, REFUSED, textOf, tokenOf, YES } from '../served.ts';
+import { type Answer, REFUSED, textOf, tokenOf, YES } from '../support/served.ts';
 import type { Told } from './desk.ts';
 import { type Carrier, type Guest, guestAt } from './guest.ts';
 import { type Desk, httpTransport, MODERN, VARIANTS } from './variants.ts';

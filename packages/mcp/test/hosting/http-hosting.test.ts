@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, test } from 'vitest';
-import { MODERN, modern, REFUSED, textOf, tokenOf, YES } from '../served.ts';
+import { MODERN, modern, REFUSED, textOf, tokenOf, YES } from '../support/served.ts';
 import { deskFactory, type Told } from './desk.ts';
 import { onFastify } from './fastify.ts';
 import { type BodyParser, type HttpHost, type HttpVariant, type Mount, verifier } from './http-variant.ts';

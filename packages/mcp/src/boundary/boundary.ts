@@ -1,0 +1,229 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { types } from 'node:util';
+import { decodeBase64url, MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
+import { codecReason, type PreparedCodec, swallow } from '../shared/codec-option.ts';
+import { checkPrincipal, mintClaims, type OpenedClaims, openClaims } from './claims.ts';
+import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal-claim.ts';
+import { saltSource } from './random-salt.ts';
+import { asRefusal, errorName, Refusal } from './refusal.ts';
+import { type CarrierMethod, type RequestIdentity, requestIdentity } from './request-identity.ts';
+import type { SingleUseStore } from './single-use.ts';
+
+const ID_BYTES = 16;
+// Only so that equal principals do not look alike: clones of a machine may draw the same ones.
+const drawSalt = saltSource(PRINCIPAL_SALT_BYTES);
+/** The last instant a Date can hold. Milliseconds. */
+const LATEST_MS = 8.64e15;
+
+/** One request, without anything of the SDK. */
+export interface BoundaryRequest {
+  readonly method: CarrierMethod;
+  /** What the parameters as they were on the wire bind, or why they bind nothing. */
+  readonly identity: RequestIdentity | Refusal;
+  readonly signal: AbortSignal;
+  /** Runs the policy's `bindPrincipal` on this request; whatever it returns. */
+  bindPrincipal(): unknown;
+  /** Told what is wrong on this side without being a refusal. */
+  warn(message: string): void;
+}
+
+/** Who makes a request: asked once, and used again for what the same round seals. */
+export interface Round {
+  readonly principal: string | null;
+}
+
+/** Verifies what comes in and seals what goes out. Knows no transport and no SDK. */
+export interface Boundary {
+  /**
+   * Reads what a request binds, before a handler can change it.
+   * @throws {Refusal} `arguments too large`. @throws {TypeError | RangeError} for what cannot be bound.
+   */
+  identify(method: CarrierMethod, params: unknown): RequestIdentity;
+  /**
+   * Returns the plaintext of an echoed token.
+   * @throws {Refusal} when it is refused, or the signal's reason when the client has left meanwhile.
+   */
+  open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round | undefined }>;
+  /**
+   * Returns the token for a state, or undefined for one that is not to be sent. `round` is what {@link open} returned in
+   * the same request, if it was called.
+   * @throws {Refusal} when it must not be sealed.
+   */
+  seal(request: BoundaryRequest, state: string, round: Round | undefined): string | undefined;
+  /** Does what may be awaited before {@link seal} is tried again. @throws the signal's reason when the client has left. */
+  prepare(request: BoundaryRequest): Promise<unknown>;
+}
+
+/** What the boundary of the Python SDK goes by. */
+export interface BoundaryPolicy {
+  readonly codec: PreparedCodec;
+  readonly ttlSeconds: number;
+  readonly singleUse: SingleUseStore | undefined;
+  readonly maxTokenLength: number;
+  readonly futureSkewSeconds: number;
+  readonly nowSeconds: () => number;
+}
+
+/** The boundary of the Python SDK, for one policy and audience. */
+export class RequestStateBoundary implements Boundary {
+  readonly #policy: BoundaryPolicy;
+  readonly #audience: string | null;
+
+  constructor(policy: BoundaryPolicy, audience: string | null) {
+    this.#policy = policy;
+    this.#audience = audience;
+  }
+
+  identify(method: CarrierMethod, params: unknown): RequestIdentity {
+    return requestIdentity(method, params);
+  }
+
+  async prepare(request: BoundaryRequest): Promise<void> {
+    await prepareFor(request, this.#policy.codec, undefined);
+  }
+
+  async open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
+    if (typeof wire !== 'string') throw new Refusal('non-string requestState');
+    // Unread: a token is attacker-chosen, and no codec of ours opens one of this length.
+    if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
+    const prepared = prepareFor(request, this.#policy.codec, wire);
+    const payload = this.#unseal(wire, typeof prepared === 'boolean' ? prepared : await prepared);
+    const nowSeconds = this.#policy.nowSeconds();
+    const { identity } = request;
+    const claims = openClaims(payload, {
+      nowSeconds,
+      futureSkewSeconds: this.#policy.futureSkewSeconds,
+      identity,
+      audience: this.#audience,
+    });
+    const principal = boundPrincipal(request);
+    checkPrincipal(claims.principal, principal);
+    request.signal.throwIfAborted();
+    const { singleUse } = this.#policy;
+    if (singleUse !== undefined) await this.#claim(request, claims, singleUse);
+    return { state: claims.state, round: { principal } };
+  }
+
+  seal(request: BoundaryRequest, state: string, round: Round | undefined): string {
+    const { codec, maxTokenLength, singleUse } = this.#policy;
+    // No token is shorter than its state: not worth printing and encrypting.
+    if (state.length > maxTokenLength) throw new Refusal('state too large');
+    const { identity } = request;
+    if (identity instanceof Refusal) throw identity;
+    const { principal } = round ?? { principal: boundPrincipal(request) };
+    const payload = mintClaims({
+      nowSeconds: this.#policy.nowSeconds(),
+      ttlSeconds: this.#policy.ttlSeconds,
+      identity,
+      state,
+      audience: this.#audience,
+      principal: principal === null ? null : principalClaim(principal, drawSalt()),
+      id: singleUse === undefined ? null : randomBytes(ID_BYTES).toString('base64url'),
+    });
+    let token: unknown;
+    try {
+      token = codec.seal(payload);
+    } catch (error) {
+      const unavailable = asRefusal(error);
+      if (unavailable.reason === 'seal unavailable') throw unavailable;
+      // A codec has a cap of its own and may say so by throwing.
+      throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
+    }
+    if (typeof token !== 'string' || token === '') {
+      swallow(token);
+      throw new Refusal('codec error');
+    }
+    if (token.length > maxTokenLength) throw new Refusal('state too large');
+    return token;
+  }
+
+  #unseal(token: string, prepared: boolean): Uint8Array {
+    const { codec } = this.#policy;
+    let payload: unknown;
+    try {
+      payload = codec.unseal(token);
+    } catch (error) {
+      const reason = codecReason(error);
+      // Absent is not unreadable (F9): a codec that could not look has not learned that the key is unknown.
+      if (reason === undefined || (reason === 'unknown key' && !prepared)) throw new Refusal('codec error', error);
+      throw new Refusal(reason);
+    }
+    if (!types.isUint8Array(payload)) {
+      swallow(payload);
+      throw new Refusal('codec error');
+    }
+    return payload;
+  }
+
+  async #claim(request: BoundaryRequest, claims: OpenedClaims, singleUse: SingleUseStore): Promise<void> {
+    const { futureSkewSeconds } = this.#policy;
+    const id = decodeId(claims.id);
+    // Sealed before single use was switched on, or by a Python server: nothing tells two redemptions apart.
+    if (id === undefined) throw new Refusal('malformed');
+    const keptUntilMs = Math.min((claims.expiresAtSeconds + futureSkewSeconds) * 1000, LATEST_MS);
+    let won: unknown;
+    try {
+      won = await singleUse.claim(createHash('sha256').update(id).digest('base64url'), new Date(keptUntilMs));
+    } catch (error) {
+      throw new Refusal('already used', error);
+    }
+    if (won !== true) throw new Refusal('already used');
+    request.signal.throwIfAborted();
+  }
+}
+
+/**
+ * Does what may be awaited before a synchronous unseal, or, without a token, seal.
+ * @returns whether it succeeded, at once where there is nothing to wait for; the unseal decides what becomes of the token.
+ */
+export function prepareFor(
+  request: BoundaryRequest,
+  codec: Pick<PreparedCodec, 'prepare'>,
+  token: string | undefined,
+): boolean | Promise<boolean> {
+  if (typeof codec.prepare !== 'function') return true;
+  try {
+    const pending = codec.prepare(token, { signal: request.signal });
+    return pending === undefined ? true : settled(request, pending);
+  } catch (error) {
+    return unprepared(request, error);
+  }
+}
+
+async function settled(request: BoundaryRequest, pending: PromiseLike<void>): Promise<boolean> {
+  let prepared = true;
+  try {
+    await pending;
+  } catch (error) {
+    prepared = unprepared(request, error);
+  }
+  request.signal.throwIfAborted();
+  return prepared;
+}
+
+function unprepared(request: BoundaryRequest, error: unknown): false {
+  if (!request.signal.aborted) request.warn(`codec.prepare failed (${errorName(error)})`);
+  return false;
+}
+
+/** @throws {Refusal} when it cannot be told. */
+export function boundPrincipal(request: BoundaryRequest): string | null {
+  let principal: unknown;
+  try {
+    principal = request.bindPrincipal();
+  } catch (error) {
+    throw new Refusal('principal binding error', error);
+  }
+  if (principal === undefined || principal === null) return null;
+  if (typeof principal !== 'string') {
+    swallow(principal);
+    throw new Refusal('principal binding error');
+  }
+  return principal;
+}
+
+function decodeId(value: unknown): Uint8Array | undefined {
+  if (typeof value !== 'string') return undefined;
+  const id = decodeBase64url(value);
+  return id?.length === ID_BYTES ? id : undefined;
+}

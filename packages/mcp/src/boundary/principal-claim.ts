@@ -1,0 +1,47 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import { decodeBase64url } from '@sealring/core/format-secrets';
+
+const LABEL = Buffer.from('mcp/request-state/principal:', 'latin1');
+/** Bytes of the salt in a principal claim. */
+export const PRINCIPAL_SALT_BYTES = 8;
+const TAG_BYTES = 16;
+
+/**
+ * The principal claim: b64url(salt[8] ‖ SHA-256("mcp/request-state/principal:" ‖ salt ‖ principal)[0..16)), as
+ * `_principal_claim` in the MCP Python SDK. Salted, so that two tokens of one user do not show it.
+ */
+export function principalClaim(principal: string, salt: Uint8Array): string {
+  return claimBytes(principal, salt).toString('base64url');
+}
+
+/** Whether `claim` was made for `principal`; in constant time for a claim of the right shape. */
+export function principalMatches(claim: string, principal: string): boolean {
+  const raw = decodeBase64url(claim);
+  if (raw?.length !== PRINCIPAL_SALT_BYTES + TAG_BYTES) return false;
+  return timingSafeEqual(raw, claimBytes(principal, raw.subarray(0, PRINCIPAL_SALT_BYTES)));
+}
+
+function claimBytes(principal: string, salt: Uint8Array): Buffer {
+  const tag = hash('sha256', Buffer.concat([LABEL, salt, surrogatePass(principal)]), 'binary');
+  const claim = Buffer.allocUnsafe(PRINCIPAL_SALT_BYTES + TAG_BYTES);
+  claim.set(salt);
+  // As text the hash is there several times sooner than as bytes, which have memory of their own.
+  claim.write(tag, PRINCIPAL_SALT_BYTES, TAG_BYTES, 'latin1');
+  return claim;
+}
+
+/** UTF-8, with a lone surrogate as the three bytes of its code unit: Python's `encode('utf-8', 'surrogatepass')`. */
+export function surrogatePass(text: string): Uint8Array {
+  if (text.isWellFormed()) return Buffer.from(text, 'utf8');
+  const parts: Uint8Array[] = [];
+  for (const character of text) {
+    const unit = character.charCodeAt(0);
+    const lone = character.length === 1 && unit >= 0xd800 && unit <= 0xdfff;
+    parts.push(
+      lone
+        ? Uint8Array.of(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f))
+        : Buffer.from(character),
+    );
+  }
+  return Buffer.concat(parts);
+}

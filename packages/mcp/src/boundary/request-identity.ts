@@ -1,0 +1,104 @@
+import { createHash, type Hash, hash } from 'node:crypto';
+import { canonicalJson } from '@sealring/core';
+import { ownMember } from '../shared/own-member.ts';
+import { Refusal } from './refusal.ts';
+
+/** The methods whose results may carry `requestState` (MCP 2026-07-28, multi-round-trip requests). */
+export type CarrierMethod = 'tools/call' | 'prompts/get' | 'resources/read';
+
+/** {@link CarrierMethod} as values. */
+export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/call', 'prompts/get', 'resources/read']);
+
+/** Longest canonical JSON of arguments that a state is bound to; a body of 4 MiB, the SDK's bound, has less in any script. */
+const MAX_ARGUMENTS_LENGTH = 16_777_216;
+
+const DIGEST_BYTES = 16;
+
+/** Whether the boundary acts on this method. */
+export function isCarrierMethod(method: unknown): method is CarrierMethod {
+  return method === 'tools/call' || method === 'prompts/get' || method === 'resources/read';
+}
+
+/** What a token is bound to in a request. */
+export interface RequestIdentity {
+  readonly method: CarrierMethod;
+  /** Tool or prompt name, or URI. */
+  readonly target: string;
+  /** base64url of the first 16 bytes of SHA-256 over the canonical JSON of the arguments. */
+  readonly digest: string;
+}
+
+/**
+ * Reads the salient parameters: `name` and `arguments`, or `uri`. An allow-list, so that a future wire field cannot
+ * silently join the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
+ *
+ * Python takes a name that is no string by its `str()`; no schema-checked request has one, and it is refused here.
+ *
+ * @throws {Refusal} `arguments too large`.
+ * @throws {TypeError} for a target that is no string, or arguments that are no plain JSON.
+ * @throws {RangeError} for arguments nested deeper than 512.
+ */
+export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
+  const target = requestTarget(method, params);
+  const args = method === 'resources/read' ? undefined : ownMember(params, 'arguments');
+  return new PrintedIdentity(method, target, printed(isFalsyInPython(args) ? {} : args));
+}
+
+/** Arguments as they are at this moment; the hash waits until a state is bound to them. */
+class PrintedIdentity implements RequestIdentity {
+  readonly method: CarrierMethod;
+  readonly target: string;
+  readonly #printed: Printed;
+  #digest: string | undefined;
+
+  constructor(method: CarrierMethod, target: string, args: Printed) {
+    this.method = method;
+    this.target = target;
+    this.#printed = args;
+  }
+
+  get digest(): string {
+    this.#digest ??= digestOf(this.#printed);
+    return this.#digest;
+  }
+}
+
+/** Canonical JSON: what was hashed of it already, and the rest. */
+interface Printed {
+  readonly hashing: Hash | undefined;
+  readonly rest: string;
+}
+
+function digestOf({ hashing, rest }: Printed): string {
+  // ASCII: as UTF-8 the same bytes. As text a hash is there several times sooner than as bytes.
+  const digest = hashing === undefined ? hash('sha256', rest, 'binary') : hashing.update(rest).digest('binary');
+  return Buffer.from(digest.slice(0, DIGEST_BYTES), 'latin1').toString('base64url');
+}
+
+/** What is long is hashed as it is printed, and never held as a whole. */
+function printed(args: unknown): Printed {
+  let hashing: Hash | undefined;
+  let room = MAX_ARGUMENTS_LENGTH;
+  const take = (length: number): void => {
+    room -= length;
+    if (room < 0) throw new Refusal('arguments too large');
+  };
+  const write = (piece: Uint8Array): void => {
+    take(piece.length);
+    hashing = (hashing ?? createHash('sha256')).update(piece);
+  };
+  const rest = canonicalJson(args, { sortKeys: true, allowInfinity: true, write });
+  take(rest.length);
+  return { hashing, rest };
+}
+
+/** Tool or prompt name, or URI. @throws {TypeError} for one that is no string. */
+export function requestTarget(method: CarrierMethod, params: unknown): string {
+  const target = ownMember(params, method === 'resources/read' ? 'uri' : 'name') ?? '';
+  if (typeof target !== 'string') throw new TypeError('the target of the request is no string');
+  return target;
+}
+
+function isFalsyInPython(value: unknown): boolean {
+  return !value || (Array.isArray(value) && value.length === 0);
+}

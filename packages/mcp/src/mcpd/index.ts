@@ -1,0 +1,25 @@
+/**
+ * For a fleet that has mcp.d servers in it: {@link createMcpdRequestStateSecurity} protects a server of the official MCP
+ * TypeScript SDK on the wires of mcp.d's `secureRequestState`, and {@link createMcpdRequestStateCodec} is its codec.
+ *
+ * @packageDocumentation
+ */
+
+export type { RejectEvent, RejectReason } from '../boundary/refusal.ts';
+export type { SingleUseStore } from '../boundary/single-use.ts';
+export type { OnInvalid } from '../server/policy.ts';
+export {
+  type RequestStatePolicyOptions,
+  RequestStateSecurity,
+  type RequestStateSecurityOptions,
+} from '../server/security.ts';
+export {
+  createMcpdRequestStateCodec,
+  generateEphemeralKey,
+  type McpdBinding,
+  type McpdRequester,
+  type McpdRequestStateCodec,
+  type McpdRequestStateCodecOptions,
+} from './request-state-codec.ts';
+export { createMcpdRequestStateSecurity, type McpdRequestStateSecurityOptions } from './security.ts';
+export type { McpdMode, McpdRevision } from './wire.ts';

@@ -1,0 +1,253 @@
+import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
+import { show } from '@sealring/core/adapter';
+import { Refusal } from '../boundary/refusal.ts';
+import {
+  CARRIER_METHODS,
+  type CarrierMethod,
+  isCarrierMethod,
+  type RequestIdentity,
+} from '../boundary/request-identity.ts';
+import { hasMethods, knownOptions } from '../shared/option-checks.ts';
+import { policyOf, type SecurityPolicy } from './policy.ts';
+import type { RequestStateSecurity } from './security.ts';
+import { ServerGuard } from './server-guard.ts';
+import { carriedBy, type Watcher, watch } from './tripwire.ts';
+import { noteAttached } from './unattached-warning.ts';
+
+const OWNER = 'protectRequestState';
+
+/** Options of {@link protectRequestState}. */
+export interface ProtectRequestStateOptions {
+  /** The audience where the policy names none; null for none on purpose. Default: none, which is an error then. */
+  readonly defaultAudience?: string | null;
+}
+
+type Handler = (request: unknown, ctx: ServerContext) => unknown;
+
+/** What of the SDK's `Server` is used, with parameters as they are before anything is checked. */
+interface AttachableServer {
+  [PROTECTED]?: true;
+  onerror?: (error: Error) => void;
+  fallbackRequestHandler?: unknown;
+  readonly transport?: unknown;
+  setRequestHandler(method: unknown, schemasOrHandler: unknown, maybeHandler?: unknown): void;
+  assertCanSetRequestHandler(method: string): void;
+  getNegotiatedProtocolVersion(): string | undefined;
+  connect(transport: unknown): Promise<void>;
+}
+
+// On the server itself: for objects of one request a WeakMap costs twenty times as much.
+const PROTECTED = Symbol('sealring.protected');
+
+/**
+ * Makes every `requestState` that leaves `server` a sealed token, and every one that comes back either the plaintext
+ * sealed for this very request and principal, or a refusal. Handlers read `ctx.mcpReq.requestState()` and return
+ * `requestState` in plaintext. Acts on `tools/call`, `prompts/get` and `resources/read` only.
+ *
+ * Call it before anything is registered. An `McpServer` made with `capabilities: { tools: {} }` registers at once: use
+ * {@link createProtectedMcpServer} for that. A `ServerOptions.requestState.verify` of your own runs first and is given
+ * the sealed token; it must accept it and return nothing.
+ *
+ * @returns `server`, the same object.
+ * @throws {TypeError} for anything that is no server of the SDK, one that is connected, already protected, or has a
+ *   handler for one of the methods; for an unknown option, and when neither the policy nor `defaultAudience` says
+ *   whom the tokens are for.
+ *
+ * @example
+ * ```ts
+ * const server = protectRequestState(new McpServer(info), security, { defaultAudience: 'refund-desk' });
+ * server.registerTool('refund', config, handler);
+ * ```
+ */
+export function protectRequestState<T extends McpServer | Server>(
+  server: T,
+  security: RequestStateSecurity,
+  options: ProtectRequestStateOptions = {},
+): T {
+  const target = attachable(server);
+  const policy = policyOf(security);
+  const { defaultAudience } = knownOptions(OWNER, options, ['defaultAudience']);
+  const audience = resolveAudience(policy, defaultAudience);
+  refuseLate(target);
+  interpose(target, policy, audience);
+  target[PROTECTED] = true;
+  noteAttached(security);
+  return server;
+}
+
+const MCP_SERVER_METHODS = ['registerTool', 'connect'];
+const SERVER_METHODS = ['setRequestHandler', 'assertCanSetRequestHandler', 'getNegotiatedProtocolVersion', 'connect'];
+
+// By shape: `instanceof` fails across the SDK's ESM and CJS builds.
+function attachable(server: unknown): AttachableServer {
+  const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
+  if (!isAttachable(inner)) {
+    throw new TypeError(
+      `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.4 or later, got ${show(server)}`,
+    );
+  }
+  return inner;
+}
+
+function isAttachable(value: unknown): value is AttachableServer {
+  return hasMethods(value, SERVER_METHODS);
+}
+
+function resolveAudience(policy: SecurityPolicy, defaultAudience: unknown): string | null {
+  if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
+    throw new TypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
+  }
+  const audience = policy.audience === undefined ? defaultAudience : policy.audience;
+  if (audience === undefined) {
+    throw new TypeError(`${OWNER}: name the audience in the policy or in defaultAudience; null is none on purpose`);
+  }
+  return audience;
+}
+
+/** A handler that is already there would never be wrapped: loud, because nothing else would ever show it. */
+function refuseLate(server: AttachableServer): void {
+  if (server[PROTECTED] === true) throw new TypeError(`${OWNER}: this server is protected already`);
+  if (server.transport !== undefined) throw new TypeError(`${OWNER}: too late, this server is connected`);
+  for (const method of CARRIER_METHODS) {
+    try {
+      server.assertCanSetRequestHandler(method);
+    } catch {
+      throw new TypeError(`${OWNER}: too late, this server has a handler for ${method}; protect it before registering`);
+    }
+  }
+}
+
+function interpose(server: AttachableServer, policy: SecurityPolicy, audience: string | null): void {
+  const interposed = new Interposed(server, new ServerGuard(server, policy, policy.boundaryFor(audience)));
+  server.setRequestHandler = (method, schemasOrHandler, maybeHandler) => {
+    interposed.setRequestHandler(method, schemasOrHandler, maybeHandler);
+  };
+  server.connect = (transport) => interposed.connect(transport);
+}
+
+/** Stands in front of the methods of one server by which handlers and messages reach it. */
+class Interposed implements Watcher {
+  readonly #server: AttachableServer;
+  readonly #guard: ServerGuard;
+  readonly #setRequestHandler: AttachableServer['setRequestHandler'];
+  readonly #connect: AttachableServer['connect'];
+  /** Those with a handler that was put in here. */
+  readonly #methods: CarrierMethod[] = [];
+
+  constructor(server: AttachableServer, guard: ServerGuard) {
+    this.#server = server;
+    this.#guard = guard;
+    this.#setRequestHandler = server.setRequestHandler.bind(server);
+    this.#connect = server.connect.bind(server);
+    this.#guardFallback();
+  }
+
+  setRequestHandler(method: unknown, schemasOrHandler: unknown, maybeHandler: unknown): void {
+    const [second, third] = isCarrierMethod(method)
+      ? this.#guarded(method, schemasOrHandler, maybeHandler)
+      : [schemasOrHandler, maybeHandler];
+    this.#setRequestHandler(method, second, third);
+    if (isCarrierMethod(method) && !this.#methods.includes(method)) this.#methods.push(method);
+  }
+
+  async connect(transport: unknown): Promise<void> {
+    this.#guardFallback();
+    watch(transport, this);
+    await this.#connect(transport);
+  }
+
+  mayEnter(message: unknown): boolean {
+    const isFallbackGuarded = this.#guardFallback();
+    const method: unknown = Reflect.get(Object(message), 'method');
+    // On other methods it is nobody's, as in Python.
+    if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
+    if (this.#methods.includes(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
+    this.#guard.reject('inbound', method, new Refusal('unopened requestState'));
+    return false;
+  }
+
+  tripped(): void {
+    this.#guard.reject('outbound', 'unknown', new Refusal('unsealed requestState'));
+  }
+
+  #guarded(method: CarrierMethod, schemasOrHandler: unknown, maybeHandler: unknown): readonly [unknown, unknown] {
+    const guard = this.#guard;
+    if (isHandler(schemasOrHandler)) {
+      const handler = (request: unknown, ctx: ServerContext): Promise<unknown> => {
+        const identity = guard.identify(method, paramsOf(request));
+        return guard.run({ method, identity, ctx, isShimmed: true }, schemasOrHandler, request);
+      };
+      return [handler, maybeHandler];
+    }
+    if (!isHandler(maybeHandler)) return [schemasOrHandler, maybeHandler];
+    const handler = ({ identity, parsed }: Identified, ctx: ServerContext): Promise<unknown> =>
+      guard.run({ method, identity, ctx, isShimmed: true }, maybeHandler, parsed);
+    return [identifying(schemasOrHandler, (params) => guard.identify(method, params)), handler];
+  }
+
+  /**
+   * The fallback runs outside the SDK's own checks of the three methods. One that is assigned later is found at the next
+   * message: an accessor would put the server into a mode in which every access to it is slow.
+   * @returns whether none is unguarded.
+   */
+  #guardFallback(): boolean {
+    const handler = this.#server.fallbackRequestHandler;
+    // Whoever reads it and puts it back would otherwise have every state sealed twice.
+    if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
+    const guard = this.#guard;
+    const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
+      const method: unknown = Reflect.get(Object(request), 'method');
+      if (!isCarrierMethod(method)) return handler(request, ctx);
+      const identity = guard.identify(method, paramsOf(request));
+      return guard.run({ method, identity, ctx, isShimmed: false }, handler, request);
+    };
+    guardedFallbacks.add(guarded);
+    return Reflect.set(this.#server, 'fallbackRequestHandler', guarded);
+  }
+
+  #hasHandler(method: CarrierMethod): boolean {
+    try {
+      this.#server.assertCanSetRequestHandler(method);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+}
+
+const guardedFallbacks = new WeakSet<Handler>();
+
+interface Identified {
+  readonly identity: RequestIdentity | Refusal;
+  readonly parsed: unknown;
+}
+
+/** The caller's schema may coerce, in place too; a token is bound to what was sent, which is taken before it. */
+function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
+  const params: unknown = Reflect.get(Object(schemas), 'params');
+  const standard: unknown = Reflect.get(Object(params), '~standard');
+  if (!isStandard(standard)) return schemas;
+  const validate = async (raw: unknown): Promise<unknown> => {
+    const identity = identify(raw);
+    const outcome = await standard.validate(raw);
+    return 'value' in outcome && !outcome.issues?.length ? { value: { identity, parsed: outcome.value } } : outcome;
+  };
+  return { ...Object(schemas), params: { '~standard': { ...standard, validate } } };
+}
+
+interface Standard {
+  validate(value: unknown): StandardOutcome | Promise<StandardOutcome>;
+}
+type StandardOutcome = { readonly value?: unknown; readonly issues?: readonly unknown[] };
+
+function isStandard(value: unknown): value is Standard {
+  return hasMethods(value, ['validate']);
+}
+
+function isHandler(value: unknown): value is Handler {
+  return typeof value === 'function';
+}
+
+function paramsOf(request: unknown): unknown {
+  return Reflect.get(Object(request), 'params');
+}

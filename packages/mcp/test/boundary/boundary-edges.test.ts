@@ -1,0 +1,331 @@
+import { AesGcmRequestStateCodec, InvalidRequestState } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { type Boundary, type BoundaryRequest, prepareFor } from '../../src/boundary/boundary.ts';
+import { mintClaims } from '../../src/boundary/claims.ts';
+import { saltSource } from '../../src/boundary/random-salt.ts';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import { RequestStateSecurity } from '../../src/index.ts';
+import { policyOf } from '../../src/server/policy.ts';
+import { clockAt, exchange, type Outcome } from '../support/exchange.ts';
+import { NOT_SEALED, REFUSED } from '../support/served.ts';
+
+const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
+const NOW_SECONDS = 1_795_000_000;
+const LONGEST = 262_144;
+const codec = new AesGcmRequestStateCodec([KEY]);
+const CALL = { method: 'tools/call', params: { name: 't' } };
+const ask = (state: unknown) => () => ({ resultType: 'input_required', requestState: state });
+
+/** A codec that is the real one but for what is given. */
+function codecOf(extra: object) {
+  return {
+    seal: (payload: Uint8Array) => codec.seal(payload),
+    unseal: (token: string) => codec.unseal(token),
+    ...extra,
+  };
+}
+
+function boundaryOf(options: object): Boundary {
+  const security = new RequestStateSecurity({ codec, clock: clockAt(NOW_SECONDS * 1_000), ...options });
+  return policyOf(security).boundaryFor(null);
+}
+
+function requestOf(extra: Partial<BoundaryRequest> = {}): BoundaryRequest {
+  const { signal } = new AbortController();
+  const identity = requestIdentity('tools/call', CALL.params);
+  return { method: 'tools/call', identity, signal, bindPrincipal: () => null, warn: () => {}, ...extra };
+}
+
+const reasons = (outcome: Outcome): string[] => outcome.events.map((event) => event.reason);
+
+function echo(token: string, options: object): Promise<Outcome> {
+  return exchange({ ...CALL, params: { ...CALL.params, requestState: token } }, Object({ codec, ...options }));
+}
+
+/** The rejections that nobody handled while something ran: each of them would end a process. */
+async function unhandledDuring(run: () => Promise<unknown>): Promise<unknown[]> {
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => void unhandled.push(reason);
+  process.on('unhandledRejection', note);
+  try {
+    await run();
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off('unhandledRejection', note);
+  }
+  return unhandled;
+}
+
+const later = async () => Promise.reject(new Error('later'));
+
+describe('an async callback where a synchronous one belongs', () => {
+  test.each<[string, object, Outcome['error']]>([
+    ['seal', { codec: codecOf({ seal: later }) }, NOT_SEALED],
+    ['bindPrincipal', { codec, bindPrincipal: later }, NOT_SEALED],
+  ])('%s: refused, and its rejection does not end the process', async (_name, options, error) => {
+    const unhandled = await unhandledDuring(async () => {
+      expect((await exchange(CALL, Object(options), undefined, ask('x'))).error).toEqual(error);
+    });
+    expect(unhandled).toEqual([]);
+  });
+
+  test('unseal: refused, and its rejection does not end the process', async () => {
+    const unhandled = await unhandledDuring(async () => {
+      expect((await echo('token', { codec: codecOf({ unseal: later }) })).error).toEqual(REFUSED);
+    });
+    expect(unhandled).toEqual([]);
+  });
+});
+
+describe('sizes, to the character (F30)', () => {
+  test('a token as long as any codec’s may be is read, one character more is not', async () => {
+    const read: number[] = [];
+    const reader = codecOf({
+      unseal: (token: string) => {
+        read.push(token.length);
+        throw new InvalidRequestState('seal');
+      },
+    });
+    expect(reasons(await echo('A'.repeat(LONGEST), { codec: reader }))).toEqual(['seal']);
+    expect(reasons(await echo('A'.repeat(LONGEST + 1), { codec: reader }))).toEqual(['malformed']);
+    expect(read).toEqual([LONGEST]);
+  });
+
+  test.each([
+    [256, undefined],
+    [257, 'state too large'],
+  ])('of a token of %i characters under maxTokenLength 256: %s', async (length, reason) => {
+    const options = { codec: codecOf({ seal: () => 'A'.repeat(length) }), maxTokenLength: 256 };
+    const outcome = await exchange(CALL, options, undefined, ask('x'));
+    expect(reasons(outcome)).toEqual(reason === undefined ? [] : [reason]);
+  });
+
+  test('a state longer than any token may be costs no seal', async () => {
+    const sealed: Uint8Array[] = [];
+    const counting = codecOf({ seal: (payload: Uint8Array) => `token-${sealed.push(payload)}` });
+    const outcome = await exchange(CALL, { codec: counting }, undefined, ask('x'.repeat(65_537)));
+    expect(reasons(outcome)).toEqual(['state too large']);
+    expect(sealed).toEqual([]);
+  });
+});
+
+describe('what a request is bound to', () => {
+  const deep: unknown = JSON.parse(`${'['.repeat(600)}${']'.repeat(600)}`);
+  test.each<[string, Record<string, unknown>]>([
+    ['a name that is no text', { name: 5 }],
+    ['arguments nested too deep', { name: 't', arguments: { deep } }],
+  ])('%s: nothing is sealed for it, and no token opens', async (_name, params) => {
+    const sealed = await exchange({ method: 'tools/call', params }, { codec }, undefined, ask('x'));
+    expect(sealed).toMatchObject({ error: NOT_SEALED, events: [{ reason: 'request binding' }] });
+    const made = await exchange(CALL, { codec }, undefined, ask('x'));
+    const requestState = Object(made.result).requestState;
+    const echoed = await exchange({ method: 'tools/call', params: { ...params, requestState } }, { codec });
+    expect(echoed).toMatchObject({ handled: false, error: REFUSED, events: [{ reason: 'request binding' }] });
+  });
+
+  test.each([undefined, null, {}, { name: null }])('parameters %o have the empty target, as in Python', (params) => {
+    const { target, digest } = requestIdentity('tools/call', params);
+    expect(target).toBe('');
+    expect(digest).toBe(requestIdentity('tools/call', { name: 't', arguments: {} }).digest);
+  });
+
+  test('what an echo is answered with in the same request is bound as the echo was', async () => {
+    const made = await exchange(CALL, { codec }, undefined, ask('one'));
+    const params = { ...CALL.params, requestState: Object(made.result).requestState };
+    const again = await exchange({ ...CALL, params }, { codec }, undefined, (state) => ask(`${String(state)} two`)());
+    expect(await echo(Object(again.result).requestState, {})).toMatchObject({ state: 'one two', events: [] });
+  });
+});
+
+describe('errors of a codec', () => {
+  const throwing = (thrown: unknown, more: object = {}) => ({
+    codec: codecOf({
+      unseal: () => {
+        throw thrown;
+      },
+      ...more,
+    }),
+    onInvalid: 're-elicit',
+  });
+  const like = (name: string, members: object) => Object.assign(new Error('canary'), { name }, members);
+
+  test.each<[string, unknown]>([
+    ['another name and a word of ours', like('KmsError', { reason: 'unknown key' })],
+    ['our name and no word', like('InvalidRequestState', {})],
+    ['our members and no Error', { name: 'InvalidRequestState', reason: 'unknown key' }],
+    ['nothing', null],
+  ])('%s: a failure, never the refusal that lets a handler run again (F9)', async (_name, thrown) => {
+    const outcome = await echo('token', throwing(thrown));
+    expect(outcome).toMatchObject({ handled: false, error: REFUSED });
+    expect(reasons(outcome)).toEqual(['codec error']);
+  });
+
+  test('a codec without prepare has nothing to look for: its unknown key lets the handler ask again', async () => {
+    const outcome = await echo('token', throwing(new InvalidRequestState('unknown key')));
+    expect(outcome).toMatchObject({ handled: true, state: undefined });
+    expect(reasons(outcome)).toEqual(['unknown key']);
+  });
+
+  test('so does that of one that looked, and did not find it', async () => {
+    const outcome = await echo('token', throwing(new InvalidRequestState('unknown key'), { prepare: async () => {} }));
+    expect(outcome).toMatchObject({ handled: true, state: undefined });
+    expect(reasons(outcome)).toEqual(['unknown key']);
+  });
+
+  test('a prepare that failed says nothing of a token that is malformed', async () => {
+    const prepare = async () => Promise.reject(new Error('canary'));
+    expect(reasons(await echo('token', throwing(new InvalidRequestState('malformed'), { prepare })))).toEqual([
+      'malformed',
+    ]);
+  });
+
+  test.each([
+    ['KmsError', 'KmsError'],
+    ['A'.repeat(48), 'A'.repeat(48)],
+    ['A'.repeat(49), 'not an Error'],
+    ['canary: no name', 'not an Error'],
+    ['no name canary', 'not an Error'],
+    ['-----BEGIN', 'not an Error'],
+    ['END-----', 'not an Error'],
+    [5, 'not an Error'],
+    [undefined, 'not an Error'],
+    [['canary'], 'not an Error'],
+  ])('named %o is told to onerror as %s: a class is named, a text is not (F21)', async (name, told) => {
+    const { errors } = await echo('token', throwing(Object.assign(new Error('canary'), { name })));
+    expect(errors.map((error) => error.message)).toEqual([
+      `requestState: refused inbound on tools/call: codec error (${told})`,
+    ]);
+  });
+
+  test('a refusal without an error behind it names none', async () => {
+    const { errors } = await echo('token', {});
+    expect(errors.map((error) => error.message)).toEqual(['requestState: refused inbound on tools/call: malformed']);
+  });
+});
+
+describe('single use', () => {
+  test('the failure of a store is named to onerror', async () => {
+    const singleUse = { claim: async () => Promise.reject(new RangeError('canary')) };
+    const made = await exchange(CALL, { codec, singleUse }, undefined, ask('x'));
+    const { errors } = await echo(Object(made.result).requestState, { singleUse });
+    expect(errors.map((error) => error.message)).toEqual([
+      'requestState: refused inbound on tools/call: already used (RangeError)',
+    ]);
+  });
+
+  test('a client that left while its token was claimed runs nothing', async () => {
+    const leaving = new AbortController();
+    const claim = async () => {
+      leaving.abort(new Error('left'));
+      return true;
+    };
+    const boundary = boundaryOf({ singleUse: { claim } });
+    const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
+    await expect(boundary.open(requestOf({ signal: leaving.signal }), token)).rejects.toThrow('left');
+  });
+
+  test.each([
+    ['too short', Buffer.alloc(15).toString('base64url')],
+    ['too long', Buffer.alloc(17).toString('base64url')],
+    ['spelt in another way', `${'A'.repeat(21)}B`],
+    ['padded', `${'A'.repeat(22)}==`],
+  ])('an identifier that is %s tells no two redemptions apart: malformed (F18)', async (_name, id) => {
+    const claimed: string[] = [];
+    const claim = async (of: string) => claimed.push(of) > 0;
+    const envelope = (of: string) =>
+      mintClaims({
+        nowSeconds: NOW_SECONDS,
+        ttlSeconds: 600,
+        identity: requestIdentity('tools/call', CALL.params),
+        state: 'x',
+        audience: null,
+        principal: null,
+        id: of,
+      });
+    const boundary = boundaryOf({ singleUse: { claim } });
+    await expect(boundary.open(requestOf(), codec.seal(envelope(id)))).rejects.toThrow('malformed');
+    expect(claimed).toEqual([]);
+    const right = Buffer.alloc(16).toString('base64url');
+    expect(await boundary.open(requestOf(), codec.seal(envelope(right)))).toMatchObject({ state: 'x' });
+    expect(claimed).toHaveLength(1);
+  });
+});
+
+test('who binds to nobody may say so with null or undefined, which are the same', async () => {
+  for (const [sealing, opening] of [
+    [null, undefined],
+    [undefined, null],
+  ]) {
+    const sealed = await exchange(CALL, Object({ codec, bindPrincipal: () => sealing }), undefined, ask('x'));
+    const token: unknown = Reflect.get(Object(sealed.result), 'requestState');
+    expect(token).toEqual(expect.any(String));
+    expect((await echo(String(token), { bindPrincipal: () => opening })).state).toBe('x');
+  }
+});
+
+describe('0c: a preparation that has nothing to do is synchronous', () => {
+  test.each([
+    ['of a codec without prepare', {}],
+    ['of one whose prepare returns nothing', { prepare: () => undefined }],
+  ])('%s', (_name, prepared) => {
+    expect(prepareFor(requestOf(), prepared, 'token')).toBe(true);
+  });
+
+  test('one that fails at once is told of, and says that nothing was learned', () => {
+    const warnings: string[] = [];
+    const prepare = () => {
+      throw new RangeError('canary');
+    };
+    expect(prepareFor(requestOf({ warn: (message) => void warnings.push(message) }), { prepare }, 'token')).toBe(false);
+    expect(warnings).toEqual(['codec.prepare failed (RangeError)']);
+  });
+
+  test('one that has something to do is waited for', async () => {
+    const pending = prepareFor(requestOf(), { prepare: async () => {} }, 'token');
+    expect(pending).toBeInstanceOf(Promise);
+    expect(await pending).toBe(true);
+  });
+});
+
+test('a client that left while its token was prepared: nothing is unsealed, and nothing was wrong', async () => {
+  const leaving = new AbortController();
+  const unsealed: string[] = [];
+  const warnings: string[] = [];
+  const prepared = codecOf({
+    prepare: async () => {
+      leaving.abort(new Error('left'));
+      throw new Error('interrupted');
+    },
+    unseal: (token: string) => {
+      unsealed.push(token);
+      return codec.unseal(token);
+    },
+  });
+  const boundary = boundaryOf({ codec: prepared });
+  const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
+  const request = requestOf({ signal: leaving.signal, warn: (message) => void warnings.push(message) });
+  await expect(boundary.open(request, token)).rejects.toThrow('left');
+  expect([unsealed, warnings]).toEqual([[], []]);
+});
+
+test('what is sealed and no strict UTF-8 is malformed', async () => {
+  const boundary = boundaryOf({});
+  const envelope = Buffer.from(codec.unseal(boundary.seal(requestOf(), 'state', undefined) ?? ''));
+  const invalid = Buffer.from(envelope.toString('latin1').replace('state', 'stat\xff'), 'latin1');
+  for (const payload of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), envelope])]) {
+    await expect(boundary.open(requestOf(), codec.seal(payload))).rejects.toThrow('malformed');
+  }
+  expect(await boundary.open(requestOf(), codec.seal(envelope))).toMatchObject({ state: 'state' });
+});
+
+test('salts are whole, random, and never given twice', () => {
+  const draw = saltSource(8);
+  const drawn = Array.from({ length: 600 }, () => draw());
+  expect(new Set(drawn.map((salt) => salt.length))).toEqual(new Set([8]));
+  expect(new Set(drawn.map((salt) => Buffer.from(salt).toString('hex'))).size).toBe(600);
+  // Each is the caller's own: writing to one changes no other.
+  const [first, second] = [draw(), draw()];
+  const before = Buffer.from(second).toString('hex');
+  first.fill(0);
+  expect(Buffer.from(second).toString('hex')).toBe(before);
+});

@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { requestIdentity } from '../../src/boundary/request-identity.ts';
+import { compactJson } from '../../src/index.ts';
+import { compactJsonVectors } from '../support/vectors.ts';
+
+const { vectors, rejected } = compactJsonVectors;
+const representable = vectors.filter((vector) => vector.jsRepresentable);
+const lossy = vectors.filter((vector) => !vector.jsRepresentable);
+
+function parses(wire: string): boolean {
+  try {
+    JSON.parse(wire);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function printed(wire: string): string | undefined {
+  return parses(wire) ? compactJson(JSON.parse(wire), { sortKeys: true }) : undefined;
+}
+
+function outcome(wire: string): string {
+  try {
+    return printed(wire) === undefined ? 'unparsed' : 'printed';
+  } catch (error) {
+    return error instanceof Error ? error.name : 'no Error';
+  }
+}
+
+describe('compactJson prints what the Python SDK prints', () => {
+  test('the file is whole', () => {
+    expect([vectors.length, rejected.length]).toEqual([276, 19]);
+    expect(representable.length).toBeGreaterThan(200);
+  });
+
+  test.each(representable)('$name', ({ wire, canonical, digest }) => {
+    const text = compactJson(JSON.parse(wire), { sortKeys: true });
+    expect(text).toBe(canonical);
+    expect(createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')).toBe(digest);
+  });
+
+  test.each(lossy)(
+    '$name: lost by JSON.parse ($jsLoss), as the file foretells',
+    ({ wire, canonical, jsGuessMatches }) => {
+      expect(printed(wire) === canonical).toBe(jsGuessMatches ?? false);
+    },
+  );
+
+  test.each(rejected)('$name: refused by JSON.parse, or by the printer for its depth', ({ wire, jsonParseAccepts }) => {
+    expect(parses(wire)).toBe(jsonParseAccepts);
+    expect(['unparsed', 'RangeError', 'printed']).toContain(outcome(wire));
+    expect(outcome(wire) === 'unparsed').toBe(!jsonParseAccepts);
+  });
+});
+
+const digestOf = (text: string) => requestIdentity('tools/call', { name: 'n', arguments: JSON.parse(text) }).digest;
+
+describe('the digest of arguments', () => {
+  test.each(representable)('$name', ({ wire, canonical, digest }) => {
+    const args: unknown = JSON.parse(wire);
+    const falsy = ['null', 'false', '0', '""', '[]', '{}'].includes(canonical);
+    const expected = falsy ? requestIdentity('tools/call', { name: 'n' }).digest : digest;
+    expect(requestIdentity('tools/call', { name: 'n', arguments: args }).digest).toBe(expected);
+  });
+
+  test('a resource has no arguments, whatever the request carries', () => {
+    const plain = requestIdentity('resources/read', { uri: 'a:b' });
+    expect(requestIdentity('resources/read', { uri: 'a:b', arguments: { x: 1 } })).toEqual(plain);
+  });
+
+  test('inherited parameters are none: no name and no arguments by way of __proto__ (F17)', () => {
+    const params: unknown = JSON.parse('{"__proto__":{"name":"refund","arguments":{"a":1}}}');
+    expect(requestIdentity('tools/call', params)).toEqual(requestIdentity('tools/call', {}));
+    expect(requestIdentity('tools/call', Object.create({ name: 'refund' }))).toEqual(requestIdentity('tools/call', {}));
+  });
+
+  test('__proto__ inside arguments is an argument like any other (F17)', () => {
+    expect(digestOf('{"__proto__":{"admin":true}}')).not.toBe(digestOf('{}'));
+    expect(digestOf('{"a":{"__proto__":1}}')).not.toBe(digestOf('{"a":{}}'));
+  });
+});

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { RequestStateSecurity } from '../../src/index.ts';
+import {
+  createMcpdRequestStateCodec,
+  createMcpdRequestStateSecurity,
+  generateEphemeralKey,
+} from '../../src/mcpd/index.ts';
+
+const alice = { subject: 'alice' };
+
+test('14: an empty key of mcp.d is refused, and the refusal names the option that allows it', () => {
+  for (const key of ['', new Uint8Array(0)]) {
+    for (const make of [createMcpdRequestStateCodec, createMcpdRequestStateSecurity]) {
+      expect(() => make({ key })).toThrow(RangeError);
+      expect(() => make({ key })).toThrow(/key is empty.*allowEphemeral/);
+      expect(() => make({ key, allowEphemeral: false })).toThrow(/allowEphemeral/);
+    }
+  }
+  expect(() => createMcpdRequestStateCodec({ key: 'short', allowEphemeral: true })).toThrow('at least 32 bytes');
+  const wrong = { allowEphemeral: 'yes' };
+  expect(() => Reflect.apply(createMcpdRequestStateCodec, undefined, [wrong])).toThrow(TypeError);
+});
+
+test('14: with allowEphemeral an empty key is one of this process, with one process warning', async () => {
+  const warned = once(process, 'warning');
+  const states = createMcpdRequestStateCodec({ key: '', allowEphemeral: true, mode: 'encrypted' });
+  expect(states.decode(states.encode('state', alice), alice)).toBe('state');
+  const [warning] = await warned;
+  expect(warning).toMatchObject({ name: 'SealringWarning', code: 'SEALRING_EPHEMERAL' });
+  const other = createMcpdRequestStateCodec({ key: '', allowEphemeral: true, mode: 'encrypted' });
+  expect(other.decode(states.encode('state', alice), alice)).toBeNull();
+  expect(createMcpdRequestStateSecurity({ key: '', allowEphemeral: true })).toBeInstanceOf(RequestStateSecurity);
+});
+
+test('14: with allowEphemeral a key that is not empty is used', () => {
+  const key = 'k'.repeat(32);
+  const [one, other] = [
+    createMcpdRequestStateCodec({ key, allowEphemeral: true }),
+    createMcpdRequestStateCodec({ key }),
+  ];
+  expect(other.decode(one.encode('state', alice), alice)).toBe('state');
+});
+
+test('14: generateEphemeralKey makes a key of 32 random bytes that several codecs can share', () => {
+  const key = generateEphemeralKey();
+  expect(key).toHaveLength(32);
+  expect(generateEphemeralKey()).not.toEqual(key);
+  const [one, other] = [createMcpdRequestStateCodec({ key }), createMcpdRequestStateCodec({ key })];
+  expect(other.decode(one.encode('state', alice), alice)).toBe('state');
+});

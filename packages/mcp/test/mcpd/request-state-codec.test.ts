@@ -1,0 +1,466 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+import { inspect } from 'node:util';
+import { AesGcmRequestStateCodec, CodecClosedError, SealUnavailableError } from '@sealring/core';
+import { formatSecretsOf } from '@sealring/core/format-secrets';
+import * as fc from 'fast-check';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import {
+  createMcpdRequestStateCodec,
+  type McpdRequestStateCodec,
+  type McpdRequestStateCodecOptions,
+} from '../../src/mcpd/index.ts';
+import { NonceBudget } from '../../src/mcpd/nonce-budget.ts';
+import { clockAt } from '../support/exchange.ts';
+import { Fleet } from '../support/rings.ts';
+
+const NOW = 1_795_000_000_000;
+const KEY = 'a key of thirty-two bytes or more, for tests';
+const clock = clockAt(NOW);
+const alice = { subject: 'alice', target: 'tools/call\0refund' };
+const MODES = ['signed', 'encrypted'] as const;
+const BINDINGS = ['none', 'authSubject', 'authSubjectAndTool'] as const;
+
+/** For what TypeScript would not let through. */
+function untyped(options: unknown): McpdRequestStateCodec {
+  return Reflect.apply(createMcpdRequestStateCodec, undefined, [options]);
+}
+
+interface Loose {
+  encode(state: unknown, who: unknown): unknown;
+  decode(token: unknown, who: unknown): unknown;
+}
+
+function loosely(states: object): Loose {
+  return states as Loose;
+}
+
+afterEach(() => vi.restoreAllMocks());
+
+/** A sub-key, written down once more from the format's text. */
+function subKey(info: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', KEY, Buffer.alloc(32), `mcp.requestState ${info}`, 32));
+}
+
+/** The June forgery and its like need a MAC under the key of the bind tags. */
+function bindKey(): Buffer {
+  return subKey('bind-hmac key');
+}
+
+function signedUnder(key: Buffer, payload: string | Uint8Array): string {
+  const mac = createHmac('sha256', key).update(payload).digest('base64url');
+  return `v1.${Buffer.from(payload).toString('base64url')}.${mac}`;
+}
+
+describe.each(MODES)('%s', (mode) => {
+  const states = createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock });
+
+  test('what was encoded is decoded, for whoever it was encoded for, under every binding', () => {
+    const text = fc.string({ unit: 'grapheme', minLength: 1 });
+    const round = fc.property(text, text, text, fc.constantFrom(...BINDINGS), (state, name, target, binding) => {
+      const subject = name.replaceAll('\0', '');
+      const codec = createMcpdRequestStateCodec({ key: KEY, mode, binding, clock });
+      const token = codec.encode(state, { subject, target });
+      expect(codec.decode(token, { subject, target })).toBe(state);
+      expect(codec.decode(token, { subject: `${subject}x`, target })).toBe(binding === 'none' ? state : null);
+      const elsewhere = codec.decode(token, { subject, target: `${target}x` });
+      expect(elsewhere).toBe(binding === 'authSubjectAndTool' ? null : state);
+    });
+    fc.assert(round, { numRuns: 300 });
+  });
+
+  test('every other text is null: damaged, cut, respelt, of the other mode, of another key (F18, F19, F24)', () => {
+    const token = states.encode('{"step":1}', alice);
+    for (let at = 0; at < token.length; at++) {
+      for (const damaged of [
+        `${token.slice(0, at)}${token[at] === 'A' ? 'B' : 'A'}${token.slice(at + 1)}`,
+        token.slice(0, at),
+        `${token.slice(0, at)}\n${token.slice(at)}`,
+        `${token.slice(0, at)}.${token.slice(at)}`,
+      ]) {
+        expect(states.decode(damaged, alice)).toBe(null);
+      }
+    }
+    const other = createMcpdRequestStateCodec({
+      key: KEY,
+      binding: 'authSubjectAndTool',
+      clock,
+      mode: mode === 'signed' ? 'encrypted' : 'signed',
+    });
+    const stranger = createMcpdRequestStateCodec({ key: `another ${KEY}`, mode, binding: 'authSubjectAndTool', clock });
+    for (const bad of [
+      `${token}=`,
+      `${token}A`,
+      `${token}.`,
+      `${token}.${token}`,
+      ` ${token}`,
+      `${token}${token}`,
+      token.replace('v1', 'v2'),
+      '',
+      'v1.',
+      'v1e.',
+      'v1..',
+      `v1e.${'A'.repeat(37)}`,
+      other.encode('{"step":1}', alice),
+      stranger.encode('{"step":1}', alice),
+    ]) {
+      expect(states.decode(bad, alice)).toBe(null);
+    }
+    for (const bad of [undefined, null, 7, {}, [token]]) {
+      expect(loosely(states).decode(bad, alice)).toBe(null);
+    }
+  });
+
+  test('F30: a token over 256 KiB is null unread, and none is made', () => {
+    expect(states.decode(`v1${mode === 'signed' ? '' : 'e'}.${'A'.repeat(10_000_000)}`, alice)).toBe(null);
+    expect(() => states.encode('x'.repeat(200_000), alice)).toThrow(RangeError);
+  });
+
+  test('time: accepted in the last second, null in the next; 300 seconds unless told', () => {
+    const token = states.encode('1', alice);
+    const at = (ms: number) =>
+      createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock: clockAt(NOW + ms) });
+    expect(at(300_999).decode(token, alice)).toBe('1');
+    expect(at(301_000).decode(token, alice)).toBe(null);
+  });
+
+  test('an empty state is not sealed, let alone sent in plaintext', () => {
+    expect(() => states.encode('', alice)).toThrow(RangeError);
+  });
+
+  test('subjects that would share a bind tag are told apart, or refused', () => {
+    const token = states.encode('1', { subject: 'a', target: 'b\0c' });
+    expect(states.decode(token, { subject: 'a\0b', target: 'c' })).toBe(null);
+    expect(() => states.encode('1', { subject: 'a\0b', target: 'c' })).toThrow(RangeError);
+    const bound = createMcpdRequestStateCodec({ key: KEY, mode, clock });
+    expect(bound.decode(bound.encode('1', { subject: 'u\ufffd' }), { subject: 'u\ud800' })).toBe(null);
+    expect(() => bound.encode('1', { subject: 'u\ud800' })).toThrow(RangeError);
+    expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
+  });
+
+  test('a requester that is none is the caller’s mistake', () => {
+    for (const who of [undefined, null, 'alice', {}, { subject: 7 }, { subject: 'alice' }]) {
+      expect(() => loosely(states).encode('1', who)).toThrow(TypeError);
+      expect(() => loosely(states).decode('v1.', who)).toThrow(TypeError);
+    }
+  });
+
+  test('under a ring: every member opens it through a rotation; revoked keys open nothing', async () => {
+    await using fleet = new Fleet(NOW);
+    const [a, b] = [await fleet.member(), await fleet.member('reader')];
+    const options = { mode, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
+    const mine = createMcpdRequestStateCodec({ ...options, codec: a });
+    const reader = createMcpdRequestStateCodec({ ...options, codec: b });
+    const before = mine.encode('before', alice);
+    await fleet.rotate();
+    const after = mine.encode('after', alice);
+    for (const member of [mine, reader]) {
+      expect([member.decode(before, alice), member.decode(after, alice)]).toEqual(['before', 'after']);
+    }
+    expect(() => reader.encode('1', alice)).toThrow(SealUnavailableError);
+    const [oldest] = a.health().keys.toSorted((x, y) => x.activates.getTime() - y.activates.getTime());
+    await a.revoke(oldest?.id ?? '');
+    expect([mine.decode(before, alice), mine.decode(after, alice)]).toEqual([null, 'after']);
+    await a.close();
+    expect(() => mine.decode(after, alice)).toThrow(CodecClosedError);
+  });
+
+  test('under a ring: a peer that is handed the secret of this format shares its tokens', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    const key = formatSecretsOf(codec, 'mcp.d').seal.export();
+    const [ours, peers] = [{ codec }, { key }].map((over) => createMcpdRequestStateCodec({ ...over, mode, clock }));
+    expect(peers?.decode(ours?.encode('1', alice) ?? '', alice)).toBe('1');
+    expect(ours?.decode(peers?.encode('2', alice) ?? '', alice)).toBe('2');
+  });
+
+  test('a token of a key that this member has not read yet makes it read the ring', async () => {
+    await using fleet = new Fleet(NOW);
+    const [a, late] = [await fleet.member(), await fleet.member()];
+    const ahead = createMcpdRequestStateCodec({ mode, clock: fleet.clock, codec: a });
+    const behind = createMcpdRequestStateCodec({ mode, clock: fleet.clock, codec: late });
+    await a.revoke(a.health().keys[0]?.id ?? '');
+    const token = ahead.encode('1', alice);
+    expect(behind.decode(token, alice)).toBe(null);
+    await expect.poll(() => behind.decode(token, alice)).toBe('1');
+  });
+
+  test.each(['current', '2026-06'] as const)(
+    'moving from a fixed key of revision %s to a KMS: every token in flight opens on every server at every step',
+    async (revision) => {
+      await using fleet = new Fleet(NOW);
+      const rings = [await fleet.member(), await fleet.member(), await fleet.member()];
+      const base = { mode, revision, clock: fleet.clock };
+      const steps: ((i: number) => McpdRequestStateCodecOptions)[] = [
+        () => ({ ...base, key: KEY }),
+        (i) => ({ ...base, key: KEY, ...alsoOpen(rings[i]) }),
+        (i) => ({ ...base, ...codecOf(rings[i]), alsoOpen: KEY }),
+      ];
+      const servers = rings.map(() => createMcpdRequestStateCodec({ ...base, key: KEY }));
+      const inFlight: string[] = [];
+      for (const options of steps) {
+        for (let i = 0; i < servers.length; i++) {
+          servers[i] = createMcpdRequestStateCodec(options(i));
+          for (const server of servers) inFlight.push(server.encode('1', alice));
+          for (const token of inFlight) for (const server of servers) expect(server.decode(token, alice)).toBe('1');
+        }
+      }
+      const last = createMcpdRequestStateCodec({ mode, clock: fleet.clock, ...codecOf(rings[0]) });
+      expect([last.decode(inFlight[0] ?? '', alice), last.decode(inFlight.at(-1) ?? '', alice)]).toEqual([null, '1']);
+    },
+  );
+});
+
+type Ring = NonNullable<McpdRequestStateCodecOptions['codec']>;
+const alsoOpen = (codec: Ring | undefined) => (codec === undefined ? {} : { alsoOpen: codec });
+const codecOf = (codec: Ring | undefined) => (codec === undefined ? {} : { codec });
+
+test('F5: forged tokens make it read the ring once, not once each', async () => {
+  await using fleet = new Fleet(NOW);
+  const states = createMcpdRequestStateCodec({ codec: await fleet.member(), clock: fleet.clock });
+  const before = fleet.reads;
+  for (let i = 0; i < 500; i++) expect(states.decode(signedUnder(bindKey(), `{"s":"${i}"}`), alice)).toBe(null);
+  await fleet.refresh();
+  expect(fleet.reads - before).toBe(2);
+});
+
+test('a token that opens says nothing of the ring: none is read for it', async () => {
+  await using fleet = new Fleet(NOW);
+  const codec = await fleet.member();
+  const states = createMcpdRequestStateCodec({ codec, clock: fleet.clock, ttlSeconds: codec.tokenLifetimeSeconds });
+  const token = states.encode('1', alice);
+  fleet.clock.advance(400);
+  const before = fleet.reads;
+  expect(states.decode(token, alice)).toBe('1');
+  await fleet.refresh();
+  expect(fleet.reads - before).toBe(1);
+  expect(states.decode('v1.forged.token', alice)).toBe(null);
+  await fleet.refresh();
+  expect(fleet.reads - before).toBe(3);
+});
+
+test('F30: a token of exactly 262 144 characters is made and opened, a longer one is not made', () => {
+  const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
+  // All that is in a token beside the state; what is left of 262 140 characters of base64url.
+  const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
+  const state = 'x'.repeat((262_140 / 4) * 3 - frame);
+  const longest = states.encode(state, alice);
+  expect(longest).toHaveLength(262_144);
+  expect(states.decode(longest, alice)).toBe(state);
+  expect(() => states.encode(`${state}x`, alice)).toThrow(RangeError);
+});
+
+describe('revisions of the signed wire', () => {
+  const exp = NOW / 1_000 + 60;
+  const tagOf = (subject: string) => createHmac('sha256', bindKey()).update(subject).digest('hex');
+  const payload = JSON.stringify({ b: tagOf('admin'), exp, s: 'forged' });
+  // A client that may choose its subject reads this tag in its own token. It is the June revision's MAC of the payload.
+  const forged = `v1.${Buffer.from(payload).toString('base64url')}.${Buffer.from(tagOf(payload), 'hex').toString('base64url')}`;
+
+  test('the forged MAC of the June revision opens nothing under the current one', () => {
+    expect(forged).toBe(signedUnder(bindKey(), payload));
+    const [june, current] = (['2026-06', 'current'] as const).map((revision) =>
+      createMcpdRequestStateCodec({ key: KEY, revision, clock }),
+    );
+    expect(june?.decode(forged, { subject: 'admin' })).toBe('forged');
+    expect(current?.decode(forged, { subject: 'admin' })).toBe(null);
+  });
+
+  test('the current one has a key for payloads alone', () => {
+    const honest = signedUnder(subKey('payload-hmac key'), JSON.stringify({ b: tagOf('alice'), exp, s: '1' }));
+    expect(createMcpdRequestStateCodec({ key: KEY, clock }).decode(honest, alice)).toBe('1');
+  });
+
+  test('the June revision binds no subject that looks like a payload; the current one may', () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    for (const subject of [payload, ` \n${payload}`]) expect(() => june.encode('1', { subject })).toThrow(RangeError);
+    const current = createMcpdRequestStateCodec({ key: KEY, clock });
+    expect(current.decode(current.encode('1', { subject: payload }), { subject: payload })).toBe('1');
+  });
+
+  test('a brace further on in a subject is no payload', () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    const subject = 'alice {admin}';
+    expect(june.decode(june.encode('1', { subject }), { subject })).toBe('1');
+  });
+
+  test('the June revision opens both; a ring has only the current one', async () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    expect(june.decode(createMcpdRequestStateCodec({ key: KEY, clock }).encode('1', alice), alice)).toBe('1');
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    expect(() => createMcpdRequestStateCodec({ codec, revision: '2026-06' })).toThrow(TypeError);
+  });
+
+  test('F30: also an authentic token over 256 KiB is null, as it is refused unread', () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    const tokenOf = (length: number) =>
+      signedUnder(bindKey(), JSON.stringify({ b: tagOf('alice'), exp, s: 'x'.repeat(length) }));
+    expect(june.decode(tokenOf(190_000), alice)).toHaveLength(190_000);
+    expect(june.decode(tokenOf(200_000), alice)).toBe(null);
+  });
+
+  test('what is authentic and no payload is null', () => {
+    const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
+    const b = tagOf('alice');
+    const opened = [
+      { s: 'x', b },
+      { s: 'x', exp: `${exp}`, b },
+      { s: 'x', exp: exp + 0.5, b },
+      { s: 'x', exp: 2 ** 53, b },
+      { s: 7, exp, b },
+      { exp, b },
+      { s: 'x', exp },
+      { s: 'x', exp, b: 7 },
+      { s: 'x', exp, b: b.toUpperCase() },
+      [],
+      null,
+      7,
+      'x',
+    ].map((claims) => june.decode(signedUnder(bindKey(), JSON.stringify(claims)), alice));
+    const proto = `{"__proto__":${JSON.stringify({ s: 'x', exp, b })}}`;
+    opened.push(june.decode(signedUnder(bindKey(), proto), alice));
+    expect(new Set(opened)).toEqual(new Set([null]));
+    expect(june.decode(signedUnder(bindKey(), 'no json'), alice)).toBe(null);
+    // Signed, and of the right members, but not UTF-8 or with a byte order mark: no server prints such a text.
+    const text = Buffer.from(JSON.stringify({ b, exp, s: 'x' }));
+    const invalid = Buffer.from(text.toString('latin1').replace('"x"', '"\xff"'), 'latin1');
+    for (const bytes of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), text])]) {
+      expect(june.decode(signedUnder(bindKey(), bytes), alice)).toBe(null);
+    }
+    expect(june.decode(signedUnder(bindKey(), text), alice)).toBe('x');
+    expect(june.decode(signedUnder(bindKey(), JSON.stringify({ more: 1, exp, s: 'x', b })), alice)).toBe('x');
+  });
+});
+
+describe('options', () => {
+  test.each<[string, unknown, string]>([
+    ['null', null, 'TypeError'],
+    ['an unknown one', { key: KEY, bindTo: 'none' }, 'TypeError'],
+    ['a key that is no bytes', { key: 32 }, 'TypeError'],
+    ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'TypeError'],
+    ['a text without a UTF-8 form', { key: `${KEY}\ud800` }, 'TypeError'],
+    ['31 bytes', { key: new Uint8Array(31) }, 'RangeError'],
+    ['an empty key, which is not the same as none', { key: '' }, 'RangeError'],
+    ['a codec without a ring', { codec: new AesGcmRequestStateCodec([KEY]) }, 'TypeError'],
+    ['a codec that is none', { codec: KEY }, 'TypeError'],
+    ['both', { key: KEY, codec: {} }, 'TypeError'],
+    ['alsoOpen alone', { alsoOpen: KEY }, 'TypeError'],
+    ['a key beside a key', { key: KEY, alsoOpen: KEY }, 'TypeError'],
+    ['an unknown mode', { key: KEY, mode: 'plain' }, 'RangeError'],
+    ['an unknown binding', { key: KEY, binding: 'tool' }, 'RangeError'],
+    ['an unknown revision', { key: KEY, revision: '2026-07' }, 'RangeError'],
+    ['no life', { key: KEY, ttlSeconds: 0 }, 'RangeError'],
+    ['half a second', { key: KEY, ttlSeconds: 0.5 }, 'RangeError'],
+    ['a life that is text', { key: KEY, ttlSeconds: '300' }, 'TypeError'],
+    ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
+  ])('%s: refused', (_name, options, error) => {
+    expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
+  });
+
+  test('a key beside a codec is refused, and in alsoOpen what is none', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    expect(() => untyped({ key: KEY, codec })).toThrow('takes one of key and codec, got both');
+    expect(() => untyped({ codec, alsoOpen: 5 })).toThrow('alsoOpen must be a Uint8Array or a string, got 5');
+  });
+
+  test('a longer life than the codec honours is refused', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    const ttlSeconds = codec.tokenLifetimeSeconds + 1;
+    expect(() => createMcpdRequestStateCodec({ codec, ttlSeconds })).toThrow(RangeError);
+  });
+
+  test('the defaults are mcp.d’s: signed, bound to the subject', () => {
+    const states = createMcpdRequestStateCodec({ key: KEY, clock });
+    const token = states.encode('1', alice);
+    expect(token).toMatch(/^v1\./);
+    expect(states.decode(token, { subject: 'alice', target: 'elsewhere' })).toBe('1');
+    expect(states.decode(token, { subject: 'mallory' })).toBe(null);
+  });
+
+  test('without a key: one of this process, with a warning that says so once', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    // As in a process that has not warned yet.
+    vi.resetModules();
+    const fresh = await import('../../src/mcpd/request-state-codec.ts');
+    const [one, other, twin] = [{}, { mode: 'encrypted' as const }, {}].map((options) =>
+      fresh.createMcpdRequestStateCodec(options),
+    );
+    if (one === undefined || other === undefined || twin === undefined) throw new Error('not made');
+    const token = one.encode('1', alice);
+    expect([one.decode(token, alice), twin.decode(token, alice)]).toEqual(['1', null]);
+    expect(other.decode(other.encode('1', alice), alice)).toBe('1');
+    expect(warned.mock.calls.map(([, about]) => about)).toEqual([
+      { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' },
+    ]);
+  });
+});
+
+test('no secret and no state is in an error, or in what a codec shows of itself (F21, F33)', async () => {
+  await using fleet = new Fleet(NOW);
+  const canary = 'canary-canary-canary-canary-canary-canary';
+  const sinks: string[] = [];
+  const log = (value: unknown) => sinks.push(inspect(value, { depth: 9, showHidden: true }));
+  const attempt = (run: () => unknown) => {
+    try {
+      log(run());
+    } catch (error) {
+      log(error);
+    }
+  };
+  const codec = await fleet.member();
+  for (const options of [{ key: canary }, { codec, alsoOpen: canary }, { key: canary, alsoOpen: codec }]) {
+    const states = untyped({ ...options, mode: 'encrypted', clock });
+    const who = { subject: canary };
+    log(states);
+    for (const state of ['', `${canary}\ud800`, canary.repeat(8_000)]) attempt(() => states.encode(state, who));
+    for (const other of [{ subject: `${canary}\ud800` }, canary]) {
+      attempt(() => loosely(states).encode('1', other));
+      attempt(() => loosely(states).decode('1', other));
+    }
+    log(states.encode(canary, who));
+    log(states.decode(`${states.encode(canary, who)}A`, who));
+  }
+  for (const options of [
+    { key: canary.slice(0, 31) },
+    { key: [canary] },
+    { key: canary, codec },
+    { alsoOpen: canary },
+  ]) {
+    attempt(() => untyped(options));
+  }
+  expect(sinks.length).toBeGreaterThan(20);
+  const encodings = [canary, Buffer.from(canary).toString('base64url'), Buffer.from(canary).toString('hex')];
+  expect(sinks.filter((text) => encodings.some((secret) => text.includes(secret.slice(0, 10))))).toEqual([]);
+});
+
+describe('F1: random nonces', () => {
+  test('a key uses so many and no more; another key has its own', () => {
+    const budget = new NonceBudget(2);
+    const [key, other] = [{}, {}];
+    budget.spend(key);
+    budget.spend(key);
+    expect(() => budget.spend(key)).toThrow(SealUnavailableError);
+    budget.spend(other);
+  });
+
+  test('every encrypted token spends one, a signed one none', () => {
+    const spent = vi.spyOn(NonceBudget.prototype, 'spend');
+    const [signed, encrypted] = MODES.map((mode) => createMcpdRequestStateCodec({ key: KEY, mode, clock }));
+    for (let i = 0; i < 5; i++) signed?.encode('1', alice);
+    expect(spent).not.toHaveBeenCalled();
+    for (let i = 0; i < 5; i++) encrypted?.encode('1', alice);
+    expect(spent).toHaveBeenCalledTimes(5);
+    expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
+  });
+
+  test('a key of a ring has one budget, however often it is asked for', async () => {
+    await using fleet = new Fleet(NOW);
+    const spent = vi.spyOn(NonceBudget.prototype, 'spend');
+    const states = createMcpdRequestStateCodec({ codec: await fleet.member(), mode: 'encrypted', clock: fleet.clock });
+    for (let i = 0; i < 3; i++) states.encode('1', alice);
+    expect(spent).toHaveBeenCalledTimes(3);
+    expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
+  });
+});

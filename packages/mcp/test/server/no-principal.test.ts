@@ -1,0 +1,89 @@
+import { McpServer, type ServerContext } from '@modelcontextprotocol/server';
+import { AesGcmRequestStateCodec } from '@sealring/core';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { exchange } from '../support/exchange.ts';
+import { NOT_SEALED, REFUSED, signedIn } from '../support/served.ts';
+
+const KEY = Buffer.from('00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff', 'hex');
+const codec = new AesGcmRequestStateCodec([KEY]);
+const CALL = { method: 'tools/call', params: { name: 't' } };
+const ask = () => ({ resultType: 'input_required', requestState: 'x' });
+const client = { token: 't', clientId: 'web', scopes: [] };
+const reasons = (outcome: { readonly events: readonly { readonly reason: string }[] }) =>
+  outcome.events.map(({ reason }) => reason);
+
+const emitWarning = vi.spyOn(process, 'emitWarning');
+beforeEach(() => void emitWarning.mockReset().mockImplementation(() => {}));
+afterEach(() => void vi.resetModules());
+
+describe('0: requireSubject refuses a request that names nobody', () => {
+  const options = { codec, requireSubject: true };
+  test.each([
+    ['no principal at all', undefined],
+    ['an access token without a subject', client],
+    ['10: an empty subject', signedIn('')],
+    ['10: a subject that is null', signedIn(null)],
+  ])('%s: in both directions, with an event', async (_name, authInfo) => {
+    const sealed = await exchange(CALL, options, authInfo, ask);
+    expect(sealed).toMatchObject({ error: NOT_SEALED, events: [{ direction: 'outbound', method: 'tools/call' }] });
+    expect(reasons(sealed)).toEqual(['principal binding error']);
+    const made = await exchange(CALL, { codec }, authInfo, ask);
+    const params = { ...CALL.params, requestState: Object(made.result).requestState };
+    const echoed = await exchange({ ...CALL, params }, options, authInfo);
+    expect(echoed).toMatchObject({ handled: false, error: REFUSED, events: [{ direction: 'inbound' }] });
+    expect(reasons(echoed)).toEqual(['principal binding error']);
+  });
+
+  test('a state of nobody is not handed to a user, nor the reverse', async () => {
+    const made = await exchange(CALL, { codec }, undefined, ask);
+    const params = { ...CALL.params, requestState: Object(made.result).requestState };
+    expect(reasons(await exchange({ ...CALL, params }, options, signedIn('ada')))).toEqual(['principal drift']);
+  });
+
+  test('a user who is named passes, and a call without a state needs none', async () => {
+    const made = await exchange(CALL, options, signedIn('ada'), ask);
+    const params = { ...CALL.params, requestState: Object(made.result).requestState };
+    expect(await exchange({ ...CALL, params }, options, signedIn('ada'))).toMatchObject({ state: 'x', events: [] });
+    expect(await exchange(CALL, options)).toMatchObject({ handled: true, error: undefined, events: [] });
+  });
+
+  test('bindPrincipal: null is the way out', async () => {
+    const made = await exchange(CALL, { codec, bindPrincipal: null }, undefined, ask);
+    const params = { ...CALL.params, requestState: Object(made.result).requestState };
+    expect(await exchange({ ...CALL, params }, { codec, bindPrincipal: null })).toMatchObject({
+      state: 'x',
+      events: [],
+    });
+  });
+
+  test('one warning a process says what to wire', async () => {
+    vi.resetModules();
+    const { principalBinder } = await import('../../src/server/principal-binder.ts');
+    const { policyOf } = await import('../../src/server/policy.ts');
+    const { RequestStateSecurity } = await import('../../src/index.ts');
+    const bind = principalBinder(policyOf(new RequestStateSecurity({ codec, requireSubject: true })));
+    const nobody: ServerContext = Object({ http: undefined });
+    for (let i = 0; i < 3; i++) expect(() => bind(nobody)).toThrow(TypeError);
+    const told = emitWarning.mock.calls.filter(([, warning]) => Object(warning).code === 'SEALRING_NO_SUBJECT');
+    expect(told).toHaveLength(1);
+    for (const word of [
+      'request.auth',
+      'authInfo',
+      'extra.sub',
+      'bindPrincipal: null',
+      'docs/guides/wire-a-verifier.md',
+    ]) {
+      expect(told[0]?.[0]).toContain(word);
+    }
+  });
+});
+
+test('10: a server named with an empty text is refused at construction: its audience would be that of all such', async () => {
+  const { createProtectedMcpServer, RequestStateSecurity } = await import('../../src/index.ts');
+  const info = { name: '', version: '1.0.0' };
+  for (const policy of [{ codec }, { codec, audience: 'a' }]) {
+    const make = () => createProtectedMcpServer(McpServer, info, {}, new RequestStateSecurity(policy));
+    expect(make).toThrow(RangeError);
+    expect(make).toThrow('info.name must not be empty');
+  }
+});

@@ -1,0 +1,659 @@
+import { randomBytes } from 'node:crypto';
+import {
+  McpServer,
+  type RequestStateCodec as SdkCodec,
+  type RequestStateCodecOptions as SdkOptions,
+  type ServerContext,
+  createRequestStateCodec as sdkCodec,
+} from '@modelcontextprotocol/server';
+import { AesGcmRequestStateCodec, InvalidRequestState, SealUnavailableError } from '@sealring/core';
+import { formatSecretsOf } from '@sealring/core/format-secrets';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createRequestStateCodec } from '../../src/index.ts';
+import { clockAt, exchange } from '../support/exchange.ts';
+import { Fleet } from '../support/rings.ts';
+import { CONFIRM, REFUSED, serveHttp, textOf, tokenOf, YES } from '../support/served.ts';
+
+const NOW = 1_795_000_000_000;
+const KEY = 'a key of thirty-two bytes or more, for tests';
+const clock = clockAt(NOW);
+
+/** What these tests bind to; the codecs look at nothing else of a context. */
+function contextOf(user: string): ServerContext {
+  return Object.assign(Object.create(null), { user });
+}
+const bind = (ctx: ServerContext): string => String(Reflect.get(ctx, 'user'));
+const alice = contextOf('alice');
+
+async function reasonOf(verified: Promise<unknown>): Promise<unknown> {
+  return verified.then(
+    (payload) => ({ payload }),
+    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : error),
+  );
+}
+
+/** For what TypeScript would not let through. */
+function untyped(options: unknown): SdkCodec {
+  return Reflect.apply(createRequestStateCodec, undefined, [options]);
+}
+
+const json = fc.jsonValue();
+const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
+
+describe('over a key it is the codec of the TypeScript SDK', () => {
+  test('live: each opens what the other minted, whatever the payload, key and binding', async () => {
+    const round = fc.asyncProperty(
+      json,
+      keys,
+      fc.option(fc.string({ unit: 'binary' })),
+      async (payload, key, bound) => {
+        const options: SdkOptions = bound === null ? { key } : { key, bind: () => bound };
+        const [ours, theirs] = [createRequestStateCodec(options), sdkCodec(options)];
+        const expected: unknown = JSON.parse(JSON.stringify(payload));
+        expect(await theirs.verify(await ours.mint(payload, alice), alice)).toEqual(expected);
+        expect(await ours.verify(await theirs.mint(payload, alice), alice)).toEqual(expected);
+      },
+    );
+    await fc.assert(round, { numRuns: 300 });
+  });
+
+  test('live: both refuse the same damaged tokens, with the same word', async () => {
+    const [ours, theirs] = [createRequestStateCodec({ key: KEY, bind }), sdkCodec({ key: KEY, bind })];
+    const token = await theirs.mint({ step: 1 }, alice);
+    const damage = fc.tuple(fc.nat(token.length - 1), fc.nat(2), fc.string({ minLength: 1, maxLength: 3 }));
+    const round = fc.asyncProperty(damage, async ([at, cut, text]) => {
+      const damaged = token.slice(0, at) + text + token.slice(at + cut);
+      const [mine, sdk] = [await reasonOf(ours.verify(damaged, alice)), await reasonOf(theirs.verify(damaged, alice))];
+      // The SDK decodes the MAC forgivingly, so it takes some other spellings of a good token. None is taken here.
+      const respelt = typeof sdk === 'object' && damaged !== token;
+      expect(respelt ? ['Error: mac', 'Error: malformed'] : [sdk]).toContainEqual(mine);
+    });
+    await fc.assert(round, { numRuns: 500 });
+  });
+
+  test('its types are the SDK’s: options, codec, and the verify hook of a server', () => {
+    const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
+    const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
+    // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
+    const server = new McpServer({ name: 'typed', version: '1.0.0' }, { requestState: { verify: codec.verify } });
+    expect(server).toBeInstanceOf(McpServer);
+  });
+
+  test('what cannot work does not compile', () => {
+    const plain = new AesGcmRequestStateCodec([KEY]);
+    const wrong = [
+      // @ts-expect-error -- a signed wire needs a ring
+      () => createRequestStateCodec({ codec: plain, wire: 'signed' }),
+      // @ts-expect-error -- as does one to come
+      () => createRequestStateCodec({ key: KEY, alsoOpen: plain, wire: 'signed' }),
+      // @ts-expect-error -- exactly one makes new tokens
+      () => createRequestStateCodec({ key: KEY, codec: plain }),
+      // @ts-expect-error -- a key has one wire
+      () => createRequestStateCodec({ key: KEY, wire: 'sealed' }),
+    ];
+    for (const make of wrong) expect(make).toThrow(TypeError);
+  });
+
+  test('a key is copied, and text is its UTF-8', async () => {
+    const key = randomBytes(32);
+    const codec = createRequestStateCodec({ key });
+    const token = await sdkCodec({ key }).mint(1);
+    key.fill(0);
+    expect(await codec.verify(token, alice)).toBe(1);
+    const text = 'ключ длиной больше тридцати двух байт';
+    const sdkToken = await sdkCodec({ key: text }).mint(2);
+    expect(await createRequestStateCodec({ key: Buffer.from(text) }).verify(sdkToken, alice)).toBe(2);
+  });
+
+  test('as the SDK’s, it answers of a client that has left what it answers of any other', async () => {
+    const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: AbortSignal.abort(new Error('left')) } });
+    for (const states of [createRequestStateCodec({ key: KEY }), sdkCodec({ key: KEY })]) {
+      const token = await states.mint('mine');
+      expect(await states.verify(token, gone)).toBe('mine');
+      const forged = `${token.slice(0, -43)}${'A'.repeat(43)}`;
+      expect(await reasonOf(states.verify(forged, gone))).toBe('Error: mac');
+    }
+  });
+
+  test('methods need no this', async () => {
+    // oxlint-disable-next-line typescript/unbound-method -- that is what is tested
+    const { mint, verify } = createRequestStateCodec({ key: KEY });
+    expect(await verify(await mint('free'), alice)).toBe('free');
+  });
+});
+
+describe('options', () => {
+  const codec = new AesGcmRequestStateCodec([KEY]);
+  test.each<[string, unknown, string]>([
+    ['nothing', undefined, 'TypeError'],
+    ['neither key nor codec', {}, 'TypeError'],
+    ['both', { key: KEY, codec }, 'TypeError'],
+    ['an unknown one', { key: KEY, ttl: 5 }, 'TypeError'],
+    ['no codec', { codec: {} }, 'TypeError'],
+    ['a wire without a codec', { key: KEY, wire: 'signed' }, 'TypeError'],
+    ['an unknown wire', { codec, wire: 'open' }, 'RangeError'],
+    ['a wire that is no text', { codec, wire: 1 }, 'TypeError'],
+    ['a signed wire over a codec without a ring', { codec, wire: 'signed' }, 'TypeError'],
+    ['the same as alsoOpen', { key: KEY, alsoOpen: codec, wire: 'signed' }, 'TypeError'],
+    ['a key beside a key', { key: KEY, alsoOpen: KEY }, 'TypeError'],
+    ['a codec beside a codec', { codec, alsoOpen: codec }, 'TypeError'],
+    ['a short key in alsoOpen', { codec, alsoOpen: 'x'.repeat(31) }, 'RangeError'],
+    ['a short key', { key: new Uint8Array(31) }, 'RangeError'],
+    ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'RangeError'],
+    ['a lifetime that is none', { key: KEY, ttlSeconds: Number.NaN }, 'RangeError'],
+    ['a bind that is no function', { key: KEY, bind: 'alice' }, 'TypeError'],
+    ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
+  ])('%s: refused', (_name, options, error) => {
+    expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
+  });
+
+  test('a longer life than the codec honours is refused', async () => {
+    await using fleet = new Fleet(NOW);
+    const ring = await fleet.member();
+    const ttlSeconds = ring.tokenLifetimeSeconds + 1;
+    for (const wire of ['sealed', 'signed'] as const) {
+      expect(() => untyped({ codec: ring, wire, ttlSeconds })).toThrow(RangeError);
+    }
+  });
+
+  test('a bind that returns no text binds nothing: mint says so, verify refuses', async () => {
+    const late = Promise.reject(new Error('late'));
+    const coerced = new Map<unknown, string>([
+      [undefined, 'undefined'],
+      [null, 'null'],
+      [7, '7'],
+      [late, '[object Promise]'],
+    ]);
+    for (const [wrong, text] of coerced) {
+      const states = untyped({ key: KEY, bind: () => wrong });
+      await expect(states.mint(1, alice)).rejects.toThrow(TypeError);
+      const token = await createRequestStateCodec({ key: KEY, bind: () => text }).mint(1, alice);
+      expect(await reasonOf(states.verify(token, alice))).toBe('Error: bind');
+    }
+  });
+
+  test('what nobody would open is not minted (F30)', async () => {
+    const states = createRequestStateCodec({ key: KEY });
+    await expect(states.mint('x'.repeat(200_000))).rejects.toThrow(RangeError);
+    expect(await states.verify(await states.mint('x'.repeat(190_000)), alice)).toHaveLength(190_000);
+  });
+});
+
+describe('over a codec tokens are encrypted, and rotate', () => {
+  test('a token shows nothing of the payload and the binding, and opens on every member through two rotations', async () => {
+    await using fleet = new Fleet(NOW);
+    const [a, b] = [await fleet.member(), await fleet.member()];
+    const options = { bind, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
+    const mine = createRequestStateCodec({ ...options, codec: a });
+    const other = createRequestStateCodec({ ...options, codec: b });
+    const tokens: string[] = [];
+    for (const round of [1, 2, 3]) {
+      const token = await mine.mint({ secret: 'canary', round }, alice);
+      expect(token).toMatch(/^sr1\./);
+      expect(Buffer.from(token.slice(4), 'base64url').toString('latin1')).not.toMatch(/canary|alice/);
+      expect(await reasonOf(other.verify(token, contextOf('mallory')))).toBe('Error: bind');
+      tokens.push(token);
+      for (const [i, each] of tokens.entries()) {
+        expect(await other.verify(each, alice)).toEqual({ secret: 'canary', round: i + 1 });
+      }
+      await fleet.rotate();
+    }
+    expect(new Set(tokens.map((token) => token.slice(4, 16))).size).toBe(3);
+  });
+
+  test('its tokens and those of a boundary over the same codec never pass for each other', async () => {
+    await using fleet = new Fleet(NOW);
+    const ring = await fleet.member();
+    for (const codec of [new AesGcmRequestStateCodec([KEY]), ring]) {
+      const states = createRequestStateCodec({ codec, clock });
+      const security = { codec, clock, bindPrincipal: () => 'alice' };
+      const request = { method: 'tools/call', params: { name: 'refund', arguments: {} } };
+      const sealed = await exchange(request, security, undefined, () => ({
+        resultType: 'input_required',
+        requestState: 'plain',
+      }));
+      const token: unknown = Reflect.get(Object(sealed.result), 'requestState');
+      expect(typeof token).toBe('string');
+      expect(await reasonOf(states.verify(String(token), alice))).toMatch(/^Error: (malformed|mac)$/);
+      const requestState = await states.mint({ step: 1 });
+      const back = await exchange({ ...request, params: { ...request.params, requestState } }, security);
+      expect(back).toMatchObject({ handled: false, error: REFUSED });
+    }
+  });
+
+  test('over a ring it has token keys of its own: what it mints does not open as anything else of that codec', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    const token = await createRequestStateCodec({ codec, clock }).mint(1);
+    expect(() => codec.unseal(token)).toThrow(InvalidRequestState);
+    expect(codec.for('typescript').unseal(token)).toBeInstanceOf(Uint8Array);
+  });
+
+  test('unbound is not bound: a token without a tag is refused where one is asked for, and the reverse', async () => {
+    const codec = new AesGcmRequestStateCodec([KEY]);
+    const [free, bound] = [createRequestStateCodec({ codec }), createRequestStateCodec({ codec, bind })];
+    expect(await reasonOf(bound.verify(await free.mint(1), alice))).toBe('Error: bind');
+    expect(await reasonOf(free.verify(await bound.mint(1, alice), alice))).toBe('Error: bind');
+  });
+
+  test('expired: from the second after', async () => {
+    const codec = new AesGcmRequestStateCodec([KEY]);
+    const token = await createRequestStateCodec({ codec, clock, ttlSeconds: 10 }).mint(1);
+    const at = (ms: number) => createRequestStateCodec({ codec, clock: clockAt(NOW + ms) }).verify(token, alice);
+    expect(await at(10_999)).toBe(1);
+    expect(await reasonOf(at(11_000))).toBe('Error: expired');
+  });
+
+  test('a codec’s refusals are malformed or mac; any other failure is told apart, and tells nothing (F33)', async () => {
+    const canary = Object.assign(new Error('canary'), { cause: 'canary' });
+    const throwing = (error: unknown) =>
+      createRequestStateCodec({
+        codec: {
+          seal: () => {
+            throw error;
+          },
+          unseal: () => {
+            throw error;
+          },
+        },
+      });
+    const told = async (error: unknown) => reasonOf(throwing(error).verify('token', alice));
+    expect(await told(new InvalidRequestState('malformed'))).toBe('Error: malformed');
+    expect(await told(new InvalidRequestState('unknown key'))).toBe('Error: mac');
+    expect(await told(new InvalidRequestState('seal'))).toBe('Error: mac');
+    const failed = 'Error: createRequestStateCodec: the codec failed (Error)';
+    expect(await told(canary)).toBe(failed);
+    expect(await reasonOf(throwing(canary).mint(1))).toBe(failed);
+    expect(await reasonOf(throwing(new SealUnavailableError('reader')).mint(1))).toMatch(/^SealUnavailableError/);
+    for (const wrong of [undefined, '', 7, Promise.reject(canary)]) {
+      const states = untyped({ codec: { seal: () => wrong, unseal: () => wrong } });
+      expect(await reasonOf(states.mint(1))).toMatch(/the codec failed/);
+      expect(await reasonOf(states.verify('token', alice))).toMatch(/the codec failed/);
+    }
+  });
+
+  test('F9: a codec that could not look has not learned that the key is unknown', async () => {
+    const codec = {
+      seal: () => 'token',
+      prepare: () => Promise.reject(new Error('canary')),
+      unseal: () => {
+        throw new InvalidRequestState('unknown key');
+      },
+    };
+    expect(await reasonOf(createRequestStateCodec({ codec }).verify('token', alice))).toMatch(/the codec failed/);
+  });
+});
+
+describe('a codec of somebody else’s', () => {
+  const sealer = new AesGcmRequestStateCodec([KEY]);
+  const codecOf = (extra: object) => ({
+    seal: (payload: Uint8Array) => sealer.seal(payload),
+    unseal: (token: string) => sealer.unseal(token),
+    ...extra,
+  });
+
+  test('is handed the request’s own signal to prepare with, or none, and needs no context', async () => {
+    const handed: unknown[] = [];
+    const prepare = async (_token: string, options: object) => void handed.push(options);
+    const states = untyped({ codec: codecOf({ prepare }) });
+    const token = await states.mint(1);
+    const { signal } = new AbortController();
+    for (const context of [undefined, Object.create(null), { mcpReq: {} }, { mcpReq: { signal } }]) {
+      expect(await Reflect.apply(Reflect.get(states, 'verify'), states, [token, context])).toBe(1);
+    }
+    expect(handed).toStrictEqual([{}, {}, {}, { signal }]);
+    expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
+  });
+
+  test('that could not look is named by the class of its error (F9)', async () => {
+    const unseal = () => {
+      throw new InvalidRequestState('unknown key');
+    };
+    const prepare = async () => Promise.reject(new RangeError('canary'));
+    expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe(
+      'Error: createRequestStateCodec: the codec failed (RangeError)',
+    );
+  });
+
+  test('that could not look has learned all the same that a seal is wrong (F9)', async () => {
+    const unseal = () => {
+      throw new InvalidRequestState('seal');
+    };
+    const prepare = async () => Promise.reject(new RangeError('canary'));
+    expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe('Error: mac');
+  });
+
+  test('is never asked for what is no text, or too long: that is malformed', async () => {
+    let asked = 0;
+    const states = untyped({ codec: codecOf({ unseal: () => asked++ }) });
+    const wrong: readonly unknown[] = [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)];
+    for (const state of wrong) {
+      expect(await reasonOf(states.verify(state as string, alice))).toBe('Error: malformed');
+    }
+    expect(asked).toBe(0);
+  });
+
+  test('seals other things too: what is not an envelope of ours is malformed, whatever it says (F24)', async () => {
+    const states = createRequestStateCodec({ codec: sealer, clock });
+    const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
+    const mark = 'sealring/v1/typescript\0';
+    expect(await states.verify(sealer.seal(Buffer.from(mark + envelope)), alice)).toBe('canary');
+    for (const other of ['sealring/v1/typescript\x01', mark.toUpperCase(), ' '.repeat(mark.length), '']) {
+      expect(await reasonOf(states.verify(sealer.seal(Buffer.from(other + envelope)), alice))).toBe('Error: malformed');
+    }
+  });
+
+  test('a codec whose tokens begin as the signed ones do: a token goes to the one by its shape', async () => {
+    const moved = createRequestStateCodec({ codec: sealer, alsoOpen: KEY, clock });
+    const [sealed, signed] = [await moved.mint(1), await createRequestStateCodec({ key: KEY, clock }).mint(2)];
+    expect([sealed.slice(0, 3), signed.slice(0, 3)]).toEqual(['v1.', 'v1.']);
+    expect([await moved.verify(sealed, alice), await moved.verify(signed, alice)]).toEqual([1, 2]);
+  });
+
+  test('may give tokens of 262 144 characters and no more, and is asked to read no more (F30)', async () => {
+    const read: number[] = [];
+    const of = (length: number) =>
+      untyped({
+        codec: {
+          seal: () => 'A'.repeat(length),
+          unseal: (token: string) => {
+            read.push(token.length);
+            throw new InvalidRequestState('seal');
+          },
+        },
+      });
+    expect(await of(262_144).mint(1)).toHaveLength(262_144);
+    await expect(of(262_145).mint(1)).rejects.toThrow(RangeError);
+    expect(await reasonOf(of(0).verify('A'.repeat(262_144), alice))).toBe('Error: mac');
+    expect(await reasonOf(of(0).verify('A'.repeat(262_145), alice))).toBe('Error: malformed');
+    expect(read).toEqual([262_144]);
+  });
+
+  test('or a bind, that is async: its rejection does not end the process', async () => {
+    const unhandled: unknown[] = [];
+    const note = (reason: unknown) => void unhandled.push(reason);
+    process.on('unhandledRejection', note);
+    const later = async () => Promise.reject(new Error('later'));
+    const states = untyped({ codec: codecOf({ seal: later, unseal: later }) });
+    expect(await reasonOf(states.mint(1))).toMatch(/the codec failed/);
+    expect(await reasonOf(states.verify('token', alice))).toMatch(/the codec failed/);
+    expect(await reasonOf(untyped({ key: KEY, bind: later }).mint(1, alice))).toMatch(/bind must return a string/);
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('unhandledRejection', note);
+    expect(unhandled).toEqual([]);
+  });
+});
+
+test('a payload without a text says so, and quotes nothing of itself (F21)', async () => {
+  const states = createRequestStateCodec({ key: KEY });
+  const cyclic: Record<string, unknown> = {};
+  cyclic['canary'] = { cyclic };
+  const throwing = (error: unknown) => ({
+    toJSON: () => {
+      throw error;
+    },
+  });
+  const general = 'TypeError: createRequestStateCodec: the payload cannot be serialised as JSON';
+  for (const payload of [
+    cyclic,
+    throwing(new TypeError('canary')),
+    throwing(new Error('canary')),
+    throwing('canary'),
+  ]) {
+    expect(await reasonOf(states.mint(payload))).toBe(general);
+  }
+  expect(await reasonOf(states.mint({ canary: 10n }))).toBe('TypeError: Do not know how to serialize a BigInt');
+});
+
+/** Timers that keep the process running. */
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+}
+
+describe('the signed wire under a ring', () => {
+  test('every live key opens, the newest mints, and the SDK’s own codec opens it with the key that the ring derives', async () => {
+    await using fleet = new Fleet(Date.now());
+    const [a, b] = [await fleet.member(), await fleet.member('reader')];
+    const options = { wire: 'signed', clock: fleet.clock, bind, ttlSeconds: a.tokenLifetimeSeconds } as const;
+    const mine = createRequestStateCodec({ ...options, codec: a });
+    const reader = createRequestStateCodec({ ...options, codec: b });
+    const before = await mine.mint({ step: 1 }, alice);
+    await fleet.rotate();
+    const after = await mine.mint({ step: 2 }, alice);
+    expect(before).toMatch(/^v1\.[\w-]+\.[\w-]{43}$/);
+    for (const states of [mine, reader]) {
+      expect(await states.verify(before, alice)).toEqual({ step: 1 });
+      expect(await states.verify(after, alice)).toEqual({ step: 2 });
+    }
+    await expect(reader.mint(1, alice)).rejects.toThrow(SealUnavailableError);
+    const [newest, oldest] = formatSecretsOf(a, 'typescript').open.map((key) => sdkCodec({ key: key.export(), bind }));
+    expect(await newest?.verify(after, alice)).toEqual({ step: 2 });
+    expect(await oldest?.verify(before, alice)).toEqual({ step: 1 });
+  });
+
+  test('a revoked key opens nothing any more, a key of another fleet never did: mac', async () => {
+    await using fleet = new Fleet(NOW);
+    await using stranger = new Fleet(NOW);
+    const codec = await fleet.member();
+    const states = createRequestStateCodec({ codec, wire: 'signed', clock: fleet.clock });
+    const foreign = createRequestStateCodec({ codec: await stranger.member(), wire: 'signed', clock });
+    expect(await reasonOf(states.verify(await foreign.mint(1), alice))).toBe('Error: mac');
+    const token = await states.mint(1);
+    expect(await states.verify(token, alice)).toBe(1);
+    await codec.revoke(codec.health().keys[0]?.id ?? '');
+    expect(await reasonOf(states.verify(token, alice))).toBe('Error: mac');
+    expect(await states.verify(await states.mint(2), alice)).toBe(2);
+  });
+
+  test('signed and sealed tokens of one ring do not pass for each other (F24)', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    const signed = createRequestStateCodec({ codec, wire: 'signed', clock });
+    const sealed = createRequestStateCodec({ codec, clock });
+    expect(await reasonOf(sealed.verify(await signed.mint(1), alice))).toBe('Error: malformed');
+    expect(await reasonOf(signed.verify(await sealed.mint(1), alice))).toBe('Error: malformed');
+  });
+
+  test.each<[string, (codec: object) => object]>([
+    ['a ring', (codec) => ({ codec })],
+    ['a ring, and a key in flight', (codec) => ({ codec, alsoOpen: KEY })],
+    ['a key, and a ring to come', (codec) => ({ key: KEY, alsoOpen: codec })],
+  ])(
+    'over %s: a token of a key that this member has not read yet makes it read the ring, and opens',
+    async (_name, over) => {
+      await using fleet = new Fleet(NOW);
+      const [a, late] = [await fleet.member(), await fleet.member()];
+      const ahead = createRequestStateCodec({ codec: a, wire: 'signed', clock: fleet.clock });
+      const behind = untyped({ ...over(late), wire: 'signed', clock: fleet.clock });
+      await a.revoke(a.health().keys[0]?.id ?? '');
+      const token = await ahead.mint(1);
+      expect(await behind.verify(token, alice)).toBe(1);
+    },
+  );
+
+  test('F5: forged tokens make it read the ring once, not once each', async () => {
+    await using fleet = new Fleet(NOW);
+    const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
+    const token = await states.mint(1);
+    const before = fleet.reads;
+    for (let i = 0; i < 500; i++) {
+      const forged = `${token.slice(0, -43)}${randomBytes(32).toString('base64url')}`;
+      expect(await reasonOf(states.verify(forged, alice))).toBe('Error: mac');
+    }
+    expect(fleet.reads - before).toBe(1);
+  });
+
+  test('F29: a store that hangs makes a refusal late, and no worse', async () => {
+    await using fleet = new Fleet(NOW);
+    const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
+    const token = await states.mint(1);
+    fleet.hangs = true;
+    const forged = `${token.slice(0, -43)}${'A'.repeat(43)}`;
+    const before = timers();
+    const client = new AbortController();
+    const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: client.signal } });
+    const left = reasonOf(states.verify(forged, gone));
+    const refused = reasonOf(states.verify(forged, alice));
+    await new Promise((resolve) => setImmediate(resolve));
+    // The wait keeps no process.
+    const during = timers();
+    client.abort(new Error('left'));
+    expect(await left).toBe('Error: left');
+    expect(during).toBe(before);
+    expect(await refused).toBe('Error: mac');
+    expect(await states.verify(token, alice)).toBe(1);
+  });
+
+  test('a refusal leaves no timer behind that would keep the process', async () => {
+    await using fleet = new Fleet(NOW);
+    const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
+    const forged = `${(await states.mint(1)).slice(0, -43)}${'A'.repeat(43)}`;
+    const before = timers();
+    expect(await reasonOf(states.verify(forged, alice))).toBe('Error: mac');
+    expect(timers()).toBe(before);
+  });
+
+  test('a closed ring is not a refused token', async () => {
+    await using fleet = new Fleet(NOW);
+    const codec = await fleet.member();
+    const states = createRequestStateCodec({ codec, wire: 'signed', clock });
+    const token = await states.mint(1);
+    await codec.close();
+    expect(await reasonOf(states.verify(token, alice))).toMatch(/^CodecClosedError/);
+  });
+});
+
+test.each(['signed', 'sealed'] as const)(
+  'wire %s: a member whose view of the ring is old reads it before it refuses, unless the client has left',
+  async (wire) => {
+    await using fleet = new Fleet(NOW);
+    const [a, late] = [await fleet.member(), await fleet.member()];
+    const ahead = untyped({ codec: a, wire, clock: fleet.clock });
+    const behind = untyped({ codec: late, wire, clock: fleet.clock });
+    const ofRevokedKey = await ahead.mint(0);
+    await a.revoke(a.health().keys[0]?.id ?? '');
+    const token = await ahead.mint(1);
+    fleet.clock.advance(400);
+    expect(await reasonOf(behind.verify(ofRevokedKey, alice))).toBe('Error: mac');
+    const gone = Object.assign(Object.create(null), { mcpReq: { signal: AbortSignal.abort(new Error('left')) } });
+    await expect(behind.verify(token, gone)).rejects.toThrow('left');
+    expect(await behind.verify(token, alice)).toBe(1);
+  },
+);
+
+describe('moving from a fixed key to a KMS', () => {
+  test.each(['signed', 'sealed'] as const)(
+    'to the %s wire: every token in flight opens on every server at every step',
+    async (wire) => {
+      await using fleet = new Fleet(Math.floor(Date.now() / 1_000) * 1_000);
+      const rings = [await fleet.member(), await fleet.member(), await fleet.member()];
+      // The SDK has no clock of its own, so all of them use the system's.
+      const steps = [
+        () => sdkCodec({ key: KEY, bind }),
+        (i: number) => untyped({ key: KEY, bind, alsoOpen: rings[i], wire }),
+        (i: number) => untyped({ codec: rings[i], bind, wire, alsoOpen: KEY }),
+      ];
+      const servers: SdkCodec[] = rings.map(() => sdkCodec({ key: KEY, bind }));
+      const inFlight: string[] = [];
+      for (const [step, make] of steps.entries()) {
+        for (let i = 0; i < servers.length; i++) {
+          servers[i] = make(i);
+          for (const minter of servers) inFlight.push(await minter.mint({ step, server: i }, alice));
+          for (const token of inFlight) {
+            for (const opener of servers) expect(await opener.verify(token, alice)).toHaveProperty('step');
+          }
+        }
+      }
+      expect(inFlight.some((token) => !token.startsWith('v1.'))).toBe(wire === 'sealed');
+      // The last step, when the old tokens have expired: the key is gone.
+      const last = untyped({ codec: rings[0], bind, wire });
+      expect(await reasonOf(last.verify(inFlight[0] ?? '', alice))).toMatch(/^Error: (mac|malformed)$/);
+      expect(await last.verify(inFlight.at(-1) ?? '', alice)).toEqual({ step: 2, server: 2 });
+    },
+  );
+
+  test('in the other order, minters first, a server that is not yet moved refuses', async () => {
+    await using fleet = new Fleet(NOW);
+    const moved = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', alsoOpen: KEY });
+    expect(await reasonOf(sdkCodec({ key: KEY }).verify(await moved.mint(1), alice))).toBe('Error: mac');
+  });
+});
+
+test('on a real server: two rounds over HTTP, and a forged state is refused by the SDK itself', async () => {
+  await using fleet = new Fleet(Date.now());
+  const codec = await fleet.member();
+  for (const states of [
+    createRequestStateCodec<{ order: string }>({ codec, bind: (ctx) => ctx.mcpReq.method }),
+    createRequestStateCodec<{ order: string }>({ codec, wire: 'signed', bind: (ctx) => ctx.mcpReq.method }),
+  ]) {
+    await using http = await serveHttp(() => {
+      const server = new McpServer(
+        { name: 'refund-desk', version: '1.0.0' },
+        // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
+        { requestState: { verify: states.verify } },
+      );
+      server.registerTool('refund', {}, async (ctx) => {
+        const state = ctx.mcpReq.requestState<{ order: string }>();
+        if (state !== undefined) return { content: [{ type: 'text', text: state.order }] };
+        const requestState = await states.mint({ order: 'A1' }, ctx);
+        return { resultType: 'input_required', inputRequests: { confirm: CONFIRM }, requestState };
+      });
+      return server;
+    });
+    const requestState = tokenOf(await http.call('tools/call', { name: 'refund' }));
+    const second = { name: 'refund', inputResponses: YES, requestState };
+    expect(textOf(await http.call('tools/call', second))).toBe('A1');
+    const forged = { ...second, requestState: `${requestState.slice(0, -2)}AA` };
+    expect((await http.call('tools/call', forged)).error).toMatchObject(REFUSED);
+  }
+});
+
+test('no secret and no payload is in an error, an options refusal, or what a codec shows of itself (F21, F33)', async () => {
+  await using fleet = new Fleet(NOW);
+  const { inspect } = await import('node:util');
+  const canary = 'canary-canary-canary-canary-canary-canary';
+  const codec = await fleet.member();
+  const sinks: string[] = [];
+  const log = (value: unknown) => sinks.push(inspect(value, { depth: 9, showHidden: true }));
+  const circular: Record<string, unknown> = {};
+  circular[canary] = circular;
+  const deep: Record<string, unknown> = { toJSON: () => JSON.parse(canary) };
+  const bindTo = () => canary;
+  const all = [
+    createRequestStateCodec({ key: canary, bind: bindTo }),
+    createRequestStateCodec({ codec, wire: 'signed', alsoOpen: canary, bind: bindTo, clock }),
+    createRequestStateCodec({ codec, alsoOpen: canary, bind: bindTo, clock }),
+  ];
+  for (const states of all) {
+    log(states);
+    for (const payload of [circular, deep, canary.repeat(8_000)]) await states.mint(payload, alice).catch(log);
+    const token = await states.mint({ [canary]: canary }, alice);
+    const forged = Buffer.from(canary).toString('base64url');
+    for (const bad of [`${token}A`, canary, `v1.${forged}.${forged}`, `sr1.${forged}`])
+      await states.verify(bad, alice).catch(log);
+    for (const other of all) if (other !== states) await other.verify(token, alice).catch(log);
+  }
+  const throwing = createRequestStateCodec({
+    key: canary,
+    bind: () => {
+      throw new Error(canary);
+    },
+  });
+  await throwing.verify(await createRequestStateCodec({ key: canary, bind: bindTo }).mint(1, alice), alice).catch(log);
+  for (const options of [
+    { key: canary.slice(0, 31) },
+    { key: canary, codec },
+    { key: canary, wire: 'signed' },
+    { codec, alsoOpen: [canary] },
+  ]) {
+    try {
+      untyped(options);
+    } catch (error) {
+      log(error);
+    }
+  }
+  expect(sinks.length).toBeGreaterThan(20);
+  const encodings = [canary, Buffer.from(canary).toString('base64url'), Buffer.from(canary).toString('hex')];
+  expect(sinks.filter((text) => encodings.some((secret) => text.includes(secret.slice(0, 10))))).toEqual([]);
+});
