@@ -436,7 +436,8 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   // What somebody took out of the store is put back.
   const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
   const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
-  const vouchers = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
+  const all = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
+  const vouchers = inOrderOf(theirs?.vouchers, all);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
   const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
   // What nobody vouched for here may be known to others as it stands.
@@ -466,7 +467,13 @@ function revocationOf(
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
   }
   const all = certificatesFor(ring, key, mine.at, signers, firstOf(MAX_CERTIFICATES, mine.by, others));
-  return { at: mine.at, by: isSparing ? firstOf(2, all, new Map()) : all };
+  return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all, new Map()) : all) };
+}
+
+/** What is the same in another order would be written again and again. */
+function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
+  const there = [...(read?.keys() ?? [])].flatMap((id) => [...macs].filter(([other]) => other === id));
+  return new Map([...there, ...macs]);
 }
 
 /** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */
