@@ -23,7 +23,7 @@ export const storeCalls = ({ read, write }: Calls): number => read + write;
 /** @param latencyMs - How long every call takes: whoever comes meanwhile finds it under way. Default 0. */
 export function countedServices(latencyMs = 0): CountedServices {
   const calls: Calls = { generate: 0, wrap: 0, unwrap: 0, read: 0, write: 0 };
-  const inner = localKeyWrapper({ masterKey: 'a master key of more than thirty-two bytes' });
+  const inner = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
   const store = memoryRing();
   const counted = async <T>(name: keyof Calls, call: () => Promise<T>): Promise<T> => {
     calls[name] += 1;

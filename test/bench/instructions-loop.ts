@@ -21,7 +21,7 @@ const clock: Clock = {
   },
 };
 const codec = await createKmsCodec({
-  keyWrapper: localKeyWrapper({ masterKey: 'a master key of more than thirty-two bytes' }),
+  keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
   ring: memoryRing(),
   clock,
 });

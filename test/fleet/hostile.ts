@@ -47,7 +47,7 @@ export interface Target {
 export async function createTarget(): Promise<Target> {
   const counts = { kms: 0, reads: 0, writes: 0 };
   const clock = new HandClock();
-  const inner = localKeyWrapper({ masterKey: 'a master key of more than thirty-two bytes' });
+  const inner = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
   const keyWrapper: KeyWrapper = {
     provider: inner.provider,
     keyId: inner.keyId,

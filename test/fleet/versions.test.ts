@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 async function member(ring: RingStore = store): Promise<KmsCodec> {
-  const keyWrapper = localKeyWrapper({ masterKey: 'a master key of more than thirty-two bytes' });
+  const keyWrapper = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
   const codec = await createKmsCodec({ keyWrapper, ring, clock, policy: { startTimeoutSeconds: 1 } });
   codecs.push(codec);
   return codec;

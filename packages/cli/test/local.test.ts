@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
@@ -322,7 +323,7 @@ describe('on a local ring', () => {
   });
 
   test('F9: another key than the ring’s is refused, and founds nothing', async () => {
-    writeFileSync(join(project.cwd, 'sealring.local.key'), 'another key that is long enough for this');
+    writeFileSync(join(project.cwd, 'sealring.local.key'), randomBytes(32).toString('base64url'));
     const before = readFileSync(join(project.cwd, 'sealring.local.ring'), 'utf8');
     for (const command of [['status'], ['rotate'], ['init']]) {
       const { code, stderr } = await run(command);

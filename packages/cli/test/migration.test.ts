@@ -58,7 +58,7 @@ describe('export', () => {
   });
 
   test('what does not open is not written', async () => {
-    writeFileSync(at('sealring.local.key'), 'another key that is long enough for this');
+    writeFileSync(at('sealring.local.key'), randomBytes(32).toString('base64url'));
     expect((await run(['export', 'backup.ring'])).code).toBe(1);
     expect(existsSync(at('backup.ring'))).toBe(false);
   });

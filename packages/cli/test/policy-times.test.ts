@@ -17,7 +17,7 @@ test('the defaults are those that core documents', () => {
 
 test('propagation is what core gives a new key', async () => {
   const policy = { sealOutageSeconds: 3_000, clockSkewSeconds: 60 };
-  const keyWrapper = localKeyWrapper({ masterKey: 'a text that is long enough to be a key' });
+  const keyWrapper = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
   await using codec = await createKmsCodec({ keyWrapper, ring: memoryRing(), policy });
   await codec.rotate();
   const made = codec.health().keys.find(({ state }) => state === 'propagating');

@@ -16,7 +16,7 @@ function write(name: string, text: string): void {
 }
 
 const SOUND = `import { localKeyWrapper, memoryRing } from '@sealring/core';
-const keyWrapper = localKeyWrapper({ masterKey: 'a text that is long enough to be a key' });
+const keyWrapper = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
 `;
 
 const COMMANDS = ['doctor', 'status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'simulate', 'bench'];

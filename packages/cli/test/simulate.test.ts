@@ -88,7 +88,7 @@ describe('the command', () => {
       join(project.cwd, 'sealring.config.mjs'),
       `import { localKeyWrapper, memoryRing } from '@sealring/core';
 export default {
-  ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: 'a text that is long enough to be a key' }),
+  ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
   policy: { proveEverySeconds: 600, clockSkewSeconds: 60 },
 };`,
     );

@@ -18,7 +18,7 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
-import { isConstant, refuseUnknownOptions, secretBytes, show } from './options.ts';
+import { isConstant, refuseUnknownOptions, secretBytes, show, unpooled } from './options.ts';
 
 const OWNER = 'localKeyWrapper';
 const PROVIDER = 'local';
@@ -33,9 +33,12 @@ const WRAPPED_BYTES = NONCE_BYTES + DATA_KEY_BYTES + TAG_BYTES;
 
 /** How {@link localKeyWrapper} wraps. */
 export interface LocalKeyWrapperOptions {
-  /** Wraps and unwraps: at least 32 bytes of secret randomness, as bytes or as text (its UTF-8); copied. */
+  /**
+   * Wraps and unwraps: at least 32 random bytes, or their base64 or base64url text, as `openssl rand -base64 32` prints it.
+   * Copied.
+   */
   readonly masterKey: Uint8Array | string;
-  /** Retired master keys, of the same form, that unwrap only. Default: none. */
+  /** Earlier master keys, of the same form, that unwrap only. Default: none. */
   readonly alsoUnwrap?: readonly (Uint8Array | string)[];
 }
 
@@ -55,7 +58,7 @@ interface MasterKey {
  * To change the master key, give the new one as `masterKey` and the old one in `alsoUnwrap`, on every server.
  *
  * @throws {TypeError} for a master key that is neither bytes nor text, and for an unknown option.
- * @throws {RangeError} for a master key that is short, repeats one byte, or was given twice.
+ * @throws {RangeError} for a master key that is short, repeats one byte, is text for people to read, or was given twice.
  *
  * @example
  * ```ts
@@ -112,7 +115,12 @@ export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
 }
 
 function deriveMasterKey(name: string, value: unknown): MasterKey {
-  const secret = secretBytes(OWNER, name, value, MIN_MASTER_KEY_BYTES);
+  const secret = secretBytes(OWNER, name, decoded(name, value), MIN_MASTER_KEY_BYTES);
+  if (isPrintable(secret)) {
+    throw new RangeError(
+      `${OWNER}: ${name} is printable text, not random bytes: if it is base64, give it as a string or decode it`,
+    );
+  }
   if (isConstant(secret)) throw new RangeError(`${OWNER}: ${name} is one byte repeated, as in a buffer never filled`);
   const derived = Buffer.from(hkdfSync('sha256', secret, '', KEY_INFO, KEY_BYTES));
   secret.fill(0);
@@ -120,6 +128,25 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
   const key = createSecretKey(derived);
   derived.fill(0);
   return { keyId: `${PROVIDER}:${fingerprint.toString('base64url', 0, KEY_ID_BYTES)}`, key };
+}
+
+/** The bytes of base64 or base64url text. What people can read or remember has too little randomness. */
+function decoded(name: string, value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  const bytes = unpooled(Buffer.from(value, 'base64'));
+  const spelling = value
+    .replace(/={1,2}$/, '')
+    .replaceAll('+', '-')
+    .replaceAll('/', '_');
+  if (bytes.toString('base64url') === spelling) return bytes;
+  throw new RangeError(
+    `${OWNER}: ${name} is text that is not base64: give 32 random bytes, or what "openssl rand -base64 32" prints`,
+  );
+}
+
+/** Whether every byte is printable ASCII or white space: of 32 random bytes once in 10^13. */
+function isPrintable(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => (byte >= 0x20 && byte <= 0x7e) || (byte >= 0x09 && byte <= 0x0d));
 }
 
 function checkDataKey(dataKey: unknown): void {

@@ -6,7 +6,7 @@ import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { type RingPolicy, resolvePolicy } from '../src/ring/policy.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
 
-const MASTER = 'correct horse battery staple, and thirty-two bytes';
+const MASTER = Buffer.alloc(32, 'correct horse battery staple ÿ');
 const keyWrapper = localKeyWrapper({ masterKey: MASTER });
 const remote = { storeKind: 's3', createNow: false };
 
@@ -169,8 +169,8 @@ describe('a wrong option of createKmsCodec rejects, naming option and value', ()
   });
 
   test('F17 a master key that is short, no bytes, or one byte repeated is refused where it is given', () => {
-    expect(() => localKeyWrapper({ masterKey: 'short' })).toThrow(RangeError);
-    expect(() => localKeyWrapper({ masterKey: 'short' })).toThrow(/masterKey.*32.*5/);
+    expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(RangeError);
+    expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(/masterKey.*32.*5/);
     expect(() => localKeyWrapper({ masterKey: new Uint8Array(31).fill(3) })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: new Uint8Array(32) })).toThrow(RangeError);
     for (const masterKey of [32, Array.from(MASTER), undefined, null, {}]) {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { WrappedKey } from '../src/key-wrapper.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 
-const masterKey = Buffer.from('canary-master-key-of-more-than-32-bytes');
+const masterKey = Buffer.from('\xffcanary-master-key-of-more-than-32-bytes', 'latin1');
 const wrapper = localKeyWrapper({ masterKey });
 const context = { 'sealring:ring': 'payments', 'sealring:purpose': 'data-key' };
 const dataKey = Uint8Array.from({ length: 32 }, (_, index) => index);
@@ -179,20 +179,38 @@ describe('contract of a key wrapper', () => {
 });
 
 describe('master keys', () => {
-  test('text is its UTF-8, and one master key has one key id', () => {
-    const text = 'a master key of exactly 32 bytes';
-    expect(localKeyWrapper({ masterKey: text }).keyId).toBe(localKeyWrapper({ masterKey: Buffer.from(text) }).keyId);
-    expect(localKeyWrapper({ masterKey: text }).keyId).toMatch(/^local:[\w-]{12}$/);
-    expect(localKeyWrapper({ masterKey: text }).keyId).not.toBe(wrapper.keyId);
+  test('one master key has one key id, as bytes, base64 and base64url', () => {
+    const bytes = randomBytes(32);
+    const forms = [bytes, bytes.toString('base64'), bytes.toString('base64url')];
+    const keyIds = forms.map((form) => localKeyWrapper({ masterKey: form }).keyId);
+    expect(new Set(keyIds).size).toBe(1);
+    expect(keyIds[0]).toMatch(/^local:[\w-]{12}$/);
+    expect(keyIds[0]).not.toBe(wrapper.keyId);
+  });
+
+  test.each([
+    ['a sentence', 'in production: a key wrapper on your KMS', /not base64.*openssl rand -base64 32/],
+    ['base64 with a line break', `${randomBytes(32).toString('base64')}\n`, /not base64/],
+    ['base64 that lost a character', randomBytes(32).toString('base64url').slice(0, -2), /not base64|got 31/],
+    ['base64 of 31 bytes', randomBytes(31).toString('base64'), /at least 32 bytes.*got 31/],
+    ['base64 of text', Buffer.from('a sentence that is long enough for a key').toString('base64'), /printable text/],
+    ['the bytes of a sentence', Buffer.from('a sentence that is long enough for a key'), /printable text/],
+    ['the bytes of base64', Buffer.from(randomBytes(32).toString('base64')), /printable text.*decode it/],
+    ['the bytes of a hex line', Buffer.from(`${randomBytes(32).toString('hex')}\n`), /printable text/],
+  ])('%s is refused with what to give instead', (_, value, reason) => {
+    expect(() => localKeyWrapper({ masterKey: value })).toThrow(RangeError);
+    expect(() => localKeyWrapper({ masterKey: value })).toThrow(reason);
+    const alsoUnwrap = [value];
+    expect(() => localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap })).toThrow(/alsoUnwrap\[0\]/);
   });
 
   test('what was wrapped by an earlier version still unwraps', async () => {
     const old: WrappedKey = {
       provider: 'local',
-      keyId: 'local:hNhZlEzyb6rU',
+      keyId: 'local:7US9dVvQDN18',
       wrapped: Uint8Array.from(
         Buffer.from(
-          'c3406edba275725f6087ea641744a13db9c3b3b3d236369ab0d4e85b5f94671bc147c7c32778422d63ef210dcf9eba35ee4d1db1986bcd772e0ed363',
+          '6b6442040fe02e7c62e676f115876af65e74b272de10ed093b30442879996231fc2a7ef7a9bc4202d584bc764e3b0bafc6d182fb8a232ccb6aa109c3',
           'hex',
         ),
       ),
@@ -202,7 +220,7 @@ describe('master keys', () => {
 
   test('a retired master key unwraps and does not wrap', async () => {
     const before = await wrapper.wrap(dataKey, { context });
-    const after = localKeyWrapper({ masterKey: 'the master key that comes after it', alsoUnwrap: [masterKey] });
+    const after = localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap: [masterKey] });
     expect(await after.unwrap(before, { context })).toStrictEqual(dataKey);
     expect((await after.wrap(dataKey, { context })).keyId).toBe(after.keyId);
     expect(after.keyId).not.toBe(wrapper.keyId);
@@ -222,7 +240,7 @@ describe('master keys', () => {
     ['no master key', {}, TypeError],
     ['a number', { masterKey: 32 }, TypeError],
     ['an array of numbers', { masterKey: [...masterKey] }, TypeError],
-    ['a lone surrogate', { masterKey: '\ud800'.repeat(32) }, TypeError],
+    ['a lone surrogate', { masterKey: '\ud800'.repeat(32) }, RangeError],
     ['31 bytes', { masterKey: randomBytes(31) }, RangeError],
     ['31 characters', { masterKey: 'canary-key-of-31-characters-xxx' }, RangeError],
     ['zeros', { masterKey: new Uint8Array(32) }, RangeError],

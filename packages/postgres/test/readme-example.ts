@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper } from '@sealring/core';
 import { postgresRing, postgresSingleUse } from '@sealring/postgres';
 import { Pool } from 'pg';
@@ -6,7 +7,7 @@ const pool = new Pool({ host: 'db.internal', database: 'payments', user: 'paymen
 pool.on('error', (error) => console.error('postgres', error));
 
 export const codec = await createKmsCodec({
-  keyWrapper: localKeyWrapper({ masterKey: 'in production: a key wrapper on your KMS' }),
+  keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }), // in production: the key wrapper of your KMS
   ring: postgresRing({ pool, name: 'payments' }),
   ringName: 'payments',
 });

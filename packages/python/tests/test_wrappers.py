@@ -1,5 +1,6 @@
 """Key wrappers, and that nothing secret leaves them."""
 
+import base64
 import json
 import logging
 import os
@@ -42,6 +43,16 @@ def test_a_local_wrap_opens_under_its_context_and_no_other() -> None:
         assert refusal(wrapper, other) == "corrupt"
 
 
+def test_one_master_key_has_one_key_id() -> None:
+    key = os.urandom(32)
+    forms = [
+        key,
+        base64.b64encode(key).decode(),
+        base64.urlsafe_b64encode(key).decode().rstrip("="),
+    ]
+    assert len({LocalKeyWrapper(master_key=form).key_id for form in forms}) == 1
+
+
 def test_a_retired_master_key_unwraps_only() -> None:
     old, new = os.urandom(32), os.urandom(32)
     wrapped = LocalKeyWrapper(master_key=old).wrap(bytes(range(32)), CONTEXT)
@@ -56,7 +67,12 @@ def test_a_retired_master_key_unwraps_only() -> None:
         ({}, TypeError),
         ({"master_key": None}, TypeError),
         ({"master_key": 32}, TypeError),
-        ({"master_key": "\ud800" * 40}, TypeError),
+        ({"master_key": "\ud800" * 40}, ValueError),
+        ({"master_key": "a sentence that is long enough to be a key"}, ValueError),
+        ({"master_key": b"a sentence that is long enough to be a key"}, ValueError),
+        ({"master_key": base64.b64encode(os.urandom(32)).decode()[:-2]}, ValueError),
+        ({"master_key": base64.b64encode(os.urandom(32))}, ValueError),
+        ({"master_key": base64.b64encode(os.urandom(31)).decode()}, ValueError),
         ({"master_key": b"x" * 31}, ValueError),
         ({"master_key": bytes(32)}, ValueError),
         ({"master_key": bytes(range(32)), "also_unwrap": bytes(range(32))}, TypeError),

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper } from '@sealring/core';
 import { redisRing, redisSingleUse } from '@sealring/redis';
 import { createClient } from 'redis';
@@ -7,7 +8,7 @@ client.on('error', (error) => console.error('redis', error));
 await client.connect();
 
 export const codec = await createKmsCodec({
-  keyWrapper: localKeyWrapper({ masterKey: 'in production: a key wrapper on your KMS' }),
+  keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }), // in production: the key wrapper of your KMS
   ring: redisRing({ client, key: 'sealring:payments' }),
   ringName: 'payments',
 });

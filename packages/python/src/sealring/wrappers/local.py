@@ -32,12 +32,13 @@ class LocalKeyWrapper:
     HKDF-SHA256 (RFC 5869) of the master key; context, provider and key id are authenticated.
 
     Args:
-        master_key: at least 32 bytes of secret randomness, as bytes or as text (its UTF-8).
-        also_unwrap: retired master keys that unwrap only.
+        master_key: at least 32 random bytes, or their base64 or base64url text.
+        also_unwrap: earlier master keys that unwrap only.
 
     Raises:
         TypeError: for a master key that is neither bytes nor text.
-        ValueError: for one that is short, repeats one byte, or was given twice.
+        ValueError: for one that is short, repeats one byte, is text for people to read, or was
+            given twice.
     """
 
     provider = _PROVIDER
@@ -93,17 +94,32 @@ def _derive(name: str, value: object) -> tuple[str, AESGCM]:
     # Never coerced: bytearray(32) would silently make a key of zeros.
     if not isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{_OWNER}: {name} must be bytes or a str, got {show(value)}")
-    secret = bytearray(value.encode("utf-8", "ignore") if isinstance(value, str) else value)
-    if isinstance(value, str) and secret.decode("utf-8") != value:
-        raise TypeError(f"{_OWNER}: {name} is a str with a lone surrogate")
+    secret = _decoded(name, value) if isinstance(value, str) else bytearray(value)
     if len(secret) < _LEAST_SECRET_BYTES:
         least = f"at least {_LEAST_SECRET_BYTES} bytes of secret randomness"
         raise ValueError(f"{_OWNER}: {name} must be {least}, got {len(secret)}")
+    if all(0x20 <= byte <= 0x7E or 0x09 <= byte <= 0x0D for byte in secret):
+        raise ValueError(
+            f"{_OWNER}: {name} is printable text, not random bytes: if it is base64, give it as "
+            "a str or decode it"
+        )
     if is_constant(secret):
         raise ValueError(f"{_OWNER}: {name} is one byte repeated, as in a buffer never filled")
     fingerprint, key = derive_key(secret, _KEY_INFO, _KEY_ID_LABEL)
     overwrite(secret)
     return f"{_PROVIDER}:{base64url.encode(fingerprint[:_KEY_ID_BYTES])}", key
+
+
+def _decoded(name: str, text: str) -> bytearray:
+    """The bytes of base64 or base64url text: what people can remember has too little randomness."""
+    padding = len(text) - len(text.rstrip("="))
+    data = base64url.decode(text.rstrip("=").replace("+", "-").replace("/", "_"))
+    if data is None or padding > 2:  # noqa: PLR2004 - of three bytes.
+        raise ValueError(
+            f"{_OWNER}: {name} is text that is not base64: give 32 random bytes, or what "
+            '"openssl rand -base64 32" prints'
+        )
+    return bytearray(data)
 
 
 def _authenticated(key_id: str, context: Mapping[str, str]) -> bytes:
