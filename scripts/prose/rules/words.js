@@ -13,6 +13,8 @@ const words = JSON.parse(readFileSync(new URL('../words.json', import.meta.url),
 
 /** A requirement of the conformance kit: its sentence is the kit's. */
 const REQUIREMENT = /^\| `(?:CODEC|WRAP|RING)-/;
+/** The heading of an error's kind or reason: the API's own word. */
+const ERROR_HEADING = /^### (?:verify|[A-Z]\w+): /;
 
 /** The text of a node with everything else in it blank, so that a place in it is a place in the source. */
 function proseOf(node, sourceOf) {
@@ -36,6 +38,7 @@ function blanked(text, pattern) {
 export default function unusedWords({ Syntax, RuleError, report, getSource, locator }) {
   const check = (node) => {
     if (node.parent?.type === Syntax.TableRow && REQUIREMENT.test(getSource(node.parent))) return;
+    if (node.type === Syntax.Header && ERROR_HEADING.test(getSource(node))) return;
     const prose = proseOf(node, getSource);
     for (const { not, instead, pattern, except } of words) {
       const text = except.reduce(blanked, prose);
