@@ -17,6 +17,7 @@ const checks = {
   packages: turbo('check'),
   boundaries: ['turbo', 'boundaries'],
   unused: ['knip'],
+  prose: ['npm', 'run', '--silent', 'prose'],
 };
 const plain = { ...toolEnvironment, NO_COLOR: '1', FORCE_COLOR: '0' };
 // Most tests wait for servers: on two cores two files at a time take little more than half the time of one. `maxWorkers`

@@ -36,6 +36,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   Trust: [
     'docs/guides/threat-model.md',
     'docs/failure-modes.md',
+    'docs/rules.md',
     'docs/claims.md',
     'docs/guides/wire-format.md',
     'docs/guides/parity.md',

@@ -31,3 +31,32 @@ describe('the page on failure modes', () => {
     expect(cited.filter(({ id }) => !listed.includes(id))).toEqual([]);
   });
 });
+
+describe('the page on numbered rules', () => {
+  const [lifecycle = [], adapter = [], contract = []] = textOf('docs/rules.md')
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => [...section.matchAll(/^(\d+)\. /gm)].map(([, number = '']) => number));
+
+  test('numbers the rules of each list without a gap', () => {
+    expect([lifecycle.length, adapter.length, contract.length]).toEqual([15, 7, 6]);
+    for (const list of [lifecycle, adapter, contract]) expect(list).toEqual(list.map((_, index) => String(index + 1)));
+  });
+
+  test.each([
+    ['rule', lifecycle],
+    ['law', adapter],
+    ['contract', contract],
+  ])('lists every number that a title or a decision cites as a %s', (word, list) => {
+    const cited = citing
+      .filter((path) => path !== 'docs/rules.md')
+      .flatMap((path) =>
+        [...textOf(path).matchAll(new RegExp(String.raw`\b${word} (\d+)\b`, 'gi'))].map(([, number = '']) => ({
+          number,
+          path,
+        })),
+      );
+    expect(cited.length).toBeGreaterThan(2);
+    expect(cited.filter(({ number }) => !list.includes(number))).toEqual([]);
+  });
+});

@@ -12,7 +12,7 @@ const words = JSON.parse(readFileSync(new URL('../words.json', import.meta.url),
 );
 
 /** A requirement of the conformance kit: its sentence is the kit's. */
-const REQUIREMENT = /^\| `(?:CODEC|WRAP|RING)-/;
+const REQUIREMENT = /^\| `(?:CODEC|WRAP|RING|USE)-/;
 /** The heading of an error's kind or reason: the API's own word. */
 const ERROR_HEADING = /^### (?:verify|[A-Z]\w+): /;
 
