@@ -28,12 +28,9 @@ function check(markdown: string): ReadonlyMap<number, readonly string[]> {
   const { stdout, stderr } = spawnSync(textlint, args, { cwd: root, input: markdown, encoding: 'utf8' });
   if (!stdout.startsWith('[')) throw new Error(stderr);
   const [{ messages }]: [{ messages: readonly Finding[] }] = JSON.parse(stdout);
-  return new Map(
-    Object.entries(Object.groupBy(messages, ({ line }) => String(line))).map(([line, found = []]) => [
-      Number(line),
-      found.map(({ message }) => message),
-    ]),
-  );
+  const found = new Map<number, string[]>();
+  for (const { line, message } of messages) found.set(line, [...(found.get(line) ?? []), message]);
+  return found;
 }
 
 /** Each sentence on a line of its own, as a paragraph of its own. */
