@@ -20,6 +20,7 @@ const checks = {
   packages: turbo('check'),
   boundaries: ['turbo', 'boundaries'],
   unused: ['knip'],
+  prose: ['npm', 'run', '--silent', 'prose'],
 };
 const tiers = {
   test: { checks: true, runs: ['quick'], others: '`npm run test:services`, `npm run test:all`' },

@@ -7,6 +7,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/wire-a-verifier.md',
     'docs/guides/choose-a-store.md',
     'docs/terraform.md',
+    'docs/glossary.md',
   ],
   Providers: [
     'docs/providers/README.md',
@@ -34,6 +35,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
   ],
   Trust: [
     'docs/guides/threat-model.md',
+    'docs/failure-modes.md',
+    'docs/rules.md',
     'docs/claims.md',
     'docs/guides/wire-format.md',
     'docs/guides/parity.md',
