@@ -1,4 +1,4 @@
-import type { CodecHealth, KmsCodec } from '@sealring/core';
+import type { CodecHealth, KmsCodec, RingProblem } from '@sealring/core';
 import type { Paint } from './paint.ts';
 import { completePolicy, rotateAt } from './policy-times.ts';
 import { MANY_RING_KEYS, MAX_RING_KEYS, type RingText, readRingText, unprovedRevocationsOf } from './ring-text.ts';
@@ -86,16 +86,13 @@ export function statusText(status: RingStatus, paint: Paint): string {
     LEGEND,
     sealingKey === undefined ? 'no key seals now' : `seals now: ${sealingKey}`,
     ...(nextRotation === undefined ? [] : [`next rotation due: ${timeOf(nextRotation)}`]),
-    ...troublesOf(status).flatMap(({ what, remedy }) => [paint('yellow', `problem: ${what}`), `  → ${remedy}`]),
+    ...troublesOf(status).flatMap(({ detail, remedy }) => [paint('yellow', `problem: ${detail}`), `  → ${remedy}`]),
     '',
   ].join('\n');
 }
 
 /** One thing that somebody has to look at, as `status` and the dashboard show it. */
-export interface Trouble {
-  readonly what: string;
-  readonly remedy: string;
-}
+export type Trouble = Pick<RingProblem, 'detail' | 'remedy'>;
 
 /** Problems, claims and a ring that is nearly full. `nameOf` is what a key is called. */
 export function troublesOf(
@@ -104,15 +101,15 @@ export function troublesOf(
 ): readonly Trouble[] {
   const isTold = problems.some(({ kind }) => kind === 'nearly-full');
   return [
-    ...problems.map(({ detail, remedy }) => ({ what: visibleLine(detail), remedy: visibleLine(remedy) })),
+    ...problems.map(({ detail, remedy }) => ({ detail: visibleLine(detail), remedy: visibleLine(remedy) })),
     ...(storedKeys < MANY_RING_KEYS || isTold ? [] : [manyKeys(storedKeys)]),
-    ...unprovedRevocations.map((id) => ({ what: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
+    ...unprovedRevocations.map((id) => ({ detail: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
   ];
 }
 
 export function manyKeys(count: number): Trouble {
   return {
-    what: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
+    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
     remedy: 'Find out who rotates so often. A key leaves the ring when its last tokens have ended.',
   };
 }

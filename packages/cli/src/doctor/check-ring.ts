@@ -260,8 +260,8 @@ function checkAge(newest: RingTextKey, times: PolicyTimes, nowMs: number): Findi
 
 function checkSize({ keys }: RingText): Finding {
   if (keys.length < MANY_RING_KEYS) return ok('ring-size', `${keys.length} of at most ${MAX_RING_KEYS} keys`);
-  const { what, remedy } = manyKeys(keys.length);
-  return warning('ring-size', what, remedy);
+  const { detail, remedy } = manyKeys(keys.length);
+  return warning('ring-size', detail, remedy);
 }
 
 function timeOf(ms: number): string {
