@@ -3,11 +3,11 @@ import { isLoopback, MAX_MEMBERS, type RingReport, refusalOfMember, serveDashboa
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
-import { statusOf, troublesOf } from '../ring-status.ts';
+import { statusOf, troublesOf } from '../ring/status.ts';
 import type { SealringConfig } from '../settings/settings.ts';
-import { stopSignal } from '../until-stopped.ts';
+import { stopSignal } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
-import { visibleLine } from '../visible.ts';
 import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';

@@ -1,8 +1,8 @@
 import type { CodecHealth } from '@sealring/core';
 import { askMember } from '@sealring/dashboard';
-import { tableOf } from './table.ts';
-import { UsageError } from './usage-error.ts';
-import { visibleLine } from './visible.ts';
+import { tableOf } from '../terminal/table.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { UsageError } from '../usage-error.ts';
 
 /** Longest wait for one server, and longest answer. */
 const LIMITS = { timeoutMs: 2_000, maxBytes: 256 * 1024 };
