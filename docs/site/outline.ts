@@ -63,6 +63,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'packages/postgres/README.md',
     'packages/cli/README.md',
     'packages/otel/README.md',
+    'packages/dashboard/README.md',
     'packages/conformance/README.md',
     'packages/python/README.md',
   ],

@@ -103,7 +103,9 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     cpSync(fileURLToPath(new URL('../../packages/cli/dist', import.meta.url)), join(copy, 'dist'), { recursive: true });
     cpSync(fileURLToPath(new URL('../../packages/cli/package.json', import.meta.url)), join(copy, 'package.json'));
     mkdirSync(join(empty, 'node_modules', '@sealring'), { recursive: true });
-    symlinkSync(join(MODULES, '@sealring', 'core'), join(empty, 'node_modules', '@sealring', 'core'));
+    for (const needed of ['core', 'dashboard']) {
+      symlinkSync(join(MODULES, '@sealring', needed), join(empty, 'node_modules', '@sealring', needed));
+    }
     const commander = fileURLToPath(new URL('../../packages/cli/node_modules/commander', import.meta.url));
     symlinkSync(commander, join(empty, 'node_modules', 'commander'));
     const args = [join(copy, 'dist/main.js'), 'status'];

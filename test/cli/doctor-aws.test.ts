@@ -150,8 +150,8 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     const { document = '', revision } = (await config.ring.read()) ?? {};
     await config.ring.write(document.replace('"keys":', '"more":1,"keys":'), { expected: revision });
     const report = await examine(config);
-    expect(idsOf(report, 'error')).toEqual(['ring-unauthentic']);
-    expect(findingOf(report, 'ring-unauthentic')).toMatchObject({
+    expect(idsOf(report, 'error')).toEqual(['ring-corrupt']);
+    expect(findingOf(report, 'ring-corrupt')).toMatchObject({
       what: expect.stringContaining('an unknown member'),
       remedy: expect.stringContaining('sealring import'),
     });

@@ -88,7 +88,16 @@ function scriptOf(commands: readonly string[]): string {
           'for _ in $(seq 300); do if grep -q listening server.log; then break; fi; sleep 0.1; done',
           'cat server.log',
         ].join('\n')
-      : command.replaceAll(/@sealring\/[\w-]+/g, (name) => tarballs.get(name) ?? name),
+      : command.replaceAll(/@sealring\/[\w-]+/g, (name) =>
+          [name, ...broughtBy(name)].map((one) => tarballs.get(one) ?? one).join(' '),
+        ),
   );
   return ['set -euo pipefail', ...typed].join('\n');
+}
+
+/** The packages of ours that the registry would send along: no tarball has them in it. */
+function broughtBy(name: string): readonly string[] {
+  const manifest = join(root, 'packages', name.replace('@sealring/', ''), 'package.json');
+  const { dependencies = {} }: { dependencies?: Record<string, string> } = JSON.parse(readFileSync(manifest, 'utf8'));
+  return Object.keys(dependencies).filter((needed) => needed.startsWith('@sealring/'));
 }

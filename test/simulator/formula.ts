@@ -1,3 +1,4 @@
+import { policyFigures } from '@sealring/cli';
 import { propagationSecondsOf, type WorldPolicy } from './world.ts';
 
 /** A KMS that is out of reach again and again, seconds. */
@@ -28,10 +29,10 @@ const LOOK_EVERY_SECONDS = 4.5;
  * outage together, `late` seconds after it began, and ask again every half a backoff cap until it ends.
  */
 export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: Outages): Calls {
-  const { refreshEverySeconds, rotateEverySeconds } = policy;
-  const newKeys = DAY_SECONDS / rotateEverySeconds;
-  const store = (DAY_SECONDS / (JITTER * refreshEverySeconds)) * (1 + loss);
-  if (outages === undefined) return { kms: (DAY_SECONDS / proofInterval(policy) + newKeys) * (1 + loss), store };
+  const { kmsCallsPerServerDay, storeReadsPerServerDay } = policyFigures(policy);
+  const store = storeReadsPerServerDay * (1 + loss);
+  if (outages === undefined) return { kms: kmsCallsPerServerDay * (1 + loss), store };
+  const newKeys = DAY_SECONDS / policy.rotateEverySeconds;
   const { proofs, inVain } = callsOfOutage(policy, outages);
   return { kms: ((DAY_SECONDS / outages.everySeconds) * (proofs + inVain) + newKeys) * (1 + loss), store };
 }

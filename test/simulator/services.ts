@@ -133,6 +133,9 @@ export class SimulatedKms {
   readonly calls = { generate: 0, wrap: 0, unwrap: 0 };
   /** Data keys that were made and handed out. */
   made = 0;
+  /** Whether wraps name the version of the KMS key: members then look for a new one now and then, by a wrap. */
+  namesVersions = false;
+  looks = 0;
 
   constructor(timeline: Timeline, dice: Dice, weather: NetworkWeather) {
     this.#timeline = timeline;
@@ -192,9 +195,11 @@ export class SimulatedKms {
     return {
       provider: 'simulated',
       keyId: 'key',
-      supports: { context: true, authenticated: true },
-      wrap: (dataKey, options) =>
-        made('wrap', options).answered(() => this.keep(Uint8Array.from(dataKey), options.context)),
+      supports: { context: true, authenticated: true, keyVersions: this.namesVersions },
+      wrap: (dataKey, options) => {
+        if (options.context['sealring:purpose'] === 'key-version') this.looks += 1;
+        return made('wrap', options).answered(() => this.keep(Uint8Array.from(dataKey), options.context));
+      },
       unwrap: (wrapped, options) =>
         made('unwrap', options, wrapped.keyId).answered(() => this.#give(wrapped, options.context)),
       generate: (options) =>

@@ -18,6 +18,7 @@ export interface WorldPolicy {
   readonly tokenLifetimeSeconds: number;
   readonly kmsTimeoutSeconds: number;
   readonly rotateEverySeconds: number;
+  readonly keyVersionEverySeconds?: number;
 }
 
 /** What a run is made of. Equal options give equal runs. */

@@ -3,6 +3,7 @@ import {
   integerWithin,
   listOf,
   objectWith,
+  optionRangeError,
   outOfRange,
   quote,
   refuseUnknownOptions,
@@ -80,7 +81,7 @@ function keyNameOf(value: unknown, multiRegion: boolean): KeyName {
   const name = parseKeyName(keyId);
   if (name === undefined) throw outOfRange(OWNER, 'keyId', 'a key ARN, a key id, an alias ARN or alias/…', keyId);
   if (multiRegion && 'id' in name && !isMultiRegionId(name.id)) {
-    throw new RangeError(`${OWNER}: multiRegion needs a multi-Region key (mrk-…), but keyId is ${quote(keyId)}`);
+    throw optionRangeError(`${OWNER}: multiRegion needs a multi-Region key (mrk-…), but keyId is ${quote(keyId)}`);
   }
   return name;
 }

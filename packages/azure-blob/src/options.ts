@@ -1,5 +1,14 @@
 import { ContainerClient } from '@azure/storage-blob';
-import { objectWith, quote, refuseUnknownOptions, text, timeoutMsOf, urlWith, wrongType } from '@sealring/core/adapter';
+import {
+  objectWith,
+  optionRangeError,
+  quote,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+  urlWith,
+  wrongType,
+} from '@sealring/core/adapter';
 import type { AzureBlobRingContainer } from './client.ts';
 
 /** Options of {@link azureBlobRing}. */
@@ -54,7 +63,7 @@ export function readOptions(options: AzureBlobRingOptions): Settings {
 
 function containerOf(container: unknown, credential: unknown): AzureBlobRingContainer {
   if (typeof container !== 'string') {
-    if (credential !== undefined) throw new RangeError(`${OWNER}: credential goes with a container that is a URL`);
+    if (credential !== undefined) throw optionRangeError(`${OWNER}: credential goes with a container that is a URL`);
     const wanted = 'a ContainerClient (an object with getBlockBlobClient) or a URL';
     return objectWith<AzureBlobRingContainer>(OWNER, 'container', container, 'getBlockBlobClient', wanted);
   }
@@ -70,9 +79,9 @@ function urlOf(value: string): string {
   const url = urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
   if (protocol !== 'https:' && !LOOPBACK.includes(hostname)) {
-    throw new RangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
+    throw optionRangeError(`${OWNER}: container must be an https:// URL, except on this machine`);
   }
-  if (!/^\/[^/]/.test(pathname)) throw new RangeError(`${OWNER}: container must be a URL with the container's name`);
+  if (!/^\/[^/]/.test(pathname)) throw optionRangeError(`${OWNER}: container must be a URL with the container's name`);
   return url;
 }
 
@@ -85,11 +94,11 @@ function isCredential(value: unknown): value is ContainerClient['credential'] {
 function blobOf(value: unknown): string {
   const blob = text(OWNER, 'blob', value);
   if (blob.length === 0 || blob.length > MAX_BLOB_NAME_LENGTH || !blob.isWellFormed()) {
-    throw new RangeError(`${OWNER}: blob must be 1 to ${MAX_BLOB_NAME_LENGTH} characters, got ${blob.length}`);
+    throw optionRangeError(`${OWNER}: blob must be 1 to ${MAX_BLOB_NAME_LENGTH} characters, got ${blob.length}`);
   }
   // Somebody on the way may resolve or drop them, and then it is another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
-    throw new RangeError(
+    throw optionRangeError(
       `${OWNER}: blob must have no part . or .., and no dot or slash at its end, got ${quote(blob)}`,
     );
   }

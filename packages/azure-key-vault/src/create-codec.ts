@@ -1,5 +1,5 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions, listOf } from '@sealring/core/adapter';
+import { checkFactoryOptions, listOf, optionRangeError } from '@sealring/core/adapter';
 import { formatKeyId } from './key-id.ts';
 import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
 import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
@@ -103,7 +103,7 @@ interface SigningOptions {
 function signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify }: SigningOptions): readonly string[] | undefined {
   if (signKeyId === undefined || signPublicKeys !== undefined) {
     if (alsoVerify === undefined) return undefined;
-    throw new RangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
+    throw optionRangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
   }
   const check = (name: string, value: unknown): string => formatKeyId(versionIdOf(OWNER, name, value));
   const others = listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);

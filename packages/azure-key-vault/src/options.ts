@@ -4,6 +4,8 @@ import {
   listOf,
   objectWith,
   oneOf,
+  optionRangeError,
+  optionTypeError,
   outOfRange,
   refuseUnknownOptions,
   text,
@@ -100,7 +102,7 @@ export function readAccess(
 ): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
   const timeoutMs = timeoutMsOf(owner, timeoutSeconds);
   if ((credential === undefined) === (clients === undefined)) {
-    throw new TypeError(`${owner}: exactly one of credential and clients must be given`);
+    throw optionTypeError(`${owner}: exactly one of credential and clients must be given`);
   }
   if (clients === undefined) {
     const wanted = 'a TokenCredential (an object with getToken)';
@@ -128,12 +130,14 @@ function keyIdOf(name: string, value: unknown): VaultKeyId {
 
 function checkSigning({ algorithm, signKeyId, signPublicKeys }: Settings): void {
   if (signKeyId !== undefined && signPublicKeys === undefined) {
-    throw new TypeError(
+    throw optionTypeError(
       `${OWNER}: signKeyId needs signPublicKeys, because signatures are checked without a call; ` +
         'fetchAzureSignPublicKeys gets them, and createAzureKeyVaultCodec does so by itself',
     );
   }
   if (algorithm === 'A256KW' && signPublicKeys !== undefined) {
-    throw new RangeError(`${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`);
+    throw optionRangeError(
+      `${OWNER}: signPublicKeys and signKeyId are for RSA-OAEP-256: A256KW wraps need no signature`,
+    );
   }
 }

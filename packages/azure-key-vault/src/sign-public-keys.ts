@@ -1,5 +1,13 @@
 import { types } from 'node:util';
-import { corrupt, integerWithin, listOf, property, refuseUnknownOptions, signalOf } from '@sealring/core/adapter';
+import {
+  corrupt,
+  integerWithin,
+  listOf,
+  optionRangeError,
+  property,
+  refuseUnknownOptions,
+  signalOf,
+} from '@sealring/core/adapter';
 import { isOf, type VaultKeyVersionId } from './key-id.ts';
 import { type AzureKeyVaultAccess, readAccess, versionIdOf } from './options.ts';
 import { type AzureSignPublicKey, publicKeyOf } from './signing.ts';
@@ -47,7 +55,7 @@ export async function fetchAzureSignPublicKeys(
   const versions = listOf(OWNER, 'signKeyIds', signKeyIds, 'key identifiers', MAX_KEYS, (name, entry) =>
     versionIdOf(OWNER, name, entry),
   );
-  if (versions.length === 0) throw new RangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
+  if (versions.length === 0) throw optionRangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
   const calls = new VaultCalls({ timeoutMs, maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10) });
   const caller = { signal: signalOf(OWNER, signal), onServiceDate: undefined };
   return Promise.all(

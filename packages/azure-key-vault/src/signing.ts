@@ -1,6 +1,15 @@
 import { createHash, createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { types } from 'node:util';
-import { corrupt, listOf, property, show, signalOf, wrongType } from '@sealring/core/adapter';
+import {
+  corrupt,
+  listOf,
+  optionRangeError,
+  optionTypeError,
+  property,
+  show,
+  signalOf,
+  wrongType,
+} from '@sealring/core/adapter';
 import type { AzureCryptographyClient } from './clients.ts';
 import { isOf, type VaultKeyVersionId } from './key-id.ts';
 import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts';
@@ -28,10 +37,10 @@ export function readPublicKeys(owner: string, value: unknown): readonly KeyObjec
     if (typeof entry !== 'object' || entry === null) throw wrongType(owner, name, 'a JSON Web Key', entry);
     const key = publicKeyOf(entry);
     if (key === undefined)
-      throw new RangeError(`${owner}: ${name} must be a public key on P-256 (kty EC, crv P-256, x, y)`);
+      throw optionRangeError(`${owner}: ${name} must be a public key on P-256 (kty EC, crv P-256, x, y)`);
     return key;
   });
-  if (keys.length === 0) throw new RangeError(`${owner}: signPublicKeys must have at least one entry, got none`);
+  if (keys.length === 0) throw optionRangeError(`${owner}: signPublicKeys must have at least one entry, got none`);
   return keys;
 }
 
@@ -50,7 +59,9 @@ export function publicKeyOf(jwk: object): KeyObject | undefined {
 /** Whether one of the pinned keys made this signature: ES256, r ‖ s of 32 bytes each (RFC 7518, section 3.4). */
 export function isSigned(entry: Uint8Array, signature: Uint8Array, keys: readonly KeyObject[]): boolean {
   if (!types.isUint8Array(entry) || !types.isUint8Array(signature)) {
-    throw new TypeError(`${PROVIDER}: an entry and its signature are bytes, got ${show(entry)} and ${show(signature)}`);
+    throw optionTypeError(
+      `${PROVIDER}: an entry and its signature are bytes, got ${show(entry)} and ${show(signature)}`,
+    );
   }
   return keys.some((key) => verify('sha256', entry, { key, dsaEncoding: 'ieee-p1363' }, signature));
 }
@@ -76,7 +87,7 @@ export class EntrySigner {
 
   /** @throws {KeyWrapperError} also `corrupt` for a signature that nobody with the pinned keys would accept. */
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
-    if (!types.isUint8Array(entry)) throw new TypeError(`${PROVIDER}: an entry is bytes, got ${show(entry)}`);
+    if (!types.isUint8Array(entry)) throw optionTypeError(`${PROVIDER}: an entry is bytes, got ${show(entry)}`);
     // A copy: the caller may change his while the call is under way.
     const signed = new Uint8Array(entry);
     const digest = createHash('sha256').update(signed).digest();

@@ -4,8 +4,8 @@ import { EXIT_CODE } from './exit-code.ts';
 import { Failure } from './failure.ts';
 import { lineOf } from './foreign-error.ts';
 import { createProgram } from './program.ts';
+import { visibleLine } from './terminal/visible.ts';
 import { UsageError } from './usage-error.ts';
-import { visibleLine } from './visible.ts';
 
 /** A client of somebody's configuration may keep the process alive; what was said is long written by then. */
 const LONGEST_END_MS = 2_000;

@@ -6,9 +6,9 @@ import { addExportCommand } from './commands/export.ts';
 import { addImportCommand } from './commands/import.ts';
 import { addInitCommand } from './commands/init.ts';
 import { addInspectCommand } from './commands/inspect.ts';
+import { addPolicyCommand } from './commands/policy.ts';
 import { addRevokeCommand } from './commands/revoke.ts';
 import { addRotateCommand } from './commands/rotate.ts';
-import { addSimulateCommand } from './commands/simulate.ts';
 import { addStatusCommand } from './commands/status.ts';
 import { cliVersion } from './version.ts';
 
@@ -42,7 +42,7 @@ export function createProgram(): Command {
   addInspectCommand(program);
   addExportCommand(program);
   addImportCommand(program);
-  addSimulateCommand(program);
+  addPolicyCommand(program);
   addBenchCommand(program);
   return program;
 }

@@ -1,11 +1,10 @@
 import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { hashedKeyId } from '@sealring/core';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { ask, shows } from '../../../test/support/dashboard-page.ts';
 import { type Ended, newProject, runCli } from './cli-process.ts';
 
 const project = newProject();
@@ -52,57 +51,9 @@ async function start(args: readonly string[] = []): Promise<Running> {
   return one;
 }
 
-interface Answer {
-  readonly status: number | undefined;
-  readonly headers: Readonly<Record<string, unknown>>;
-  readonly body: string;
-}
-
-/** By hand: fetch would not let a Host header be chosen. */
-function ask(
-  { port }: Running,
-  { method = 'GET', path = '/', host = `127.0.0.1:${port}` }: { method?: string; path?: string; host?: string } = {},
-): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    request({ port, host: '127.0.0.1', method, path, headers: { host } }, (response) => {
-      let body = '';
-      response.setEncoding('utf8').on('data', (text: string) => {
-        body += text;
-      });
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body }));
-    })
-      .on('error', reject)
-      .end();
-  });
-}
-
 async function keyIds(): Promise<readonly string[]> {
   const { stdout } = await runCli(['status', '--json'], { cwd: project.cwd });
   return JSON.parse(stdout).keys.map(({ id }: { id: string }) => id);
-}
-
-/** Asks until the page shows it. */
-async function shows(page: Running, what: RegExp): Promise<string> {
-  const until = Date.now() + 20_000;
-  for (;;) {
-    const { body } = await ask(page);
-    if (what.test(body)) return body;
-    if (Date.now() > until) throw new Error(`the page never showed ${what}:\n${body}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-/** A member's exporter of our own making: what it answers is up to the test. */
-async function member(answer: (response: ServerResponse) => void): Promise<AsyncDisposable & { url: string }> {
-  const server = createServer((_request, response) => answer(response)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      await new Promise((closed) => server.close(closed));
-    },
-  };
 }
 
 describe('the page', () => {
@@ -116,78 +67,16 @@ describe('the page', () => {
     await page.ended;
   });
 
-  test('F21 shows the ring by hashes, and no key id', async () => {
-    const { status, body } = await ask(page);
-    expect(status).toBe(200);
+  test('shows the ring by hashes, and a rotation while it is under way', async () => {
     const ids = await keyIds();
+    const { body: before } = await ask(page.url);
     expect(ids.length).toBeGreaterThan(0);
-    for (const id of ids) {
-      expect(body).toContain(hashedKeyId(id));
-      expect(body).not.toContain(id);
+    for (const key of ids) {
+      expect(before).toContain(hashedKeyId(key));
+      expect(before).not.toContain(key);
     }
-    expect(body).toContain('--scrape');
-  });
-
-  test('lets nothing run but its own script, under a nonce of its own each time, and nothing be loaded', async () => {
-    const nonces = new Set<string>();
-    for (let i = 0; i < 3; i++) {
-      const { headers, body } = await ask(page);
-      const policy = String(headers['content-security-policy']).split('; ');
-      const nonce = /^script-src 'nonce-(.{24})'$/m.exec(policy.join('\n'))?.[1] ?? '';
-      nonces.add(nonce);
-      expect(policy).toEqual([
-        "default-src 'none'",
-        `script-src 'nonce-${nonce}'`,
-        `style-src 'nonce-${nonce}'`,
-        "connect-src 'self'",
-        'img-src data:',
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-      ]);
-      expect([...body.matchAll(/<(?:script|style)\b[^>]*>/g)].map(([tag]) => tag)).toEqual([
-        `<style nonce="${nonce}">`,
-        `<script nonce="${nonce}">`,
-      ]);
-      expect(body).not.toMatch(/ style=| on[a-z]+=|(?:src|href)="(?!data:)/);
-      expect(headers).toMatchObject({
-        'cache-control': 'no-store',
-        'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
-        'cross-origin-resource-policy': 'same-origin',
-      });
-    }
-    expect(nonces.size).toBe(3);
-  });
-
-  test('is given to GET and HEAD alone, and is the only one', async () => {
-    expect(await ask(page, { method: 'HEAD' })).toMatchObject({ status: 200, body: '' });
-    const main = await ask(page, { path: '/main' });
-    expect(main.body).toContain('<main>');
-    expect(main.body).not.toMatch(/<script|<style/);
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
-      expect(await ask(page, { method })).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
-    }
-    for (const path of ['/x', '/?a', '//', '/../etc/passwd']) expect((await ask(page, { path })).status).toBe(404);
-  });
-
-  test('is not given under a name of somebody else’s, which he may have pointed here', async () => {
-    const { port } = page;
-    for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
-      const { status, body } = await ask(page, { host });
-      expect(status).toBe(421);
-      expect(body).not.toContain('Sealring');
-    }
-    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', `[::1]:${port}`]) {
-      expect((await ask(page, { host })).status).toBe(200);
-    }
-  });
-
-  test('shows a rotation while it is under way', async () => {
     await runCli(['rotate'], { cwd: project.cwd });
-    const body = await shows(page, /A rotation is under way/);
+    const body = await shows(page.url, /A rotation is under way/);
     const [id = ''] = (await keyIds()).slice(-1);
     expect(body).toMatch(new RegExp(`class="key propagating" data-key="${hashedKeyId(id)}"`));
   });
@@ -197,76 +86,12 @@ describe('the page', () => {
     const before = readFileSync(path);
     writeFileSync(path, 'something else');
     try {
-      const body = await shows(page, /The ring could not be read/);
+      const body = await shows(page.url, /The ring could not be read/);
       expect(body).toMatch(/class="key active/);
     } finally {
       writeFileSync(path, before);
     }
-    await shows(page, /^(?![^]*The ring could not be read)/);
-  });
-});
-
-const HEALTH = (status: string): string => `
-sealring_codec_status{sealring_ring_name="local",sealring_status="${status}"} 1
-sealring_codec_status{sealring_ring_name="other",sealring_status="failing"} 1
-sealring_codec_ready{sealring_ring_name="local"} 1
-sealring_codec_can_seal{sealring_ring_name="local"} 1
-sealring_codec_can_open{sealring_ring_name="local"} 1
-sealring_codec_seal_remaining{sealring_ring_name="local"} 3000
-sealring_ring_sealing_key_fingerprint{sealring_ring_name="local"} 12345
-`;
-
-describe('members', () => {
-  test('are shown with health, rates and refusals by reason; what they say is text', async () => {
-    let rounds = 0;
-    await using one = await member((response) => {
-      rounds += 1;
-      response.end(`${HEALTH('degraded')}
-sealring_boundary_sealed_tokens_total{mcp_method_name="tools/call"} ${rounds * 40}
-sealring_boundary_refused_tokens_total{sealring_boundary_direction="inbound",sealring_reject_reason="expired"} ${rounds * 2}
-sealring_codec_rejected_tokens_total{sealring_reject_reason="<script>alert(1)</script>"} ${rounds}
-`);
-    });
-    const page = await start(['--scrape', one.url]);
-    const body = await shows(page, /data-reason="expired"/);
-    expect(body).toContain(new URL(one.url).host);
-    expect(body).toMatch(/<td class="degraded">degraded<\/td>/);
-    expect(body).toContain('50 min');
-    // It seals with a key that this ring does not have.
-    expect(body).toContain('another key');
-    expect(body).not.toContain('<script>alert');
-    expect(body).toContain('&#60;script&#62;alert');
-    expect(body).toMatch(/Members ready<\/span><b>1 of 1/);
-  });
-
-  test('that are away, or answer with something else, are said so', async () => {
-    await using elsewhere = await member((response) => response.end(HEALTH('ok')));
-    await using redirects = await member((response) => response.writeHead(302, { location: elsewhere.url }).end());
-    await using endless = await member((response) => {
-      const more = (): void => {
-        while (response.write('x'.repeat(65_536)));
-        response.once('drain', more);
-      };
-      more();
-    });
-    await using silent = await member(() => undefined);
-    await using broken = await member((response) => response.writeHead(500).end());
-    await using html = await member((response) => response.end('<html>sealring</html>'));
-    const urls = [redirects, endless, silent, broken, html].map(({ url }) => url);
-    const page = await start(urls.flatMap((url) => ['--scrape', url]));
-    const { body } = await ask(page);
-    const told = urls.map((url) => {
-      const at = body.indexOf(`<td>${url.slice('http://'.length)}</td>`);
-      return /colspan="5">([^<]*)</.exec(body.slice(at))?.[1];
-    });
-    expect(told).toEqual([
-      'no answer',
-      'more than a mebibyte',
-      'no answer in time',
-      'HTTP status 500',
-      'publishes nothing of this ring',
-    ]);
-    expect(body).toContain('a member does not answer');
+    await shows(page.url, /^(?![^]*The ring could not be read)/);
   });
 });
 
@@ -318,7 +143,7 @@ describe('the command line', () => {
     const [, ofGuide = ''] = /^npx sealring (dashboard .*)$/m.exec(guide) ?? [];
     expect(ofGuide).toBe(ofHelp);
     const page = await start(ofHelp.split(' ').slice(1));
-    expect((await ask(page)).body).toContain('127.0.0.1:9464/metrics');
+    expect((await ask(page.url)).body).toContain('127.0.0.1:9464/metrics');
   });
 
   test('without a ring it fails as the other commands do', async () => {

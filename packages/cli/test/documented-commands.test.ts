@@ -94,7 +94,7 @@ describe.skipIf(process.platform === 'win32')('commands in the documentation', (
   });
 
   // That of the doctor names a key of AWS; the tests of all packages run it on an emulator.
-  test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'simulate', 'bench'])(
+  test.each(['status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench'])(
     'the example in the help of %s works',
     async (command) => {
       const { stdout } = await runCli([command, '--help'], { cwd: project.cwd });

@@ -19,7 +19,7 @@ const SOUND = `import { localKeyWrapper, memoryRing } from '@sealring/core';
 const keyWrapper = localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') });
 `;
 
-const COMMANDS = ['doctor', 'status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'simulate', 'bench'];
+const COMMANDS = ['doctor', 'status', 'init', 'rotate', 'revoke', 'inspect', 'export', 'import', 'policy', 'bench'];
 
 describe('the command line', () => {
   test.each(COMMANDS)('%s has help with an example, and takes no secret', async (command) => {

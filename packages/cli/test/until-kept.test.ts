@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createKmsCodec, type KmsCodec, localKeyWrapper, memoryRing, RingStoreError } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import { recordedRing, type Sight } from '../src/revocation/recorded-ring.ts';
@@ -10,11 +10,21 @@ const [ID, OTHER] = ['zWmwhf-E_bTV', 'AAAAAAAAAAAA'];
 
 type By = Readonly<Record<string, string>>;
 
+/** Bytes of the length that a MAC has. */
+const macOf = (text: string): string => createHash('sha256').update(text).digest('base64url');
+
 /** A document of one key; `by` are its certificates, if it is revoked. */
 function documentOf(by?: By, at = '2026-01-01T00:00:00Z', id = ID): string {
   const time = '2026-01-01T00:00:00Z';
-  const times = { created: time, activates: time, sealsUntil: time, opensUntil: '2100-01-01T00:00:00Z' };
-  const key = { id, ...times, vouchers: {}, ...(by === undefined ? {} : { revoked: { at, by } }), wraps: [] };
+  const times = {
+    created: time,
+    activates: time,
+    sealsUntil: '2026-01-02T00:00:00Z',
+    opensUntil: '2027-01-01T00:00:00Z',
+  };
+  const macs = Object.fromEntries(Object.entries(by ?? {}).map(([signer, mac]) => [signer, macOf(mac)]));
+  const wraps = [{ provider: 'local', keyId: 'k', wrapped: macOf('wrapped'), mac: macOf('wrap') }];
+  const key = { id, ...times, vouchers: {}, ...(by === undefined ? {} : { revoked: { at, by: macs } }), wraps };
   return JSON.stringify({ format: 'sealring/ring/1', ring: 'r', keys: [key] });
 }
 

@@ -1,7 +1,15 @@
 import { type Clock, type RandomSource, systemClock, systemRandom } from './clock.ts';
 import { MAX_TOKEN_LENGTH } from './formats/token.ts';
 import type { KeyWrapper } from './key-wrapper.ts';
-import { finiteNumber, label, oneOf, refuseUnknownOptions, show } from './options.ts';
+import {
+  finiteNumber,
+  label,
+  oneOf,
+  optionRangeError,
+  optionTypeError,
+  refuseUnknownOptions,
+  show,
+} from './options.ts';
 import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from './ring/policy.ts';
 import type { RingStore } from './ring-store.ts';
 import type { TokenFormatName } from './token-formats.ts';
@@ -138,7 +146,9 @@ export function checkOptions(given: unknown): CheckedOptions {
 function checkWrappers(given: unknown, role: string, trustStore: boolean): readonly KeyWrapper[] {
   const wrappers: readonly unknown[] = Array.isArray(given) ? [...given] : [given];
   if (wrappers.length === 0 || wrappers.length > MAX_KEY_WRAPPERS) {
-    throw new RangeError(`${OWNER}: keyWrapper must be 1 to ${MAX_KEY_WRAPPERS} key wrappers, got ${wrappers.length}`);
+    throw optionRangeError(
+      `${OWNER}: keyWrapper must be 1 to ${MAX_KEY_WRAPPERS} key wrappers, got ${wrappers.length}`,
+    );
   }
   return Object.freeze(wrappers.map((wrapper) => checkWrapper(wrapper, role, trustStore)));
 }
@@ -153,14 +163,14 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
     typeof wrapper.supports?.context !== 'boolean' ||
     typeof wrapper.supports.authenticated !== 'boolean'
   ) {
-    throw new TypeError(`${OWNER}: keyWrapper must have wrap, unwrap and supports, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: keyWrapper must have wrap, unwrap and supports, got ${show(given)}`);
   }
   if (typeof wrapper.provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(wrapper.provider)) {
-    throw new TypeError(`${OWNER}: keyWrapper.provider must be 1 to 64 of [a-z0-9-], got ${show(wrapper.provider)}`);
+    throw optionTypeError(`${OWNER}: keyWrapper.provider must be 1 to 64 of [a-z0-9-], got ${show(wrapper.provider)}`);
   }
   const signs = typeof wrapper.verify === 'function' && (role === 'reader' || typeof wrapper.sign === 'function');
   if (!wrapper.supports.authenticated && !signs && !trustStore) {
-    throw new TypeError(
+    throw optionTypeError(
       `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} proves no origin, so it must sign and verify; or set ` +
         'dangerouslyTrustStore, and everybody who can write the store can mint tokens',
     );
@@ -177,55 +187,55 @@ function checkStore(given: unknown): RingStore {
     typeof store.write !== 'function' ||
     typeof store.kind !== 'string'
   ) {
-    throw new TypeError(`${OWNER}: ring must be a ring store with kind, read and write, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: ring must be a ring store with kind, read and write, got ${show(given)}`);
   }
   return store as RingStore;
 }
 
 function checkAccept(given: unknown): readonly TokenFormatName[] {
-  if (!Array.isArray(given)) throw new TypeError(`${OWNER}: accept must be an array, got ${show(given)}`);
-  if (given.length === 0) throw new RangeError(`${OWNER}: accept must name at least one format, got an empty array`);
+  if (!Array.isArray(given)) throw optionTypeError(`${OWNER}: accept must be an array, got ${show(given)}`);
+  if (given.length === 0) throw optionRangeError(`${OWNER}: accept must name at least one format, got an empty array`);
   return Object.freeze(given.map((name: unknown) => oneOf(OWNER, 'accept', name, FORMATS)));
 }
 
 function checkQuorum(given: unknown, wrappers: number): number {
   const quorum = finiteNumber(OWNER, 'wrapQuorum', given, 1, wrappers);
-  if (!Number.isInteger(quorum)) throw new RangeError(`${OWNER}: wrapQuorum must be whole, got ${quorum}`);
+  if (!Number.isInteger(quorum)) throw optionRangeError(`${OWNER}: wrapQuorum must be whole, got ${quorum}`);
   return quorum;
 }
 
 function checkDate(given: unknown): Date | undefined {
   if (given === undefined) return undefined;
   if (!(given instanceof Date)) {
-    throw new TypeError(`${OWNER}: acceptKeysCreatedAfter must be a Date, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: acceptKeysCreatedAfter must be a Date, got ${show(given)}`);
   }
-  if (Number.isNaN(given.getTime())) throw new RangeError(`${OWNER}: acceptKeysCreatedAfter is an invalid Date`);
+  if (Number.isNaN(given.getTime())) throw optionRangeError(`${OWNER}: acceptKeysCreatedAfter is an invalid Date`);
   return new Date(given);
 }
 
 function checkClock(given: unknown): Clock {
   const clock: Partial<Clock> | null = typeof given === 'object' ? given : null;
   if (clock === null || typeof clock.wallMs !== 'function' || typeof clock.monotonicNs !== 'function') {
-    throw new TypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(given)}`);
   }
   return clock as Clock;
 }
 
 function checkRandom(given: unknown): RandomSource {
-  if (typeof given !== 'function') throw new TypeError(`${OWNER}: random must be a function, got ${show(given)}`);
+  if (typeof given !== 'function') throw optionTypeError(`${OWNER}: random must be a function, got ${show(given)}`);
   return given as RandomSource;
 }
 
 function checkSignal(given: unknown): AbortSignal | undefined {
   if (given !== undefined && !(given instanceof AbortSignal)) {
-    throw new TypeError(`${OWNER}: signal must be an AbortSignal, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: signal must be an AbortSignal, got ${show(given)}`);
   }
   return given;
 }
 
 function flag(name: string, given: unknown): boolean {
   if (given !== undefined && typeof given !== 'boolean') {
-    throw new TypeError(`${OWNER}: ${name} must be a boolean, got ${show(given)}`);
+    throw optionTypeError(`${OWNER}: ${name} must be a boolean, got ${show(given)}`);
   }
   return given === true;
 }

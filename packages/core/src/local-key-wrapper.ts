@@ -18,7 +18,7 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
-import { isConstant, refuseUnknownOptions, secretBytes, show, unpooled } from './options.ts';
+import { isConstant, optionRangeError, optionTypeError, refuseUnknownOptions, secretBytes, show, unpooled } from './options.ts';
 
 const OWNER = 'localKeyWrapper';
 const PROVIDER = 'local';
@@ -68,12 +68,12 @@ interface MasterKey {
 export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
   refuseUnknownOptions(OWNER, options, ['masterKey', 'alsoUnwrap']);
   const retired: unknown = options.alsoUnwrap ?? [];
-  if (!Array.isArray(retired)) throw new TypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(retired)}`);
+  if (!Array.isArray(retired)) throw optionTypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(retired)}`);
   const master = deriveMasterKey('masterKey', options.masterKey);
   const byKeyId = new Map([[master.keyId, master]]);
   for (const [index, value] of retired.entries()) {
     const key = deriveMasterKey(`alsoUnwrap[${index}]`, value);
-    if (byKeyId.has(key.keyId)) throw new RangeError(`${OWNER}: alsoUnwrap[${index}] repeats another master key`);
+    if (byKeyId.has(key.keyId)) throw optionRangeError(`${OWNER}: alsoUnwrap[${index}] repeats another master key`);
     byKeyId.set(key.keyId, key);
   }
 
@@ -93,12 +93,12 @@ export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
     owns: (wrapped) => wrapped.provider === PROVIDER && byKeyId.has(wrapped.keyId),
     async unwrap(wrapped, wrapOptions) {
       if (typeof wrapped !== 'object' || wrapped === null) {
-        throw new TypeError(`${OWNER}: wrapped must be an object, got ${show(wrapped)}`);
+        throw optionTypeError(`${OWNER}: wrapped must be an object, got ${show(wrapped)}`);
       }
       const key = wrapped.provider === PROVIDER ? byKeyId.get(wrapped.keyId) : undefined;
       if (key === undefined) throw failure('corrupt', 'unwrap', 'wrapped by another provider or master key');
       if (!types.isUint8Array(wrapped.wrapped)) {
-        throw new TypeError(`${OWNER}: wrapped.wrapped must be a Uint8Array, got ${show(wrapped.wrapped)}`);
+        throw optionTypeError(`${OWNER}: wrapped.wrapped must be a Uint8Array, got ${show(wrapped.wrapped)}`);
       }
       const additionalData = authenticated(key.keyId, wrapOptions);
       refuseAborted('unwrap', wrapOptions);
@@ -117,11 +117,11 @@ export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
 function deriveMasterKey(name: string, value: unknown): MasterKey {
   const secret = secretBytes(OWNER, name, decoded(name, value), MIN_MASTER_KEY_BYTES);
   if (isPrintable(secret)) {
-    throw new RangeError(
+    throw optionRangeError(
       `${OWNER}: ${name} is printable text, not random bytes: if it is base64, give it as a string or decode it`,
     );
   }
-  if (isConstant(secret)) throw new RangeError(`${OWNER}: ${name} is one byte repeated, as in a buffer never filled`);
+  if (isConstant(secret)) throw optionRangeError(`${OWNER}: ${name} is one byte repeated, as in a buffer never filled`);
   const derived = Buffer.from(hkdfSync('sha256', secret, '', KEY_INFO, KEY_BYTES));
   secret.fill(0);
   const fingerprint = createHash('sha256').update(KEY_ID_LABEL).update(derived).digest();
@@ -139,7 +139,7 @@ function decoded(name: string, value: unknown): unknown {
     .replaceAll('+', '-')
     .replaceAll('/', '_');
   if (bytes.toString('base64url') === spelling) return bytes;
-  throw new RangeError(
+  throw optionRangeError(
     `${OWNER}: ${name} is text that is not base64: give 32 random bytes, or what "openssl rand -base64 32" prints`,
   );
 }
@@ -151,23 +151,23 @@ function isPrintable(bytes: Uint8Array): boolean {
 
 function checkDataKey(dataKey: unknown): void {
   if (!types.isUint8Array(dataKey)) {
-    throw new TypeError(`${OWNER}: a data key must be a Uint8Array, got ${show(dataKey)}`);
+    throw optionTypeError(`${OWNER}: a data key must be a Uint8Array, got ${show(dataKey)}`);
   }
   if (dataKey.length !== DATA_KEY_BYTES) {
-    throw new RangeError(`${OWNER}: a data key must have ${DATA_KEY_BYTES} bytes, got ${dataKey.length}`);
+    throw optionRangeError(`${OWNER}: a data key must have ${DATA_KEY_BYTES} bytes, got ${dataKey.length}`);
   }
-  if (isConstant(dataKey)) throw new RangeError(`${OWNER}: a data key must not be one byte repeated`);
+  if (isConstant(dataKey)) throw optionRangeError(`${OWNER}: a data key must not be one byte repeated`);
 }
 
 /** What a wrap authenticates besides the data key. */
 function authenticated(keyId: string, options: WrapOptions): Buffer {
   const context: unknown = options?.context;
   if (typeof context !== 'object' || context === null || Array.isArray(context)) {
-    throw new TypeError(`${OWNER}: context must be an object of strings, got ${show(context)}`);
+    throw optionTypeError(`${OWNER}: context must be an object of strings, got ${show(context)}`);
   }
   for (const [name, value] of Object.entries(context)) {
     if (typeof value !== 'string') {
-      throw new TypeError(`${OWNER}: context[${JSON.stringify(name)}] must be a string, got ${show(value)}`);
+      throw optionTypeError(`${OWNER}: context[${JSON.stringify(name)}] must be a string, got ${show(value)}`);
     }
   }
   return Buffer.from(canonicalJson({ context, keyId, provider: PROVIDER }, { sortKeys: true }), 'latin1');

@@ -1,5 +1,18 @@
 import { types } from 'node:util';
 
+/** The `code` of what an option is refused with. */
+const REFUSED_OPTION = 'ERR_SEALRING_OPTION';
+
+/** The TypeError for an option. By its `code` whoever catches it knows that its text is ours and shows no secret. */
+export function optionTypeError(text: string): TypeError {
+  return Object.defineProperty(new TypeError(text), 'code', { value: REFUSED_OPTION });
+}
+
+/** The same as a RangeError. */
+export function optionRangeError(text: string): RangeError {
+  return Object.defineProperty(new RangeError(text), 'code', { value: REFUSED_OPTION });
+}
+
 /** Shows a wrong value in an error message: its type, and the value itself where it cannot be a secret. */
 export function show(value: unknown): string {
   if (value === null) return 'null';
@@ -20,11 +33,11 @@ export function quote(text: string): string {
  */
 export function refuseUnknownOptions(owner: string, options: unknown, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new TypeError(`${owner}: options must be an object, got ${show(options)}`);
+    throw optionTypeError(`${owner}: options must be an object, got ${show(options)}`);
   }
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) {
-      throw new TypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
+      throw optionTypeError(`${owner}: unknown option ${JSON.stringify(key)}; known are ${known.join(', ')}`);
     }
   }
 }
@@ -34,9 +47,9 @@ export function refuseUnknownOptions(owner: string, options: unknown, known: rea
  * @throws {TypeError} for a non-number, {@link RangeError} for NaN, an infinity, or a value outside [min, max].
  */
 export function finiteNumber(owner: string, name: string, value: unknown, min: number, max: number): number {
-  if (typeof value !== 'number') throw new TypeError(`${owner}: ${name} must be a number, got ${show(value)}`);
+  if (typeof value !== 'number') throw optionTypeError(`${owner}: ${name} must be a number, got ${show(value)}`);
   if (!(value >= min && value <= max)) {
-    throw new RangeError(`${owner}: ${name} must be from ${min} to ${max}, got ${value}`);
+    throw optionRangeError(`${owner}: ${name} must be from ${min} to ${max}, got ${value}`);
   }
   return value;
 }
@@ -46,19 +59,22 @@ export function finiteNumber(owner: string, name: string, value: unknown, min: n
  * @throws {TypeError} for a non-string, {@link RangeError} for one outside `choices`.
  */
 export function oneOf<T extends string>(owner: string, name: string, value: unknown, choices: readonly T[]): T {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  if (typeof value !== 'string') throw optionTypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
   const found = choices.find((choice) => choice === value);
   if (found === undefined) {
-    throw new RangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${quote(value)}`);
+    throw optionRangeError(`${owner}: ${name} must be one of ${choices.join(', ')}, got ${quote(value)}`);
   }
   return found;
 }
 
+/** Ring names and purposes. */
+export const LABEL: RegExp = /^[A-Za-z0-9._-]{1,64}$/;
+
 /** A ring name or purpose: it enters key derivation, so its alphabet is closed. */
 export function label(owner: string, name: string, value: unknown): string {
-  if (typeof value !== 'string') throw new TypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
-  if (!/^[A-Za-z0-9._-]{1,64}$/.test(value)) {
-    throw new RangeError(
+  if (typeof value !== 'string') throw optionTypeError(`${owner}: ${name} must be a string, got ${show(value)}`);
+  if (!LABEL.test(value)) {
+    throw optionRangeError(
       `${owner}: ${name} must be 1 to 64 of [A-Za-z0-9._-], got ${JSON.stringify(value.slice(0, 80))}`,
     );
   }
@@ -73,16 +89,16 @@ export function label(owner: string, name: string, value: unknown): string {
 export function secretBytes(owner: string, name: string, value: unknown, minBytes: number): Buffer {
   let bytes: Buffer;
   if (typeof value === 'string') {
-    if (!value.isWellFormed()) throw new TypeError(`${owner}: ${name} is a string with a lone surrogate`);
+    if (!value.isWellFormed()) throw optionTypeError(`${owner}: ${name} is a string with a lone surrogate`);
     bytes = unpooled(Buffer.from(value, 'utf8'));
   } else if (types.isUint8Array(value)) {
     bytes = unpooled(value);
   } else {
     // Never coerced: Buffer.from(32) and Uint8Array(32) would silently make a key of zeros.
-    throw new TypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
+    throw optionTypeError(`${owner}: ${name} must be a Uint8Array or a string, got ${show(value)}`);
   }
   if (bytes.length < minBytes) {
-    throw new RangeError(
+    throw optionRangeError(
       `${owner}: ${name} must be at least ${minBytes} bytes of secret randomness, got ${bytes.length}`,
     );
   }

@@ -78,11 +78,18 @@ export class RingStoreError extends Error {
    * what is none.
    */
   readonly revision: string | undefined;
-  constructor(kind: RingStoreErrorKind, detail: string, { revision }: { readonly revision?: string } = {}) {
+  /** The vendor's code, if it is one that the store lists. */
+  readonly code: string | undefined;
+  constructor(
+    kind: RingStoreErrorKind,
+    detail: string,
+    { revision, code }: { readonly revision?: string; readonly code?: string | undefined } = {},
+  ) {
     super(`ring store ${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
     this.revision = revision;
+    this.code = code;
   }
 
   /** The section of the documentation on this kind, a path in Sealring's repository. */

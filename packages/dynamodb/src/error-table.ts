@@ -90,7 +90,8 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');
   const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
-  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
+  if (found !== undefined)
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
   return unexplained(status);
 }

@@ -123,7 +123,7 @@ function storedRing(answer: object): StoredRing | undefined {
   return { document, revision };
 }
 
-function refusal({ kind, detail }: Failure): RingStoreError {
+function refusal({ kind, detail, code }: Failure): RingStoreError {
   // In the way of a read: a transaction that will have ended.
-  return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail);
+  return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail, { code });
 }

@@ -1,4 +1,12 @@
-import { outOfRange, quote, refuseUnknownOptions, text, timeoutMsOf, wrongType } from '@sealring/core/adapter';
+import {
+  optionRangeError,
+  outOfRange,
+  quote,
+  refuseUnknownOptions,
+  text,
+  timeoutMsOf,
+  wrongType,
+} from '@sealring/core/adapter';
 import type { GcsRingClient } from './client.ts';
 
 /** Options of {@link gcsRing}. */
@@ -62,10 +70,10 @@ export function checkClient(client: unknown): GcsRingClient {
     throw wrongType(OWNER, 'client', 'a Storage (an object with apiEndpoint and authClient.request)', client);
   }
   if (!URL.canParse(client.apiEndpoint) || !/^https?:$/.test(new URL(client.apiEndpoint).protocol)) {
-    throw new RangeError(`${OWNER}: client must have an apiEndpoint that is an https:// URL`);
+    throw optionRangeError(`${OWNER}: client must have an apiEndpoint that is an https:// URL`);
   }
   if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
-    throw new RangeError(
+    throw optionRangeError(
       `${OWNER}: client has an apiEndpoint of its own and must say useAuthWithCustomEndpoint: true; ` +
         'for an emulator give it an authClient without credentials',
     );
@@ -96,11 +104,11 @@ function objectOf(value: unknown): string {
   const object = text(OWNER, 'object', value);
   const bytes = Buffer.byteLength(object);
   if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
-    throw new RangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
+    throw optionRangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
   }
   // Somebody on the way may resolve dots, and then it is another object. A line break is refused by the service.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
-    throw new RangeError(`${OWNER}: object must have no line break and no part . or .., got ${quote(object)}`);
+    throw optionRangeError(`${OWNER}: object must have no line break and no part . or .., got ${quote(object)}`);
   }
   return object;
 }

@@ -3,6 +3,7 @@ import {
   clockSkewMsOf,
   label,
   objectWith,
+  optionTypeError,
   outOfRange,
   refuseUnknownOptions,
   text,
@@ -77,7 +78,7 @@ function readOptions(owner: string, options: unknown, known: readonly string[], 
   const { pool, connectionString, createListener } = given;
   const { timeoutSeconds = 5, table = fallback, name = 'default' } = given;
   if ((pool === undefined) === (connectionString === undefined)) {
-    throw new TypeError(`${owner}: give either pool or connectionString`);
+    throw optionTypeError(`${owner}: give either pool or connectionString`);
   }
   checkCallback(owner, 'createListener', createListener);
   return Object.freeze({

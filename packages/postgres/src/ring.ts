@@ -123,7 +123,10 @@ type Row = Readonly<Record<string, unknown>>;
 
 /** The only row, or none. @throws {RingStoreError} */
 function rowOf(outcome: Outcome<readonly unknown[], Failure>): Row | undefined {
-  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
+  if ('failure' in outcome) {
+    const { kind, detail, code } = outcome.failure;
+    throw new RingStoreError(kind, detail, { code });
+  }
   const [row] = outcome.answer;
   if (row !== undefined && (typeof row !== 'object' || row === null)) throw unknownAnswer();
   return row as Row | undefined;

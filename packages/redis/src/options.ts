@@ -1,6 +1,7 @@
 import {
   clockSkewMsOf,
   objectWith,
+  optionTypeError,
   refuseUnknownOptions,
   textWithin,
   timeoutMsOf,
@@ -68,7 +69,7 @@ function readOptions(
   refuseUnknownOptions(owner, options, ['client', 'url', 'timeoutSeconds', nameOption, ...more]);
   const given = options as Readonly<Record<string, unknown>>;
   const { client, url, timeoutSeconds = 5, [nameOption]: name = fallback } = given;
-  if ((client === undefined) === (url === undefined)) throw new TypeError(`${owner}: give either client or url`);
+  if ((client === undefined) === (url === undefined)) throw optionTypeError(`${owner}: give either client or url`);
   return Object.freeze({
     client: client === undefined ? undefined : clientOf(owner, client),
     url:

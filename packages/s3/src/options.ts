@@ -1,6 +1,7 @@
 import {
   objectWith,
   oneOf,
+  optionRangeError,
   outOfRange,
   quote,
   refuseUnknownOptions,
@@ -69,7 +70,7 @@ export function readOptions(options: S3RingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
   const { client, timeoutSeconds = 5, expectedBucketOwner, serverSideEncryption, sseKmsKeyId } = options;
   if (sseKmsKeyId !== undefined && !(serverSideEncryption === 'aws:kms' || serverSideEncryption === 'aws:kms:dsse')) {
-    throw new RangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
+    throw optionRangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
   }
   return Object.freeze({
     bucket: bucketOf(options.bucket),
@@ -98,11 +99,11 @@ function keyOf(value: unknown): string {
   const key = text(OWNER, 'key', value);
   const bytes = Buffer.byteLength(key);
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
-    throw new RangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
+    throw optionRangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
   // Somebody on the way may resolve them, and then it is another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
-    throw new RangeError(`${OWNER}: no part of key may be . or .., got ${quote(key)}`);
+    throw optionRangeError(`${OWNER}: no part of key may be . or .., got ${quote(key)}`);
   }
   return key;
 }

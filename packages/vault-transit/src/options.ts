@@ -3,6 +3,8 @@ import {
   integerWithin,
   listOf,
   objectWith,
+  optionRangeError,
+  optionTypeError,
   outOfRange,
   refuseUnknownOptions,
   text,
@@ -78,7 +80,7 @@ export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
   const { keyName, mount = 'transit', namespace, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
   const { client, token, dangerouslyAllowHttp = false } = options;
   if (client === undefined && token === undefined) {
-    throw new TypeError(`${OWNER}: token must be given, unless a client adds it`);
+    throw optionTypeError(`${OWNER}: token must be given, unless a client adds it`);
   }
   return Object.freeze({
     address: addressOf(options.address, flag(OWNER, 'dangerouslyAllowHttp', dangerouslyAllowHttp)),
@@ -107,10 +109,10 @@ export function isToken(token: unknown): token is string {
 function addressOf(value: unknown, mayBeHttp: boolean): string {
   const url = new URL(urlWith(OWNER, 'address', value, ['https:', 'http:'], 'an https:// URL'));
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new RangeError(`${OWNER}: address must be a URL without user, password, query and fragment`);
+    throw optionRangeError(`${OWNER}: address must be a URL without user, password, query and fragment`);
   }
   if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
-    throw new RangeError(`${OWNER}: address must be an https:// URL: over http:// token and data keys could be read`);
+    throw optionRangeError(`${OWNER}: address must be an https:// URL: over http:// token and data keys could be read`);
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
@@ -130,6 +132,6 @@ function retiredKey(name: string, value: unknown): TransitKey {
 function tokenOf(token: unknown): VaultToken {
   if (typeof token === 'function') return token as VaultToken;
   if (typeof token !== 'string') throw wrongType(OWNER, 'token', 'a string or a function', token);
-  if (!isToken(token)) throw new RangeError(`${OWNER}: token must be 1 to 8192 visible ASCII characters`);
+  if (!isToken(token)) throw optionRangeError(`${OWNER}: token must be 1 to 8192 visible ASCII characters`);
   return token;
 }

@@ -1,5 +1,5 @@
 import { canonicalJson, createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
-import { bytes, Fault, fuzzKey, internal, named, type Parser, text } from '../parser.ts';
+import { bytes, Fault, fuzzKey, internal, type Parser, text } from '../parser.ts';
 import { frozen } from './tokens.ts';
 
 interface Held {
@@ -56,9 +56,6 @@ interface SnapshotModule {
 interface KeyCacheModule {
   readonly HeldKey: new (dataKey: Uint8Array, ring: string) => Held;
 }
-interface RingTextModule {
-  readonly readRingText: (document: string) => object | undefined;
-}
 
 const words = [
   '{',
@@ -105,10 +102,9 @@ const words = [
 
 const RING = 'default';
 
-/** The ring document, before and behind its MACs, canonical JSON, and what the command line reads of a document. */
+/** The ring document, before and behind its MACs, and canonical JSON. */
 export async function ringParsers(): Promise<readonly Parser[]> {
   const { parseDocument, encodeDocument } = await internal<DocumentModule>('core/src/ring/document.ts');
-  const { readRingText } = await internal<RingTextModule>('cli/src/ring-text.ts');
 
   const documents = await rings();
   const [first = ''] = documents;
@@ -139,13 +135,6 @@ export async function ringParsers(): Promise<readonly Parser[]> {
       ],
       refuses,
       parse: (input) => member(certified(parseDocument(text(input), RING))),
-    },
-    {
-      name: 'ring-text',
-      seeds: documents.map(bytes),
-      words,
-      refuses: named(),
-      parse: (input) => readRingText(text(input)),
     },
     {
       name: 'canonical-json',

@@ -1,24 +1,18 @@
 import { hashedKeyId, type KmsCodec } from '@sealring/core';
+import { isLoopback, MAX_MEMBERS, type RingReport, refusalOfMember, serveDashboard } from '@sealring/dashboard';
 import type { Command } from 'commander';
-import { History } from '../dashboard/history.ts';
-import { reportOf } from '../dashboard/member.ts';
-import { mainPartOf, pageOf } from '../dashboard/page.ts';
-import { type Scraped, scrape } from '../dashboard/scrape.ts';
-import { isLoopback, servePage } from '../dashboard/server.ts';
-import { type View, viewKeysOf } from '../dashboard/view.ts';
 import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
-import { statusOf, troublesOf } from '../ring-status.ts';
+import { statusOf, troublesOf } from '../ring/status.ts';
 import type { SealringConfig } from '../settings/settings.ts';
-import { stopSignal, waits } from '../until-stopped.ts';
+import { stopSignal } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
-import { visibleLine } from '../visible.ts';
 import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const DEFAULT_EVERY_SECONDS = 5;
-const MAX_MEMBERS = 32;
 
 const EXAMPLE = `
 Reads the ring as "status" does, changes nothing, and serves one page on this machine until Ctrl-C. Keys are shown by the
@@ -54,24 +48,18 @@ export function addDashboardCommand(program: Command): void {
       ),
   )
     .addHelpText('after', EXAMPLE)
-    .action(async ({ config: file, json = false, scrape: urls, port: wanted, host, every }: DashboardOptions) => {
+    .action(async ({ config: file, json = false, scrape: members, port, host, every }: DashboardOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
         const stop = stopSignal();
-        const watch = new Watch(codec, config, urls, every);
-        await watch.look();
-        const page = { whole: (nonce: string) => pageOf(watch.view, nonce), main: () => mainPartOf(watch.view) };
-        const server = await servePage(host, wanted, page).catch((error: unknown) => {
-          const code = error instanceof Error && 'code' in error ? String(error.code) : 'an error';
-          throw new Failure(`cannot listen on ${host} port ${wanted}: ${code}`);
+        const look = () => seen(codec, config);
+        const serving = serveDashboard({ look, members, everySeconds: every, host, port });
+        await using dashboard = await serving.catch((error: unknown) => {
+          throw refusalToListen(error, `${host} port ${port}`);
         });
-        if (json) printJson({ url: server.url });
-        else process.stdout.write(`the ring is on ${server.url} until Ctrl-C\n`);
+        if (json) printJson({ url: dashboard.url });
+        else process.stdout.write(`the ring is on ${dashboard.url} until Ctrl-C\n`);
         if (!isLoopback(host)) process.stderr.write(`${WARNING}\n`);
-        try {
-          while (await waits(every * 1_000, stop)) await watch.look();
-        } finally {
-          await server.close();
-        }
+        await dashboard.run(stop);
       });
     });
 }
@@ -80,75 +68,35 @@ const WARNING =
   'WARNING: the page has no password and no encryption, and everybody who can reach this address can see it. Prefer ' +
   '127.0.0.1 and a tunnel, "ssh -L".';
 
-/** What was seen last, and what happened since the first look. */
-class Watch {
-  readonly #codec: KmsCodec;
-  readonly #config: SealringConfig;
-  readonly #urls: readonly URL[];
-  readonly #everySeconds: number;
-  readonly #history = new History();
-  #view: View | undefined;
-
-  constructor(codec: KmsCodec, config: SealringConfig, urls: readonly URL[], everySeconds: number) {
-    this.#codec = codec;
-    this.#config = config;
-    this.#urls = urls;
-    this.#everySeconds = everySeconds;
-  }
-
-  get view(): View {
-    if (this.#view === undefined) throw new Error('nothing was looked at yet');
-    return this.#view;
-  }
-
-  /** Reads the ring and asks the members. What is away is shown, and is no reason to stop. */
-  async look(): Promise<void> {
-    const [trouble, scraped] = await Promise.all([this.#refreshed(), Promise.all(this.#urls.map(scraping))]);
-    const status = await statusOf(this.#codec, this.#config);
-    const members = scraped.map(({ name, answer }) => ({ name, answer, report: reportOf(answer, status.ring) }));
-    const answered = members.filter(({ answer }) => 'samples' in answer);
-    this.#history.add(performance.now(), new Map(answered.map(({ name, report }) => [name, report.counts])));
-    this.#view = {
-      ring: visibleLine(status.ring),
-      store: status.store,
-      at: status.at,
-      everySeconds: this.#everySeconds,
-      keys: viewKeysOf(status),
-      nextRotation: status.nextRotation,
-      trouble,
-      problems: troublesOf(status, hashedKeyId),
-      members: members.map(({ name, answer, report }) => ({
-        name,
-        failure: 'failure' in answer ? answer.failure : undefined,
-        health: report.health,
-      })),
-      rounds: this.#history.rounds,
-    };
-  }
-
-  async #refreshed(): Promise<string | undefined> {
-    try {
-      await this.#codec.refresh();
-      return undefined;
-    } catch (error) {
-      return visibleLine(lineOf(error));
-    }
-  }
+/** An error of the system names the address itself; anything else is thrown as it is. */
+function refusalToListen(error: unknown, where: string): unknown {
+  if (!(error instanceof Error) || !('syscall' in error)) return error;
+  return new Failure(`cannot listen on ${where}: ${String(Reflect.get(error, 'code'))}`);
 }
 
-async function scraping(url: URL): Promise<{ readonly name: string; readonly answer: Scraped }> {
-  return { name: `${url.host}${url.pathname}`.replace(/\/$/, ''), answer: await scrape(url.href) };
+/** Reads the ring. What is away is shown, and is no reason to stop. */
+async function seen(codec: KmsCodec, config: SealringConfig): Promise<RingReport> {
+  const trouble = await refreshed(codec);
+  const status = await statusOf(codec, config);
+  const { ring, store, at, keys, sealingKey, nextRotation } = status;
+  const problems = troublesOf(status, hashedKeyId);
+  return { ring: visibleLine(ring), store, at, keys, sealingKey, nextRotation, trouble, problems };
+}
+
+/** @returns what keeps the ring from being read. */
+async function refreshed(codec: KmsCodec): Promise<string | undefined> {
+  try {
+    await codec.refresh();
+    return undefined;
+  } catch (error) {
+    return visibleLine(lineOf(error));
+  }
 }
 
 function member(text: string, others: readonly URL[]): readonly URL[] {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  // Never repeated: it may be a secret on a command line.
-  if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError('--scrape must be an address that starts with http:// or https://');
-  }
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw new UsageError('--scrape must have no user, password, query or fragment in it');
-  }
+  const refusal = refusalOfMember(text);
+  if (refusal !== undefined) throw new UsageError(`--scrape must ${refusal}`);
   if (others.length >= MAX_MEMBERS) throw new UsageError(`--scrape: at most ${MAX_MEMBERS} members are asked`);
+  const url = new URL(text);
   return others.some(({ href }) => href === url.href) ? others : [...others, url];
 }

@@ -3,9 +3,9 @@ import { Option } from 'commander';
 import { runDoctor } from '../doctor/doctor.ts';
 import type { DoctorReport, Finding, Severity } from '../doctor/finding.ts';
 import { EXIT_CODE } from '../exit-code.ts';
-import { type Paint, paintFor } from '../paint.ts';
-import { withProgress } from '../progress.ts';
-import { visibleLine } from '../visible.ts';
+import { type Paint, paintFor } from '../terminal/paint.ts';
+import { withProgress } from '../terminal/progress.ts';
+import { visibleLine } from '../terminal/visible.ts';
 import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 

@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { documentOf } from '../migration/carry.ts';
 import { writeNewFile } from '../migration/new-file.ts';
 import { WIRES, type Wire, wireSecretsOf } from '../migration/wire-secrets.ts';
-import { readRingText } from '../ring-text.ts';
+import { readDocument } from '../ring/document.ts';
 import { ringNameOf } from '../settings/settings.ts';
 import { UsageError } from '../usage-error.ts';
 import { withRing, withSettings } from './connect.ts';
@@ -59,7 +59,7 @@ async function exportRing(file: string, config: string | undefined): Promise<Fac
   return withSettings(config, async (settings) => {
     const document = await documentOf(settings.config);
     writeNewFile(file, document);
-    const keys = readRingText(document)?.keys.length ?? 0;
+    const keys = readDocument(document)?.entries.length ?? 0;
     return { file, ring: ringNameOf(settings.config), what: `${keys} wrapped key${keys === 1 ? '' : 's'}` };
   });
 }

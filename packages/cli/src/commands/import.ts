@@ -1,14 +1,16 @@
 import { readFileSync, statSync } from 'node:fs';
+import { MAX_DOCUMENT_BYTES } from '@sealring/core/ring';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { isConflict } from '../foreign-error.ts';
 import { documentOf, proveThatItOpens, withWrapsOf } from '../migration/carry.ts';
-import { paintFor } from '../paint.ts';
-import { statusOf, statusText } from '../ring-status.ts';
+import { attempt, open } from '../ring/open.ts';
+import { statusOf, statusText } from '../ring/status.ts';
 import { loadSettings } from '../settings/load.ts';
 import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { paintFor } from '../terminal/paint.ts';
 import { UsageError } from '../usage-error.ts';
-import { attempt, open, withSettings } from './connect.ts';
+import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
@@ -24,9 +26,6 @@ Example:
   $ mv sealring.local.ring lost.ring
   $ npx sealring import backup.ring
 `;
-
-/** Of a ring document; core reads no longer one. */
-const MOST_BYTES = 262_144;
 
 interface ImportOptions extends CommonOptions {
   readonly from?: string;
@@ -99,7 +98,8 @@ async function store({ ring }: SealringConfig, document: string): Promise<void> 
 function documentIn(file: string): string {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
   if (size === undefined) throw new UsageError(`"${file}" is not there`);
-  if (size === 0 || size > MOST_BYTES) throw new UsageError(`"${file}" is no ring document: it has ${size} bytes`);
+  if (size === 0 || size > MAX_DOCUMENT_BYTES)
+    throw new UsageError(`"${file}" is no ring document: it has ${size} bytes`);
   // The newline that an editor or a pager has put at its end is not of the document.
   return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }

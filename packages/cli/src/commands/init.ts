@@ -1,8 +1,9 @@
 import type { Command } from 'commander';
-import { paintFor } from '../paint.ts';
-import { statusOf, statusText } from '../ring-status.ts';
+import { attempt, open } from '../ring/open.ts';
+import { statusOf, statusText } from '../ring/status.ts';
+import { paintFor } from '../terminal/paint.ts';
 import { UsageError } from '../usage-error.ts';
-import { attempt, open, withSettings } from './connect.ts';
+import { withSettings } from './connect.ts';
 import { LOCAL_FILES, writeLocalSetup } from './local-setup.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 

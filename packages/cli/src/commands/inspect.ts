@@ -1,9 +1,10 @@
 import type { TokenFacts } from '@sealring/core';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
+import { attempt } from '../ring/open.ts';
+import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
-import { visibleLine } from '../visible.ts';
-import { attempt, withRing } from './connect.ts';
+import { withRing } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `

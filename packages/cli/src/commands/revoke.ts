@@ -1,15 +1,16 @@
 import { createKmsCodec, type KmsCodec, staticRing } from '@sealring/core';
 import type { Command } from 'commander';
 import { kmsFailuresOf } from '../foreign-error.ts';
-import { paintFor } from '../paint.ts';
-import { completePolicy } from '../policy-times.ts';
 import { recordedRing } from '../revocation/recorded-ring.ts';
 import { KeptRevocation, type RevokedKey, waitSecondsFor } from '../revocation/until-kept.ts';
-import { statusOf, statusText } from '../ring-status.ts';
+import { attempt, open } from '../ring/open.ts';
+import { policyOf } from '../ring/policy.ts';
+import { statusOf, statusText } from '../ring/status.ts';
 import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
-import { stopSignal, waits } from '../until-stopped.ts';
+import { paintFor } from '../terminal/paint.ts';
+import { stopSignal, waits } from '../terminal/until-stopped.ts';
 import { UsageError } from '../usage-error.ts';
-import { attempt, open, withSettings } from './connect.ts';
+import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
@@ -74,9 +75,18 @@ const MEMBER = { role: 'member', create: 'never' } as const;
 /** @returns the keys that are revoked now, and were not or were named. */
 async function revoke(codec: KmsCodec, meant: string | Date): Promise<readonly RevokedKey[]> {
   const before = revokedIn(codec);
-  await (typeof meant === 'string' ? codec.revoke(meant) : codec.revokeAllBefore(meant));
+  await (typeof meant === 'string' ? revokeNamed(codec, meant) : codec.revokeAllBefore(meant));
   const known = new Set(before.map(({ id }) => id));
   return revokedIn(codec).filter(({ id }) => !known.has(id) || id === meant);
+}
+
+async function revokeNamed(codec: KmsCodec, id: string): Promise<void> {
+  try {
+    await codec.revoke(id);
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(`the ring has no key "${id.slice(0, 80)}"`);
+    throw error;
+  }
 }
 
 function revokedIn(codec: KmsCodec): readonly RevokedKey[] {
@@ -92,7 +102,7 @@ async function watch(
   const stop = stopSignal();
   await kept.untilKept({
     keys,
-    refreshEverySeconds: completePolicy(config.policy).refreshEverySeconds,
+    refreshEverySeconds: policyOf(config).refreshEverySeconds,
     look: () => codec.refresh(),
     proves: (document) => areRevokedIn(document, config, keys),
     time: { now: () => performance.now(), wait: (ms) => waits(ms, stop) },

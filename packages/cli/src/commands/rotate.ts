@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
-import { paintFor } from '../paint.ts';
-import { statusOf, statusText } from '../ring-status.ts';
-import { attempt, withRing } from './connect.ts';
+import { attempt } from '../ring/open.ts';
+import { statusOf, statusText } from '../ring/status.ts';
+import { paintFor } from '../terminal/paint.ts';
+import { withRing } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `

@@ -1,12 +1,13 @@
 import type { KmsCodec } from '@sealring/core';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
-import { askMembers, checkMemberUrl, membersText } from '../members.ts';
-import { paintFor } from '../paint.ts';
-import { statusOf, statusText } from '../ring-status.ts';
-import { stopSignal, waits } from '../until-stopped.ts';
-import { visibleLine } from '../visible.ts';
-import { attempt, withRing } from './connect.ts';
+import { askMembers, checkMemberUrl, membersText } from '../ring/members.ts';
+import { attempt } from '../ring/open.ts';
+import { statusOf, statusText } from '../ring/status.ts';
+import { paintFor } from '../terminal/paint.ts';
+import { stopSignal, waits } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { withRing } from './connect.ts';
 import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 

@@ -1,4 +1,4 @@
-import type { PolicyTimes } from '../policy-times.ts';
+import type { ResolvedPolicy } from '@sealring/core/ring';
 import { error, type Finding, info, ok, warning } from './finding.ts';
 
 /** The dates that services put on their answers, against this machine's clock. */
@@ -18,7 +18,7 @@ export class ServiceDates {
     };
   }
 
-  findings({ clockSkewSeconds, kmsTimeoutSeconds }: PolicyTimes): readonly Finding[] {
+  findings({ clockSkewSeconds, kmsTimeoutSeconds }: ResolvedPolicy): readonly Finding[] {
     if (this.#offByMs.size === 0) {
       return [info('clock', 'no service said what time it is: the clock of this machine was not checked')];
     }

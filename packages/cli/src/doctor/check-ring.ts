@@ -1,16 +1,15 @@
 import { type CodecHealth, createKmsCodec, type KmsCodec } from '@sealring/core';
-import { kmsFailuresOf, lineOf, storeFailureOf } from '../foreign-error.ts';
-import { type PolicyTimes, rotateAt } from '../policy-times.ts';
-import { CLAIM_REMEDY, claimText, manyKeys } from '../ring-status.ts';
 import {
-  MANY_RING_KEYS,
+  MAX_KEYS_TO_ROTATE,
   MAX_RING_KEYS,
-  type RingText,
-  type RingTextKey,
-  readRingText,
-  unendedKeysOf,
-  unprovedRevocationsOf,
-} from '../ring-text.ts';
+  type ResolvedPolicy,
+  type RingDocument,
+  type RingEntry,
+  rotateAt,
+} from '@sealring/core/ring';
+import { kmsFailuresOf, lineOf, storeFailureOf } from '../foreign-error.ts';
+import { parsedDocument, unendedKeysOf, unprovedRevocationsOf } from '../ring/document.ts';
+import { CLAIM_REMEDY, claimText, manyKeys } from '../ring/status.ts';
 import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { type CurrentVersion, checkVersion, isOwn, refusedVersions, UnwrapNotes } from './check-versions.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
@@ -24,16 +23,16 @@ export async function checkRing(
   config: SealringConfig,
   document: string,
   versions: readonly CurrentVersion[],
-  times: PolicyTimes,
+  times: ResolvedPolicy,
   nowMs: number,
 ): Promise<readonly Finding[]> {
-  const ring = readRingText(document);
-  if (ring === undefined) {
+  const ring = parsedDocument(document);
+  if ('refusal' in ring) {
     return [
       error(
         'ring-corrupt',
-        'what is stored is no ring document',
-        'Members that run write theirs over it. Without any: sealring import, or an older version (docs/terraform.md, "The drill").',
+        `what is stored is no ring document that servers accept: ${ring.refusal}`,
+        'Members that run write theirs over it. Find out who wrote this one, and take that right away. Without any member: sealring import, or an older version (docs/terraform.md, "The drill").',
       ),
     ];
   }
@@ -47,7 +46,7 @@ export async function checkRing(
       ),
     ];
   }
-  if (ring.keys.length === 0) {
+  if (ring.entries.length === 0) {
     return [
       warning(
         'ring-unfounded',
@@ -58,7 +57,7 @@ export async function checkRing(
   }
   const unended = unendedKeysOf(ring, nowMs);
   if (unended.length === 0) return [ended(ring)];
-  const checkVersions = (live: readonly RingTextKey[]): readonly Finding[] =>
+  const checkVersions = (live: readonly RingEntry[]): readonly Finding[] =>
     versions.flatMap((current) => checkVersion(current, ring, live, times));
   const notes = new UnwrapNotes();
   const opened = await open(config, notes);
@@ -76,7 +75,7 @@ export async function checkRing(
   const usable = new Set(health.keys.filter(isUsable).map(({ id }) => id));
   const live = unended.filter(({ id }) => usable.has(id));
   return [
-    ok('ring', `the keys of the ring prove themselves: ${live.length} live of ${ring.keys.length}, all unwrapped`),
+    ok('ring', `the keys of the ring prove themselves: ${live.length} live of ${ring.entries.length}, all unwrapped`),
     ...checkEntries(config, ring, health, notes, nowMs),
     ...(live.length === 0 ? [ended(ring)] : []),
     ...checkVersions(live),
@@ -88,19 +87,19 @@ function isUsable({ state }: CodecHealth['keys'][number]): boolean {
   return state !== 'revoked' && state !== 'retired';
 }
 
-function ended(ring: RingText): Finding {
+function ended(ring: RingDocument): Finding {
   return warning(
     'ring-ended',
-    `all ${ring.keys.length} keys of the ring have ended or were revoked`,
+    `all ${ring.entries.length} keys of the ring have ended or were revoked`,
     'A member makes a new one. If members run, look at why none of them does.',
   );
 }
 
 function checkLive(
   config: SealringConfig,
-  ring: RingText,
-  live: readonly RingTextKey[],
-  times: PolicyTimes,
+  ring: RingDocument,
+  live: readonly RingEntry[],
+  times: ResolvedPolicy,
   nowMs: number,
 ): readonly Finding[] {
   const newest = live.at(-1);
@@ -137,7 +136,7 @@ async function open(
 /** What the document holds and does not prove, and what the codec says of itself. */
 function checkEntries(
   { acceptKeysCreatedAfter }: SealringConfig,
-  ring: RingText,
+  ring: RingDocument,
   { keys, problems }: CodecHealth,
   notes: UnwrapNotes,
   nowMs: number,
@@ -146,7 +145,7 @@ function checkEntries(
   const pinnedBefore = acceptKeysCreatedAfter?.getTime() ?? Number.NEGATIVE_INFINITY;
   const unknown = unendedKeysOf(ring, nowMs).filter(({ id, created }) => !known.has(id) && created >= pinnedBefore);
   const unproved = unknown.filter((key) => notes.refusalOf(key) === undefined);
-  const claims = unprovedRevocationsOf({ ...ring, keys: ring.keys.filter(({ id }) => known.has(id)) }, keys, nowMs);
+  const claims = unprovedRevocationsOf({ entries: ring.entries.filter(({ id }) => known.has(id)) }, keys, nowMs);
   return [
     // A revoked key opens nothing anyway.
     ...refusedVersions(
@@ -158,7 +157,7 @@ function checkEntries(
       : [
           warning(
             'ring-unproved',
-            `${unproved.length} of ${ring.keys.length} keys in the document cannot be unwrapped: servers ignore them`,
+            `${unproved.length} of ${ring.entries.length} keys in the document cannot be unwrapped: servers ignore them`,
             'Find out who wrote them: he may write the store.',
           ),
         ]),
@@ -170,7 +169,7 @@ function checkEntries(
   ];
 }
 
-function refusalOf(config: SealringConfig, unended: readonly RingTextKey[], thrown: unknown): readonly Finding[] {
+function refusalOf(config: SealringConfig, unended: readonly RingEntry[], thrown: unknown): readonly Finding[] {
   const store = storeFailureOf(thrown);
   if (store?.kind === 'corrupt') {
     return [
@@ -207,7 +206,7 @@ function refusalOf(config: SealringConfig, unended: readonly RingTextKey[], thro
 }
 
 /** KMS keys of live entries that none of the key wrappers has. */
-function foreignKeys(config: SealringConfig, unended: readonly RingTextKey[]): readonly string[] {
+function foreignKeys(config: SealringConfig, unended: readonly RingEntry[]): readonly string[] {
   const wrappers = keyWrappersOf(config);
   const unopened = unended.filter(({ wraps }) =>
     wraps.every((wrap) => wrappers.every((wrapper) => !isOwn(wrapper, wrap))),
@@ -216,7 +215,7 @@ function foreignKeys(config: SealringConfig, unended: readonly RingTextKey[]): r
 }
 
 /** Every live key should be wrapped by every key wrapper: else one of them is no help in an outage of the others. */
-function checkWraps(config: SealringConfig, live: readonly RingTextKey[]): readonly Finding[] {
+function checkWraps(config: SealringConfig, live: readonly RingEntry[]): readonly Finding[] {
   return keyWrappersOf(config).flatMap((wrapper) => {
     const missing = live.filter(({ wraps }) => !wraps.some((wrap) => isOwn(wrapper, wrap))).length;
     if (missing === 0) return [];
@@ -235,7 +234,7 @@ function keyIdFor(config: SealringConfig, provider: string): string {
 }
 
 /** Whether the successor of the newest key is late. */
-function checkAge(newest: RingTextKey, times: PolicyTimes, nowMs: number): Finding {
+function checkAge(newest: RingEntry, times: ResolvedPolicy, nowMs: number): Finding {
   const dueMs = rotateAt(newest, times);
   const due = new Date(dueMs).toISOString();
   const remedy =
@@ -258,10 +257,10 @@ function checkAge(newest: RingTextKey, times: PolicyTimes, nowMs: number): Findi
   return ok('rotation', `the next rotation is due on ${due}`);
 }
 
-function checkSize({ keys }: RingText): Finding {
-  if (keys.length < MANY_RING_KEYS) return ok('ring-size', `${keys.length} of at most ${MAX_RING_KEYS} keys`);
-  const { what, remedy } = manyKeys(keys.length);
-  return warning('ring-size', what, remedy);
+function checkSize({ entries }: RingDocument): Finding {
+  if (entries.length < MAX_KEYS_TO_ROTATE) return ok('ring-size', `${entries.length} of at most ${MAX_RING_KEYS} keys`);
+  const { detail, remedy } = manyKeys(entries.length);
+  return warning('ring-size', detail, remedy);
 }
 
 function timeOf(ms: number): string {

@@ -145,6 +145,14 @@ export function checkKind({ kind }: RingStore, role: 'member' | 'reader'): reado
   return [];
 }
 
+/** DynamoDB's exceptions and PostgreSQL's SQLSTATEs for a table or a schema that is not there. */
+const NO_TABLE: ReadonlySet<string> = new Set([
+  'ResourceNotFoundException',
+  'ResourceInUseException',
+  '42P01',
+  '3F000',
+]);
+
 function storeFinding(ring: RingStore, thrown: unknown, right: string): Finding {
   const failure = storeFailureOf(thrown);
   if (failure === undefined) {
@@ -163,7 +171,7 @@ function storeFinding(ring: RingStore, thrown: unknown, right: string): Finding 
         `Grant ${right}. Members need to write, readers only to read (role: 'reader').`,
       );
     case 'unavailable':
-      if (/\btable\b/.test(failure.detail)) {
+      if (failure.code !== undefined && NO_TABLE.has(failure.code)) {
         return error(
           'store-no-table',
           what,

@@ -1,7 +1,6 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
+import { type ResolvedPolicy, type RingDocument, type RingEntry, rotateAt } from '@sealring/core/ring';
 import { type KmsFailure, kmsFailuresOf, kmsLineOf } from '../foreign-error.ts';
-import { type PolicyTimes, rotateAt } from '../policy-times.ts';
-import type { RingText, RingTextKey } from '../ring-text.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
@@ -23,11 +22,11 @@ export function isOwn(
 /** Whether the newest key of the ring is wrapped by the version of the KMS key that is current, and how long others are needed. */
 export function checkVersion(
   { wrapper, keyId: current }: CurrentVersion,
-  ring: RingText,
-  live: readonly RingTextKey[],
-  times: PolicyTimes,
+  ring: RingDocument,
+  live: readonly RingEntry[],
+  times: ResolvedPolicy,
 ): readonly Finding[] {
-  const versionOf = ({ wraps }: RingTextKey): string | undefined => wraps.find((wrap) => isOwn(wrapper, wrap))?.keyId;
+  const versionOf = ({ wraps }: RingEntry): string | undefined => wraps.find((wrap) => isOwn(wrapper, wrap))?.keyId;
   const neededUntil = new Map<string, number>();
   for (const key of live) {
     const version = versionOf(key);
@@ -44,7 +43,9 @@ export function checkVersion(
     return [ok('kms-version', `the newest key of the ring is wrapped by the current version ${current}${more}`)];
   }
   const due = timeOf(rotateAt(newest, times));
-  const isKnown = ring.keys.some(({ wraps }) => wraps.some((wrap) => isOwn(wrapper, wrap) && wrap.keyId === current));
+  const isKnown = ring.entries.some(({ wraps }) =>
+    wraps.some((wrap) => isOwn(wrapper, wrap) && wrap.keyId === current),
+  );
   return [
     warning(
       'kms-version',
@@ -82,8 +83,7 @@ export class UnwrapNotes {
           return await wrapper.unwrap(wrapped, options);
         } catch (thrown) {
           const [failure] = kmsFailuresOf(thrown);
-          const bytes = Buffer.from(wrapped.wrapped).toString('base64url');
-          if (failure !== undefined) this.#failures.set(bytes, failure);
+          if (failure !== undefined) this.#failures.set(spelt(wrapped), failure);
           throw thrown;
         }
       },
@@ -93,13 +93,18 @@ export class UnwrapNotes {
   }
 
   /** Why the KMS did not serve a wrap of a key; undefined where it did, or found that the wrap is not its own. */
-  refusalOf({ wraps }: RingTextKey): Refusal | undefined {
+  refusalOf({ wraps }: RingEntry): Refusal | undefined {
     for (const wrap of wraps) {
-      const failure = this.#failures.get(wrap.wrapped);
+      const failure = this.#failures.get(spelt(wrap));
       if (failure !== undefined && failure.kind !== 'corrupt') return { failure, version: wrap.keyId };
     }
     return undefined;
   }
+}
+
+/** The wrapped bytes as text. */
+function spelt({ wrapped }: WrappedKey): string {
+  return Buffer.from(wrapped).toString('base64url');
 }
 
 interface Refusal {
@@ -108,8 +113,8 @@ interface Refusal {
 }
 
 /** Live keys of the ring that could not be unwrapped, since the KMS refused the version that wraps them or did not answer. */
-export function refusedVersions(keys: readonly RingTextKey[], notes: UnwrapNotes): readonly Finding[] {
-  const byVersion = new Map<string, { readonly failure: KmsFailure; readonly keys: RingTextKey[] }>();
+export function refusedVersions(keys: readonly RingEntry[], notes: UnwrapNotes): readonly Finding[] {
+  const byVersion = new Map<string, { readonly failure: KmsFailure; readonly keys: RingEntry[] }>();
   for (const key of keys) {
     const refusal = notes.refusalOf(key);
     if (refusal === undefined) continue;

@@ -1,5 +1,5 @@
 import type { KeyWrapper } from '@sealring/core';
-import { completePolicy } from '../policy-times.ts';
+import { policyOf } from '../ring/policy.ts';
 import { keyWrappersOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { checkAwsKey } from './check-aws-key.ts';
 import { ServiceDates } from './check-clock.ts';
@@ -52,7 +52,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   // With options that core refuses, nothing else that is found would be what servers see.
   if (settings.some(({ severity }) => severity === 'error')) return report(first);
 
-  const times = completePolicy(config.policy);
+  const times = policyOf(config);
   const wallMs = (): number => clock?.wallMs() ?? Date.now();
   const dates = new ServiceDates(wallMs);
   const signal = (): AbortSignal => AbortSignal.timeout(times.kmsTimeoutSeconds * PATIENCE * 1_000);

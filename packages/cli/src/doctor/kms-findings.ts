@@ -41,8 +41,24 @@ export function kmsFinding(failure: KmsFailure, keyId: string): Finding {
   }
 }
 
-function deniedRemedy({ provider, operation, hint }: KmsFailure): string {
-  if (hint?.includes('credentials') === true) return 'Give this machine valid credentials of the role of the servers.';
+/** Codes by which services say that the credentials are wrong, and nothing of rights. */
+const BAD_CREDENTIALS: ReadonlySet<string> = new Set([
+  // AWS
+  'UnrecognizedClientException',
+  'InvalidClientTokenId',
+  'MissingAuthenticationToken',
+  'IncompleteSignature',
+  'InvalidSignatureException',
+  // Google Cloud
+  'CREDENTIALS_MISSING',
+  'UNAUTHENTICATED',
+  // Azure
+  'Unauthorized',
+]);
+
+function deniedRemedy({ provider, operation, code }: KmsFailure): string {
+  if (code !== undefined && BAD_CREDENTIALS.has(code))
+    return 'Give this machine valid credentials of the role of the servers.';
   return (
     `Grant ${kmsRight(provider, operation)} to the role of the servers, in its own policy and in the key's; where a ` +
     'condition names the ring, it must be the ring name of this configuration.'

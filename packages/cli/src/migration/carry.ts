@@ -1,6 +1,6 @@
-import { createKmsCodec, type KeyWrapper, memoryRing, type RingStore, staticRing } from '@sealring/core';
-import { attempt } from '../commands/connect.ts';
+import { type KeyWrapper, memoryRing, type RingStore, staticRing } from '@sealring/core';
 import { Failure } from '../failure.ts';
+import { attempt, openWith } from '../ring/open.ts';
 import { codecOptionsOf, keyWrappersOf, type SealringConfig } from '../settings/settings.ts';
 
 /** The document that a store holds, and that its configuration opens. @throws {Failure} unless it does. */
@@ -13,9 +13,13 @@ export async function documentOf(config: SealringConfig): Promise<string> {
 
 /** Opens a document as a starting reader does: name, authenticity, and every live key. @throws {Failure} */
 export async function proveThatItOpens(config: SealringConfig, document: string): Promise<void> {
-  const codec = await attempt('opening the ring', () =>
-    createKmsCodec({ ...codecOptionsOf(config), ring: staticRing(document), role: 'reader', create: 'never' }),
-  );
+  const ring = staticRing(document);
+  const codec = await openWith('opening the ring', {
+    ...codecOptionsOf(config),
+    ring,
+    role: 'reader',
+    create: 'never',
+  });
   await codec.close();
 }
 
@@ -29,16 +33,14 @@ export async function withWrapsOf(target: SealringConfig, source: SealringConfig
   const copy = memoryRing();
   await copy.write(document, { expected: undefined });
   const keyWrapper = union(keyWrappersOf(target), keyWrappersOf(source));
-  const codec = await attempt('wrapping the data keys', () =>
-    createKmsCodec({
-      ...codecOptionsOf(target),
-      keyWrapper,
-      wrapQuorum: keyWrapper.length,
-      ring: copy,
-      role: 'member',
-      create: 'never',
-    }),
-  );
+  const codec = await openWith('wrapping the data keys', {
+    ...codecOptionsOf(target),
+    keyWrapper,
+    wrapQuorum: keyWrapper.length,
+    ring: copy,
+    role: 'member',
+    create: 'never',
+  });
   try {
     await attempt('wrapping the data keys', () => codec.refresh());
   } finally {

@@ -1,6 +1,7 @@
+import type { RingDocument } from '@sealring/core/ring';
 import { Failure } from '../failure.ts';
 import { lineOf } from '../foreign-error.ts';
-import { type RingText, readRingText } from '../ring-text.ts';
+import { readDocument } from '../ring/document.ts';
 import type { Sight } from './recorded-ring.ts';
 
 const LOOK_EVERY_MS = 4_000;
@@ -107,11 +108,11 @@ export class KeptRevocation {
   }
 
   #verdictOn(text: string): 'kept' | 'lost' | 'unknown' {
-    const ring = readRingText(text);
+    const ring = readDocument(text);
     if (ring === undefined) return 'lost';
     let isUnknown = false;
     for (const { id, opensUntil } of this.#keys) {
-      const entry = ring.keys.find((key) => key.id === id);
+      const entry = ring.entries.find((key) => key.id === id);
       if (entry === undefined && Date.now() >= opensUntil.getTime()) continue;
       const certificates = certificatesIn(ring, id);
       if (certificates.length === 0) return 'lost';
@@ -142,7 +143,7 @@ export class KeptRevocation {
   }
 
   #accept(text: string | undefined): void {
-    const ring = text === undefined ? undefined : readRingText(text);
+    const ring = text === undefined ? undefined : readDocument(text);
     if (ring === undefined) return;
     for (const { id } of this.#keys) for (const one of certificatesIn(ring, id)) this.#proved.add(one);
   }
@@ -166,10 +167,13 @@ const STOPPED =
   'the key is still revoked';
 
 /** One line for each certificate of the revocation of a key: that of the key itself, else all others. */
-function certificatesIn(ring: RingText, id: string): readonly string[] {
-  const revoked = ring.keys.find((key) => key.id === id)?.revoked;
+function certificatesIn(ring: RingDocument, id: string): readonly string[] {
+  const revoked = ring.entries.find((key) => key.id === id)?.revoked;
   if (revoked === undefined) return [];
-  const lines = Object.entries(revoked.by).map(([by, mac]) => ({ by, line: [id, revoked.at, by, mac].join(' ') }));
+  const lines = [...revoked.by].map(([by, mac]) => ({
+    by,
+    line: [id, revoked.at, by, Buffer.from(mac).toString('base64url')].join(' '),
+  }));
   const own = lines.filter(({ by }) => by === id);
   return (own.length > 0 ? own : lines).map(({ line }) => line);
 }

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
+import { refusedOptionIn } from '../foreign-error.ts';
 import { UsageError } from '../usage-error.ts';
 import { closeConfig, type SealringConfig, type Settings } from './settings.ts';
 
@@ -107,10 +108,8 @@ function nameAndPlace(error: unknown, href: string): string {
   if (!types.isNativeError(error)) return 'something was thrown that is no Error';
   const { code } = error as NodeJS.ErrnoException;
   const isLoaders = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
-  // Adapters refuse options with a text that starts with their own name, and shows no secret.
-  const isAdapters =
-    /^(?:TypeError|RangeError)$/.test(error.name) && /^[a-z]+[A-Za-z]*(?:Ring|KeyWrapper): /.test(error.message);
-  const text = isLoaders || isAdapters ? `${error.name}: ${error.message.split('\n')[0] ?? ''}` : error.name;
+  const told = refusedOptionIn(error) ?? (isLoaders ? error.message.split('\n')[0] : undefined);
+  const text = told === undefined ? error.name : `${error.name}: ${told}`;
   const place = error.stack?.split('\n').find((line) => line.includes(href));
   const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
   return line === undefined ? text : `${text} in line ${line}`;

@@ -1,6 +1,6 @@
 import type { KeyWrapper, RingStore } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { kmsFailuresOf, lineOf } from '../foreign-error.ts';
+import { kmsFailuresOf, lineOf, refusedOptionIn } from '../foreign-error.ts';
 import { UsageError } from '../usage-error.ts';
 import { functionOf, loadPackage } from './adapter-packages.ts';
 import { closeConfig, type SealringConfig, type Settings } from './settings.ts';
@@ -140,6 +140,6 @@ function refusal(error: unknown): unknown {
     const remedy = isDenied ? 'grant keys/read on that key to members and readers' : 'check network and credentials';
     return new Failure(`reading the public half of SEALRING_AZURE_SIGN_KEY_ID: ${lineOf(error)}; ${remedy}`);
   }
-  if (!(error instanceof TypeError || error instanceof RangeError)) return error;
-  return new UsageError(`the SEALRING_* environment: ${error.message}`);
+  const refused = refusedOptionIn(error);
+  return refused === undefined ? error : new UsageError(`the SEALRING_* environment: ${refused}`);
 }

@@ -11,7 +11,16 @@ export {
   type KeyWrapperErrorSummary,
   type WrappedKey,
 } from '../key-wrapper.ts';
-export { finiteNumber as numberWithin, label, oneOf, quote, refuseUnknownOptions, show } from '../options.ts';
+export {
+  finiteNumber as numberWithin,
+  label,
+  oneOf,
+  optionRangeError,
+  optionTypeError,
+  quote,
+  refuseUnknownOptions,
+  show,
+} from '../options.ts';
 export {
   MAX_DOCUMENT_BYTES,
   type RingStoreCallOptions,

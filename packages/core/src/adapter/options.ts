@@ -1,13 +1,13 @@
-import { finiteNumber, quote, show } from '../options.ts';
+import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../options.ts';
 
 /** The error for an option of a wrong type; shows the value's type only where the value may be a secret. */
 export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {
-  return new TypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
+  return optionTypeError(`${owner}: ${name} must be ${wanted}, got ${show(value)}`);
 }
 
 /** The error for a text out of range; quotes up to 120 characters of it, so it is not for what may be a secret. */
 export function outOfRange(owner: string, name: string, wanted: string, value: string): RangeError {
-  return new RangeError(`${owner}: ${name} must be ${wanted}, got ${quote(value)}`);
+  return optionRangeError(`${owner}: ${name} must be ${wanted}, got ${quote(value)}`);
 }
 
 /**
@@ -16,7 +16,7 @@ export function outOfRange(owner: string, name: string, wanted: string, value: s
  */
 export function integerWithin(owner: string, name: string, value: unknown, min: number, max: number): number {
   const number = finiteNumber(owner, name, value, min, max);
-  if (!Number.isInteger(number)) throw new RangeError(`${owner}: ${name} must be a whole number, got ${number}`);
+  if (!Number.isInteger(number)) throw optionRangeError(`${owner}: ${name} must be a whole number, got ${number}`);
   return number;
 }
 
@@ -53,7 +53,7 @@ export function text(owner: string, name: string, value: unknown): string {
 export function textWithin(owner: string, name: string, value: unknown, most: number): string {
   const given = text(owner, name, value);
   if (given.length === 0 || given.length > most || !given.isWellFormed()) {
-    throw new RangeError(`${owner}: ${name} must be 1 to ${most} characters, got ${given.length}`);
+    throw optionRangeError(`${owner}: ${name} must be 1 to ${most} characters, got ${given.length}`);
   }
   return given;
 }
@@ -65,7 +65,7 @@ export function textWithin(owner: string, name: string, value: unknown, most: nu
 export function textMatching(owner: string, name: string, value: unknown, form: RegExp): string {
   const given = text(owner, name, value);
   if (!form.test(given)) {
-    throw new RangeError(`${owner}: ${name} must match ${form.source}, got ${quote(given)}`);
+    throw optionRangeError(`${owner}: ${name} must match ${form.source}, got ${quote(given)}`);
   }
   return given;
 }
@@ -86,7 +86,7 @@ export function urlWith(
 ): string {
   const given = text(owner, name, value);
   if (!URL.canParse(given) || !protocols.includes(new URL(given).protocol)) {
-    throw new RangeError(`${owner}: ${name} must be ${wanted}`);
+    throw optionRangeError(`${owner}: ${name} must be ${wanted}`);
   }
   return given;
 }
@@ -108,7 +108,7 @@ export function listOf<T>(
 ): readonly T[] {
   if (!Array.isArray(value)) throw wrongType(owner, name, `an array of ${wanted}`, value);
   if (value.length > most) {
-    throw new RangeError(`${owner}: ${name} must have at most ${most} entries, got ${value.length}`);
+    throw optionRangeError(`${owner}: ${name} must have at most ${most} entries, got ${value.length}`);
   }
   return Object.freeze(value.map((entry: unknown, index) => read(`${name}[${index}]`, entry)));
 }

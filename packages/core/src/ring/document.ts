@@ -2,6 +2,7 @@ import { canonicalJson } from '../canonical-json.ts';
 import { KEY_ID_BYTES } from '../formats/derivation.ts';
 import { decodeBase64url } from '../formats/token.ts';
 import type { WrappedKey } from '../key-wrapper.ts';
+import { LABEL } from '../options.ts';
 import { MAX_DOCUMENT_BYTES, RingStoreError } from '../ring-store.ts';
 import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
@@ -69,23 +70,24 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of a ring document. Pure: what to believe of it is another step.
+ * Parses the text of a ring document: of the expected ring, or of any. Pure: what to believe of it is another step.
  * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown, missing, or longer than
  * {@link encodeDocument} spells it, is refused. A new format takes another slot of the store.
  */
-export function parseDocument(text: string, expectedRing: string): RingDocument {
+export function parseDocument(text: string, expectedRing?: string): RingDocument {
   if (text.length > MAX_DOCUMENT_BYTES) throw new RingStoreError('too-large', 'over 256 KiB');
   if (!/^[\x20-\x7e]+$/.test(text)) throw corrupt('not one line of ASCII');
   const { format, ring, claim, keys, ...unknown } = asObject(parsedJson(text), 'document');
   refuseUnknown(unknown);
   if (format !== RING_FORMAT) throw corrupt('unknown format');
-  if (ring !== expectedRing) throw corrupt('the ring has another name');
+  if (typeof ring !== 'string' || ring !== (expectedRing ?? ring)) throw corrupt('the ring has another name');
+  if (!LABEL.test(ring)) throw corrupt('the ring has no name');
   if (claim !== undefined && (typeof claim !== 'string' || !/^[\w-]{22}$/.test(claim))) throw corrupt('claim');
   if (!Array.isArray(keys)) throw corrupt('keys is not an array');
   if (keys.length > MAX_RING_KEYS) throw new RingStoreError('too-large', `more than ${MAX_RING_KEYS} keys`);
   const entries = keys.map(parseEntry);
   if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
-  const document = { ring: expectedRing, claim, entries };
+  const document = { ring, claim, entries };
   // Members may come in any order. A name twice, white space, or another number or escape is longer than it need be.
   if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');
   return document;

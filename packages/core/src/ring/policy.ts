@@ -1,4 +1,4 @@
-import { finiteNumber, refuseUnknownOptions } from '../options.ts';
+import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../options.ts';
 
 /** Keys that a ring document may have. */
 export const MAX_RING_KEYS = 64;
@@ -163,5 +163,5 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
 }
 
 function refuse(text: string): never {
-  throw new RangeError(`${OWNER}: ${text}`);
+  throw optionRangeError(`${OWNER}: ${text}`);
 }

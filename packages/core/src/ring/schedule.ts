@@ -81,7 +81,7 @@ export function lateWaitMs(policy: ResolvedPolicy): number {
 }
 
 /** When the successor of a key becomes due. */
-export function rotateAt(key: KeyTimes, policy: ResolvedPolicy): number {
+export function rotateAt(key: Pick<KeyTimes, 'activates'>, policy: ResolvedPolicy): number {
   return key.activates + (policy.rotateEverySeconds - policy.propagationSeconds) * MS;
 }
 

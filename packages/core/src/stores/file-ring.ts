@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tooLarge } from '../adapter/failures.ts';
 import { checkRead, checkWatcher, checkWrite, refuseAborted } from '../adapter/ring-store-arguments.ts';
-import { show } from '../options.ts';
+import { optionTypeError, show } from '../options.ts';
 import {
   MAX_DOCUMENT_BYTES,
   RingConflictError,
@@ -47,8 +47,8 @@ const LONGEST_BACKOFF_MS = 250;
  * ```
  */
 export function fileRing(path: string): RingStore {
-  if (typeof path !== 'string') throw new TypeError(`${OWNER}: path must be a string, got ${show(path)}`);
-  if (path === '' || path.includes('\0')) throw new TypeError(`${OWNER}: path must not be empty or have a NUL`);
+  if (typeof path !== 'string') throw optionTypeError(`${OWNER}: path must be a string, got ${show(path)}`);
+  if (path === '' || path.includes('\0')) throw optionTypeError(`${OWNER}: path must not be empty or have a NUL`);
   const file = resolve(path);
 
   return Object.freeze<RingStore>({

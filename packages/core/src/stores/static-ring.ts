@@ -1,4 +1,5 @@
 import { checkDocument, checkRead } from '../adapter/ring-store-arguments.ts';
+import { optionRangeError } from '../options.ts';
 import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../ring-store.ts';
 
 const OWNER = 'staticRing';
@@ -20,7 +21,7 @@ export function staticRing(document: string): RingStore {
   checkDocument(OWNER, document);
   const bytes = Buffer.byteLength(document);
   if (bytes > MAX_DOCUMENT_BYTES) {
-    throw new RangeError(`${OWNER}: document must have at most ${MAX_DOCUMENT_BYTES} bytes, got ${bytes}`);
+    throw optionRangeError(`${OWNER}: document must have at most ${MAX_DOCUMENT_BYTES} bytes, got ${bytes}`);
   }
   const stored = Object.freeze({ document, revision: 'static' });
 

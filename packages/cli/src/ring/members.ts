@@ -1,12 +1,11 @@
 import type { CodecHealth } from '@sealring/core';
-import { boundedText } from './bounded-text.ts';
-import { tableOf } from './table.ts';
-import { UsageError } from './usage-error.ts';
-import { visibleLine } from './visible.ts';
+import { askMember } from '@sealring/dashboard';
+import { tableOf } from '../terminal/table.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { UsageError } from '../usage-error.ts';
 
 /** Longest wait for one server, and longest answer. */
-const TIMEOUT_MS = 2_000;
-const MOST_BYTES = 256 * 1024;
+const LIMITS = { timeoutMs: 2_000, maxBytes: 256 * 1024 };
 
 /** What one server says of itself. */
 export interface MemberHealth {
@@ -51,17 +50,14 @@ export function askMembers(urls: readonly string[]): Promise<readonly MemberHeal
 }
 
 async function ask(member: string): Promise<MemberHealth> {
-  try {
-    const response = await fetch(member, { redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS) });
-    // A server that is not ready answers 503, and says why.
-    const health = healthIn((await boundedText(response, MOST_BYTES)) ?? '');
-    return health === undefined
-      ? { member, failure: `no health in its answer (${response.status})` }
-      : { member, health };
-  } catch (error) {
-    const isSlow = error instanceof Error && error.name === 'TimeoutError';
-    return { member, failure: isSlow ? `no answer within ${TIMEOUT_MS / 1_000} s` : 'not reachable' };
+  const answer = await askMember(member, LIMITS);
+  if ('failure' in answer) {
+    const failure = answer.failure === 'timeout' ? `no answer within ${LIMITS.timeoutMs / 1_000} s` : 'not reachable';
+    return { member, failure };
   }
+  // A server that is not ready answers 503, and says why.
+  const health = healthIn(answer.text ?? '');
+  return health === undefined ? { member, failure: `no health in its answer (${answer.status})` } : { member, health };
 }
 
 /** What came over the network is believed member by member, and shown as text only. */

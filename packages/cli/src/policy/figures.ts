@@ -1,12 +1,12 @@
 import type { RingPolicy } from '@sealring/core';
-import { completePolicy } from '../policy-times.ts';
+import { resolvePolicy } from '@sealring/core/ring';
 
 const DAY_SECONDS = 86_400;
 /** Jitter takes up to a fifth off every interval: a tenth on average. */
 const JITTER = 0.9;
 
-/** What the formulas of docs/guides/key-lifecycle.md and fleet-under-fault.md say of a policy. Seconds, calls. */
-export interface Laws {
+/** What a policy comes to. Times in seconds; calls of one server a day, where none gets lost. */
+export interface PolicyFigures {
   /** Before a new key seals. */
   readonly propagation: number;
   /** An outage of the KMS that no server notices. */
@@ -29,12 +29,24 @@ export interface Laws {
   readonly storeReadsPerServerDay: number;
 }
 
-export function lawsOf(policy: Partial<RingPolicy>): Laws {
-  const p = completePolicy(policy);
+/**
+ * The formulas of docs/guides/key-lifecycle.md and fleet-under-fault.md for one policy.
+ *
+ * @param policy - Times that are not the default.
+ * @throws {TypeError | RangeError} for a policy that `createKmsCodec` refuses.
+ *
+ * @example
+ * ```ts
+ * import { policyFigures } from '@sealring/cli';
+ *
+ * const { kmsCallsPerServerDay } = policyFigures({ proveEverySeconds: 600 });
+ * ```
+ */
+export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
+  const p = resolvePolicy(policy, { storeKind: 'file', createNow: false });
   const { clockSkewSeconds: skew, refreshEverySeconds: refresh, backoffCapSeconds: cap, proveEverySeconds: prove } = p;
   const calls = 4 * p.kmsTimeoutSeconds;
-  const grace = Math.max(p.sealOutageSeconds, p.storeOutageSeconds) + prove + 2 * refresh + skew;
-  const life = p.propagationSeconds + p.rotateEverySeconds + grace + p.tokenLifetimeSeconds + 3 * skew;
+  const life = p.propagationSeconds + p.rotateEverySeconds + p.graceSeconds + p.tokenLifetimeSeconds + 3 * skew;
   const refusedSeal = prove + Math.max(cap, 20 + 2 * p.kmsTimeoutSeconds) + calls;
   return {
     propagation: p.propagationSeconds,

@@ -1,10 +1,10 @@
 import { assert, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { History } from '../src/dashboard/history.ts';
-import { html } from '../src/dashboard/html.ts';
-import type { MemberCounts } from '../src/dashboard/member.ts';
-import { readSamples } from '../src/dashboard/prometheus-text.ts';
-import { rate, span } from '../src/dashboard/words.ts';
+import { History } from '../src/history.ts';
+import { html } from '../src/html.ts';
+import type { MemberCounts } from '../src/member.ts';
+import { readSamples } from '../src/prometheus-text.ts';
+import { rate, span } from '../src/words.ts';
 
 describe('a page of metrics', () => {
   test('is read sample by sample; what is not understood is left out', () => {

@@ -1,11 +1,12 @@
-import type { CodecHealth, KmsCodec } from '@sealring/core';
-import type { Paint } from './paint.ts';
-import { completePolicy, rotateAt } from './policy-times.ts';
-import { MANY_RING_KEYS, MAX_RING_KEYS, type RingText, readRingText, unprovedRevocationsOf } from './ring-text.ts';
-import { ringNameOf, type SealringConfig } from './settings/settings.ts';
-import { tableOf } from './table.ts';
+import type { CodecHealth, KmsCodec, RingProblem } from '@sealring/core';
+import { MAX_KEYS_TO_ROTATE, MAX_RING_KEYS, type RingDocument, rotateAt } from '@sealring/core/ring';
+import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import type { Paint } from '../terminal/paint.ts';
+import { tableOf } from '../terminal/table.ts';
+import { visibleLine } from '../terminal/visible.ts';
+import { readDocument, unprovedRevocationsOf } from './document.ts';
+import { policyOf } from './policy.ts';
 import { LEGEND, timelineOf } from './timeline.ts';
-import { visibleLine } from './visible.ts';
 
 /** What there is to say of a ring; JSON as it stands. */
 export interface RingStatus {
@@ -24,12 +25,12 @@ export interface RingStatus {
 
 /** Asks a codec that has just read the ring. As a reader it seals nothing: the key that members seal with is told. */
 export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise<RingStatus> {
-  const stored = await storedText(config);
+  const stored = await storedDocument(config);
   const { claims, health } = await claimsIn(stored, codec, config);
   const { keys, problems } = health;
   const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
   const newest = usable.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
-  const due = newest && rotateAt({ activates: newest.activates.getTime() }, completePolicy(config.policy));
+  const due = newest && rotateAt({ activates: newest.activates.getTime() }, policyOf(config));
   return {
     ring: ringNameOf(config),
     store: config.ring.kind,
@@ -38,21 +39,21 @@ export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise
     nextRotation: due === undefined ? undefined : new Date(due),
     keys,
     problems,
-    storedKeys: stored?.keys.length,
+    storedKeys: stored?.entries.length,
     unprovedRevocations: claims,
   };
 }
 
 /** Undefined for what is no ring, and while the store fails: that is told by whoever reads the ring itself. */
-async function storedText({ ring, policy }: SealringConfig): Promise<RingText | undefined> {
-  const deadlineMs = completePolicy(policy).kmsTimeoutSeconds * 1_000;
-  const stored = await ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);
-  return stored === undefined ? undefined : readRingText(stored.document);
+async function storedDocument(config: SealringConfig): Promise<RingDocument | undefined> {
+  const deadlineMs = policyOf(config).kmsTimeoutSeconds * 1_000;
+  const stored = await config.ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);
+  return stored === undefined ? undefined : readDocument(stored.document);
 }
 
 /** The document may be newer than what the codec has read: before a claim is told it reads again. */
 async function claimsIn(
-  stored: RingText | undefined,
+  stored: RingDocument | undefined,
   codec: KmsCodec,
   { clock }: SealringConfig,
 ): Promise<{ readonly claims: readonly string[]; readonly health: CodecHealth }> {
@@ -86,16 +87,13 @@ export function statusText(status: RingStatus, paint: Paint): string {
     LEGEND,
     sealingKey === undefined ? 'no key seals now' : `seals now: ${sealingKey}`,
     ...(nextRotation === undefined ? [] : [`next rotation due: ${timeOf(nextRotation)}`]),
-    ...troublesOf(status).flatMap(({ what, remedy }) => [paint('yellow', `problem: ${what}`), `  → ${remedy}`]),
+    ...troublesOf(status).flatMap(({ detail, remedy }) => [paint('yellow', `problem: ${detail}`), `  → ${remedy}`]),
     '',
   ].join('\n');
 }
 
 /** One thing that somebody has to look at, as `status` and the dashboard show it. */
-export interface Trouble {
-  readonly what: string;
-  readonly remedy: string;
-}
+export type Trouble = Pick<RingProblem, 'detail' | 'remedy'>;
 
 /** Problems, claims and a ring that is nearly full. `nameOf` is what a key is called. */
 export function troublesOf(
@@ -104,15 +102,15 @@ export function troublesOf(
 ): readonly Trouble[] {
   const isTold = problems.some(({ kind }) => kind === 'nearly-full');
   return [
-    ...problems.map(({ detail, remedy }) => ({ what: visibleLine(detail), remedy: visibleLine(remedy) })),
-    ...(storedKeys < MANY_RING_KEYS || isTold ? [] : [manyKeys(storedKeys)]),
-    ...unprovedRevocations.map((id) => ({ what: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
+    ...problems.map(({ detail, remedy }) => ({ detail: visibleLine(detail), remedy: visibleLine(remedy) })),
+    ...(storedKeys < MAX_KEYS_TO_ROTATE || isTold ? [] : [manyKeys(storedKeys)]),
+    ...unprovedRevocations.map((id) => ({ detail: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
   ];
 }
 
 export function manyKeys(count: number): Trouble {
   return {
-    what: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
+    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
     remedy: 'Find out who rotates so often. A key leaves the ring when its last tokens have ended.',
   };
 }

@@ -44,7 +44,7 @@ function mainOf(view: View): Html {
 <header><h1>Sealring <span class="quiet">/</span> ${ring}</h1>${pill(view)}<span class="quiet">${store} · ${instant(at)} UTC</span></header>
 <p class="panel trouble offline">This page has lost its server: what it shows is old.</p>
 ${trouble === undefined ? html`` : html`<p class="panel trouble">The ring could not be read: ${trouble}. What is shown was read before.</p>`}
-${problems.map(({ what, remedy }) => html`<p class="panel trouble problem"><b>${sentence(what)}</b> ${sentence(remedy)}</p>`)}
+${problems.map(({ detail, remedy }) => html`<p class="panel trouble problem"><b>${sentence(detail)}</b> ${sentence(remedy)}</p>`)}
 <section class="cards">${cards(view)}</section>
 ${rotationNote(view)}
 <section class="panel"><h2>Keys</h2>${timelinePicture(view.keys, at)}${LEGEND}</section>

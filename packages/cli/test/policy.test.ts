@@ -1,0 +1,77 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { policyFigures } from '../src/index.ts';
+import { newProject, runCli } from './cli-process.ts';
+
+let project: ReturnType<typeof newProject>;
+beforeEach(() => {
+  project = newProject();
+});
+afterEach(() => project.remove());
+
+test('the formulas give the numbers of the documentation', () => {
+  expect(policyFigures({})).toMatchObject({
+    propagation: 4_500,
+    kmsOutage: 2_620,
+    storeOutage: 21_600,
+    refusedSeal: 980,
+    refusedOpen: 1_580,
+    revoked: 380,
+  });
+  expect(policyFigures({}).versionLooksPerServerDay).toBeCloseTo(23.7, 1);
+  expect(policyFigures({ keyVersionEverySeconds: 0 }).versionLooksPerServerDay).toBe(0);
+});
+
+describe('policy', () => {
+  const run = (args: readonly string[]) => runCli(['policy', ...args], { cwd: project.cwd });
+
+  test('says what servers get over, and what they cost', async () => {
+    const { code, stdout, stderr } = await run(['--servers', '5']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/^an outage of the KMS that no server notices +2620 s$/m);
+    expect(stdout).toMatch(/^keys in the ring +up to 2 of 64$/m);
+    expect(stdout).toMatch(/^KMS calls a day, 5 servers +538\.3$/m);
+  });
+
+  test('takes the policy of the configuration, changed by --set', async () => {
+    writeFileSync(
+      join(project.cwd, 'sealring.config.mjs'),
+      `import { localKeyWrapper, memoryRing } from '@sealring/core';
+export default {
+  ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: 'a text that is long enough to be a key' }),
+  policy: { proveEverySeconds: 600, clockSkewSeconds: 60 },
+};`,
+    );
+    const { stdout } = await run(['--json', '--set', 'clockSkewSeconds=30', '--set', 'refreshEverySeconds=120']);
+    const { policy, figures } = JSON.parse(stdout);
+    expect(policy).toEqual({ proveEverySeconds: 600, clockSkewSeconds: 30, refreshEverySeconds: 120 });
+    expect(figures.propagation).toBe(3_600 + 240 + 30);
+  });
+
+  test.each([
+    [['--set', 'proveEverySeconds=3000'], /proveEverySeconds \(3000\)/],
+    [['--set', 'proveEvery=3'], /unknown option "proveEvery".*proveEverySeconds/],
+    [['--set', 'proveEverySeconds'], /<name>=<seconds>/],
+    [['--servers', '0'], /1 to 100000/],
+    [['--servers', '1.5'], /whole number/],
+  ])('%j is a mistake that is named', async (args, message) => {
+    const { code, stderr } = await run(args);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});
+
+test('bench says how long sealing and opening take, in either format', async () => {
+  const args = ['bench', '--rounds', '100', '--bytes', '100', '--format', 'python', '--json'];
+  const { code, stdout } = await runCli(args, { cwd: project.cwd });
+  expect(code).toBe(0);
+  const { format, seal, unseal } = JSON.parse(stdout);
+  expect(format).toBe('python');
+  for (const { median, p99 } of [seal, unseal]) {
+    expect(median).toBeGreaterThan(0);
+    expect(p99).toBeGreaterThanOrEqual(median);
+  }
+  const text = await runCli(['bench', '--rounds', '100'], { cwd: project.cwd });
+  expect(text.stdout).toMatch(/^seal +\d+\.\d +\d+\.\d$/m);
+});

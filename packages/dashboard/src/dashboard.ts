@@ -1,0 +1,113 @@
+import { History } from './history.ts';
+import { MAX_MEMBERS, refusalOfMember } from './member-address.ts';
+import { mainPartOf, pageOf } from './page.ts';
+import type { RingReport } from './ring-report.ts';
+import { scrape } from './scrape.ts';
+import { servePage } from './server.ts';
+import { type View, viewOf } from './view.ts';
+
+const OWNER = 'serveDashboard';
+const DEFAULT_EVERY_SECONDS = 5;
+const LONGEST_EVERY_SECONDS = 86_400;
+
+/** What {@link serveDashboard} shows, and where. */
+export interface DashboardOptions {
+  /** Reads the ring, once a round. A ring that cannot be read is for `trouble` of its report: a rejection ends {@link Dashboard.run}. */
+  readonly look: () => Promise<RingReport>;
+  /**
+   * Where members export their metrics for Prometheus: at most 32 `http:` or `https:` addresses without user, password,
+   * query and fragment. Default none.
+   */
+  readonly members?: readonly URL[];
+  /** Seconds from round to round, 1 to 86 400. Default 5. */
+  readonly everySeconds?: number;
+  /** Address or name to listen on. Default `127.0.0.1`: beyond this machine, everybody there can see the page. */
+  readonly host?: string;
+  /** Default one that is free. */
+  readonly port?: number;
+}
+
+/** A dashboard that is being served. */
+export interface Dashboard extends AsyncDisposable {
+  /** Where the page is. */
+  readonly url: string;
+  /** Looks again, round after round, until the signal is aborted. Rejects with what `look` rejected with. */
+  run(signal: AbortSignal): Promise<void>;
+  /** Ends the server, and the connections that it has. */
+  close(): Promise<void>;
+}
+
+/**
+ * Looks once, then serves one page, to GET and HEAD. It changes nothing, loads nothing from anywhere, and shows keys by
+ * the hashes that events have.
+ *
+ * @throws {RangeError} for an option out of range.
+ * @throws {NodeJS.ErrnoException} where it cannot listen, and whatever `look` throws.
+ *
+ * @example
+ * ```ts
+ * import { randomBytes } from 'node:crypto';
+ * import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+ * import { serveDashboard } from '@sealring/dashboard';
+ *
+ * const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+ * await using codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
+ * const look = async () => {
+ *   const { keys, sealingKey, problems } = codec.health();
+ *   const at = new Date();
+ *   return { ring: 'default', store: 'memory', at, keys, sealingKey, nextRotation: undefined, trouble: undefined, problems };
+ * };
+ * await using dashboard = await serveDashboard({ look });
+ * await dashboard.run(AbortSignal.timeout(1_000));
+ * ```
+ */
+export async function serveDashboard(options: DashboardOptions): Promise<Dashboard> {
+  const { look, members = [], everySeconds = DEFAULT_EVERY_SECONDS, host = '127.0.0.1', port = 0 } = options;
+  checkMembers(members);
+  if (!(everySeconds >= 1 && everySeconds <= LONGEST_EVERY_SECONDS)) {
+    throw new RangeError(`${OWNER}: everySeconds must be from 1 to ${LONGEST_EVERY_SECONDS}, got ${everySeconds}`);
+  }
+  const history = new History();
+  // What is away is shown, and is no reason to stop.
+  const seen = async (): Promise<View> => {
+    const asking = members.map(async (url) => ({ url, answer: await scrape(url.href) }));
+    const [ring, ...asked] = await Promise.all([look(), ...asking]);
+    return viewOf(ring, asked, { history, everySeconds });
+  };
+  let view = await seen();
+  const page = { whole: (nonce: string) => pageOf(view, nonce), main: () => mainPartOf(view) };
+  const server = await servePage(host, port, page);
+  return {
+    url: server.url,
+    close: () => server.close(),
+    [Symbol.asyncDispose]: () => server.close(),
+    async run(signal) {
+      while (!signal.aborted) {
+        await timeOrAbort(everySeconds * 1_000, signal);
+        if (!signal.aborted) view = await seen();
+      }
+    },
+  };
+}
+
+function checkMembers(members: readonly URL[]): void {
+  if (members.length > MAX_MEMBERS) {
+    throw new RangeError(`${OWNER}: members must be at most ${MAX_MEMBERS}, got ${members.length}`);
+  }
+  for (const [index, { href }] of members.entries()) {
+    const refusal = refusalOfMember(href);
+    if (refusal !== undefined) throw new RangeError(`${OWNER}: members[${index}] must ${refusal}`);
+  }
+}
+
+function timeOrAbort(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,251 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createKmsCodec, hashedKeyId, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+// @boundaries-ignore what the tests of all packages share is no package
+import { ask, shows } from '../../../test/support/dashboard-page.ts';
+import { type RingReport, serveDashboard } from '../src/index.ts';
+
+let codec: KmsCodec;
+beforeAll(async () => {
+  const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+  codec = await createKmsCodec({ keyWrapper, ring: memoryRing(), ringName: 'local' });
+});
+afterAll(() => codec.close());
+
+let trouble: string | undefined;
+async function look(): Promise<RingReport> {
+  const { keys, sealingKey, problems } = codec.health();
+  return {
+    ring: 'local',
+    store: 'memory',
+    at: new Date(),
+    keys,
+    sealingKey,
+    nextRotation: undefined,
+    trouble,
+    problems,
+  };
+}
+
+/** A dashboard that looks every second. */
+async function start(...members: readonly string[]): Promise<AsyncDisposable & { readonly url: string }> {
+  const dashboard = await serveDashboard({ look, members: members.map((url) => new URL(url)), everySeconds: 1 });
+  const stop = new AbortController();
+  const running = dashboard.run(stop.signal);
+  return {
+    url: dashboard.url,
+    async [Symbol.asyncDispose]() {
+      stop.abort();
+      await running;
+      await dashboard.close();
+    },
+  };
+}
+
+/** A member's exporter of our own making: what it answers is up to the test. */
+async function member(answer: (response: ServerResponse) => void): Promise<AsyncDisposable & { url: string }> {
+  const server = createServer((_request, response) => answer(response)).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+    },
+  };
+}
+
+describe('the page', () => {
+  let running: Awaited<ReturnType<typeof start>>;
+  let page = '';
+  beforeAll(async () => {
+    running = await start();
+    page = running.url;
+  });
+  afterAll(() => running[Symbol.asyncDispose]());
+
+  test('F21 shows the ring by hashes, and no key id', async () => {
+    const { status, body } = await ask(page);
+    expect(status).toBe(200);
+    const ids = codec.health().keys.map(({ id }) => id);
+    expect(ids.length).toBeGreaterThan(0);
+    for (const id of ids) {
+      expect(body).toContain(hashedKeyId(id));
+      expect(body).not.toContain(id);
+    }
+    expect(body).toContain('--scrape');
+  });
+
+  test('lets nothing run but its own script, under a nonce of its own each time, and nothing be loaded', async () => {
+    const nonces = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      const { headers, body } = await ask(page);
+      const policy = String(headers['content-security-policy']).split('; ');
+      const nonce = /^script-src 'nonce-(.{24})'$/m.exec(policy.join('\n'))?.[1] ?? '';
+      nonces.add(nonce);
+      expect(policy).toEqual([
+        "default-src 'none'",
+        `script-src 'nonce-${nonce}'`,
+        `style-src 'nonce-${nonce}'`,
+        "connect-src 'self'",
+        'img-src data:',
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+      ]);
+      expect([...body.matchAll(/<(?:script|style)\b[^>]*>/g)].map(([tag]) => tag)).toEqual([
+        `<style nonce="${nonce}">`,
+        `<script nonce="${nonce}">`,
+      ]);
+      expect(body).not.toMatch(/ style=| on[a-z]+=|(?:src|href)="(?!data:)/);
+      expect(headers).toMatchObject({
+        'cache-control': 'no-store',
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+      });
+    }
+    expect(nonces.size).toBe(3);
+  });
+
+  test('is given to GET and HEAD alone, and is the only one', async () => {
+    expect(await ask(page, { method: 'HEAD' })).toMatchObject({ status: 200, body: '' });
+    const main = await ask(page, { path: '/main' });
+    expect(main.body).toContain('<main>');
+    expect(main.body).not.toMatch(/<script|<style/);
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      expect(await ask(page, { method })).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+    }
+    for (const path of ['/x', '/?a', '//', '/../etc/passwd']) expect((await ask(page, { path })).status).toBe(404);
+  });
+
+  test('is not given under a name of somebody else’s, which he may have pointed here', async () => {
+    const { port } = new URL(page);
+    for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
+      const { status, body } = await ask(page, { host });
+      expect(status).toBe(421);
+      expect(body).not.toContain('Sealring');
+    }
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', `[::1]:${port}`]) {
+      expect((await ask(page, { host })).status).toBe(200);
+    }
+  });
+
+  test('shows a rotation while it is under way', async () => {
+    await codec.rotate();
+    const body = await shows(page, /A rotation is under way/);
+    const id = codec.health().keys.at(-1)?.id ?? '';
+    expect(body).toMatch(new RegExp(`class="key propagating" data-key="${hashedKeyId(id)}"`));
+  });
+
+  test('says why the ring cannot be read, shows what was read before, and goes on', async () => {
+    trouble = 'the ring store: <unavailable>';
+    try {
+      const body = await shows(page, /The ring could not be read/);
+      expect(body).toContain('the ring store: &#60;unavailable&#62;');
+      expect(body).toMatch(/class="key active/);
+    } finally {
+      trouble = undefined;
+    }
+    await shows(page, /^(?![^]*The ring could not be read)/);
+  });
+});
+
+const HEALTH = (status: string): string => `
+sealring_codec_status{sealring_ring_name="local",sealring_status="${status}"} 1
+sealring_codec_status{sealring_ring_name="other",sealring_status="failing"} 1
+sealring_codec_ready{sealring_ring_name="local"} 1
+sealring_codec_can_seal{sealring_ring_name="local"} 1
+sealring_codec_can_open{sealring_ring_name="local"} 1
+sealring_codec_seal_remaining{sealring_ring_name="local"} 3000
+sealring_ring_sealing_key_fingerprint{sealring_ring_name="local"} 12345
+`;
+
+describe('members', () => {
+  test('are shown with health, rates and refusals by reason; what they say is text', async () => {
+    let rounds = 0;
+    await using one = await member((response) => {
+      rounds += 1;
+      response.end(`${HEALTH('degraded')}
+sealring_boundary_sealed_tokens_total{mcp_method_name="tools/call"} ${rounds * 40}
+sealring_boundary_refused_tokens_total{sealring_boundary_direction="inbound",sealring_reject_reason="expired"} ${rounds * 2}
+sealring_codec_rejected_tokens_total{sealring_reject_reason="<script>alert(1)</script>"} ${rounds}
+`);
+    });
+    await using page = await start(one.url);
+    const body = await shows(page.url, /data-reason="expired"/);
+    expect(body).toContain(new URL(one.url).host);
+    expect(body).toMatch(/<td class="degraded">degraded<\/td>/);
+    expect(body).toContain('50 min');
+    // It seals with a key that this ring does not have.
+    expect(body).toContain('another key');
+    expect(body).not.toContain('<script>alert');
+    expect(body).toContain('&#60;script&#62;alert');
+    expect(body).toMatch(/Members ready<\/span><b>1 of 1/);
+  });
+
+  test('that are away, or answer with something else, are said so', async () => {
+    await using elsewhere = await member((response) => response.end(HEALTH('ok')));
+    await using redirects = await member((response) => response.writeHead(302, { location: elsewhere.url }).end());
+    await using endless = await member((response) => {
+      const more = (): void => {
+        while (response.write('x'.repeat(65_536)));
+        response.once('drain', more);
+      };
+      more();
+    });
+    await using silent = await member(() => undefined);
+    await using broken = await member((response) => response.writeHead(500).end());
+    await using html = await member((response) => response.end('<html>sealring</html>'));
+    const urls = [redirects, endless, silent, broken, html].map(({ url }) => url);
+    await using page = await start(...urls);
+    const { body } = await ask(page.url);
+    const told = urls.map((url) => {
+      const at = body.indexOf(`<td>${url.slice('http://'.length)}</td>`);
+      return /colspan="5">([^<]*)</.exec(body.slice(at))?.[1];
+    });
+    expect(told).toEqual([
+      'no answer',
+      'more than a mebibyte',
+      'no answer in time',
+      'HTTP status 500',
+      'publishes nothing of this ring',
+    ]);
+    expect(body).toContain('a member does not answer');
+  });
+});
+
+describe('serveDashboard', () => {
+  test('refuses members and times out of range, and repeats no address', async () => {
+    const refusal = (members: readonly string[], everySeconds = 1): Promise<unknown> =>
+      serveDashboard({ look, members: members.map((url) => new URL(url)), everySeconds }).catch(
+        (error: unknown) => error,
+      );
+    for (const url of ['http://ada:canary@127.0.0.1/', 'http://127.0.0.1/?canary', 'ftp://canary/']) {
+      const error = await refusal(['http://127.0.0.1:1/', url]);
+      expect(error).toBeInstanceOf(RangeError);
+      expect(String(error)).toContain('members[1] must');
+      expect(String(error)).not.toContain('canary');
+    }
+    expect(await refusal(Array.from({ length: 33 }, () => 'http://127.0.0.1:1/'))).toBeInstanceOf(RangeError);
+    for (const seconds of [0, 86_401, Number.NaN]) expect(await refusal([], seconds)).toBeInstanceOf(RangeError);
+  });
+
+  test('ends its rounds with what look rejects with, and serves on until it is closed', async () => {
+    let rounds = 0;
+    const failure = new Error('no more');
+    await using dashboard = await serveDashboard({
+      look: () => (rounds++ === 0 ? look() : Promise.reject(failure)),
+      everySeconds: 1,
+    });
+    await expect(dashboard.run(new AbortController().signal)).rejects.toBe(failure);
+    expect((await ask(dashboard.url)).status).toBe(200);
+    await dashboard.close();
+    await expect(ask(dashboard.url)).rejects.toThrow(/socket hang up|ECONNREFUSED/);
+  });
+});
