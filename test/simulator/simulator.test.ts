@@ -173,6 +173,25 @@ test('the oracle can fail: a member that refuses what it should open is caught',
   );
 });
 
+test('of troubles that overlap each lasts to its own end', async () => {
+  const troubled = new World(world(1, 1));
+  const { kms, store, timeline } = troubled;
+  const state = (): readonly unknown[] => [store.down, kms.wrapFailing, kms.weather.slowMs, kms.dates.aheadMs];
+  const begin = (aheadMs: number): void => {
+    troubled.storeFails(2 * HOUR);
+    troubled.wrapsFail(2 * HOUR);
+    troubled.kmsIsSlow(100, 2 * HOUR);
+    troubled.dateIsWrong('kms', aheadMs, 2 * HOUR);
+  };
+  begin(HOUR);
+  await timeline.advance(HOUR, 20);
+  begin(2 * HOUR);
+  await timeline.advance(2.5 * HOUR, 20);
+  expect(state()).toEqual([true, 'denied', 100, 2 * HOUR]);
+  await timeline.advance(3.5 * HOUR, 20);
+  expect(state()).toEqual([false, undefined, 0, 0]);
+});
+
 test('the picture is one SVG without scripts that names the run', async () => {
   const svg = picture(await simulate(world(1, 1, 3), ['quiet']));
   expect(svg).toMatch(/^<svg [^]*<\/svg>\n$/);
