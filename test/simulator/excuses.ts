@@ -75,8 +75,7 @@ export class Excuses {
     }
     // A key that did not wait for the propagation time is not known to whoever was cut off when it was published; who has
     // heard of it, and cannot unwrap it, is not ready.
-    const { kms, store } = this.troubles(member);
-    return !(this.isHasty(keyId) && (store > 0 || (kms > 0 && !isNewestOf(member, keyId))));
+    return !(this.isHasty(keyId) && this.troubles(member).store > 0);
   }
 
   /** Whether this member does not know the time, or came by what it knows of the ring while somebody tampered with it. */
@@ -220,14 +219,6 @@ export class Excuses {
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
     return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
   }
-}
-
-/** Whether a key is the newest, by its activation, that a member has heard of and that is active by its clock. */
-function isNewestOf(member: SimulatedMember, keyId: string): boolean {
-  const active = member.codec?.health().keys.filter((key) => {
-    return key.state !== 'revoked' && Number(key.activates) <= member.wallMs();
-  });
-  return active?.at(-1)?.id === keyId;
 }
 
 /** Whether refusals since some moment were long enough to stop a member, or enough in a row. */

@@ -100,7 +100,7 @@ def health_of(
         sealing_key is not None
         and limits.is_current(now)
         and view.ring_clock.trouble(now) is None
-        and view.snapshot.holds_newest(wall_ms)
+        and view.snapshot.holds_newest(wall_ms, view.policy.opening_seconds * 1_000)
     )
     problems = _problems(view, now, is_foreign=is_foreign)
     is_off = is_failing or limits.is_refused(now) or len(problems) > 0
