@@ -25,6 +25,8 @@ export interface Line {
   readonly calls: { kms: number; reads: number; writes: number };
   /** Told when a data key is asked for: somebody is about to publish. */
   onGenerate: () => void;
+  /** Told when a data key was made, and its answer is on its way. */
+  onMade: () => void;
   /** Told when an unwrap is asked for. */
   onUnwrap: () => void;
   /** Told when the KMS has refused a call. */
@@ -40,6 +42,7 @@ export function newLine(): Line {
     writesHeldMs: 0,
     calls: { kms: 0, reads: 0, writes: 0 },
     onGenerate: () => undefined,
+    onMade: () => undefined,
     onUnwrap: () => undefined,
     onRefused: () => undefined,
     deliver: (hand) => hand(),
@@ -216,6 +219,7 @@ export class SimulatedKms {
       generate: (options) =>
         made('generate', options).answered(() => {
           this.made += 1;
+          line.onMade();
           const dataKey = new Uint8Array(32);
           this.#dice.source(dataKey);
           return { dataKey: Uint8Array.from(dataKey), wrapped: this.keep(dataKey, options.context) };

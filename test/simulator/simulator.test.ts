@@ -29,14 +29,10 @@ describe('a fleet under one class of faults', () => {
   }
 });
 
-describe('a fleet under all faults at once', () => {
-  for (const seed of [8, 9]) {
-    test(`seed ${seed}: no valid token fails, and one ring is left`, async () => {
-      const { violations } = await simulate(world(seed, 2), CLASSES);
-      // With everything failing at once most attempts at a key come to nothing, and are counted all the same.
-      expect(violations.filter(({ law }) => law !== 'at most 3 data keys per rotation')).toEqual([]);
-    });
-  }
+test('a fleet under all faults at once: no valid token fails, and one ring is left', async () => {
+  const { violations, tokens } = await simulate(world(8, 4, 12), CLASSES);
+  expect(violations).toEqual([]);
+  expect(tokens.opened).toBeGreaterThan(10_000);
 });
 
 // Where each member tried again by itself, thirty days of ten thousand members made 374 keys for 31 rotations, and 164

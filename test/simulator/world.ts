@@ -39,6 +39,9 @@ export const MINUTE: number = 60 * SECOND;
 export const HOUR: number = 60 * MINUTE;
 export const DAY: number = 24 * HOUR;
 
+/** When a data key was made it is published soon, or never. */
+const PUBLISHED_WITHIN_MS: number = 30 * SECOND;
+
 /** How long whoever made a second ring may be without the first. */
 const ASTRAY_MS: number = 45 * MINUTE;
 
@@ -79,7 +82,7 @@ export class World {
   readonly writtenAsRevoked = new Map<string, number>();
   /** Whether somebody hostile may wrap: then a start can be deceived. */
   mayWrap = false;
-  /** Attempts at a key that came to nothing because a fault was aimed at them. */
+  /** Data keys that came to nothing because their maker was suspended, or the network held what it wrote. */
   spoilt = 0;
   /** When a write was last held in the network, milliseconds. */
   lastHeldAtMs: number = Number.NEGATIVE_INFINITY;
@@ -119,6 +122,7 @@ export class World {
   newMember(name: string, skewMs: number): SimulatedMember {
     const member = new SimulatedMember(name, this, new Dice(this.dice.word()), skewMs, { policy: this.policy });
     member.line.onGenerate = () => this.tell({ kind: 'generating', member });
+    member.line.onMade = () => this.#noticeMade(member);
     member.line.onUnwrap = () => this.tell({ kind: 'unwrapping', member });
     member.line.onRefused = () => this.tell({ kind: 'refused', member });
     return member;
@@ -155,6 +159,16 @@ export class World {
     }
     if (revoked.length > 0) this.tell({ kind: 'revocation' });
     if (line !== undefined) this.tell({ kind: 'written' });
+  }
+
+  #noticeMade(member: SimulatedMember): void {
+    const madeAt = this.timeline.nowMs;
+    const isHeld = member.line.writesHeldMs > 0;
+    this.timeline.after(PUBLISHED_WITHIN_MS, () => {
+      const isHit = isHeld || this.ownTrouble(member).machine.isLately(this.timeline.nowMs, PUBLISHED_WITHIN_MS);
+      const isPublished = [...this.firstSeen.values()].some(({ by, at }) => by === member && at >= madeAt);
+      if (isHit && !isPublished) this.spoilt += 1;
+    });
   }
 
   /** Whether whoever made this key knew nothing of another ring that lives. */

@@ -163,12 +163,13 @@ export class RingView {
     const { keys, carried } = this.snapshot;
     const held = keys.filter((key) => isUsable(key) && !key.isLeft);
     const { tokenLifetimeSeconds, clockSkewSeconds } = this.#o.policy;
-    const tokensLiveMs = (tokenLifetimeSeconds + 2 * clockSkewSeconds) * 1_000;
+    const skewMs = clockSkewSeconds * 1_000;
+    const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
     // A key that was active at once may have sealed until a planned one, published before it, took its place.
     const isMissed = (entry: KeyTimes): boolean => {
       const newer = held.filter(({ activates }) => activates > entry.activates);
       const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
-      return entry.activates <= wallMs && wallMs < lastSealMs + tokensLiveMs;
+      return entry.activates - skewMs <= wallMs && wallMs < lastSealMs + tokensLiveMs;
     };
     return held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil) && !carried.some(isMissed);
   }
