@@ -266,6 +266,7 @@ export class RingView {
     return {
       ring: this.#o.ring,
       nowMs: this.wallMs(now),
+      isUnconfirmed: this.clockTrouble(now) !== undefined,
       clockSkewMs: this.#o.policy.clockSkewSeconds * 1_000,
       past: this.#past,
       isPinnedOut: (times) => this.isPinnedOut(times),
