@@ -171,7 +171,8 @@ export class RingView {
       const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
       return entry.activates - skewMs <= wallMs && wallMs < lastSealMs + tokensLiveMs;
     };
-    return held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil) && !carried.some(isMissed);
+    const isUsed = held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil);
+    return isUsed && !carried.some(isMissed);
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
