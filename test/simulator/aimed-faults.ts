@@ -202,7 +202,6 @@ export const AIMED_FAULTS: Readonly<Record<string, FaultClass>> = Object.freeze(
       if (member === undefined) return;
       world.timeline.after(world.dice.between(0, 200), () => {
         if (!member.isUp) return;
-        world.spoilt += 1;
         world.freeze(member, world.dice.between(MINUTE, 3 * HOUR));
       });
     });

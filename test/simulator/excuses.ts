@@ -19,16 +19,24 @@ export interface Minted {
   readonly by: SimulatedMember;
 }
 
+/** What was revoked, by those who may. */
+interface Revocations {
+  /** When a revocation was confirmed to whoever had asked for it, milliseconds, by key. */
+  readonly confirmedAt: ReadonlyMap<string, number>;
+  /** Whether somebody asked for the revocation of a key, whatever he was answered. */
+  readonly isWished: (key: { readonly id: string; readonly created: Date }) => boolean;
+}
+
 /** What the laws allow a member not to do: it is in more trouble than is tolerated, or nobody could know better. */
 export class Excuses {
   readonly #world: World;
   readonly #thefts: Thefts;
-  readonly #revokedAt: ReadonlyMap<string, number>;
+  readonly #revocations: Revocations;
 
-  constructor(world: World, thefts: Thefts, revokedAt: ReadonlyMap<string, number>) {
+  constructor(world: World, thefts: Thefts, revocations: Revocations) {
     this.#world = world;
     this.#thefts = thefts;
-    this.#revokedAt = revokedAt;
+    this.#revocations = revocations;
   }
 
   /** KMS, store and machine of this member are well, or have been in trouble for less than is tolerated. */
@@ -57,7 +65,7 @@ export class Excuses {
 
   mustOpen(member: SimulatedMember, minted: Minted): boolean {
     const { keyId } = minted;
-    if (this.#revokedAt.has(keyId) || member.codec?.health().ready !== true) return false;
+    if (this.#isRevoked(keyId) || member.codec?.health().ready !== true) return false;
     if (this.isLost(member) || this.#isTakenBack(member, keyId) || this.#thefts.mayRevoke(keyId)) return false;
     if (this.#world.isStray(keyId) || this.#world.isAstray(member)) return false;
     const { from } = this.#world.hostility.spells.at(-1) ?? {};
@@ -67,8 +75,7 @@ export class Excuses {
     }
     // A key that did not wait for the propagation time is not known to whoever was cut off when it was published; who has
     // heard of it, and cannot unwrap it, is not ready.
-    const { kms, store } = this.troubles(member);
-    return !(this.isHasty(keyId) && (store > 0 || (kms > 0 && !isNewestOf(member, keyId))));
+    return !(this.isHasty(keyId) && this.troubles(member).store > 0);
   }
 
   /** Whether this member does not know the time, or came by what it knows of the ring while somebody tampered with it. */
@@ -106,14 +113,24 @@ export class Excuses {
   #isRobbed(member: SimulatedMember): boolean {
     if (!this.#world.hostility.isLately(this.#world.timeline.nowMs, this.#world.settleMs)) return false;
     const revoked = member.codec?.health().keys.filter(({ state }) => state === 'revoked') ?? [];
-    return revoked.some(({ id }) => !this.#revokedAt.has(id) && this.#thefts.mayRevoke(id));
+    return revoked.some(({ id }) => !this.#isRevoked(id) && this.#thefts.mayRevoke(id));
+  }
+
+  /** Whether a key was revoked: whoever asked for it may have been answered that it failed when it was written. */
+  #isRevoked(keyId: string): boolean {
+    const { confirmedAt, isWished } = this.#revocations;
+    if (confirmedAt.has(keyId)) return true;
+    const seen = this.#world.writtenAsRevoked.has(keyId) ? this.#world.firstSeen.get(keyId) : undefined;
+    return seen !== undefined && isWished({ id: keyId, created: new Date(seen.key.created) });
   }
 
   /** A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
     const { timeline, kmsTrouble } = this.#world;
-    const lastMs = Math.max(...this.#revokedAt.values());
+    const { writtenAsRevoked } = this.#world;
+    const written = [...writtenAsRevoked].flatMap(([id, atMs]) => (this.#isRevoked(id) ? [atMs] : []));
+    const lastMs = Math.max(...this.#revocations.confirmedAt.values(), ...written);
     return timeline.nowMs - lastMs < 2 * this.refreshMs || kmsTrouble.isLately(timeline.nowMs, this.refreshMs);
   }
 
@@ -202,14 +219,6 @@ export class Excuses {
     const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = this.#world.policy;
     return (refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND;
   }
-}
-
-/** Whether a key is the newest, by its activation, that a member has heard of and that is active by its clock. */
-function isNewestOf(member: SimulatedMember, keyId: string): boolean {
-  const active = member.codec?.health().keys.filter((key) => {
-    return key.state !== 'revoked' && Number(key.activates) <= member.wallMs();
-  });
-  return active?.at(-1)?.id === keyId;
 }
 
 /** Whether refusals since some moment were long enough to stop a member, or enough in a row. */

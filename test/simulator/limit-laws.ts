@@ -1,5 +1,6 @@
 import type { Excuses, Minted } from './excuses.ts';
 import { type SimulatedMember } from './member.ts';
+import { Spreading } from './spreading.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { SECOND, type Trouble, type World } from './world.ts';
 
@@ -18,6 +19,7 @@ export class LimitLaws {
   readonly #excuses: Excuses;
   readonly #revokedAt: ReadonlyMap<string, number>;
   readonly #report: (law: string, detail: string) => void;
+  readonly #spreading: Spreading;
   /** Longest time between the beginning of a refusal by the KMS and a seal, or an open, milliseconds. */
   lastSealAfterRefusalMs = 0;
   lastOpenAfterRefusalMs = 0;
@@ -33,6 +35,12 @@ export class LimitLaws {
     this.#excuses = options.excuses;
     this.#revokedAt = options.revokedAt;
     this.#report = options.report;
+    this.#spreading = new Spreading(options.world, options.excuses, options.revokedAt);
+  }
+
+  /** Looks at what is stored. To be called every minute. */
+  look(): void {
+    this.#spreading.look();
   }
 
   sealed(minted: Minted): void {
@@ -98,21 +106,21 @@ export class LimitLaws {
   }
 
   #checkRevoked(member: SimulatedMember, keyId: string, what: keyof Bound): void {
-    const sinceRevoked = this.#sinceRevocation(keyId);
+    const sinceSpreading = this.#spreading.sinceMs(keyId);
     // Who was cut off from the store, or suspended, hears of it after that.
+    const { hostility, timeline, storeTrouble } = this.#world;
     const own = this.#world.ownTrouble(member);
     const sinceCutOff = Math.min(
-      ...[own.store, own.machine].map((trouble) => trouble.endedForMs(this.#world.timeline.nowMs)),
+      ...[own.store, own.machine, storeTrouble].map((trouble) => trouble.endedForMs(timeline.nowMs)),
     );
-    const since = sinceRevoked === undefined ? undefined : Math.min(sinceRevoked, sinceCutOff);
+    const since = sinceSpreading === undefined ? undefined : Math.min(sinceSpreading, sinceCutOff);
     // What somebody rolls back again and again spreads when he stops.
     if (since === undefined || this.#world.isUnsettled) return;
-    const { store, hostility, timeline } = this.#world;
     const refresh = this.#excuses.refreshMs / SECOND;
-    // A store that failed over since took the revocation back: it is healed, and read, a refresh later each.
-    const isTakenBack = timeline.nowMs - (store.lastFailOverAt ?? Number.NEGATIVE_INFINITY) <= (sinceRevoked ?? 0);
     const isTroubled = this.#excuses.troubles(member).store > 0 || hostility.isLately(timeline.nowMs, since);
-    const told = { seal: isTakenBack ? 3 * refresh : refresh, open: isTakenBack ? 3 * refresh : refresh };
+    // What the store took back is healed, and read, a refresh later each.
+    const longest = this.#spreading.wasLost(keyId) ? 3 * refresh : refresh;
+    const told = { seal: longest, open: longest };
     const law = what === 'seal' ? 'a revoked key seals nothing' : 'a revoked key opens nothing';
     if (hostility.isLately(timeline.nowMs, since)) {
       this.#check(member, what, law, timeline.nowMs - this.#world.settledFromMs, told);

@@ -12,6 +12,8 @@ const LATELY_MS = 900_000;
 const STRAY_MS = 1_800_000;
 /** Keys that a member keeps without having unwrapped them. */
 const MOST_CARRIED = 4;
+/** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
+const CREATED_TOLERANCE_MS: number = 64 * SECOND;
 /** Longest time that a write is under way which is not held in the network. */
 const WRITE_SECONDS = 5;
 
@@ -222,7 +224,10 @@ export class MemoryLaws {
   }
 
   /** Its publisher had read what stood there: a new key is newer, and vouched for by what he can sign with. */
-  #judgeVouchers({ at, key, before }: FirstSeen): void {
+  #judgeVouchers({ at, key, before: stored }: FirstSeen): void {
+    // What was made by a clock that was far ahead, without any date that could tell, teaches nobody anything yet.
+    const futureMs = Date.parse(key.created) + this.#world.policy.clockSkewSeconds * SECOND + CREATED_TOLERANCE_MS;
+    const before = stored.filter(({ created }) => Date.parse(created) <= futureMs);
     const newer = before.filter((other) => other.created >= key.created);
     if (newer.length > 0)
       this.#report('a new key is newer than every known one', `${key.id} and ${newer[0]?.id ?? ''}`);

@@ -357,10 +357,15 @@ export const MUTANTS: readonly Mutant[] = [
     'return this.#complete !== undefined && ageMs(this.#complete, now) <= (propagationSeconds - clockSkewSeconds) * MS;',
     'return this.#complete !== undefined && propagationSeconds > clockSkewSeconds && now.wallMs > 0;',
   ]),
-  mutant('ready-without-the-newest', 'ready means that the newest active key is held', [
+  mutant(
+    'ready-without-the-newest',
+    'ready means that every key is held that others may have sealed a living token with',
+    ['member/view.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
+  ),
+  mutant('ready-without-a-covered-one', 'tokens of a key that was not unwrapped live on when a newer one seals', [
     'member/view.ts',
-    'return newestHeld !== undefined && !isMissing;',
-    'return newestHeld !== undefined || isMissing;',
+    'wallMs < lastSealMs + tokensLiveMs;',
+    'wallMs < lastSealMs && tokensLiveMs > 0;',
   ]),
   // Clocks.
   mutant(

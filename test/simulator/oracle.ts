@@ -56,13 +56,14 @@ export class Oracle {
     this.#world = world;
     const report = (law: string, detail: string): void => this.report(law, detail);
     this.thefts = new Thefts(world);
-    this.excuses = new Excuses(world, this.thefts, this.#revokedAt);
+    const isWished = (key: Pick<KeyHealth, 'id' | 'created'>): boolean => this.#isWished(key);
+    this.excuses = new Excuses(world, this.thefts, { confirmedAt: this.#revokedAt, isWished });
     this.limits = new LimitLaws({ world, excuses: this.excuses, revokedAt: this.#revokedAt, report });
     this.#memory = new MemoryLaws({
       world,
       excuses: this.excuses,
       thefts: this.thefts,
-      isWished: (key) => this.#isWished(key),
+      isWished,
       report,
     });
     this.#keepsakes = new Keepsakes(world, (member, minted) => this.#opens(member, minted));
@@ -87,6 +88,7 @@ export class Oracle {
       lookedAt.set(member, timeline.nowMs);
       for (const ms of SOON_MS) timeline.after(ms, () => this.#mintAt(member));
     });
+    timeline.every(MINUTE, () => this.limits.look());
     timeline.every(5 * MINUTE, () => {
       this.#count();
       this.#memory.look();
@@ -111,7 +113,7 @@ export class Oracle {
     this.#wishedBeforeMs = Math.max(this.#wishedBeforeMs, createdBeforeMs);
   }
 
-  #isWished({ id, created }: KeyHealth): boolean {
+  #isWished({ id, created }: Pick<KeyHealth, 'id' | 'created'>): boolean {
     const skewMs = this.#world.policy.clockSkewSeconds * SECOND;
     return this.#wished.has(id) || created.getTime() - skewMs <= this.#wishedBeforeMs;
   }

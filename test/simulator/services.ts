@@ -25,6 +25,8 @@ export interface Line {
   readonly calls: { kms: number; reads: number; writes: number };
   /** Told when a data key is asked for: somebody is about to publish. */
   onGenerate: () => void;
+  /** Told when a data key was made, and its answer is on its way. */
+  onMade: () => void;
   /** Told when an unwrap is asked for. */
   onUnwrap: () => void;
   /** Told when the KMS has refused a call. */
@@ -40,6 +42,7 @@ export function newLine(): Line {
     writesHeldMs: 0,
     calls: { kms: 0, reads: 0, writes: 0 },
     onGenerate: () => undefined,
+    onMade: () => undefined,
     onUnwrap: () => undefined,
     onRefused: () => undefined,
     deliver: (hand) => hand(),
@@ -49,11 +52,27 @@ export function newLine(): Line {
 /** The clock of a service, which it puts on its answers. */
 export class ServiceDates {
   readonly #timeline: Timeline;
-  /** How far it is ahead of the true time, milliseconds; undefined: its answers carry no date. */
-  aheadMs: number | undefined = 0;
+  readonly #wrong: { readonly aheadMs: number }[] = [];
+  #own: number | undefined = 0;
 
   constructor(timeline: Timeline) {
     this.#timeline = timeline;
+  }
+
+  /** How far it is ahead of the true time, milliseconds; undefined: its answers carry no date. */
+  get aheadMs(): number | undefined {
+    return this.#wrong.at(-1)?.aheadMs ?? this.#own;
+  }
+
+  set aheadMs(aheadMs: number | undefined) {
+    this.#own = aheadMs;
+  }
+
+  /** Is wrong by so much until the returned function is called; of several times the last to begin speaks. */
+  beWrong(aheadMs: number): () => void {
+    const wrong = { aheadMs };
+    this.#wrong.push(wrong);
+    return () => void this.#wrong.splice(this.#wrong.indexOf(wrong), 1);
   }
 
   /** A date in a header is a whole second, cut off. */
@@ -205,6 +224,7 @@ export class SimulatedKms {
       generate: (options) =>
         made('generate', options).answered(() => {
           this.made += 1;
+          line.onMade();
           const dataKey = new Uint8Array(32);
           this.#dice.source(dataKey);
           return { dataKey: Uint8Array.from(dataKey), wrapped: this.keep(dataKey, options.context) };
@@ -245,6 +265,8 @@ export class SimulatedStore {
   trace: (line: string) => void = () => undefined;
   /** Told of every document that is stored, of what it replaces, and of the line it came on; none of hostile ones. */
   onWritten: (document: string, before: string | undefined, line: Line | undefined) => void = () => undefined;
+  /** Told whenever something else is stored than before, whoever did that. */
+  onStored: () => void = () => undefined;
   down = false;
   /** When it last failed over to an older copy. */
   lastFailOverAt: number | undefined;
@@ -300,6 +322,7 @@ export class SimulatedStore {
   flush(): void {
     this.trace('the store loses everything');
     this.#current = undefined;
+    this.onStored();
   }
 
   /** The copy of `agoMs` ago takes over. */
@@ -309,6 +332,7 @@ export class SimulatedStore {
     this.trace(`the store fails over to ${inShort(older.stored.document)}`);
     this.lastFailOverAt = this.#timeline.nowMs;
     this.#current = { document: older.stored.document, revision: String(++this.#revision) };
+    this.onStored();
   }
 
   /** Whoever may write the store puts anything there; undefined: nothing. */
@@ -329,6 +353,7 @@ export class SimulatedStore {
     this.trace(`written: ${inShort(document)}`);
     this.history.push({ at: this.#timeline.nowMs, stored: this.#current });
     this.onWritten(document, before, line);
+    this.onStored();
     if (this.pushes) this.notify();
   }
 }

@@ -40,6 +40,9 @@ export const MINUTE: number = 60 * SECOND;
 export const HOUR: number = 60 * MINUTE;
 export const DAY: number = 24 * HOUR;
 
+/** When a data key was made it is published soon, or never. */
+const PUBLISHED_WITHIN_MS: number = 30 * SECOND;
+
 /** How long whoever made a second ring may be without the first. */
 const ASTRAY_MS: number = 45 * MINUTE;
 
@@ -76,9 +79,11 @@ export class World {
   readonly #strayRoots = new Set<string>();
   /** Every key that was ever stored, as it was when it first was. */
   readonly firstSeen = new Map<string, FirstSeen>();
+  /** When a member first wrote that a key is revoked; milliseconds. */
+  readonly writtenAsRevoked = new Map<string, number>();
   /** Whether somebody hostile may wrap: then a start can be deceived. */
   mayWrap = false;
-  /** Attempts at a key that came to nothing because a fault was aimed at them. */
+  /** Data keys that came to nothing because their maker was suspended, or the network held what it wrote. */
   spoilt = 0;
   /** When a write was last held in the network, milliseconds. */
   lastHeldAtMs: number = Number.NEGATIVE_INFINITY;
@@ -106,6 +111,7 @@ export class World {
     this.kms = new SimulatedKms(this.timeline, this.dice, weather(30));
     this.store = new SimulatedStore(this.timeline, this.dice, weather(8));
     this.store.onWritten = (document, before, line) => this.#noticeWrite(document, before, line);
+    this.store.onStored = () => this.tell({ kind: 'stored' });
     const half = (options.clockSkewSeconds * SECOND) / 2;
     this.members = Array.from({ length: options.members }, (_, i) => {
       const skewMs = this.dice.between(-half, half);
@@ -117,6 +123,7 @@ export class World {
   newMember(name: string, skewMs: number): SimulatedMember {
     const member = new SimulatedMember(name, this, new Dice(this.dice.word()), skewMs, { policy: this.policy });
     member.line.onGenerate = () => this.tell({ kind: 'generating', member });
+    member.line.onMade = () => this.#noticeMade(member);
     member.line.onUnwrap = () => this.tell({ kind: 'unwrapping', member });
     member.line.onRefused = () => this.tell({ kind: 'refused', member });
     return member;
@@ -147,10 +154,22 @@ export class World {
       const activatesInMs = Date.parse(key.activates) - EPOCH_MS - this.timeline.nowMs;
       if (activatesInMs > 0) this.timeline.after(activatesInMs, () => this.tell({ kind: 'activation' }));
     }
-    if (keys.some((key) => key.revoked !== undefined && known.get(key.id)?.revoked === undefined)) {
-      this.tell({ kind: 'revocation' });
+    const revoked = keys.filter((key) => key.revoked !== undefined && known.get(key.id)?.revoked === undefined);
+    for (const { id } of line === undefined ? [] : revoked) {
+      if (!this.writtenAsRevoked.has(id)) this.writtenAsRevoked.set(id, this.timeline.nowMs);
     }
+    if (revoked.length > 0) this.tell({ kind: 'revocation' });
     if (line !== undefined) this.tell({ kind: 'written' });
+  }
+
+  #noticeMade(member: SimulatedMember): void {
+    const madeAt = this.timeline.nowMs;
+    const isHeld = member.line.writesHeldMs > 0;
+    this.timeline.after(PUBLISHED_WITHIN_MS, () => {
+      const isHit = isHeld || this.ownTrouble(member).machine.isLately(this.timeline.nowMs, PUBLISHED_WITHIN_MS);
+      const isPublished = [...this.firstSeen.values()].some(({ by, at }) => by === member && at >= madeAt);
+      if (isHit && !isPublished) this.spoilt += 1;
+    });
   }
 
   /** Whether whoever made this key knew nothing of another ring that lives. */
@@ -271,8 +290,9 @@ export class World {
     this.kms.wrapFailing = 'denied';
     this.wrapTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
-      this.kms.wrapFailing = undefined;
       this.wrapTrouble.end(this.timeline.nowMs);
+      // Denied twice, they are made again when the second time is over.
+      if (this.wrapTrouble.since === undefined) this.kms.wrapFailing = undefined;
     });
   }
 
@@ -282,8 +302,8 @@ export class World {
     this.store.down = true;
     this.storeTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
-      this.store.down = false;
       this.storeTrouble.end(this.timeline.nowMs);
+      this.store.down = this.storeTrouble.since !== undefined;
     });
   }
 
@@ -354,10 +374,11 @@ export class World {
   kmsIsSlow(slowMs: number, forMs: number): void {
     const durationMs = this.untilPeace(forMs);
     this.trace(`the KMS takes ${seconds(slowMs)} for ${seconds(durationMs)}`);
-    this.kms.weather.slowMs = slowMs;
+    const { weather } = this.kms;
+    weather.slowMs = (weather.slowMs ?? 0) + slowMs;
     this.kmsTrouble.begin(this.timeline.nowMs);
     this.timeline.after(durationMs, () => {
-      this.kms.weather.slowMs = 0;
+      weather.slowMs = (weather.slowMs ?? 0) - slowMs;
       this.kmsTrouble.end(this.timeline.nowMs);
     });
   }
@@ -366,12 +387,7 @@ export class World {
   dateIsWrong(service: 'kms' | 'store', aheadMs: number, forMs: number): void {
     const durationMs = this.untilPeace(forMs);
     this.trace(`the dates of the ${service} are ${seconds(aheadMs)} ahead for ${seconds(durationMs)}`);
-    const { dates } = this[service];
-    const before = dates.aheadMs;
-    dates.aheadMs = aheadMs;
-    this.timeline.after(durationMs, () => {
-      dates.aheadMs = before;
-    });
+    this.timeline.after(durationMs, this[service].dates.beWrong(aheadMs));
   }
 
   /** The network holds the writes that one member sends during the next minute, and delivers them that much later. */
@@ -405,7 +421,9 @@ export interface WorldEvent {
     | 'revocation'
     | 'activation'
     /** A member wrote the store. */
-    | 'written';
+    | 'written'
+    /** What is stored is another document than before, or none. */
+    | 'stored';
   readonly member?: SimulatedMember;
 }
 

@@ -96,6 +96,26 @@ describe('a ring without a key that seals', () => {
   });
 });
 
+// Found by the simulator: a member froze over the key that it was making, and with it went the revocation of the last one.
+test('who claims the task in a store that was rolled back writes the revocation with the claim', async () => {
+  const member = await fleet.start();
+  const before = (await fleet.store.document()) ?? '';
+  await revokedWithoutSuccessor(member);
+  expect(await unrevoked()).toEqual([]);
+  member.keyWrapper.cut = true;
+  await fleet.store.put(before);
+  expect(await unrevoked()).toHaveLength(1);
+  fleet.store.written = undefined;
+  const refreshed = member.codec.refresh().catch((error: unknown) => error);
+  while (fleet.store.written === undefined) await fleet.clock.advance(0.1);
+  const written = parseDocument(fleet.store.written, 'default');
+  expect(written.claim).toBeDefined();
+  expect(written.entries.map(({ revoked }) => revoked !== undefined)).toEqual([true]);
+  await fleet.clock.advance(30);
+  expect(await refreshed).toBeInstanceOf(KeyWrapperError);
+  expect(await unrevoked()).toEqual([]);
+});
+
 test('whoever starts while another makes that key asks the KMS for what it knows once', async () => {
   const [member] = await fleet.startAll(1);
   await fleet.clock.advance(24 * HOUR);

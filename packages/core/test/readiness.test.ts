@@ -122,6 +122,27 @@ describe('F14: what fails elsewhere never says that this process should be resta
     });
   }
 
+  test('whoever could not unwrap the successor of a revoked key is not ready while its tokens live, though a newer key seals', async () => {
+    const [a, b] = [await fleet.start(), await fleet.start()];
+    await a.codec.rotate();
+    await fleet.clock.advance(HOUR);
+    b.keyWrapper.cut = true;
+    await a.codec.revoke(healthOf(a).sealingKey ?? '');
+    await fleet.clock.advance(HOUR / 8);
+    const successor = healthOf(a).sealingKey;
+    const token = seal(a);
+    await fleet.clock.advance(HOUR / 4);
+    // The key of the rotation seals by now, at both.
+    expect(healthOf(a).sealingKey).not.toBe(successor);
+    expect(healthOf(b)).toMatchObject({ canSeal: true, sealingKey: healthOf(a).sealingKey, ready: false });
+    expect(open(a, token)).toBe('state');
+    expect(open(b, token)).toBe('InvalidRequestState: unknown key');
+    b.keyWrapper.cut = false;
+    await fleet.clock.advance(61);
+    expect(healthOf(b)).toMatchObject({ status: 'ok', ready: true });
+    expect(open(b, token)).toBe('state');
+  });
+
   test('asking for health, however often and in whatever state, asks nobody else for anything', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;

@@ -353,11 +353,13 @@ describe('F26 keys that are over', () => {
 });
 
 describe('readiness', () => {
-  test('needs the newest key that is active by the clock to be held', () => {
+  test('needs every key to be held that others may have sealed a living token with', () => {
     const { view, now, refresh } = setUp();
-    const held = newKey({ activates: T0 - 2 * HOUR });
     const entry = { ...newKey(), vouchers: new Map(), revoked: undefined, wraps: [] };
-    const carrying = (times: { readonly activates: number; readonly sealsUntil?: number }): boolean => {
+    const carrying = (
+      times: { readonly activates: number; readonly sealsUntil?: number },
+      held = newKey({ activates: T0 - 2 * HOUR }),
+    ): boolean => {
       refresh(held);
       view.install(createSnapshot([held], [{ ...entry, ...times }]));
       return view.isReady(now());
@@ -365,9 +367,18 @@ describe('readiness', () => {
     expect(carrying({ activates: T0 - HOUR })).toBe(false);
     expect(carrying({ activates: T0 - 2 * HOUR })).toBe(false);
     expect(carrying({ activates: T0 })).toBe(false);
-    expect(carrying({ activates: T0 + 1 })).toBe(true);
+    // By another clock it may be active already.
+    expect(carrying({ activates: T0 + 300_000 })).toBe(false);
+    expect(carrying({ activates: T0 + 300_001 })).toBe(true);
     expect(carrying({ activates: T0 - 2 * HOUR - 1 })).toBe(true);
-    expect(carrying({ activates: T0 - HOUR, sealsUntil: T0 })).toBe(true);
+    // A token lives for an hour, and for what two clocks may be apart, twice.
+    const ago = T0 - HOUR - 600_000;
+    expect(carrying({ activates: T0 - 1.5 * HOUR, sealsUntil: T0 })).toBe(false);
+    expect(carrying({ activates: T0 - 1.5 * HOUR, sealsUntil: ago + 1 })).toBe(false);
+    expect(carrying({ activates: T0 - 1.5 * HOUR, sealsUntil: ago })).toBe(true);
+    expect(carrying({ activates: T0 - 2 * HOUR }, newKey({ activates: ago + 1 }))).toBe(false);
+    expect(carrying({ activates: T0 - 2 * HOUR }, newKey({ activates: ago }))).toBe(true);
+    expect(carrying({ activates: T0 - 2 * HOUR }, newKey({ activates: T0 + 1 }))).toBe(false);
   });
 });
 

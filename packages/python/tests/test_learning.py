@@ -711,6 +711,28 @@ def test_not_ready_while_a_key_that_others_seal_with_is_missing(fleet: Fleet) ->
         assert codec.health().ready
 
 
+def test_not_ready_while_tokens_of_a_missing_key_live_though_a_newer_one_seals(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        planned = fleet.key(1_200)
+        fleet.publish([fleet.first, planned])
+        codec.refresh()
+        hasty = fleet.key(600)
+        fleet.publish([fleet.first, planned, hasty])
+        fleet.kms.refuse("unavailable")
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        fleet.clock.advance(1_200)
+        with pytest.raises(KeyWrapperError):
+            codec.refresh()
+        health = codec.health()
+        assert (health.sealing_key, health.ready) == (planned.id, False)
+        fleet.kms.failure = None
+        codec.refresh()
+        assert codec.health().ready
+
+
 def test_a_start_does_without_a_key_of_another_kms(fleet: Fleet) -> None:
     other = LocalKeyWrapper(master_key=os.urandom(32))
     theirs = made_key(other, fleet.clock.wall - 400_000, by=[fleet.first])

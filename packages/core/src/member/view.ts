@@ -157,14 +157,22 @@ export class RingView {
     return sealing && isCurrent && this.clockTrouble(now) === undefined && this.#holdsNewest(now);
   }
 
-  /** Whether what others may seal with by now can be opened here. */
+  /** Whether what others may seal with by now can be opened here, and what they have sealed that is not too old. */
   #holdsNewest(now: Moment): boolean {
     const wallMs = this.wallMs(now);
     const { keys, carried } = this.snapshot;
-    const isInUse = (key: KeyTimes): boolean => key.activates <= wallMs && wallMs < key.sealsUntil;
-    const newestHeld = keys.findLast((key) => isUsable(key) && !key.isLeft && isInUse(key));
-    const isMissing = carried.some((entry) => isInUse(entry) && entry.activates >= (newestHeld?.activates ?? 0));
-    return newestHeld !== undefined && !isMissing;
+    const held = keys.filter((key) => isUsable(key) && !key.isLeft);
+    const { tokenLifetimeSeconds, clockSkewSeconds } = this.#o.policy;
+    const skewMs = clockSkewSeconds * 1_000;
+    const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
+    // A key that was active at once may have sealed until a planned one, published before it, took its place.
+    const isMissed = (entry: KeyTimes): boolean => {
+      const newer = held.filter(({ activates }) => activates > entry.activates);
+      const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
+      return entry.activates - skewMs <= wallMs && wallMs < lastSealMs + tokensLiveMs;
+    };
+    const isUsed = held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil);
+    return isUsed && !carried.some(isMissed);
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
@@ -259,6 +267,7 @@ export class RingView {
     return {
       ring: this.#o.ring,
       nowMs: this.wallMs(now),
+      isUnconfirmed: this.clockTrouble(now) !== undefined,
       clockSkewMs: this.#o.policy.clockSkewSeconds * 1_000,
       past: this.#past,
       isPinnedOut: (times) => this.isPinnedOut(times),

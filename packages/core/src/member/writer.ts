@@ -5,7 +5,7 @@ import type { CallOptions } from '../kms/kms-calls.ts';
 import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
 import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
-import { documentOf, isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
+import { documentOf, isTombstone, lacks, revokedKey, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
 import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
 import {
@@ -64,12 +64,16 @@ export class RingWriter {
 
   /**
    * Says in the store that this member is about to make a key, so that no other one does meanwhile; `undefined` takes that
-   * back.
+   * back. The document stays as it was read, unless it lacks what this member knows: a member that dies over its claim may
+   * be the only one that knows a revocation which the store has lost.
    * @throws {RingConflictError} when somebody else was faster.
    */
   async claim(claim: string | undefined): Promise<void> {
-    const there = this.#stored.latest?.document ?? this.#documentOf(this.#view.snapshot, this.#view.now());
-    await this.#stored.write({ ...there, claim });
+    const now = this.#view.now();
+    const { snapshot } = this.#view;
+    const there = this.#stored.latest?.document;
+    const isWhole = there !== undefined && !lacks(there, snapshot, this.#view.judgement(now));
+    await this.#stored.write({ ...(isWhole ? there : this.#documentOf(snapshot, now)), claim });
   }
 
   /**

@@ -39,6 +39,8 @@ export interface Judgement {
   readonly ring: string;
   /** By the member's checked clock. */
   readonly nowMs: number;
+  /** Whether that clock is not to be trusted now: by an unconfirmed time nothing has ended. */
+  readonly isUnconfirmed?: boolean;
   readonly clockSkewMs: number;
   /** Keys that have ended and can still certify, by id. */
   readonly past: Signers;
@@ -115,7 +117,7 @@ export function learn(
   document: RingDocument,
   judgement: Judgement,
 ): { readonly known: RingSnapshot; readonly wanted: readonly RingEntry[] } {
-  const { ring, nowMs, past } = judgement;
+  const { ring, past } = judgement;
   const keys = new Map(known.byId);
   const entries = document.entries.toSorted(newestFirst);
   for (const entry of entries) {
@@ -152,11 +154,10 @@ export function learn(
     else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
-  const isEnded = (key: RingKey): boolean => nowMs >= key.opensUntil;
   const tombstones = [...keys.values()].filter(isTombstone);
   // As many as a document has room for beside the keys.
   const room = Math.max(0, MAX_RING_KEYS - (keys.size - tombstones.length));
-  const kept = tombstones.filter((key) => !isEnded(key)).toSorted(newestFirst);
+  const kept = tombstones.filter((key) => !hasEnded(key, judgement)).toSorted(newestFirst);
   for (const key of kept.slice(room)) keys.delete(key.id);
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
 }
@@ -217,7 +218,11 @@ export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { r
 
 /** Whether the times of an entry can be those of a key in use. */
 function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
-  return judgement.nowMs < entry.opensUntil && !isFromTheFuture(entry, judgement);
+  return !hasEnded(entry, judgement) && !isFromTheFuture(entry, judgement);
+}
+
+function hasEnded({ opensUntil }: KeyTimes, { nowMs, isUnconfirmed }: Judgement): boolean {
+  return isUnconfirmed !== true && nowMs >= opensUntil;
 }
 
 /** Whether a key was made later than any clock of the fleet can say. */

@@ -177,6 +177,58 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
   });
 });
 
+describe('a server that started with its clock ten hours ahead, by which an older key has ended', () => {
+  /** The two live keys of a ring, the older first; and such a server, which a date has told so. Nobody else runs. */
+  async function alone() {
+    const a = await start();
+    await fleet.clock.advance(24.5 * HOUR);
+    fleet.store.date = () => new Date(fleet.clock.wallMs());
+    await a.codec.close();
+    const [older, newer, ...others] = (await entries()).map(({ id }) => id);
+    expect(others).toEqual([]);
+    const wrong = await start({ offsetSeconds: 10 * HOUR });
+    expect(wrong.codec.health()).toMatchObject({ status: 'failing', problems: [{ kind: 'clock' }] });
+    return { wrong, older: older ?? '', newer: newer ?? '' };
+  }
+
+  for (const isKmsAway of [false, true]) {
+    const title = isKmsAway ? ', and cannot unwrap it' : '';
+    test(`6: leaves that key where it is when it revokes another${title}`, async () => {
+      const { wrong, older, newer } = await alone();
+      wrong.keyWrapper.cut = isKmsAway;
+      const revoking = wrong.codec.revoke(newer);
+      await fleet.clock.advance(60);
+      await revoking;
+      const left = new Map((await entries()).map(({ id, revoked }) => [id, revoked !== undefined]));
+      expect(left).toEqual(
+        new Map([
+          [older, false],
+          [newer, true],
+        ]),
+      );
+    });
+  }
+
+  test('6: revokes that key too when it revokes all', async () => {
+    const { wrong, older, newer } = await alone();
+    await wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
+    expect((await entries()).map(({ id, revoked }) => [id, revoked !== undefined])).toEqual([
+      [older, true],
+      [newer, true],
+    ]);
+  });
+
+  test('6: says so when it revokes all, and cannot unwrap that key', async () => {
+    const { wrong, older } = await alone();
+    wrong.keyWrapper.cut = true;
+    const revoking = Promise.allSettled([wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()))]);
+    await fleet.clock.advance(60);
+    const reason: unknown = expect.objectContaining({ name: 'RingStoreError', kind: 'unavailable' });
+    expect(await revoking).toEqual([{ status: 'rejected', reason }]);
+    expect((await entries()).map(({ id }) => id)).toContain(older);
+  });
+});
+
 describe('a publisher that was held up (F41)', () => {
   /** The same store, whose next write is delivered only when told, as by a network that holds it. */
   function held(inner: RingStore) {

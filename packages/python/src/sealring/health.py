@@ -96,11 +96,13 @@ def health_of(
     active = next((key.id for key, state in states if state == "active"), None)
     sealing_key = None if limits.seal_block(now) else active
     can_unseal = limits.may_open(now) and bool(view.snapshot.usable_keys(wall_ms))
+    opening_ms = view.policy.opening_seconds * 1_000
+    skew_ms = view.policy.clock_skew_seconds * 1_000
     ready = (
         sealing_key is not None
         and limits.is_current(now)
         and view.ring_clock.trouble(now) is None
-        and view.snapshot.holds_newest(wall_ms)
+        and view.snapshot.holds_newest(wall_ms, opening_ms, skew_ms)
     )
     problems = _problems(view, now, is_foreign=is_foreign)
     is_off = is_failing or limits.is_refused(now) or len(problems) > 0

@@ -104,11 +104,19 @@ class RingSnapshot:
         is_here = any(key.may_seal(now_ms) for key in self.keys)
         return is_here or any(is_in_use(entry, now_ms) for entry in self.carried)
 
-    def holds_newest(self, now_ms: float) -> bool:
-        """Whether what others may seal with by now can be opened here."""
-        here = max((key.activates for key in self.keys if key.may_seal(now_ms)), default=None)
-        missing = [entry.activates for entry in self.carried if is_in_use(entry, now_ms)]
-        return here is not None and all(activates < here for activates in missing)
+    def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:
+        """Whether what others may seal with by now can be opened here, and what they have sealed
+        that is not too old: `opening_ms` is how much longer than sealing opening goes on, and
+        their clocks are at most `skew_ms` ahead."""
+        held = [key for key in self.keys if key.held is not None and not key.is_left]
+
+        def is_missed(entry: RingEntry) -> bool:
+            newer = [key.activates for key in held if key.activates > entry.activates]
+            last_seal_ms = min([entry.seals_until, *newer])
+            return entry.activates - skew_ms <= now_ms < last_seal_ms + opening_ms
+
+        is_here = any(key.may_seal(now_ms) for key in self.keys)
+        return is_here and not any(is_missed(entry) for entry in self.carried)
 
     def states(
         self, now_ms: float, steady_ms: float, last: str | None

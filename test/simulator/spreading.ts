@@ -1,0 +1,69 @@
+import type { Excuses } from './excuses.ts';
+import { storedKeys } from './stored-keys.ts';
+import { type World } from './world.ts';
+
+/**
+ * Since when the revocation of a key spreads. A store that fails over, or loses everything, takes it back; then it spreads
+ * again when somebody who knows it can write it, and not before.
+ */
+export class Spreading {
+  readonly #world: World;
+  readonly #excuses: Excuses;
+  readonly #revokedAt: ReadonlyMap<string, number>;
+  /** When the store last took a revocation back, or nobody could write it again, milliseconds. */
+  readonly #lostAt = new Map<string, number>();
+  readonly #missing = new Set<string>();
+
+  constructor(world: World, excuses: Excuses, revokedAt: ReadonlyMap<string, number>) {
+    this.#world = world;
+    this.#excuses = excuses;
+    this.#revokedAt = revokedAt;
+    world.listen(({ kind }) => {
+      if (kind === 'stored') this.look();
+    });
+  }
+
+  /** Milliseconds since the revocation of a key could begin to spread; undefined for one that was not revoked. */
+  sinceMs(keyId: string): number | undefined {
+    const revokedAt = this.#revokedAt.get(keyId);
+    if (revokedAt === undefined) return undefined;
+    this.look();
+    return this.#world.timeline.nowMs - Math.max(revokedAt, this.#lostAt.get(keyId) ?? 0);
+  }
+
+  /** Whether the store took the revocation of a key back: it has to be healed first. */
+  wasLost(keyId: string): boolean {
+    return this.#lostAt.has(keyId);
+  }
+
+  /** Looks at what is stored. */
+  look(): void {
+    if (this.#revokedAt.size === 0) return;
+    const stored = storedKeys(this.#world.store.document).filter(({ revoked }) => revoked !== undefined);
+    const ids = new Set(stored.map(({ id }) => id));
+    let healable: ReadonlySet<string> | undefined;
+    for (const id of this.#revokedAt.keys()) {
+      if (ids.has(id)) {
+        this.#missing.delete(id);
+        continue;
+      }
+      if (!this.#missing.has(id) || !(healable ??= this.#healable()).has(id))
+        this.#lostAt.set(id, this.#world.timeline.nowMs);
+      this.#missing.add(id);
+    }
+  }
+
+  /** Keys that somebody knows as revoked who has had the time to read the ring, and to write it. */
+  #healable(): ReadonlySet<string> {
+    const { timeline, storeTrouble, members } = this.#world;
+    const { refreshMs } = this.#excuses;
+    if (storeTrouble.isLately(timeline.nowMs, refreshMs)) return new Set();
+    const well = members.filter((member) => {
+      const { store, machine } = this.#world.ownTrouble(member);
+      const isAway = [store, machine].some((trouble) => trouble.isLately(timeline.nowMs, refreshMs));
+      return member.isUp && !isAway && !this.#excuses.isLost(member);
+    });
+    const known = well.flatMap((member) => member.codec?.health().keys ?? []);
+    return new Set(known.filter(({ state }) => state === 'revoked').map(({ id }) => id));
+  }
+}
