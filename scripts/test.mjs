@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { availableParallelism } from 'node:os';
 import { join, relative } from 'node:path';
 import { main, prepare, root, run, toolEnvironment } from './prepare.mjs';
-import { tierOf } from './tiers.mjs';
+import { TIER_LINES, tierOf } from './tiers.mjs';
 
 const help = `Usage: npm test                    all checks, and the tests that need no server: a few minutes
        npm run test:services       the tests with emulators, stores and fleets of processes
@@ -137,6 +137,8 @@ await main(async () => {
     for (const [check, command] of Object.entries(checks)) outcomes.push(await runCheck(check, command));
   }
   const files = testFiles();
+  const stale = TIER_LINES.filter((line) => !files.some((file) => file.startsWith(line)));
+  if (stale.length > 0) throw new Error(`scripts/tiers.mjs names no test file with: ${stale.join(', ')}`);
   const left = tier === undefined ? [] : files.filter((file) => !tier.runs.includes(tierOf(file)));
   const chosen = left.length === 0 ? [] : files.filter((file) => !left.includes(file)).map((file) => join(root, file));
   const ran = await runTests(name ?? 'all', tier === undefined ? args : [...chosen, ...args.slice(1)]);

@@ -11,7 +11,11 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const out = process.argv[2] ?? join(root, '.cache', 'site');
 const HOME = 'docs/README.md';
 /** Beside the main entry of each package. */
-const MORE_ENTRIES = ['packages/core/src/adapter/index.ts', 'packages/core/src/ring/index.ts', 'packages/mcp/src/mcpd/index.ts'];
+const MORE_ENTRIES = [
+  'packages/core/src/adapter/index.ts',
+  'packages/core/src/ring/index.ts',
+  'packages/mcp/src/mcpd/index.ts',
+];
 
 const pages = Object.entries(OUTLINE).flatMap(([group, paths]) => paths.map((path) => ({ group, path })));
 const groupOf = new Map(pages.map(({ group, path }) => [path, group]));

@@ -18,7 +18,15 @@ import {
   type WrapOptions,
   type WrappedKey,
 } from './key-wrapper.ts';
-import { isConstant, optionRangeError, optionTypeError, refuseUnknownOptions, secretBytes, show, unpooled } from './options.ts';
+import {
+  isConstant,
+  optionRangeError,
+  optionTypeError,
+  refuseUnknownOptions,
+  secretBytes,
+  show,
+  unpooled,
+} from './options.ts';
 
 const OWNER = 'localKeyWrapper';
 const PROVIDER = 'local';
