@@ -108,6 +108,9 @@ export class Stage {
       this.oracle.caught(error, `${member.name}: ${wish}`);
       return;
     }
+    // What came along with a rotation nobody asked for.
+    if (wish === 'revoke') this.oracle.revoked(keyId);
+    if (wish !== 'revoke all') return;
     for (const { id, state } of codec?.health().keys ?? []) if (state === 'revoked') this.oracle.revoked(id);
   }
 
@@ -273,6 +276,35 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.operate(stage.member(0), 'rotate');
       const full = stage.current.keys.find(({ wraps }) => wraps.length > 1);
       if (full !== undefined) stage.oracle.report('what nobody certified is not written', `wraps of ${full.id}`);
+    },
+  },
+  /** A member that was caught at its start is shown the true ring as if it came after his, and makes a key. */
+  'caught-and-shown-the-true-ring': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      const { composer } = stage;
+      const caught = stage.member(1);
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const { keys } = stage.current;
+      const own = composer.ownRing(composer.wallMs - MINUTE);
+      await stage.restart(caught, () => stage.hold(own));
+      const [key] = stage.oracle.thefts.own;
+      if (key === undefined) return;
+      // First with the ancestors that the true keys name themselves, then with his in their place.
+      for (const isNamed of [false, true]) {
+        const vouchedFor = structuredClone(keys);
+        for (const entry of vouchedFor) {
+          const { ancestors } = entry;
+          composer.vouch(entry, key.held);
+          if (isNamed) entry.ancestors = { ids: [key.id], mac: composer.junk(32) };
+          else if (ancestors !== undefined) entry.ancestors = ancestors;
+        }
+        stage.hold({ ...own, keys: [...vouchedFor, ...own.keys] });
+        await stage.settle();
+      }
+      await stage.operate(caught, 'rotate');
+      stage.end();
     },
   },
   /** A member that was caught at its start hears of the true ring, goes over to it, and makes a key. */
