@@ -114,6 +114,15 @@ export class Stage {
     for (const { id, state } of codec?.health().keys ?? []) if (state === 'revoked') this.oracle.revoked(id);
   }
 
+  /** Shows a token to a member. */
+  present({ codec, name }: SimulatedMember, token: string): void {
+    try {
+      codec?.unseal(token);
+    } catch (error) {
+      this.oracle.caught(error, `${name} opens`);
+    }
+  }
+
   /** A member is started anew, while the store holds what `seen` says. Resolves when it is up, at most so much later. */
   async restart(member: SimulatedMember, seen: () => void = () => undefined, atMostMs: number = MINUTE): Promise<void> {
     this.world.crash(member, SECOND);
@@ -223,12 +232,56 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       const document = stage.current;
       for (let i = 0; i < 6; i++) {
         const entry = { ...lastingJunk(stage.composer), wraps: stage.composer.junkEntry(FORBIDDEN).wraps };
-        if (key !== undefined) stage.composer.vouch(entry, key.held);
+        if (key !== undefined) stage.composer.vouch(entry, key.held, true);
         document.keys.push(entry);
       }
       stage.deliver(document);
       await stage.pause(20 * MINUTE);
       stage.end();
+    },
+  },
+  /** What is stored lacks a key, whoever writes it, and everybody hears of it at once. */
+  'a-key-is-lost-again-and-again': {
+    powers: { ...W, notifies: true },
+    perform: async (stage) => {
+      const { world, oracle } = stage;
+      await stage.until(7 * HOUR);
+      world.store.pushes = true;
+      stage.begin();
+      const document = stage.current;
+      const lacking = { ...document, keys: newestFirst(document).slice(1) };
+      const before = world.members.map(({ line }) => line.calls.writes);
+      const refreshMs = world.policy.refreshEverySeconds * SECOND;
+      stage.hold(lacking);
+      await stage.pause(4 * refreshMs);
+      for (const [i, { name, line }] of world.members.entries()) {
+        const writes = line.calls.writes - (before[i] ?? 0);
+        if (writes > 5) oracle.report('one repairing write per R and member', `${name}: ${writes} in 4 R`);
+      }
+      stage.end();
+    },
+  },
+  /** The ring is deleted where one member alone can write, and that is asked for keys of it while it has made another one. */
+  'tokens-of-the-ring-before': {
+    powers: { ...W, presents: true },
+    perform: async (stage) => {
+      const { world, oracle } = stage;
+      const [alone, ...others] = world.members;
+      await stage.until(7 * HOUR);
+      const token = others[0]?.codec?.seal(new Uint8Array(3)) ?? '';
+      stage.begin();
+      stage.deliver(undefined);
+      stage.end();
+      if (alone === undefined) return;
+      world.crash(alone, 10 * SECOND);
+      for (const member of others) world.cut(member, 'store', 15 * MINUTE);
+      const untilMs = world.timeline.nowMs + HOUR;
+      while (world.timeline.nowMs < untilMs) {
+        await stage.pause(SECOND);
+        stage.present(alone, token);
+      }
+      const different = disagreement(world, world.members);
+      if (different !== undefined) oracle.report('everybody agrees', different);
     },
   },
   /** A ring that says it is older, where everybody has a ring that is old, or started lately in it. */
@@ -291,15 +344,10 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.restart(caught, () => stage.hold(own));
       const [key] = stage.oracle.thefts.own;
       if (key === undefined) return;
-      // First with the ancestors that the true keys name themselves, then with his in their place.
-      for (const isNamed of [false, true]) {
+      // First with the ancestors that the true keys name themselves, then with his before them.
+      for (const names of [false, true]) {
         const vouchedFor = structuredClone(keys);
-        for (const entry of vouchedFor) {
-          const { ancestors } = entry;
-          composer.vouch(entry, key.held);
-          if (isNamed) entry.ancestors = { ids: [key.id], mac: composer.junk(32) };
-          else if (ancestors !== undefined) entry.ancestors = ancestors;
-        }
+        for (const entry of vouchedFor) composer.vouch(entry, key.held, names);
         stage.hold({ ...own, keys: [...vouchedFor, ...own.keys] });
         await stage.settle();
       }
