@@ -27,6 +27,11 @@ export const MUTANTS: readonly Mutant[] = [
     'return named.some((id) => entry.vouchers.has(id)) && areNamed(rightVouchers(ring, entry, signers), named);',
     'return named.length >= 0 && rightVouchers(ring, entry, signers).size > 0;',
   ]),
+  mutant('ancestors-are-not-proved', 'a key certifies itself whom it comes after', [
+    'ring/facts.ts',
+    'const own = { ...entry, ancestors: key.ancestors };',
+    'const own = entry;',
+  ]),
   mutant('any-key-revokes-any', 'a revocation is certified by the key itself or by a newer one', [
     'ring/certificates.ts',
     '!signer.revoked && isNewer(signer, key));',

@@ -144,7 +144,8 @@ export class Composer {
     return dataKey;
   }
 
-  vouch(entry: Entry, signer: HeldKey): void {
+  /** Adds a voucher. Whether the entry names the signer as its ancestor too is left to chance where it is not said. */
+  vouch(entry: Entry, signer: HeldKey, names?: boolean): void {
     const times = {
       created: Date.parse(entry.created),
       activates: Date.parse(entry.activates),
@@ -154,7 +155,7 @@ export class Composer {
     entry.vouchers[signer.id] = voucherOf(RING, { id: entry.id, ...times }, signer).toString('base64url');
     // A key says itself whom it comes after: of one that is not his he can only say what is found out.
     const own = this.thefts.all.find(({ id }) => id === entry.id);
-    if (own === undefined && this.dice.chance(0.5)) return;
+    if (own === undefined && !(names ?? this.dice.chance(0.5))) return;
     const ids = [signer.id, ...(entry.ancestors?.ids ?? [])].slice(0, 8);
     const mac = own === undefined ? this.junk(32) : ancestorsMacOf(RING, ids, own.held).toString('base64url');
     entry.ancestors = { ids, mac };

@@ -108,7 +108,19 @@ export class Stage {
       this.oracle.caught(error, `${member.name}: ${wish}`);
       return;
     }
+    // What came along with a rotation nobody asked for.
+    if (wish === 'revoke') this.oracle.revoked(keyId);
+    if (wish !== 'revoke all') return;
     for (const { id, state } of codec?.health().keys ?? []) if (state === 'revoked') this.oracle.revoked(id);
+  }
+
+  /** Shows a token to a member. */
+  present({ codec, name }: SimulatedMember, token: string): void {
+    try {
+      codec?.unseal(token);
+    } catch (error) {
+      this.oracle.caught(error, `${name} opens`);
+    }
   }
 
   /** A member is started anew, while the store holds what `seen` says. Resolves when it is up, at most so much later. */
@@ -220,12 +232,56 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       const document = stage.current;
       for (let i = 0; i < 6; i++) {
         const entry = { ...lastingJunk(stage.composer), wraps: stage.composer.junkEntry(FORBIDDEN).wraps };
-        if (key !== undefined) stage.composer.vouch(entry, key.held);
+        if (key !== undefined) stage.composer.vouch(entry, key.held, true);
         document.keys.push(entry);
       }
       stage.deliver(document);
       await stage.pause(20 * MINUTE);
       stage.end();
+    },
+  },
+  /** What is stored lacks a key, whoever writes it, and everybody hears of it at once. */
+  'a-key-is-lost-again-and-again': {
+    powers: { ...W, notifies: true },
+    perform: async (stage) => {
+      const { world, oracle } = stage;
+      await stage.until(7 * HOUR);
+      world.store.pushes = true;
+      stage.begin();
+      const document = stage.current;
+      const lacking = { ...document, keys: newestFirst(document).slice(1) };
+      const before = world.members.map(({ line }) => line.calls.writes);
+      const refreshMs = world.policy.refreshEverySeconds * SECOND;
+      stage.hold(lacking);
+      await stage.pause(4 * refreshMs);
+      for (const [i, { name, line }] of world.members.entries()) {
+        const writes = line.calls.writes - (before[i] ?? 0);
+        if (writes > 5) oracle.report('one repairing write per R and member', `${name}: ${writes} in 4 R`);
+      }
+      stage.end();
+    },
+  },
+  /** The ring is deleted where one member alone can write, and that is asked for keys of it while it has made another one. */
+  'tokens-of-the-ring-before': {
+    powers: { ...W, presents: true },
+    perform: async (stage) => {
+      const { world, oracle } = stage;
+      const [alone, ...others] = world.members;
+      await stage.until(7 * HOUR);
+      const token = others[0]?.codec?.seal(new Uint8Array(3)) ?? '';
+      stage.begin();
+      stage.deliver(undefined);
+      stage.end();
+      if (alone === undefined) return;
+      world.crash(alone, 10 * SECOND);
+      for (const member of others) world.cut(member, 'store', 15 * MINUTE);
+      const untilMs = world.timeline.nowMs + HOUR;
+      while (world.timeline.nowMs < untilMs) {
+        await stage.pause(SECOND);
+        stage.present(alone, token);
+      }
+      const different = disagreement(world, world.members);
+      if (different !== undefined) oracle.report('everybody agrees', different);
     },
   },
   /** A ring that says it is older, where everybody has a ring that is old, or started lately in it. */
@@ -273,6 +329,30 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       await stage.operate(stage.member(0), 'rotate');
       const full = stage.current.keys.find(({ wraps }) => wraps.length > 1);
       if (full !== undefined) stage.oracle.report('what nobody certified is not written', `wraps of ${full.id}`);
+    },
+  },
+  /** A member that was caught at its start is shown the true ring as if it came after his, and makes a key. */
+  'caught-and-shown-the-true-ring': {
+    powers: W_WRAP,
+    perform: async (stage) => {
+      const { composer } = stage;
+      const caught = stage.member(1);
+      await stage.until(7 * HOUR);
+      stage.begin();
+      const { keys } = stage.current;
+      const own = composer.ownRing(composer.wallMs - MINUTE);
+      await stage.restart(caught, () => stage.hold(own));
+      const [key] = stage.oracle.thefts.own;
+      if (key === undefined) return;
+      // First with the ancestors that the true keys name themselves, then with his before them.
+      for (const names of [false, true]) {
+        const vouchedFor = structuredClone(keys);
+        for (const entry of vouchedFor) composer.vouch(entry, key.held, names);
+        stage.hold({ ...own, keys: [...vouchedFor, ...own.keys] });
+        await stage.settle();
+      }
+      await stage.operate(caught, 'rotate');
+      stage.end();
     },
   },
   /** A member that was caught at its start hears of the true ring, goes over to it, and makes a key. */
