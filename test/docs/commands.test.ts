@@ -31,7 +31,7 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
 
 /** Commands that no test executes, and why. */
 const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
-  [/^npm test\b/, 'it is what runs this'],
+  [/^npm (test|run test:all)\b/, 'it is what runs this'],
   [/^npm run (?:bench|zoo|fuzz|mutants|canary)\b/, 'takes minutes; its parts have tests of their own'],
   [/^npm install\b/, 'the names are of packages: test/packaging installs their tarballs, with the same names'],
   [/^pip install\b/, 'test/python installs the wheel from its file'],

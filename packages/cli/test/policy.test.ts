@@ -39,7 +39,7 @@ describe('policy', () => {
       join(project.cwd, 'sealring.config.mjs'),
       `import { localKeyWrapper, memoryRing } from '@sealring/core';
 export default {
-  ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: 'a text that is long enough to be a key' }),
+  ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
   policy: { proveEverySeconds: 600, clockSkewSeconds: 60 },
 };`,
     );
