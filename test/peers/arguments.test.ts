@@ -15,7 +15,7 @@ const LOST: readonly (readonly [argumentsText: string, why: string])[] = [
   ['{"x":1e5}', 'the same, with an exponent'],
   ['{"x":1.5e1}', 'the same: 15.0'],
   ['{"x":1e15}', 'the same, as long as Python writes it without an exponent'],
-  ['{"x":1e-400}', 'too small to tell from zero: 0.0'],
+  ['{"x":1e-400}', 'too small to distinguish from zero: 0.0'],
   ['{"x":-0}', 'an integer in Python, which has no negative zero'],
   ['{"x":9007199254740992}', 'beyond 2^53 - 1: Python keeps every digit, here it may be rounded'],
   ['{"x":9007199254740993}', 'the same, and it is rounded'],
@@ -39,7 +39,7 @@ const KEPT: readonly string[] = [
 
 const fleet = peerFleet();
 
-type Crossing = 'opens' | 'refused';
+type Crossing = 'unseals' | 'refused';
 
 async function crossing(sealer: ServerProcess, opener: ServerProcess, argumentsText: string): Promise<Crossing> {
   const tool = { name: 'keep', user: 'ada', argumentsText };
@@ -47,7 +47,7 @@ async function crossing(sealer: ServerProcess, opener: ServerProcess, argumentsT
   const token = result?.requestState;
   if (token === undefined) throw new Error(`${sealer.name} sealed nothing for ${argumentsText}`);
   const { result: opened, error } = await callTool(opener.url, { ...tool, requestState: token });
-  if (opened?.content?.[0]?.text === 'kept') return 'opens';
+  if (opened?.content?.[0]?.text === 'kept') return 'unseals';
   expect(error).toMatchObject({ code: -32602, data: { reason: 'invalid_request_state' } });
   return 'refused';
 }
@@ -64,7 +64,7 @@ test('arguments that JSON.parse changes: the table in the guide is what the serv
   ];
 
   for (const argumentsText of KEPT) {
-    expect(await crossings(argumentsText), argumentsText).toEqual(['opens', 'opens', 'opens', 'opens']);
+    expect(await crossings(argumentsText), argumentsText).toEqual(['unseals', 'unseals', 'unseals', 'unseals']);
   }
 
   const rows = [
@@ -73,7 +73,7 @@ test('arguments that JSON.parse changes: the table in the guide is what the serv
   ];
   for (const [argumentsText, why] of LOST) {
     const [there, back, ...same] = await crossings(argumentsText);
-    expect([there, back, ...same], argumentsText).toEqual(['refused', 'refused', 'opens', 'opens']);
+    expect([there, back, ...same], argumentsText).toEqual(['refused', 'refused', 'unseals', 'unseals']);
     rows.push(`| \`${argumentsText}\` | ${why} | ${there} | ${back} | ${same[0]} |`);
   }
   const guide = await readFile(GUIDE, 'utf8');

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ const program = fileURLToPath(new URL('conformance_target.py', import.meta.url))
 // The program imports what stands there.
 const env = { PYTHONPATH: fileURLToPath(new URL('../../packages/conformance/templates/python', import.meta.url)) };
 const folder = mkdtempSync(join(tmpdir(), 'sealring-kit-'));
-const masterKey = 'a master key of more than thirty-two bytes';
+const masterKey = randomBytes(32).toString('base64url');
 const rings = ['before', 'after', 'stranger'].map((name) => join(folder, `${name}.ring`));
 let python = '';
 

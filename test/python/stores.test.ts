@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { CreateKeyCommand, KMSClient } from '@aws-sdk/client-kms';
 import { CreateBucketCommand, S3Client } from '@aws-sdk/client-s3';
 import { awsKmsKeyWrapper } from '@sealring/aws-kms';
@@ -171,8 +172,8 @@ test('a ring in Redis, with the rights of a reader', async () => {
   ] as const) {
     await client.sendCommand(['ACL', 'SETUSER', user, 'on', '>secret', ...may.split(' ')]);
   }
-  const masterKey = 'a secret of more than thirty-two bytes';
-  const keyWrapper = { masterKey: Buffer.from(masterKey).toString('base64') };
+  const masterKey = randomBytes(32);
+  const keyWrapper = { masterKey: masterKey.toString('base64') };
   const urlOf = (user: string): string => redis.address.replace('//', `//${user}:secret@`);
 
   const stranger = readerOf({ keyWrapper, ring: { url: urlOf('stranger'), key } });

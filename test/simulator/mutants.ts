@@ -140,11 +140,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'who-missed-a-revocation-is-not-told',
     'a full document keeps the revocation of a key that somebody wrote as live',
-    [
-      'ring/facts.ts',
-      'return Number(isUntold(b)) - Number(isUntold(a)) || latestFirst;',
-      'return isUntold(b) === undefined ? 0 : latestFirst;',
-    ],
+    ['ring/facts.ts', 'return there.revoked === undefined ? 2 : 1;', 'return there.revoked === undefined ? 0 : 0;'],
   ),
   mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [
     'member/writer.ts',

@@ -83,7 +83,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       const opened = open(name);
       closing.push(async () => opened.close?.());
       const codec = await createKmsCodec({
-        keyWrapper: localKeyWrapper({ masterKey: Buffer.from('0123456789abcdef0123456789abcdef') }),
+        keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
         ring: opened.store,
         policy: { refreshEverySeconds: 0.5, createAfterSeconds: 20 },
       });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { voucherOf } from '../src/ring/certificates.ts';
+import { ancestorsMacOf, voucherOf } from '../src/ring/certificates.ts';
 import {
   encodeDocument,
   type Macs,
@@ -524,6 +524,35 @@ describe('what is written', () => {
     const { entries } = written(full, undefined);
     expect(entries).toHaveLength(64);
     expect(entries.some(({ id }) => id === testKey(70).id)).toBe(false);
+  });
+
+  test('F23 keeps, where there is room for one revoked key, the one that links keys in use, then one written as live, then one that is there, then the latest', () => {
+    const [root, link, heir, ...others] = Array.from({ length: 66 }, (_, i) => testKey(i + 1)) as [
+      TestKey,
+      TestKey,
+      TestKey,
+    ];
+    const [older, later, ...fillers] = others as [TestKey, TestKey, ...TestKey[]];
+    const known = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
+      ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
+      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+      ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held) },
+      ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
+    });
+    const keptOf = (heirOf: TestKey, read: RingDocument | undefined): readonly string[] => {
+      const inUse = [known(root, []), known(heir, [heirOf.id]), ...fillers.map((key) => known(key, [root.id]))];
+      const revoked = [known(link, [root.id], 1_000), known(older, [root.id], 2_000), known(later, [root.id], 3_000)];
+      const { entries } = written(createSnapshot([...inUse, ...revoked]), read);
+      expect(entries).toHaveLength(inUse.length + 1);
+      const ids = new Set(inUse.map(({ id }) => id));
+      return entries.map(({ id }) => id).filter((id) => !ids.has(id));
+    };
+    const asLive = documentWith(entryBy(older, []));
+    const asRevoked = documentWith({ ...entryBy(older, []), revoked: { at: 2_000, by: new Map() } });
+    expect(keptOf(link, asLive)).toEqual([link.id]);
+    expect(keptOf(root, asLive)).toEqual([older.id]);
+    expect(keptOf(root, asRevoked)).toEqual([older.id]);
+    expect(keptOf(root, undefined)).toEqual([later.id]);
   });
 
   test('F23 drops wraps that this member neither made nor opened where there is no room, and none that it did', () => {

@@ -3,7 +3,7 @@ import { misshapen } from '../format-law.ts';
 import type { SimulatedMember } from '../member.ts';
 import type { Oracle } from '../oracle.ts';
 import { FORBIDDEN } from '../services.ts';
-import { DAY, HOUR, MINUTE, SECOND, type World } from '../world.ts';
+import { DAY, HOUR, MINUTE, propagationSecondsOf, SECOND, type World } from '../world.ts';
 import { Composer, type Document, type Entry, inOrder } from './composer.ts';
 import { steal } from './loot.ts';
 import { NOTHING, type Powers } from './powers.ts';
@@ -461,4 +461,67 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
+  /** Revocations by the dozen in a ring that is full: nobody reads of the first before the last. */
+  'revocations-one-after-another-in-a-full-ring': {
+    powers: W,
+    perform: async (stage) => {
+      const token = await filled(stage);
+      for (let i = 0; i < 24; i++) await stage.operate(stage.member(0), 'revoke');
+      const { refreshEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = stage.world.policy;
+      await stage.pause((refreshEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds) * SECOND);
+      await refusedByAll(stage, token);
+    },
+  },
+  /** Somebody is cut off from the store until the revocation of its key has left the full ring. */
+  'a-revocation-missed-in-a-full-ring': {
+    powers: W,
+    perform: async (stage) => {
+      const { world } = stage;
+      const token = await filled(stage);
+      const { refreshEverySeconds, clockSkewSeconds } = world.policy;
+      const readByAllMs = (2 * refreshEverySeconds + clockSkewSeconds + 1) * SECOND;
+      world.cut(stage.member(1), 'store', 4 * readByAllMs);
+      for (let i = 0; i < 14; i++) await stage.operate(stage.member(0), 'revoke');
+      for (let i = 0; i < 3; i++) {
+        await stage.pause(readByAllMs);
+        for (let j = 0; j < 3; j++) await stage.operate(stage.member(0), 'revoke');
+      }
+      await stage.pause(readByAllMs);
+      await stage.settle();
+      await stage.settle();
+      await refusedByAll(stage, token);
+    },
+  },
 });
+
+/** A ring without room, whose keys are all active, and a token of the one that is revoked first. */
+async function filled(stage: Stage): Promise<string> {
+  const { world } = stage;
+  await stage.until(7 * HOUR);
+  for (let i = 0; i < 48; i++) await stage.operate(stage.member(0), 'rotate');
+  await stage.pause((propagationSecondsOf(world.policy) + world.policy.clockSkewSeconds) * SECOND);
+  stage.begin();
+  stage.deliver(stage.current);
+  stage.end();
+  return stage.member(0).codec?.seal(new Uint8Array(3)) ?? '';
+}
+
+/** Nobody opens it, whoever starts sees one ring, and that has room again in the end. */
+async function refusedByAll(stage: Stage, token: string): Promise<void> {
+  const { world, oracle } = stage;
+  for (const { codec, name } of world.members) {
+    try {
+      codec?.unseal(token);
+    } catch {
+      continue;
+    }
+    oracle.report('a revoked key opens nothing', `${name} opens a token of the key that was revoked first`);
+  }
+  for (let i = 0; i < 5; i++) {
+    const starter = stage.member(i);
+    await stage.pause(10 * MINUTE);
+    await stage.restart(starter, undefined, 5 * MINUTE);
+    if (!starter.isUp) oracle.report('everybody agrees', `${starter.name} does not start`);
+  }
+  await stage.pause(12 * HOUR);
+}

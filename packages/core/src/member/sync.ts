@@ -185,9 +185,14 @@ export class RingSync {
   #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
     const ring = this.#ring;
     const read = document ?? { ring, claim: undefined, entries: [] };
-    if (!lacks(read, known, this.#view.judgement(now))) return false;
+    const judgement = this.#view.judgement(now);
+    if (!lacks(read, known, judgement)) return false;
     const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
     const wanted = documentOf(known, read, { ring, past: this.#view.past, isRemovable });
+    // What a full document has no room for would be missing afterwards, too.
+    const ids = new Set(wanted.entries.map(({ id }) => id));
+    const written = known.keys.filter(({ id }) => ids.has(id));
+    if (!lacks(read, known, judgement, written)) return false;
     return encodeDocument(wanted) !== encodeDocument(read);
   }
 

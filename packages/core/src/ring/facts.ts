@@ -155,8 +155,9 @@ export function learn(
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const tombstones = [...keys.values()].filter(isTombstone);
-  // As many as a document has room for beside the keys.
-  const room = Math.max(0, MAX_RING_KEYS - (keys.size - tombstones.length));
+  // As many as a document has room for beside the keys in use.
+  const inUse = [...keys.values()].filter(({ revocation }) => revocation === undefined).length;
+  const room = Math.max(0, MAX_RING_KEYS - inUse);
   const kept = tombstones.filter((key) => !hasEnded(key, judgement)).toSorted(newestFirst);
   for (const key of kept.slice(room)) keys.delete(key.id);
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
@@ -321,13 +322,19 @@ function hasSameTimes(a: KeyTimes, b: KeyTimes): boolean {
 
 /**
  * Whether a document lacks a fact that this member knows and that has not ended. Where an entry is full of vouchers or
- * wraps that this member cannot judge, one that it can is enough: two members must not take turns for ever.
+ * wraps that this member cannot judge, one that it can is enough: two members must not take turns for ever. `keys` are those
+ * to look for.
  */
-export function lacks(document: RingDocument, known: RingSnapshot, judgement: Judgement): boolean {
+export function lacks(
+  document: RingDocument,
+  known: RingSnapshot,
+  judgement: Judgement,
+  keys: readonly RingKey[] = known.keys,
+): boolean {
   const { ring, nowMs, past } = judgement;
   const signers = signersOf(known.keys, past);
   const byId = new Map(document.entries.map((entry) => [entry.id, entry]));
-  return known.keys.some((key) => {
+  return keys.some((key) => {
     if (key.isLeft || nowMs >= key.opensUntil) return false;
     const entry = byId.get(key.id);
     if (isTombstone(key)) {
@@ -401,7 +408,9 @@ export function documentOf(
     const inUse = kept.filter(({ revocation }) => revocation === undefined);
     const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
-    const told = revoked.toSorted((a, b) => compareNeed(a, b, byId)).slice(0, room);
+    const links = linksBetween(inUse, known.byId);
+    const need = (key: RingKey): number => needOf(key, links, byId);
+    const told = revoked.toSorted((a, b) => need(b) - need(a) || latestRevocationFirst(a, b)).slice(0, room);
     const keys = [...inUse, ...told].toSorted(compareAge);
     const mine = keys.map((key) => {
       const there = byId.get(key.id);
@@ -416,13 +425,35 @@ export function documentOf(
 }
 
 /**
- * Revoked keys by how much somebody needs to be told: first those that somebody wrote as live, then the latest revocations.
- * What everybody knows to be revoked, or does not know at all, nobody uses.
+ * How much a full document needs a revoked key: most where a starter could not tell without it that the keys in use are of
+ * one ring; then where somebody wrote it as live, and has to be told; then where it is there already, so that members do not
+ * take turns. What everybody knows to be revoked, or does not know at all, nobody uses.
  */
-function compareNeed(a: RingKey, b: RingKey, read: ReadonlyMap<string, RingEntry>): number {
-  const isUntold = ({ id }: RingKey): boolean => read.has(id) && read.get(id)?.revoked === undefined;
-  const latestFirst = (b.revocation?.at ?? 0) - (a.revocation?.at ?? 0) || newestFirst(a, b);
-  return Number(isUntold(b)) - Number(isUntold(a)) || latestFirst;
+function needOf({ id }: RingKey, links: ReadonlySet<string>, read: ReadonlyMap<string, RingEntry>): number {
+  if (links.has(id)) return 3;
+  const there = read.get(id);
+  if (there === undefined) return 0;
+  return there.revoked === undefined ? 2 : 1;
+}
+
+function latestRevocationFirst(a: RingKey, b: RingKey): number {
+  return (b.revocation?.at ?? 0) - (a.revocation?.at ?? 0) || newestFirst(a, b);
+}
+
+/** Revoked keys that keys in use come after, where these name no other key in use: as few as reach one. The oldest has none. */
+function linksBetween(inUse: readonly RingKey[], known: ReadonlyMap<string, RingKey>): ReadonlySet<string> {
+  const used = new Set(inUse.map(({ id }) => id));
+  const links = new Set<string>();
+  for (const key of inUse.toSorted(newestFirst).slice(0, -1)) {
+    let from: RingKey | undefined = key;
+    while (from !== undefined && from.ancestors?.ids.some((id) => used.has(id)) === false) {
+      const named: readonly RingKey[] = from.ancestors.ids.flatMap((id) => known.get(id) ?? []);
+      from = named.toSorted(newestFirst).at(-1);
+      if (from === undefined || links.has(from.id)) break;
+      links.add(from.id);
+    }
+  }
+  return links;
 }
 
 /** Of a key that is known for its revocation alone, all else is left as another wrote it. */

@@ -120,8 +120,8 @@ def learn(
             signers = signers_of(keys.values(), past)
             keys[entry.id] = _with_revocation(keys[entry.id], entry.revocation, signers)
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
-    # Of keys that were never unwrapped, as many as a document has room for beside the others.
-    room = max(0, MAX_RING_KEYS - sum(not key.is_tombstone for key in keys.values()))
+    # Of keys that were never unwrapped, as many as a document has room for beside those in use.
+    room = max(0, MAX_RING_KEYS - sum(key.revocation is None for key in keys.values()))
     tombs = [key for key in keys.values() if key.is_tombstone and judgement.is_live(key)]
     for key in sorted(tombs, key=birth, reverse=True)[room:]:
         del keys[key.id]
