@@ -533,15 +533,23 @@ describe('what is written', () => {
       TestKey,
     ];
     const [older, later, ...fillers] = others as [TestKey, TestKey, ...TestKey[]];
-    const known = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
+    const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
       ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
       wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
       ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
     const keptOf = (heirOf: TestKey, read: RingDocument | undefined): readonly string[] => {
-      const inUse = [known(root, []), known(heir, [heirOf.id]), ...fillers.map((key) => known(key, [root.id]))];
-      const revoked = [known(link, [root.id], 1_000), known(older, [root.id], 2_000), known(later, [root.id], 3_000)];
+      const inUse = [
+        ringKeyOf(root, []),
+        ringKeyOf(heir, [heirOf.id]),
+        ...fillers.map((key) => ringKeyOf(key, [root.id])),
+      ];
+      const revoked = [
+        ringKeyOf(link, [root.id], 1_000),
+        ringKeyOf(older, [root.id], 2_000),
+        ringKeyOf(later, [root.id], 3_000),
+      ];
       const { entries } = written(createSnapshot([...inUse, ...revoked]), read);
       expect(entries).toHaveLength(inUse.length + 1);
       const ids = new Set(inUse.map(({ id }) => id));
