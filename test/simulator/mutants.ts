@@ -187,7 +187,7 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('nothing-is-repaired', 'what a document lacks is written', [
     'member/sync.ts',
-    'if (!lacks(read, known, this.#view.judgement(now))) return false;',
+    'if (!lacks(read, known, judgement)) return false;',
     'if (read.ring !== undefined) return false;',
   ]),
   mutant('lost-revocations-stay-lost', 'a revocation that a document lacks is written', [

@@ -527,12 +527,14 @@ describe('what is written', () => {
   });
 
   test('F23 keeps, where there is room for one revoked key, the one that links keys in use, then one written as live, then one that is there, then the latest', () => {
-    const [root, link, heir, ...others] = Array.from({ length: 66 }, (_, i) => testKey(i + 1)) as [
+    const [root, link, heir, older, later] = [1, 2, 3, 4, 5].map((i) => testKey(i)) as [
+      TestKey,
+      TestKey,
       TestKey,
       TestKey,
       TestKey,
     ];
-    const [older, later, ...fillers] = others as [TestKey, TestKey, ...TestKey[]];
+    const fillers = Array.from({ length: 61 }, (_, i) => testKey(i + 6));
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
       ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
       wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
