@@ -1,5 +1,11 @@
 import { defineProject } from 'vitest/config';
 
 export default defineProject({
-  test: { name: 'mcp', include: ['test/**/*.test.ts'], testTimeout: 120_000, hookTimeout: 120_000 },
+  test: {
+    name: 'mcp',
+    include: ['test/**/*.test.ts'],
+    setupFiles: ['../../test/support/fixed-seed.ts'],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
 });

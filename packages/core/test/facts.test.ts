@@ -808,11 +808,13 @@ describe('learning', () => {
     );
   });
 
-  test('the same twice teaches nothing more', () => {
+  test('the same a third time teaches nothing more', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), (documents) => {
         const member = new Member(...documents);
         for (const document of documents.slice(-1)) {
+          // A key that was known as revoked by its id alone can be unwrapped the second time, as a link.
+          member.read(document);
           const { known } = member;
           member.read(document);
           expect(member.known).toEqual(known);

@@ -4,6 +4,7 @@ import { SealUnavailableError } from '../src/errors.ts';
 import type { KeyWrapper } from '../src/key-wrapper.ts';
 import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
+import { type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
@@ -363,6 +364,26 @@ describe('the store is not trusted (F26)', () => {
     const b = await fleet.start();
     expect(open(b, token)).toBe('state');
   });
+});
+
+test('a repairing write that gets lost is repeated after a backoff, and not a whole refresh later', async () => {
+  const line = fleet.store.connectUnwatched();
+  let toLose = 0;
+  const write: RingStore['write'] = (document, options) => {
+    if (toLose === 0) return line.write(document, options);
+    toLose -= 1;
+    return Promise.reject(new RingStoreError('unavailable', 'lost'));
+  };
+  const a = await fleet.start({ ring: { kind: 'lossy', read: line.read, write } });
+  const old = (await fleet.store.document()) ?? '';
+  await a.codec.rotate();
+  await fleet.clock.advance(2 * HOUR);
+  await fleet.store.put(old);
+  toLose = 1;
+  while (toLose > 0) await fleet.clock.advance(1);
+  // backoffCap, and a wait of up to 5 s.
+  await fleet.clock.advance(60 + 5 + 1);
+  expect((await ring()).entries).toHaveLength(2);
 });
 
 test('unknown key ids cause at most one read of the store per missRefresh, and no KMS call (F5)', async () => {

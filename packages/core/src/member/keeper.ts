@@ -336,6 +336,15 @@ export class RingKeeper {
     if (failure !== undefined) throw failure;
   }
 
+  async #repair(): Promise<void> {
+    try {
+      await this.#o.writer.restore();
+    } catch (error) {
+      if (error instanceof RingStoreError && error.kind === 'unavailable') this.#o.sync.repairWasLost();
+      throw error;
+    }
+  }
+
   /** Reads and learns; without `deferUnwraps` also what follows from having the whole ring. */
   async #read(options: PassOptions): Promise<void> {
     this.#kernelEntropy = await this.#o.readKernelEntropy();
@@ -346,7 +355,7 @@ export class RingKeeper {
       failure = error;
     }
     if (this.#o.role === 'member' && this.#o.sync.takeRepair()) {
-      await this.#o.writer.restore();
+      await this.#repair();
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }
     // One key that cannot be unwrapped yet, which may be anybody's, does not keep this member from its other duties.

@@ -165,6 +165,11 @@ export class RingSync {
     return true;
   }
 
+  /** What did not reach the store is no reason to wait for the next refresh: the backoff of a store that fails is enough. */
+  repairWasLost(): void {
+    this.#repairedAt = undefined;
+  }
+
   #considerRepair(document: RingDocument | undefined, now: Moment): void {
     const { snapshot } = this.#view;
     // Time only ends what could be lacking, so that this holds until either of the two is another one.
