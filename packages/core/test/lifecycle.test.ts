@@ -368,19 +368,20 @@ describe('the store is not trusted (F26)', () => {
 
 test('a repairing write that gets lost is repeated after a backoff, and not a whole refresh later', async () => {
   const line = fleet.store.connectUnwatched();
-  let toLose = 0;
+  const lost = { wanted: 0, writes: 0 };
   const write: RingStore['write'] = (document, options) => {
-    if (toLose === 0) return line.write(document, options);
-    toLose -= 1;
+    if (lost.writes === lost.wanted) return line.write(document, options);
+    lost.writes += 1;
     return Promise.reject(new RingStoreError('unavailable', 'lost'));
   };
-  const a = await fleet.start({ ring: { kind: 'lossy', read: line.read, write } });
+  const a = await fleet.start({ ring: { kind: 'lossy', read: (options) => line.read(options), write } });
   const old = (await fleet.store.document()) ?? '';
   await a.codec.rotate();
   await fleet.clock.advance(2 * HOUR);
   await fleet.store.put(old);
-  toLose = 1;
-  while (toLose > 0) await fleet.clock.advance(1);
+  lost.wanted = 1;
+  for (let waited = 0; lost.writes === 0 && waited < 600; waited++) await fleet.clock.advance(1);
+  expect(lost.writes).toBe(1);
   // backoffCap, and a wait of up to 5 s.
   await fleet.clock.advance(60 + 5 + 1);
   expect((await ring()).entries).toHaveLength(2);
