@@ -10,6 +10,8 @@ const WRITES = 20;
 const PARALLEL_READS = 50;
 /** So long that a part of it shows, and a service is not busy with it. */
 const LONGEST_DOCUMENT = 8_192;
+/** Reads of each reader after each contest: fewer cannot show a version that comes and goes. */
+const LOOKS = 3;
 /** What comes late has come after it, milliseconds. */
 const AFTERMATH_MS = 500;
 
@@ -135,18 +137,30 @@ async function observe(trial: RingStoreTrial): Promise<Observed> {
   const revision = await trial.write(writers[0] as RingStore, start, undefined);
   const winners: StoredRing[] = [{ document: start, revision }];
   const observations: Observation[] = [];
+  const looks = readers.map(() => 0);
   const over = new AbortController();
 
   async function look(store: RingStore, reader: number): Promise<void> {
     const wonBefore = winners.length - 1;
     observations.push({ reader, wonBefore, found: await trial.read(store, 'a read among writers') });
+    if (wonBefore === winners.length - 1) looks[reader] = (looks[reader] ?? 0) + 1;
   }
 
   async function watch(store: RingStore, reader: number): Promise<void> {
-    while (!over.signal.aborted) {
-      await look(store, reader);
-      await otherWork();
+    try {
+      while (!over.signal.aborted) {
+        await look(store, reader);
+        await otherWork();
+      }
+    } finally {
+      over.abort();
     }
+  }
+
+  /** However slow the store, each reader reads several times between two contests. */
+  async function everybodyLooks(): Promise<void> {
+    looks.fill(0);
+    while (!over.signal.aborted && looks.some((count) => count < LOOKS)) await otherWork();
   }
 
   async function write(): Promise<void> {
@@ -155,6 +169,7 @@ async function observe(trial: RingStoreTrial): Promise<Observed> {
         const title = `contest ${round}`;
         const { revision: expected } = winners.at(-1) as StoredRing;
         winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer)));
+        await everybodyLooks();
       }
     } finally {
       over.abort();
