@@ -1,7 +1,7 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import { HeldKey } from '../../packages/core/src/key-cache.ts';
+import { HeldKey } from '../../packages/core/src/keys/envelope-key-cache.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { isNewer } from '../../packages/core/src/ring/certificates.ts';
 import type { World } from './world.ts';

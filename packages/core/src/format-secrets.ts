@@ -5,8 +5,8 @@
  */
 
 import type { KeyObject } from 'node:crypto';
-import { keeperOf } from './kms-codec.ts';
-import { show } from './options.ts';
+import { show } from './base/options.ts';
+import { keeperOf } from './codec/kms-codec.ts';
 
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
 

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HeldKey } from '../src/key-cache.ts';
+import { HeldKey } from '../src/keys/envelope-key-cache.ts';
 import {
   ancestorsMacOf,
   areRightAncestors,

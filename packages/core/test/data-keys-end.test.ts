@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { HeldKey } from '../src/key-cache.ts';
-import { keeperOf } from '../src/kms-codec.ts';
+import { keeperOf } from '../src/codec/kms-codec.ts';
+import type { HeldKey } from '../src/keys/envelope-key-cache.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, seal } from './support/fleet.ts';
 import { isOverwritten } from './support/overwritten.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Moment } from '../src/clock.ts';
-import { CodecClosedError } from '../src/errors.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { RingConflictError, type RingStore } from '../src/ring-store.ts';
+import type { Moment } from '../src/base/clock.ts';
+import { keeperOf } from '../src/codec/kms-codec.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { CodecClosedError } from '../src/contracts/errors.ts';
+import { RingConflictError, type RingStore } from '../src/contracts/ring-store.ts';
 import { CallTimes } from './support/calls-in-time.ts';
 import { Draws } from './support/draws.ts';
 import { EventLog } from './support/event-log.ts';

@@ -3,8 +3,8 @@ import { inspect } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
+import type { Moment } from '../src/base/clock.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
 import {
   decodeToken,
   deriveTokenKey,
@@ -13,10 +13,10 @@ import {
   type TokenKey,
   tokenKeySource,
 } from '../src/formats/sealring.ts';
-import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS } from '../src/key-cache.ts';
+import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { SealringTokens } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import { SealringTokens } from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 /** What every use of an overwritten key says. */
 const GONE = /was overwritten/;

@@ -9,11 +9,11 @@ import {
 } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { describe, expect, test } from 'vitest';
-import type { RandomSource } from '../src/clock.ts';
-import { Closing } from '../src/closing.ts';
-import { hashedKeyId } from '../src/events.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
-import { type KeyWrapper, KeyWrapperError } from '../src/key-wrapper.ts';
+import type { RandomSource } from '../src/base/clock.ts';
+import { Closing } from '../src/base/closing.ts';
+import { hashedKeyId } from '../src/contracts/events.ts';
+import { type KeyWrapper, KeyWrapperError } from '../src/contracts/key-wrapper.ts';
+import { EnvelopeKeyCache, HeldKey } from '../src/keys/envelope-key-cache.ts';
 import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/kms/data-key-bytes.ts';
 import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
 import { KeyWraps, lacksWraps } from '../src/kms/wraps.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { later, momentOf, type RandomSource } from '../src/clock.ts';
-import { Closing } from '../src/closing.ts';
-import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/key-wrapper.ts';
+import { later, momentOf, type RandomSource } from '../src/base/clock.ts';
+import { Closing } from '../src/base/closing.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
 import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 

@@ -1,10 +1,10 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { EnvelopeKeyCache, type HeldKey } from '../src/key-cache.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { keeperOf } from '../src/codec/kms-codec.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { EnvelopeKeyCache, type HeldKey } from '../src/keys/envelope-key-cache.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { isOverwritten } from './support/overwritten.ts';

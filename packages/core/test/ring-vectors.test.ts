@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { HeldKey } from '../src/key-cache.ts';
+import { HeldKey } from '../src/keys/envelope-key-cache.ts';
 import { ancestorsMacOf, certificateOf, type Signer, voucherOf, wrapMacOf } from '../src/ring/certificates.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
 import { isTombstone, type Judgement, learn, unwrappedKey } from '../src/ring/facts.ts';

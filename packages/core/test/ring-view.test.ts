@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { later, type Moment, momentOf } from '../src/clock.ts';
-import { CodecClosedError, SealUnavailableError } from '../src/errors.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
+import { later, type Moment, momentOf } from '../src/base/clock.ts';
+import { CodecClosedError, SealUnavailableError } from '../src/contracts/errors.ts';
+import { EnvelopeKeyCache, HeldKey } from '../src/keys/envelope-key-cache.ts';
 import { Limits } from '../src/member/limits.ts';
 import { RingClock } from '../src/member/ring-clock.ts';
 import { RingView } from '../src/member/view.ts';

@@ -9,18 +9,18 @@ import {
 } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Clock, Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { createKmsCodec, type KmsCodec } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { Clock, Moment } from '../src/base/clock.ts';
+import { createKmsCodec, type KmsCodec } from '../src/codec/kms-codec.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { RingStoreError } from '../src/contracts/ring-store.ts';
+import { EnvelopeKeyCache, HeldKey } from '../src/keys/envelope-key-cache.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { RingStoreError } from '../src/ring-store.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
-import { type KeySource, SealringTokens } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import { type KeySource, SealringTokens } from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 /*
  * The format once more, from wire-formats.md alone: nothing of src takes part.

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { CodecHealth } from '../src/codec-health.ts';
+import type { CodecHealth } from '../src/codec/codec-health.ts';
 import { encodeDocument, parseDocument, type RingEntry, wrapContext } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { Thief } from './support/thief.ts';

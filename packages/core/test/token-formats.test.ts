@@ -8,15 +8,21 @@ import {
   timingSafeEqual,
 } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
-import type { Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
+import type { Moment } from '../src/base/clock.ts';
+import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
 import { derivePythonKey } from '../src/formats/python.ts';
 import { decodeToken } from '../src/formats/sealring.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
+import { EnvelopeKeyCache, HeldKey } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { formatOf, type KeySource, PythonTokens, SealringTokens, type TokenFormat } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import {
+  formatOf,
+  type KeySource,
+  PythonTokens,
+  SealringTokens,
+  type TokenFormat,
+} from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 const RING = 'payments';
 const MAX_LENGTH = 256 * 1024;

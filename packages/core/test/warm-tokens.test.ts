@@ -1,11 +1,11 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Closing } from '../src/closing.ts';
-import { EnvelopeKeyCache } from '../src/key-cache.ts';
+import { Closing } from '../src/base/closing.ts';
+import { keeperOf } from '../src/codec/kms-codec.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import { KmsCalls } from '../src/kms/kms-calls.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { KeyWraps } from '../src/kms/wraps.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument, type RingEntry } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 

@@ -196,7 +196,7 @@ async function certification() {
   const { learn, unwrappedKey, withUnwrapped, lacks, documentOf } =
     await internal<FactsModule>('core/src/ring/facts.ts');
   const { createSnapshot } = await internal<SnapshotModule>('core/src/ring/snapshot.ts');
-  const { HeldKey } = await internal<KeyCacheModule>('core/src/key-cache.ts');
+  const { HeldKey } = await internal<KeyCacheModule>('core/src/keys/envelope-key-cache.ts');
   // The member holds the first two; the third one is unwrapped where the member wants it.
   const keys = [0, 1, 2].map((n) => new HeldKey(fuzzKey(`data key ${n}`), RING));
   const held = new Map(keys.map((key) => [key.id, key]));

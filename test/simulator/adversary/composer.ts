@@ -1,5 +1,5 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+import type { HeldKey } from '../../../packages/core/src/keys/envelope-key-cache.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts

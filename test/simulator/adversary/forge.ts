@@ -1,7 +1,7 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+import type { HeldKey } from '../../../packages/core/src/keys/envelope-key-cache.ts';
 import type { Dice } from '../dice.ts';
 
 /** A token as a holder of the data key can make it at any time. */

@@ -1,5 +1,5 @@
-import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
-import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../ring-store.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../contracts/key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../contracts/ring-store.ts';
 
 /**
  * What a failed call of a store says, in words of our own: nothing in it is copied from the vendor's text. A store may

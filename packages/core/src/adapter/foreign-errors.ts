@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { StoreFailure } from './failures.ts';
 
 /**

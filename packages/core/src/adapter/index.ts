@@ -6,12 +6,6 @@
  */
 
 export {
-  KeyWrapperError,
-  type KeyWrapperErrorKind,
-  type KeyWrapperErrorSummary,
-  type WrappedKey,
-} from '../key-wrapper.ts';
-export {
   finiteNumber as numberWithin,
   label,
   oneOf,
@@ -20,13 +14,19 @@ export {
   quote,
   refuseUnknownOptions,
   show,
-} from '../options.ts';
+} from '../base/options.ts';
+export {
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+  type WrappedKey,
+} from '../contracts/key-wrapper.ts';
 export {
   MAX_DOCUMENT_BYTES,
   type RingStoreCallOptions,
   RingStoreError,
   type RingStoreErrorKind,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
 export {
   type CallOutcome,
   Calls,

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
-import { DATA_KEY_BYTES, type WrappedKey } from '../key-wrapper.ts';
-import { isConstant, show } from '../options.ts';
+import { isConstant, show } from '../base/options.ts';
+import { DATA_KEY_BYTES, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { corrupt, type KeyWrapperOperation } from './failures.ts';
 import { checkCallback, signalOf, wrongType } from './options.ts';
 

@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import { InvalidRequestState } from '../codec.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from './token.ts';
 
 const PREFIX = 'v1.';

@@ -6,8 +6,8 @@ import {
   type KeyObject,
   timingSafeEqual,
 } from 'node:crypto';
-import { InvalidRequestState } from '../codec.ts';
-import { unpooled } from '../options.ts';
+import { unpooled } from '../base/options.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
 import { KEY_ID_BYTES, keyIdOf, subKeyInput } from './derivation.ts';
 import { isCanonicalBase64url } from './token.ts';
 

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { types } from 'node:util';
-import { canonicalJson } from '../canonical-json.ts';
-import { DATA_KEY_BYTES, KeyWrapperError } from '../key-wrapper.ts';
-import { isConstant } from '../options.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { isConstant } from '../base/options.ts';
+import { DATA_KEY_BYTES, KeyWrapperError } from '../contracts/key-wrapper.ts';
 
 /** What a key wrapper returned as a data key. @throws {KeyWrapperError} `corrupt` */
 export function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {

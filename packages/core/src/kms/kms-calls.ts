@@ -8,16 +8,16 @@ import {
   type RandomSource,
   secondsSince,
   uniform,
-} from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { Deadlines, started } from '../deadlines.ts';
-import { channels } from '../events.ts';
+} from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { Deadlines, started } from '../base/deadlines.ts';
+import { channels } from '../contracts/events.ts';
 import {
   KEY_WRAPPER_ERROR_KINDS,
   KeyWrapperError,
   type KeyWrapperErrorKind,
   type KeyWrapperErrorSummary,
-} from '../key-wrapper.ts';
+} from '../contracts/key-wrapper.ts';
 
 /** Calls of one member that may be under way at once. */
 const MAX_IN_FLIGHT = 4;

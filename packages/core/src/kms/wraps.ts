@@ -1,11 +1,11 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { canonicalJson } from '../canonical-json.ts';
-import { ageMs, type Clock, type Moment, momentOf, type RandomSource } from '../clock.ts';
-import { channels } from '../events.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { ageMs, type Clock, type Moment, momentOf, type RandomSource } from '../base/clock.ts';
+import { isConstant } from '../base/options.ts';
+import { channels } from '../contracts/events.ts';
+import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { keyIdOf } from '../formats/derivation.ts';
-import { type EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
-import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
-import { isConstant } from '../options.ts';
+import { type EnvelopeKeyCache, HeldKey } from '../keys/envelope-key-cache.ts';
 import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
 import {
   base64url,

@@ -1,7 +1,7 @@
-import { ageMs, type Moment, type RandomSource, uniform } from '../clock.ts';
-import type { Closing } from '../closing.ts';
+import { ageMs, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../ring-store.ts';
 import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';

@@ -9,10 +9,11 @@ import {
   schedule,
   secondsSince,
   uniform,
-} from '../clock.ts';
-import { CodecClosedError } from '../errors.ts';
-import { channels } from '../events.ts';
-import { KeyWrapperError } from '../key-wrapper.ts';
+} from '../base/clock.ts';
+import { CodecClosedError } from '../contracts/errors.ts';
+import { channels } from '../contracts/events.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, WrappedVersion } from '../kms/wraps.ts';
 import { revocable } from '../ring/facts.ts';
@@ -26,7 +27,6 @@ import {
   timesOfNewKey,
 } from '../ring/schedule.ts';
 import type { RingKey } from '../ring/snapshot.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../ring-store.ts';
 import { REFUSAL_PROBE_MS } from './kill-switch.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import { type RingStartOptions, startRing } from './start.ts';

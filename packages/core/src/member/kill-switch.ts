@@ -1,4 +1,4 @@
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 
 /*
  * A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap for seconds, so

@@ -1,4 +1,5 @@
-import { KeyWrapperError } from '../key-wrapper.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { isCertified, newestFirst, type Signer } from '../ring/certificates.ts';
@@ -13,7 +14,6 @@ import {
   unwrappedKey,
 } from '../ring/facts.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingStoreError } from '../ring-store.ts';
 import { isRefusal } from './kill-switch.ts';
 
 /** Entries of a document that are unwrapped at once. */

@@ -1,6 +1,6 @@
-import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../clock.ts';
-import type { SealUnavailableReason } from '../errors.ts';
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../base/clock.ts';
+import type { SealUnavailableReason } from '../contracts/errors.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
 

@@ -1,4 +1,4 @@
-import type { Moment } from '../clock.ts';
+import type { Moment } from '../base/clock.ts';
 import { MAX_KEYS_TO_ROTATE } from '../ring/policy.ts';
 import { isUsable, liveKeys } from '../ring/snapshot.ts';
 import type { RingClock } from './ring-clock.ts';

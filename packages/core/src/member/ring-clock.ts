@@ -1,4 +1,4 @@
-import { type Clock, type Moment, momentOf } from '../clock.ts';
+import { type Clock, type Moment, momentOf } from '../base/clock.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 
 /** Whose clock it is. */

@@ -9,12 +9,12 @@ import {
   pause,
   type RandomSource,
   uniform,
-} from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { KeyWrapperError } from '../key-wrapper.ts';
+} from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 import { createSnapshot, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingConflictError, RingStoreError } from '../ring-store.ts';
 import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
 import type { Founding } from './founding.ts';
 import { isDead, LineageError } from './learn-anew.ts';

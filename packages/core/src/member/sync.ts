@@ -1,5 +1,6 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../clock.ts';
-import { KeyWrapperError } from '../key-wrapper.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { newestFirst } from '../ring/certificates.ts';
@@ -17,7 +18,6 @@ import {
 import type { ResolvedPolicy } from '../ring/policy.ts';
 import { newest } from '../ring/schedule.ts';
 import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingStoreError } from '../ring-store.ts';
 import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import { isRefusal } from './kill-switch.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';

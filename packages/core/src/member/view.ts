@@ -1,6 +1,6 @@
-import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
-import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
-import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../base/clock.ts';
+import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../contracts/errors.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts';
 import type { RingWrap } from '../ring/document.ts';
 import { type Judgement, signersOf } from '../ring/facts.ts';

@@ -1,6 +1,7 @@
-import { ageMs, later, type Moment, secondsSince } from '../clock.ts';
-import { channels } from '../events.ts';
-import { type KeyWrapper, KeyWrapperError } from '../key-wrapper.ts';
+import { ageMs, later, type Moment, secondsSince } from '../base/clock.ts';
+import { channels } from '../contracts/events.ts';
+import { type KeyWrapper, KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
 import { vouchersBy } from '../ring/certificates.ts';
@@ -17,7 +18,6 @@ import {
   type RingSnapshot,
   withKeys,
 } from '../ring/snapshot.ts';
-import { RingConflictError, RingStoreError } from '../ring-store.ts';
 import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import type { RingView } from './view.ts';
 

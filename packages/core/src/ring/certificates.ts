@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
-import { canonicalJson } from '../canonical-json.ts';
-import type { HeldKey } from '../key-cache.ts';
-import type { WrappedKey } from '../key-wrapper.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import type { WrappedKey } from '../contracts/key-wrapper.ts';
+import type { HeldKey } from '../keys/envelope-key-cache.ts';
 import {
   type Ancestors,
   base64url,

@@ -1,9 +1,9 @@
-import { canonicalJson } from '../canonical-json.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { LABEL } from '../base/options.ts';
+import type { WrappedKey } from '../contracts/key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError } from '../contracts/ring-store.ts';
 import { KEY_ID_BYTES } from '../formats/derivation.ts';
 import { decodeBase64url } from '../formats/token.ts';
-import type { WrappedKey } from '../key-wrapper.ts';
-import { LABEL } from '../options.ts';
-import { MAX_DOCUMENT_BYTES, RingStoreError } from '../ring-store.ts';
 import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 

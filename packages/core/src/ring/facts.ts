@@ -1,5 +1,5 @@
-import type { HeldKey } from '../key-cache.ts';
-import { MAX_DOCUMENT_BYTES } from '../ring-store.ts';
+import { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
+import type { HeldKey } from '../keys/envelope-key-cache.ts';
 import {
   areRightAncestors,
   certificateOf,

@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 
-export { MAX_DOCUMENT_BYTES } from '../ring-store.ts';
+export { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
 export {
   type Ancestors,
   type Macs,

@@ -1,4 +1,4 @@
-import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../options.ts';
+import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/options.ts';
 
 /** Keys that a ring document may have. */
 export const MAX_RING_KEYS = 64;

@@ -1,4 +1,4 @@
-import type { HeldKey } from '../key-cache.ts';
+import type { HeldKey } from '../keys/envelope-key-cache.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
 import { compareAge, type KeyState, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
 

@@ -6,14 +6,14 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tooLarge } from '../adapter/failures.ts';
 import { checkRead, checkWatcher, checkWrite, refuseAborted } from '../adapter/ring-store-arguments.ts';
-import { optionTypeError, show } from '../options.ts';
+import { optionTypeError, show } from '../base/options.ts';
 import {
   MAX_DOCUMENT_BYTES,
   RingConflictError,
   type RingStore,
   RingStoreError,
   type StoredRing,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
 import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } from './file-lock.ts';
 
 const OWNER = 'fileRing';

@@ -1,15 +1,15 @@
-import { type Clock, momentOf, secondsSince } from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { Deadlines } from '../deadlines.ts';
-import { channels } from '../events.ts';
-import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
+import { type Clock, momentOf, secondsSince } from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { Deadlines } from '../base/deadlines.ts';
+import { channels } from '../contracts/events.ts';
 import {
   RingConflictError,
   type RingStore,
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
+import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
 
 /** What a store holds, with the store's revision of it. */
 export type Stored =

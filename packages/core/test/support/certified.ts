@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { HeldKey } from '../../src/key-cache.ts';
+import { HeldKey } from '../../src/keys/envelope-key-cache.ts';
 import {
   ancestorsMacOf,
   certificateOf,

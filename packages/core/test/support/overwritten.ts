@@ -1,4 +1,4 @@
-import type { HeldKey } from '../../src/key-cache.ts';
+import type { HeldKey } from '../../src/keys/envelope-key-cache.ts';
 
 /** Whether the data key of a held key is gone. */
 export function isOverwritten(held: HeldKey): boolean {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { HeldKey } from '../../src/key-cache.ts';
-import type { KeyWrapper } from '../../src/key-wrapper.ts';
+import type { KeyWrapper } from '../../src/contracts/key-wrapper.ts';
+import { HeldKey } from '../../src/keys/envelope-key-cache.ts';
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
 import { type RingEntry, type RingWrap, wrapContext } from '../../src/ring/document.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { HeldKey } from '../../src/key-cache.ts';
+import { HeldKey } from '../../src/keys/envelope-key-cache.ts';
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
 import {
   type Ancestors,

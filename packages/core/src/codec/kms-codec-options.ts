@@ -1,6 +1,4 @@
-import { type Clock, type RandomSource, systemClock, systemRandom } from './clock.ts';
-import { MAX_TOKEN_LENGTH } from './formats/token.ts';
-import type { KeyWrapper } from './key-wrapper.ts';
+import { type Clock, type RandomSource, systemClock, systemRandom } from '../base/clock.ts';
 import {
   finiteNumber,
   label,
@@ -9,10 +7,12 @@ import {
   optionTypeError,
   refuseUnknownOptions,
   show,
-} from './options.ts';
-import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from './ring/policy.ts';
-import type { RingStore } from './ring-store.ts';
-import type { TokenFormatName } from './token-formats.ts';
+} from '../base/options.ts';
+import type { KeyWrapper } from '../contracts/key-wrapper.ts';
+import type { RingStore } from '../contracts/ring-store.ts';
+import { MAX_TOKEN_LENGTH } from '../formats/token.ts';
+import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from '../ring/policy.ts';
+import type { TokenFormatName } from '../tokens/token-formats.ts';
 
 const OWNER = 'createKmsCodec';
 const FORMATS: readonly TokenFormatName[] = ['sealring', 'python'];

@@ -1,17 +1,17 @@
-import { systemRandom } from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { readKernelEntropy } from '../kernel-entropy.ts';
-import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { systemRandom } from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { readKernelEntropy } from '../base/kernel-entropy.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { KmsCalls } from '../kms/kms-calls.ts';
 import { KeyWraps } from '../kms/wraps.ts';
-import type { CheckedOptions } from '../kms-codec-options.ts';
+import { Founding } from '../member/founding.ts';
+import { RingKeeper } from '../member/keeper.ts';
+import { type DatedService, RingClock } from '../member/ring-clock.ts';
+import { RingSync } from '../member/sync.ts';
+import { RingView } from '../member/view.ts';
+import { RingWriter } from '../member/writer.ts';
 import { StoredRingDocument } from '../stores/stored-ring.ts';
-import { Founding } from './founding.ts';
-import { RingKeeper } from './keeper.ts';
-import { type DatedService, RingClock } from './ring-clock.ts';
-import { RingSync } from './sync.ts';
-import { RingView } from './view.ts';
-import { RingWriter } from './writer.ts';
+import type { CheckedOptions } from './kms-codec-options.ts';
 
 /** Puts the parts of a ring together; none of them starts anything. */
 export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: Closing): RingKeeper {

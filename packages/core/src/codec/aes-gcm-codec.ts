@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inspect, types } from 'node:util';
-import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
+import { secretBytes, show } from '../base/options.ts';
+import { InvalidRequestState, type RequestStateCodec } from '../contracts/codec.ts';
 import {
   derivePythonKey,
   openPython,
@@ -8,8 +9,7 @@ import {
   type PythonKey,
   parsePythonToken,
   sealPython,
-} from './formats/python.ts';
-import { secretBytes, show } from './options.ts';
+} from '../formats/python.ts';
 
 const OWNER = 'AesGcmRequestStateCodec';
 const MIN_SECRET_BYTES = 32;

@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto';
 import { startupSnapshot } from 'node:v8';
 import { threadId } from 'node:worker_threads';
-import type { Moment, RandomSource } from './clock.ts';
-import { NONCE_BYTES, SALT_BYTES, type SealingTokenKey, sealSealring } from './formats/sealring.ts';
+import type { Moment, RandomSource } from '../base/clock.ts';
+import { NONCE_BYTES, SALT_BYTES, type SealingTokenKey, sealSealring } from '../formats/sealring.ts';
 
 /** Tokens under one salt: the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;

@@ -1,18 +1,15 @@
 import { LRUCache } from 'lru-cache';
-import { type Moment, pause } from './clock.ts';
-import { Closing } from './closing.ts';
-import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
-import { type CodecHealth, healthOf } from './codec-health.ts';
-import { CodecClosedError } from './errors.ts';
-import { channels } from './events.ts';
-import { keyIdText } from './formats/sealring.ts';
-import { EnvelopeKeyCache } from './key-cache.ts';
-import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
-import { createKeeper } from './member/create-keeper.ts';
-import type { RingKeeper } from './member/keeper.ts';
-import { label, refuseUnknownOptions, show } from './options.ts';
-import type { KeyState } from './ring/schedule.ts';
-import { isUsable } from './ring/snapshot.ts';
+import { type Moment, pause } from '../base/clock.ts';
+import { Closing } from '../base/closing.ts';
+import { label, refuseUnknownOptions, show } from '../base/options.ts';
+import { InvalidRequestState, type RequestStateCodec } from '../contracts/codec.ts';
+import { CodecClosedError } from '../contracts/errors.ts';
+import { channels } from '../contracts/events.ts';
+import { keyIdText } from '../formats/sealring.ts';
+import { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
+import type { RingKeeper } from '../member/keeper.ts';
+import type { KeyState } from '../ring/schedule.ts';
+import { isUsable } from '../ring/snapshot.ts';
 import {
   formatOf,
   type KeySource,
@@ -20,8 +17,11 @@ import {
   SealringTokens,
   type TokenFormat,
   type TokenFormatName,
-} from './token-formats.ts';
-import { createSealingState, type SealingState } from './token-sealer.ts';
+} from '../tokens/token-formats.ts';
+import { createSealingState, type SealingState } from '../tokens/token-sealer.ts';
+import { type CodecHealth, healthOf } from './codec-health.ts';
+import { createKeeper } from './create-keeper.ts';
+import { type CheckedOptions, checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
 
 /** Longest wait of {@link KmsCodec.prepare}. */
 const PREPARE_MS = 2_000;

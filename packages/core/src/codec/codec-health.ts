@@ -1,7 +1,7 @@
-import type { Moment } from './clock.ts';
-import type { RingKeeper } from './member/keeper.ts';
-import type { RingProblem } from './member/problems.ts';
-import type { KeyState } from './ring/schedule.ts';
+import type { Moment } from '../base/clock.ts';
+import type { RingKeeper } from '../member/keeper.ts';
+import type { RingProblem } from '../member/problems.ts';
+import type { KeyState } from '../ring/schedule.ts';
 
 /** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
 export interface CodecHealth {

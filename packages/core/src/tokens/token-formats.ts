@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import type { Moment } from './clock.ts';
-import { InvalidRequestState } from './codec.ts';
-import { SealUnavailableError } from './errors.ts';
+import type { Moment } from '../base/clock.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
+import { SealUnavailableError } from '../contracts/errors.ts';
 import {
   derivePythonKey,
   maxPythonPayloadBytes,
@@ -10,7 +10,7 @@ import {
   type PythonKey,
   parsePythonToken,
   sealPython,
-} from './formats/python.ts';
+} from '../formats/python.ts';
 import {
   type DecodedToken,
   decodeToken,
@@ -19,9 +19,9 @@ import {
   maxPayloadBytes,
   openSealring,
   SEALRING_PREFIX,
-} from './formats/sealring.ts';
-import type { EnvelopeKeyCache, HeldKey } from './key-cache.ts';
-import type { UsableKey } from './ring/snapshot.ts';
+} from '../formats/sealring.ts';
+import type { EnvelopeKeyCache, HeldKey } from '../keys/envelope-key-cache.ts';
+import type { UsableKey } from '../ring/snapshot.ts';
 import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
 /** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */

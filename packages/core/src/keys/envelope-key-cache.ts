@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import { type DerivationLabel, keyIdOf, subKey } from './formats/derivation.ts';
+import { unpooled } from '../base/options.ts';
+import { type DerivationLabel, keyIdOf, subKey } from '../formats/derivation.ts';
 import {
   type DecodedToken,
   deriveTokenKey,
@@ -11,8 +12,7 @@ import {
   type TokenKeyOptions,
   type TokenKeySource,
   tokenKeySource,
-} from './formats/sealring.ts';
-import { unpooled } from './options.ts';
+} from '../formats/sealring.ts';
 
 /** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
 export const MAX_TOKEN_KEYS = 10_000;
