@@ -198,7 +198,7 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('revocation-lost-on-merge', 'a writer writes every revocation that it knows', [
     'ring/facts.ts',
     'const mine = key.revocation;',
-    'const mine = key.signer === undefined ? key.revocation : undefined;',
+    'const mine = key.authenticator === undefined ? key.revocation : undefined;',
   ]),
   mutant('repairs-without-pause', 'at most one repairing write per R and member', [
     'member/sync.ts',

@@ -7,11 +7,10 @@
 import type { KeyObject } from 'node:crypto';
 import { show } from './base/options.ts';
 import { keeperOf } from './codec/kms-codec.ts';
+import type { SecretFormat } from './keys/data-key.ts';
 
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
-
-/** The formats that start from a secret of their own: sub(label), first 32 bytes. */
-export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
+export type { SecretFormat } from './keys/data-key.ts';
 
 /** The secrets of one format over a ring, as of the moment each is asked for. */
 export interface FormatSecrets {

@@ -188,7 +188,7 @@ describe('a codec over a ring', () => {
     expect(outcome(codec, seal(codec))).toBe('state');
     expect(codec.health().sealingKey).not.toBe(sealingKey);
     // F22: its bytes are gone too.
-    expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
+    expect(() => held?.copyBytes()).toThrow(/was overwritten/);
     expect(held).toBeDefined();
   });
 });
@@ -584,9 +584,9 @@ describe('after close', () => {
     await codec.rotate();
     const keys = keeperOf(codec)?.view.snapshot.keys.map((key) => key.held) ?? [];
     expect(keys).toHaveLength(2);
-    for (const [i, held] of keys.entries()) expect(held?.copyDataKey()).toEqual(fleet.dataKeys[i]);
+    for (const [i, held] of keys.entries()) expect(held?.copyBytes()).toEqual(fleet.dataKeys[i]);
     await codec.close();
-    for (const held of keys) expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
+    for (const held of keys) expect(() => held?.copyBytes()).toThrow(/was overwritten/);
   });
 
   test('await using closes', async () => {
@@ -654,7 +654,7 @@ describe('F21 canaries', () => {
       const secrets = [
         canary,
         ...fleet.dataKeys,
-        ...held.flatMap((key) => [key.secret('python'), key.secret('ring-mac')]),
+        ...held.flatMap((key) => [key.secret('python'), key.secret('mcp.d')]),
       ];
       const sinks = [
         ...internals.flatMap((each) => [inspect(each, everything), inspect(each)]),

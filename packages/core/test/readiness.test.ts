@@ -155,7 +155,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
 
   test('the documentation says so where health() is described', () => {
     const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
-    const source = readFileSync(join(import.meta.dirname, '../src/codec-health.ts'), 'utf8');
+    const source = readFileSync(join(import.meta.dirname, '../src/codec/codec-health.ts'), 'utf8');
     for (const text of [readme, source]) {
       expect(text).toMatch(/never for liveness/);
     }

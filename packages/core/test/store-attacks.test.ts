@@ -125,7 +125,7 @@ describe('F25: rings that share a KMS key', () => {
     const a = await robbed();
     const before = await stored();
     const other = new Thief('orders');
-    for (const id of thief.stolen) other.steal(thief.key(id).copyDataKey());
+    for (const id of thief.stolen) other.steal(thief.key(id).copyBytes());
     const entries = before.entries.map((entry) => other.certified({ ...entry, vouchers: new Map() }, other.stolen));
     await fleet.store.put(encodeDocument({ ...before, ring: 'orders', entries }));
     await expect(fleet.start({ ringName: 'orders' })).rejects.toMatchObject({

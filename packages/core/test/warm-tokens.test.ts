@@ -103,7 +103,7 @@ describe('F15, F26: a key is unwrapped under its own name and circumstances only
       quorum: 1,
       trustStore: false,
       calls: new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
-      cache: new EnvelopeKeyCache(),
+      cache: new EnvelopeKeyCache('default'),
       random,
       clock,
     });

@@ -114,7 +114,7 @@ export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec
   const checked = checkOptions(options);
   checked.signal?.throwIfAborted();
   const closing = new Closing();
-  const cache = new EnvelopeKeyCache();
+  const cache = new EnvelopeKeyCache(checked.ringName);
   const keeper = createKeeper(checked, cache, closing);
   const abort = (): void => closing.abort(checked.signal?.reason);
   checked.signal?.addEventListener('abort', abort, { once: true });

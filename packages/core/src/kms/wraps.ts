@@ -5,7 +5,8 @@ import { isConstant } from '../base/options.ts';
 import { channels } from '../contracts/events.ts';
 import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { keyIdOf } from '../formats/derivation.ts';
-import { type EnvelopeKeyCache, HeldKey } from '../keys/envelope-key-cache.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
 import {
   base64url,
@@ -35,7 +36,7 @@ export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
 
 /** A data key and the wrap that it came from. */
 export interface Unwrapped {
-  readonly held: HeldKey;
+  readonly held: DataKey;
   readonly wrap: RingWrap | undefined;
 }
 
@@ -85,9 +86,7 @@ export class KeyWraps {
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
-    const held = new HeldKey(dataKey, this.#ring);
-    dataKey.fill(0);
-    return { held: this.#cache.hold(held), wrap };
+    return { held: this.#cache.take(dataKey), wrap };
   }
 
   /** An entry that the KMS refused though it may be used: its wraps are no better than corrupt ones. */
@@ -96,7 +95,7 @@ export class KeyWraps {
   }
 
   /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
-  async prove(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<void> {
+  async prove(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);
@@ -112,24 +111,27 @@ export class KeyWraps {
     isTaken: (id: string) => boolean,
     vouch: (entry: KeyTimes & { readonly id: string }) => Macs,
     options: CallOptions = FOREGROUND,
-  ): Promise<{ readonly entry: RingEntry; readonly held: HeldKey }> {
+  ): Promise<{ readonly entry: RingEntry; readonly held: DataKey }> {
     const context = wrapContext(this.#ring, times);
     for (;;) {
-      const { dataKey, firstWrap } = await this.#generate(context, options);
+      const made = await this.#generate(context, options);
+      if (isTaken(keyIdOf(made.dataKey).toString('base64url'))) {
+        made.dataKey.fill(0);
+        continue;
+      }
+      const held = this.#cache.take(made.dataKey);
+      const dataKey = held.copyBytes();
       try {
-        const held = new HeldKey(dataKey, this.#ring);
-        if (isTaken(held.id)) {
-          held.destroy();
-          continue;
-        }
         const named = { id: held.id, ...times };
-        const wraps = await this.#wrapWithAll(dataKey, named, firstWrap, options);
-        const certified = wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.#ring, wrap, held) }));
+        const wraps = await this.#wrapWithAll(dataKey, named, made.firstWrap, options);
+        const certified = wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.#ring, wrap, held.authenticator) }));
         const vouchers = vouch(named);
         const ids = [...vouchers.keys()];
-        const ancestors = { ids, mac: ancestorsMacOf(this.#ring, ids, held) };
-        const entry = { ...named, vouchers, ancestors, revoked: undefined, wraps: certified };
-        return { entry, held: this.#cache.hold(held) };
+        const ancestors = { ids, mac: ancestorsMacOf(this.#ring, ids, held.authenticator) };
+        return { entry: { ...named, vouchers, ancestors, revoked: undefined, wraps: certified }, held };
+      } catch (error) {
+        this.#cache.drop(held.id);
+        throw error;
       } finally {
         dataKey.fill(0);
       }
@@ -137,16 +139,18 @@ export class KeyWraps {
   }
 
   /** Wraps by key wrappers that have none among those of `key` yet, as far as they could be made. */
-  async missingWraps(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<readonly RingWrap[]> {
+  async missingWraps(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<readonly RingWrap[]> {
     const missing = this.#wrappers.filter((wrapper) => !key.wraps.some((wrap) => isOwn(wrapper, wrap)));
     if (missing.length === 0) return [];
-    const dataKey = held.copyDataKey();
+    const dataKey = held.copyBytes();
     try {
       const added = await Promise.allSettled(
         missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, key, undefined, options)),
       );
       return added.flatMap((result) =>
-        result.status === 'fulfilled' ? [{ ...result.value, mac: wrapMacOf(this.#ring, result.value, held) }] : [],
+        result.status === 'fulfilled'
+          ? [{ ...result.value, mac: wrapMacOf(this.#ring, result.value, held.authenticator) }]
+          : [],
       );
     } finally {
       dataKey.fill(0);

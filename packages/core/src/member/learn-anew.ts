@@ -63,8 +63,8 @@ export async function pastSigners(document: RingDocument, options: LearnAnewOpti
   attempt.throwWhatMayLink();
   const isRevoked = (id: string): boolean => attempt.learned().byId.get(id)?.revoked === true;
   return attempt.entries.flatMap((entry) => {
-    const key = attempt.keyOf(entry)?.held;
-    return key === undefined ? [] : [{ ...entry, revoked: isRevoked(entry.id), key }];
+    const held = attempt.keyOf(entry)?.held;
+    return held === undefined ? [] : [{ ...entry, revoked: isRevoked(entry.id), authenticator: held.authenticator }];
   });
 }
 
@@ -187,7 +187,9 @@ class Attempt {
     );
     const keys = this.entries.flatMap((entry) => {
       const held = this.keyOf(entry)?.held;
-      return held === undefined ? [] : [{ entry, signer: { ...entry, revoked: false, key: held } }];
+      return held === undefined
+        ? []
+        : [{ entry, signer: { ...entry, revoked: false, authenticator: held.authenticator } }];
     });
     return lineagesOf(ring, keys).filter((group) => group.some((id) => usable.has(id)));
   }

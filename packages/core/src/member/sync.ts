@@ -107,7 +107,7 @@ export class RingSync {
     this.#view.retire(now);
     // What this member's own pin refuses says nothing of who wrote it.
     const { byId } = this.#view.snapshot;
-    const teaches = document?.entries.some(({ id }) => byId.get(id)?.signer !== undefined) === true;
+    const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
     if (teaches) this.#view.limits.wasRead(now);
     this.#isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.#considerRepair(document, now);
@@ -309,7 +309,7 @@ export class RingSync {
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {
-      // What is not installed is overwritten by the next one that is.
+      // What is not installed is overwritten when the next snapshot is.
       this.#unwrapped.clear();
     }
     if (isDead(known, this.#view.wallMs())) return false;
@@ -322,9 +322,9 @@ export class RingSync {
     return learnAnew(document, this.#anewOptions(options));
   }
 
-  /** Remembers what the ended keys of a dead ring can certify. */
+  /** Remembers the authenticators of a ring whose keys have all expired. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
-    for (const signer of await pastSigners(document, this.#anewOptions(options))) this.#view.rememberPast(signer);
+    this.#view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
     this.#unwrapped.clear();
   }
 

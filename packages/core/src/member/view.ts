@@ -179,13 +179,17 @@ export class RingView {
     return statesOf(this.snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
   }
 
-  /** Swaps the snapshot. Overwritten is what a key that is not held any more could seal and open with, and what is left out. */
+  /** Swaps the snapshot, and has every key overwritten that is no longer of use. */
   install(snapshot: RingSnapshot): void {
     if (this.#closed) return;
     this.#snapshot = snapshot;
-    for (const { held, signer } of snapshot.keys) if (held === undefined) signer?.limitToRing();
-    const kept = new Set(this.signers.keys());
-    this.#o.cache.prune((key) => kept.has(key.id));
+    this.#overwriteTheRest();
+  }
+
+  /** Of use are the data keys of the snapshot, and what authenticates facts for it or did so once. */
+  #overwriteTheRest(): void {
+    const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
+    this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));
   }
 
   /** This member is about to publish a key. */
@@ -225,10 +229,12 @@ export class RingView {
     const wallMs = this.wallMs(now);
     const kept: RingKey[] = [];
     for (const key of keys) {
-      const { id, created, opensUntil, revoked, signer, isLeft } = key;
+      const { id, created, opensUntil, revoked, authenticator, isLeft } = key;
       const hasEnded = isUsable(key) && wallMs >= opensUntil;
       if (!this.isRemovable(key, now)) kept.push(hasEnded ? { ...key, held: undefined } : key);
-      else if (signer !== undefined && !isLeft) this.rememberPast({ id, created, opensUntil, revoked, key: signer });
+      else if (authenticator !== undefined && !isLeft) {
+        this.#past.set(id, { id, created, opensUntil, revoked, authenticator });
+      }
     }
     for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
     const isSame = kept.length === keys.length && kept.every((key, i) => key === keys[i]);
@@ -242,10 +248,10 @@ export class RingView {
     return Math.max(0, Math.min(...ends) - this.wallMs(now));
   }
 
-  /** Remembers what an ended key can certify. */
-  rememberPast(signer: Signer): void {
-    signer.key.limitToRing();
-    this.#past.set(signer.id, signer);
+  /** Remembers what expired keys can authenticate; their data keys are overwritten. */
+  rememberPast(signers: Iterable<Signer>): void {
+    for (const signer of signers) this.#past.set(signer.id, signer);
+    this.#overwriteTheRest();
   }
 
   /** Whether a key may leave the document: its life is over on every clock. */

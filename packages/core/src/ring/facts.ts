@@ -1,5 +1,6 @@
 import { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
-import type { HeldKey } from '../keys/envelope-key-cache.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import {
   areRightAncestors,
   certificateOf,
@@ -50,8 +51,8 @@ export interface Judgement {
 /** Everybody who can certify something to this member. */
 export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
   const signers = new Map(past);
-  for (const { id, created, opensUntil, revoked, isLeft, signer } of keys) {
-    if (signer !== undefined) signers.set(id, { id, created, opensUntil, revoked, isLeft, key: signer });
+  for (const { id, created, opensUntil, revoked, isLeft, authenticator } of keys) {
+    if (authenticator !== undefined) signers.set(id, { id, created, opensUntil, revoked, isLeft, authenticator });
   }
   return signers;
 }
@@ -60,14 +61,15 @@ export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
 export function unwrappedKey(
   ring: string,
   entry: RingEntry,
-  held: HeldKey,
+  held: DataKey,
   opened: RingWrap | undefined,
   sealsFromSteadyMs: number,
 ): RingKey {
   const { id, created, activates, sealsUntil, opensUntil } = entry;
+  const { authenticator } = held;
   // A MAC follows from the key and the wrap: for what was opened it is made anew, whatever the document says.
   const proved: readonly KnownWrap[] =
-    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, held), isProved: true }];
+    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isProved: true }];
   return {
     id,
     created,
@@ -77,10 +79,10 @@ export function unwrappedKey(
     revoked: false,
     revocation: undefined,
     vouchers: new Map(),
-    ancestors: areRightAncestors(ring, entry.ancestors, held) ? entry.ancestors : undefined,
-    wraps: moreWraps(ring, proved, entry.wraps, held),
+    ancestors: areRightAncestors(ring, entry.ancestors, authenticator) ? entry.ancestors : undefined,
+    wraps: moreWraps(ring, proved, entry.wraps, authenticator),
     held,
-    signer: held,
+    authenticator,
     sealsFromSteadyMs,
     isLeft: false,
   };
@@ -91,7 +93,12 @@ function tombstone(entry: RingEntry, revocation: Revocation | undefined): RingKe
   const { id, created, activates, sealsUntil, opensUntil, vouchers } = entry;
   const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: false }));
   const times = { created, activates, sealsUntil, opensUntil };
-  const nothing = { held: undefined, signer: undefined, sealsFromSteadyMs: Number.POSITIVE_INFINITY, isLeft: false };
+  const nothing = {
+    held: undefined,
+    authenticator: undefined,
+    sealsFromSteadyMs: Number.POSITIVE_INFINITY,
+    isLeft: false,
+  };
   return { id, ...times, revoked: true, revocation, vouchers, wraps, ...nothing };
 }
 
@@ -104,7 +111,7 @@ export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): re
 
 /** Whether a key is known only for being revoked. */
 export function isTombstone(key: RingKey): boolean {
-  return key.signer === undefined;
+  return key.authenticator === undefined;
 }
 
 /**
@@ -122,7 +129,7 @@ export function learn(
   const entries = document.entries.toSorted(newestFirst);
   for (const entry of entries) {
     const key = keys.get(entry.id);
-    if (key?.signer !== undefined) keys.set(key.id, withWrapsAndVouchers(key, entry, judgement, keys));
+    if (key?.authenticator !== undefined) keys.set(key.id, withWrapsAndVouchers(key, entry, judgement, keys));
   }
   // Newest first: once a key is known to be revoked it certifies nothing but its own revocation.
   for (const entry of entries) {
@@ -147,7 +154,7 @@ export function learn(
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
     // What this member's own pin refuses needs no proof: it is kept for the others.
     const isPinnedOut = judgement.isPinnedOut(entry);
-    const isOurs = key?.signer !== undefined || ancestors.has(entry.id);
+    const isOurs = key?.authenticator !== undefined || ancestors.has(entry.id);
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
     if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
     else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
@@ -194,7 +201,7 @@ export function belongs(
   judgement: Judgement,
 ): boolean {
   const { ring, past } = judgement;
-  if (known.byId.get(key.id)?.signer !== undefined) return true;
+  if (known.byId.get(key.id)?.authenticator !== undefined) return true;
   const own = { ...entry, ancestors: key.ancestors };
   if (isVouched(ring, own, signersOf(known.keys, past))) return true;
   const asSigner = signersOf([key], new Map());
@@ -257,15 +264,15 @@ function withWrapsAndVouchers(
   { ring, past }: Judgement,
   keys: ReadonlyMap<string, RingKey>,
 ): RingKey {
-  const { signer } = key;
-  if (signer === undefined) return key;
-  const wraps = moreWraps(ring, key.wraps, entry.wraps, signer);
+  const { authenticator } = key;
+  if (authenticator === undefined) return key;
+  const wraps = moreWraps(ring, key.wraps, entry.wraps, authenticator);
   let { vouchers } = key;
   if (hasSameTimes(key, entry) && [...entry.vouchers.keys()].some((id) => !key.vouchers.has(id))) {
     const right = rightVouchers(ring, entry, signersOf(keys.values(), past));
     if ([...right.keys()].some((id) => !key.vouchers.has(id))) vouchers = firstOf(MAX_VOUCHERS, key.vouchers, right);
   }
-  const learnsAncestors = key.ancestors === undefined && areRightAncestors(ring, entry.ancestors, signer);
+  const learnsAncestors = key.ancestors === undefined && areRightAncestors(ring, entry.ancestors, authenticator);
   if (wraps === key.wraps && vouchers === key.vouchers && !learnsAncestors) return key;
   return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
 }
@@ -275,7 +282,7 @@ function moreWraps(
   ring: string,
   known: readonly KnownWrap[],
   others: readonly RingWrap[],
-  own: HeldKey,
+  own: RingAuthenticator,
 ): readonly KnownWrap[] {
   const added = others.filter(
     (wrap) => !known.some((other) => isSameFact(other, wrap)) && isRightWrap(ring, wrap, own),
@@ -299,10 +306,10 @@ function certificatesFor(ring: string, key: RingKey, at: number, signers: Signer
   const newest = [...signers.values()]
     .filter((signer) => !signer.revoked && signer.id !== key.id && isNewer(signer, key))
     .toSorted(newestFirst)[0];
-  const own = key.signer;
+  const own = key.authenticator;
   const made = new Map<string, Uint8Array>();
   if (own !== undefined) made.set(key.id, certificateOf(ring, key.id, at, own));
-  if (newest !== undefined) made.set(newest.id, certificateOf(ring, key.id, at, newest.key));
+  if (newest !== undefined) made.set(newest.id, certificateOf(ring, key.id, at, newest.authenticator));
   return firstOf(MAX_CERTIFICATES, made, known);
 }
 
@@ -354,7 +361,7 @@ export function lacks(
 function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (key.revocation === undefined) return false;
   if (entry.revoked === undefined) return true;
-  if (key.signer !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
+  if (key.authenticator !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
   // One that does not hold, put there in place of one that does.
   return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
 }
@@ -367,8 +374,9 @@ function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Si
   return missing && (taken < MAX_VOUCHERS || right.size === 0);
 }
 
-function lacksAncestors(ring: string, { ancestors, signer }: RingKey, entry: RingEntry): boolean {
-  return ancestors !== undefined && signer !== undefined && !areRightAncestors(ring, entry.ancestors, signer);
+function lacksAncestors(ring: string, { ancestors, authenticator }: RingKey, entry: RingEntry): boolean {
+  if (ancestors === undefined || authenticator === undefined) return false;
+  return !areRightAncestors(ring, entry.ancestors, authenticator);
 }
 
 function lacksWrap(key: RingKey, entry: RingEntry): boolean {
@@ -513,10 +521,10 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
 }
 
 /** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */
-function wrapsOf(ring: string, { wraps, signer }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
-  if (signer === undefined || wraps.length < MAX_WRAPS) return wraps;
+function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
+  if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
   const isOther = (wrap: RingWrap): boolean => !wraps.some((known) => isSameFact(known, wrap));
-  const others = there.filter((wrap) => isOther(wrap) && isRightWrap(ring, wrap, signer));
+  const others = there.filter((wrap) => isOther(wrap) && isRightWrap(ring, wrap, authenticator));
   return [...wraps.filter(({ isProved }) => isProved), ...others, ...wraps.filter(({ isProved }) => !isProved)].slice(
     0,
     MAX_WRAPS,
@@ -534,7 +542,7 @@ export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; sign
   const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
   const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
   for (const { entry, signer } of keys) {
-    const named = areRightAncestors(ring, entry.ancestors, signer.key) ? entry.ancestors?.ids : [];
+    const named = areRightAncestors(ring, entry.ancestors, signer.authenticator) ? entry.ancestors?.ids : [];
     for (const voucher of rightVouchers(ring, entry, signers).keys()) {
       // Both ways: anybody's key can vouch for those of a ring, or name them.
       if (named?.includes(voucher) !== true) continue;

@@ -1,4 +1,5 @@
-import type { HeldKey } from '../keys/envelope-key-cache.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
 import { compareAge, type KeyState, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
 
@@ -17,10 +18,10 @@ export interface RingKey extends ScheduledKey {
   /** Undefined while `revoked` is false, and where it is this member's own pin that says so. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
-  /** What seals and opens; undefined for a key that is revoked or has ended. */
-  readonly held: HeldKey | undefined;
-  /** What certifies: the held key, or what is left of it. Undefined for a key that was never unwrapped. */
-  readonly signer: HeldKey | undefined;
+  /** What seals and unseals; undefined for a key that is revoked or has expired. */
+  readonly held: DataKey | undefined;
+  /** What authenticates facts of the ring; undefined for a key that was never unwrapped. */
+  readonly authenticator: RingAuthenticator | undefined;
   /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
   /** Of a ring that this member left for an older one: opens what it sealed, and is never written again. */
@@ -65,7 +66,7 @@ export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSna
 }
 
 /** A key that can be used: its bytes are here. */
-export type UsableKey = RingKey & { readonly held: HeldKey };
+export type UsableKey = RingKey & { readonly held: DataKey };
 
 /**
  * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
@@ -105,7 +106,7 @@ export function isUsable(key: RingKey): key is UsableKey {
 }
 
 /** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
-export type ShownKey = ScheduledKey & { readonly held: HeldKey | undefined };
+export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */
 export function statesOf(

@@ -20,7 +20,8 @@ import {
   openSealring,
   SEALRING_PREFIX,
 } from '../formats/sealring.ts';
-import type { EnvelopeKeyCache, HeldKey } from '../keys/envelope-key-cache.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import type { UsableKey } from '../ring/snapshot.ts';
 import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
@@ -121,10 +122,10 @@ export class SealringTokens implements TokenFormat {
   }
 
   /** Opens the first token under a header. Only one that authenticated lets its token key be remembered. */
-  #openFirst(held: HeldKey, decoded: DecodedToken): Uint8Array {
+  #openFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.openingTokenKey(decoded, this.#purpose);
     const payload = openSealring(tokenKey, decoded);
-    this.#cache.boundTokenKeys();
+    this.#cache.makeRoomForTokenKey();
     held.rememberTokenKey(tokenKey);
     return payload;
   }
@@ -190,7 +191,7 @@ export class PythonTokens implements TokenFormat {
     return keys.find(({ held }) => this.#keyOf(held).key.kid === kid)?.id ?? '';
   }
 
-  #keyOf(held: HeldKey): PythonUse {
+  #keyOf(held: DataKey): PythonUse {
     let use = this.#keys.get(held.lease);
     if (use === undefined) {
       const secret = held.secret('python');
