@@ -46,6 +46,14 @@ function isDestroyed(held: DataKey): boolean {
   }
 }
 
+function canAuthenticate({ authenticator }: DataKey): boolean {
+  try {
+    return authenticator.mac('a fact').length === 32;
+  } catch {
+    return false;
+  }
+}
+
 /** The token key of a salt of its own, to open with. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
@@ -248,9 +256,7 @@ describe('F23 the envelope key cache', () => {
     for (const key of keys) {
       expect(isDestroyed(key)).toBe(!held.includes(key));
       expect(cache.get(key.id)).toBe(held.includes(key) ? key : undefined);
-      const mac = (): Buffer => key.authenticator.mac('a fact');
-      if (held.includes(key) || limited.includes(key)) expect(mac()).toHaveLength(32);
-      else expect(mac).toThrow(GONE);
+      expect(canAuthenticate(key)).toBe(held.includes(key) || limited.includes(key));
     }
   });
 

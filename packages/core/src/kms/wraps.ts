@@ -18,7 +18,7 @@ import {
   wrapContext,
 } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
-import { boundPlaintext, checkedDataKey, unboundPlaintext } from './data-key-bytes.ts';
+import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, firstOf } from './several-wrappers.ts';
 
@@ -196,6 +196,7 @@ export class KeyWraps {
         { provider, operation: 'generate' },
         (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
         options,
+        (late) => overwrite(late?.dataKey),
       );
       return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
     } catch (error) {
@@ -289,14 +290,8 @@ export class KeyWraps {
    * Unwraps with the first key wrapper that can. Where somebody waits, the next one is asked as soon as one has failed or
    * taken its time, and all of them again before this fails: one service that hangs must not cost a start its retries.
    */
-  async #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#unwrapWithEach(entry, options);
-      } catch (error) {
-        if (!(await this.#calls.waitToRetry(error, attempt, options))) throw error;
-      }
-    }
+  #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+    return this.#calls.retried(() => this.#unwrapWithEach(entry, options), options);
   }
 
   async #unwrapWithEach(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
@@ -392,6 +387,7 @@ export class KeyWraps {
       { provider, operation: 'unwrap' },
       (signal) => wrapper.unwrap(wrap, { context, signal, onServiceDate: this.#calls.onServiceDate }),
       options,
+      overwrite,
     );
     if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
     return unboundPlaintext(plaintext, context, provider);

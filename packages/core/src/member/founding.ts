@@ -1,5 +1,6 @@
 import { ageMs, type Moment, type RandomSource, uniform } from '../base/clock.ts';
 import type { Closing } from '../base/closing.ts';
+import { type Backoff, backoffMs } from '../base/retry.ts';
 import { RingConflictError, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
@@ -9,8 +10,8 @@ import type { RingWriter } from './writer.ts';
 const MS = 1_000;
 /** Enough that two claims never are alike. */
 const CLAIM_BYTES = 16;
-const FIRST_LOOK_MS = 50;
-const LONGEST_LOOK_MS = 3_000;
+/** Between looks at a store in which another member has claimed. */
+const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
 /** Calls to the KMS one after the other, retries included, that a founder may need: generate, sign, prove. */
 const CALLS_OF_A_FOUNDER = 12;
 
@@ -100,9 +101,8 @@ export class Founding {
     this.#waiting = { since, seen: now };
     const isHeeded = ageMs(this.#waitingFor.since, now) < patience && ageMs(since, now) < 3 * patience;
     if (!isHeeded) return 0;
-    const wait = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** this.#looks) * (0.5 + uniform(this.#random) / 2);
     this.#looks += 1;
-    return wait;
+    return backoffMs(LOOKS, this.#looks, uniform(this.#random));
   }
 
   /** So that the others need not wait. Where it fails they do; what kept this member from founding is thrown. */

@@ -10,6 +10,7 @@ import {
   secondsSince,
   uniform,
 } from '../base/clock.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import { CodecClosedError } from '../contracts/errors.ts';
 import { channels } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
@@ -35,10 +36,12 @@ import { Turns } from './turns.ts';
 import type { RingView } from './view.ts';
 
 const MS = 1_000;
-const BACKOFF_BASE_MS = 10_000;
+const FIRST_BACKOFF_MS = 10_000;
 const CONFLICT_WAIT_MS = 5_000;
 const PUSH_WAIT_CAP_MS = 60_000;
-const ROTATION_BACKOFF_MS = 60_000;
+const FIRST_ROTATION_BACKOFF_MS = 120_000;
+/** Between lost races. */
+const CONFLICTS: Backoff = { firstMs: 10, capMs: MS };
 /** What is due so soon is done now. */
 const EARLY_MS = 1;
 /** Deadlines of a call for which a revocation goes on asking a store that does not answer. */
@@ -249,7 +252,7 @@ export class RingKeeper {
     this.#announce(failure, began);
     // What a token brought to light is done by a pass of its own, unless the next one waits for services that fail.
     const isUnfinished = this.view.snapshot.carried.length > 0 || this.#o.writer.isDead;
-    if (isUnfinished) this.#soonAt ??= later(this.view.now(), BACKOFF_BASE_MS * this.#uniform());
+    if (isUnfinished) this.#soonAt ??= later(this.view.now(), FIRST_BACKOFF_MS * this.#uniform());
     if ((isUnfinished || this.#o.sync.isRepairing) && this.#failures === 0) this.#scheduleNext(this.#msUntilDue());
     if (failure !== undefined) throw failure;
   }
@@ -464,9 +467,9 @@ export class RingKeeper {
       this.#waitTurn({ isLast: false });
       return;
     }
-    const cap = this.#o.policy.proveEverySeconds * MS;
-    const backoff = Math.min(cap, ROTATION_BACKOFF_MS * 2 ** this.#rotationFailures);
-    this.#rotateAfter(backoff * (0.5 + this.#uniform() / 2), { isLast: false });
+    const capMs = this.#o.policy.proveEverySeconds * MS;
+    const backoff: Backoff = { firstMs: FIRST_ROTATION_BACKOFF_MS, capMs, leastShare: 0.5 };
+    this.#rotateAfter(backoffMs(backoff, this.#rotationFailures, this.#uniform()), { isLast: false });
   }
 
   /** Two turns take as long as the one wait of {@link rotationDelayMs}. */
@@ -549,18 +552,16 @@ export class RingKeeper {
   }
 
   /** Tries again after a lost race and, until `patience` has passed, when the store did not answer. */
-  async #retryConflicts(attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
-    for (let round = 0; ; round++) {
-      try {
-        await attempt();
-        return;
-      } catch (error) {
+  #retryConflicts(attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
+    return retry(attempt, {
+      waitMs: (error, failures) => {
         const isSilent = error instanceof RingStoreError && error.kind === 'unavailable';
         const isPatient = isSilent && patience !== undefined && !hasPassed(patience, this.view.now());
-        if (!(error instanceof RingConflictError || isPatient) || round >= MAX_CONFLICTS) throw error;
-        await pause(this.#o.clock, Math.min(MS, 10 * 2 ** round) * this.#uniform(), this.#o.closing);
-      }
-    }
+        const isFinal = !(error instanceof RingConflictError || isPatient) || failures > MAX_CONFLICTS;
+        return isFinal ? undefined : backoffMs(CONFLICTS, failures, this.#uniform());
+      },
+      pause: (delayMs) => pause(this.#o.clock, delayMs, this.#o.closing),
+    });
   }
 
   #scheduleNext(delayMs: number): void {
@@ -595,9 +596,9 @@ export class RingKeeper {
       if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
         return Math.min(REFUSAL_PROBE_MS, untilRepair);
       }
-      const cap = this.#o.policy.backoffCapSeconds * MS;
-      const longest = Math.min(cap, BACKOFF_BASE_MS * 2 ** Math.max(0, this.#failures - 1));
-      return Math.min(this.#floorMs + Math.max(0, longest - this.#floorMs) * this.#uniform(), untilRepair);
+      const capMs = this.#o.policy.backoffCapSeconds * MS;
+      const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastMs: this.#floorMs };
+      return Math.min(backoffMs(backoff, this.#failures, this.#uniform()), untilRepair);
     }
     return this.#msUntilDue();
   }

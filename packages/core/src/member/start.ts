@@ -11,6 +11,7 @@ import {
   uniform,
 } from '../base/clock.ts';
 import type { Closing } from '../base/closing.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
@@ -25,9 +26,8 @@ import type { RingWriter } from './writer.ts';
 
 const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
-const BACKOFF_BASE_MS = 200;
-const BACKOFF_CAP_MS = 5_000;
-const LONGEST_CONFLICT_WAIT_MS = 1_000;
+const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
+const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** An absence that nothing was heard of for longer begins anew. */
 const LONGEST_SILENCE_MS = 60_000;
 
@@ -56,29 +56,25 @@ export interface RingStartOptions {
 export async function startRing(options: RingStartOptions): Promise<void> {
   const { clock, random, closing, view, ringClock } = options;
   const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
-  let conflicts = 0;
-  for (let failures = 0; ; ) {
-    closing.throwIfAborted();
-    // Nothing that was judged by another time counts.
-    if (ringClock.startAnew(view.now())) start.absentSince = undefined;
-    try {
-      if (await attempt(options, start)) return;
-    } catch (error) {
+  const look = async (): Promise<void> => {
+    do {
       closing.throwIfAborted();
-      if (error instanceof RingConflictError) {
-        const wait = Math.min(LONGEST_CONFLICT_WAIT_MS, 2 ** conflicts) * uniform(random);
-        conflicts += 1;
-        await pause(clock, wait, closing);
-        continue;
-      }
+      // Nothing that was judged by another time counts.
+      if (ringClock.startAnew(view.now())) start.absentSince = undefined;
+    } while (!(await attempt(options, start)));
+  };
+  let conflicts = 0;
+  await retry(look, {
+    waitMs: (error, failures) => {
+      closing.throwIfAborted();
+      if (error instanceof RingConflictError) return backoffMs(CONFLICTS, ++conflicts, uniform(random));
       const left = msUntil(deadlineOf(options, start), view.now());
-      if (left <= 0 || !mayPass(error)) throw error;
+      if (left <= 0 || !mayPass(error)) return undefined;
       start.lastFailure = error;
-      const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
-      failures += 1;
-      await pause(clock, Math.min(left, wait * uniform(random)), closing);
-    }
-  }
+      return Math.min(left, backoffMs(FAILURES, failures - conflicts, uniform(random)));
+    },
+    pause: (delayMs) => pause(clock, delayMs, closing),
+  });
 }
 
 /** How far a start has come. */

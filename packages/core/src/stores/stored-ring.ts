@@ -46,7 +46,7 @@ export class StoredRingDocument {
     this.#ring = options.ring;
     this.#clock = options.clock;
     this.#closing = options.closing;
-    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
+    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
   /** As last read or written: what a write replaces. Undefined for a store that holds nothing. */
