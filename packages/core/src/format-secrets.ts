@@ -41,7 +41,7 @@ export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecr
       return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
     },
     noteUnknownKey(): Promise<void> {
-      return keeper.refreshForToken(view.now(), { foreground: true });
+      return keeper.causedReads.forToken(view.now(), { foreground: true });
     },
   });
 }

@@ -9,19 +9,10 @@ import {
   type RingEntry,
   type RingWrap,
 } from '../src/ring/document.ts';
-import {
-  documentOf,
-  isTombstone,
-  type Judgement,
-  lacks,
-  learn,
-  lineagesOf,
-  revokedKey,
-  signersOf,
-  unwrappedKey,
-  withUnwrapped,
-} from '../src/ring/facts.ts';
+import { isTombstone, type Judgement, revokedKey, signersOf, unwrappedKey } from '../src/ring/facts.ts';
+import { learn, lineagesOf, withUnwrapped } from '../src/ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../src/ring/snapshot.ts';
+import { documentOf, lacks } from '../src/ring/written-document.ts';
 import {
   documentWith,
   entryBy,

@@ -525,7 +525,8 @@ describe('who waits, and who does not', () => {
   function waits(member: Member, id: string | undefined, seconds: number, from?: Moment): boolean | undefined {
     const keeper = keeperOf(member.codec);
     const { wallMs, steadyMs } = from ?? keeper?.view.limits.lastRead ?? { wallMs: 0, steadyMs: 0 };
-    return keeper?.needsRefreshFor(id, { wallMs: wallMs + seconds * 1_000, steadyMs: steadyMs + seconds * 1_000 });
+    const at = { wallMs: wallMs + seconds * 1_000, steadyMs: steadyMs + seconds * 1_000 };
+    return keeper?.causedReads.isWorthWaitingFor(id, at);
   }
 
   test('a token waits when the ring was read longer ago than refreshEvery, or its key is unknown', async () => {

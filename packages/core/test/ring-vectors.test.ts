@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { DataKey } from '../src/keys/data-key.ts';
 import { ancestorsMacOf, certificateOf, type Signer, voucherOf, wrapMacOf } from '../src/ring/certificates.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
-import { isTombstone, type Judgement, learn, unwrappedKey } from '../src/ring/facts.ts';
+import { isTombstone, type Judgement, unwrappedKey } from '../src/ring/facts.ts';
+import { learn } from '../src/ring/learn.ts';
 import { createSnapshot, type RingKey } from '../src/ring/snapshot.ts';
 import { ringDocumentVectors } from './vectors/make-ring-documents.ts';
 

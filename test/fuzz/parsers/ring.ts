@@ -48,9 +48,13 @@ interface Snapshot {
   readonly byId: ReadonlyMap<string, { readonly revoked: boolean }>;
 }
 interface FactsModule {
-  readonly learn: (known: Snapshot, document: Document, judgement: object) => { known: Snapshot; wanted: Entry[] };
   readonly unwrappedKey: (ring: string, entry: Entry, held: Held, opened: Wrap | undefined, from: number) => Key;
+}
+interface LearnModule {
+  readonly learn: (known: Snapshot, document: Document, judgement: object) => { known: Snapshot; wanted: Entry[] };
   readonly withUnwrapped: (known: Snapshot, keys: readonly Key[], judgement: object) => Snapshot;
+}
+interface WrittenDocumentModule {
   readonly lacks: (document: Document, known: Snapshot, judgement: object) => boolean;
   readonly documentOf: (known: Snapshot, read: Document, options: object) => Document;
 }
@@ -197,8 +201,9 @@ async function certification() {
   const { voucherOf, wrapMacOf, ancestorsMacOf, certificateOf } = await internal<CertificatesModule>(
     'core/src/ring/certificates.ts',
   );
-  const { learn, unwrappedKey, withUnwrapped, lacks, documentOf } =
-    await internal<FactsModule>('core/src/ring/facts.ts');
+  const { unwrappedKey } = await internal<FactsModule>('core/src/ring/facts.ts');
+  const { learn, withUnwrapped } = await internal<LearnModule>('core/src/ring/learn.ts');
+  const { lacks, documentOf } = await internal<WrittenDocumentModule>('core/src/ring/written-document.ts');
   const { createSnapshot } = await internal<SnapshotModule>('core/src/ring/snapshot.ts');
   const { DataKey } = await internal<DataKeyModule>('core/src/keys/data-key.ts');
   // The member holds the first two; the third one is unwrapped where the member wants it.

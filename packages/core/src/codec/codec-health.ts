@@ -49,13 +49,13 @@ export interface KeyHealth {
 
 /** What a keeper can say of itself. @throws {CodecClosedError} */
 export function healthOf(keeper: RingKeeper): CodecHealth {
-  const { view, lastFailure } = keeper;
+  const { view, condition } = keeper;
   const now = view.now();
   const states = view.states(now);
   const { limits } = view;
   const canSeal = view.canSeal(now);
   return {
-    status: keeper.status(now),
+    status: condition.status(now),
     ready: view.isReady(now),
     canSeal,
     canUnseal: view.canOpen(now),
@@ -72,8 +72,8 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     })),
     lastRefresh: dateOf(limits.lastComplete),
     lastProof: dateOf(limits.lastProof),
-    lastError: lastFailure,
-    problems: keeper.problems(now),
+    lastError: condition.lastFailure,
+    problems: condition.problems(now),
   };
 }
 

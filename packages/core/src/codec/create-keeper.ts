@@ -6,6 +6,8 @@ import { KmsCalls } from '../kms/kms-calls.ts';
 import { KeyWraps } from '../kms/wraps.ts';
 import { Founding } from '../member/founding.ts';
 import { RingKeeper } from '../member/keeper.ts';
+import { KmsCheck } from '../member/kms-check.ts';
+import { Repairs } from '../member/repairs.ts';
 import { type DatedService, RingClock } from '../member/ring-clock.ts';
 import { RingSync } from '../member/sync.ts';
 import { RingView } from '../member/view.ts';
@@ -44,7 +46,9 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
   const view = new RingView({ role, policy, ring: ringName, clock, ringClock, cache, acceptCreatedFromMs });
   const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const sync = new RingSync({ ring: ringName, policy, random, wraps, stored, view });
+  const repairs = new Repairs({ ring: ringName, policy, random, view });
+  const check = new KmsCheck({ policy, random, wraps, view });
+  const sync = new RingSync({ ring: ringName, policy, wraps, stored, view, repairs, check });
   const founding = new Founding({ store, policy, random, closing, view, stored, writer });
   return new RingKeeper({
     store,

@@ -152,7 +152,7 @@ class RingCodec implements KmsCodec {
       sealingKey: (now) => view.sealingKey(now),
       openingKey: (id, now) => view.openingKey(id, now),
       openingKeys: (now) => view.openingKeys(now),
-      noteUnknownKey: (id, now) => keeper.noteUnknownKey(id, now),
+      noteUnknownKey: (id, now) => keeper.causedReads.noteUnknownKey(id, now),
     };
     this.#formats = {
       sealring: this.#sealringTokens(undefined),
@@ -230,14 +230,14 @@ class RingCodec implements KmsCodec {
     }
     const now = this.#keeper.view.now();
     const id = typeof token === 'string' && formatOf(token) === 'sealring' ? keyIdText(token) : undefined;
-    return this.#keeper.needsRefreshFor(id, now) ? this.#prepared(now, options.signal) : undefined;
+    return this.#keeper.causedReads.isWorthWaitingFor(id, now) ? this.#prepared(now, options.signal) : undefined;
   }
 
   async #prepared(now: Moment, given: AbortSignal | undefined): Promise<void> {
     const waited = new AbortController();
     const signal = given === undefined ? waited.signal : AbortSignal.any([waited.signal, given]);
     await Promise.race([
-      this.#keeper.refreshForToken(now, { foreground: true }),
+      this.#keeper.causedReads.forToken(now, { foreground: true }),
       // A wait that ended early is no failure: the signal is looked at below.
       pause(this.#options.clock, PREPARE_MS, signal).catch(() => undefined),
     ]);

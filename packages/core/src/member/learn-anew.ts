@@ -4,15 +4,8 @@ import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { isCertified, newestFirst, type Signer } from '../ring/certificates.ts';
 import { type RingDocument, type RingEntry, timesOf } from '../ring/document.ts';
-import {
-  isFromTheFuture,
-  isTombstone,
-  type Judgement,
-  learn,
-  lineagesOf,
-  signersOf,
-  unwrappedKey,
-} from '../ring/facts.ts';
+import { isFromTheFuture, isTombstone, type Judgement, signersOf, unwrappedKey } from '../ring/facts.ts';
+import { learn, lineagesOf } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
 import { isRefusal } from './kill-switch.ts';
 

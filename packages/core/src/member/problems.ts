@@ -58,7 +58,7 @@ export function problemsOf(
       remedy: `compare the clock of the ${disputed} with NTP`,
     });
   }
-  if (sync.isContested(now)) {
+  if (sync.repairs.isContested(now)) {
     problems.push({
       kind: 'contested',
       detail: 'something that is no ring of this fleet keeps being written in its place',
@@ -66,7 +66,7 @@ export function problemsOf(
     });
   }
   const isUsableNow = liveKeys(view.snapshot, view.wallMs(now)).some(isUsable);
-  if (sync.isForeign && !isUsableNow) {
+  if (sync.repairs.isForeign && !isUsableNow) {
     problems.push({
       kind: 'foreign-ring',
       detail: 'the store holds keys that no known key vouches for, and this process has no usable key left',

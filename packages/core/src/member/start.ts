@@ -1,28 +1,11 @@
-import {
-  ageMs,
-  type Clock,
-  type Deadline,
-  hasPassed,
-  later,
-  type Moment,
-  msUntil,
-  pause,
-  type RandomSource,
-  uniform,
-} from '../base/clock.ts';
-import type { Closing } from '../base/closing.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, pause, uniform } from '../base/clock.ts';
 import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
 import { createSnapshot, type RingSnapshot } from '../ring/snapshot.ts';
-import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
-import type { Founding } from './founding.ts';
+import type { Stored } from '../stores/stored-ring.ts';
 import { isDead, LineageError } from './learn-anew.ts';
-import type { RingClock } from './ring-clock.ts';
-import type { RingSync } from './sync.ts';
-import type { RingView } from './view.ts';
-import type { RingWriter } from './writer.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
@@ -31,21 +14,6 @@ const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** An absence that nothing was heard of for longer begins anew. */
 const LONGEST_SILENCE_MS = 60_000;
 
-export interface RingStartOptions {
-  readonly policy: ResolvedPolicy;
-  readonly role: 'member' | 'reader';
-  readonly create: 'if-absent' | 'now' | 'never';
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly closing: Closing;
-  readonly view: RingView;
-  readonly stored: StoredRingDocument;
-  readonly sync: RingSync;
-  readonly founding: Founding;
-  readonly ringClock: RingClock;
-  readonly writer: RingWriter;
-}
-
 /**
  * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
  * that says *absent*, or holds no live key, for long enough is empty; whatever else goes wrong is tried again or thrown,
@@ -53,7 +21,7 @@ export interface RingStartOptions {
  *
  * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
  */
-export async function startRing(options: RingStartOptions): Promise<void> {
+export async function startRing(options: MemberParts): Promise<void> {
   const { clock, random, closing, view, ringClock } = options;
   const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
   const look = async (): Promise<void> => {
@@ -87,7 +55,7 @@ interface Start {
 }
 
 /** One look at the store. False: look again. */
-async function attempt(options: RingStartOptions, start: Start): Promise<boolean> {
+async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
   const there = await stored.read();
   const document = there?.document;
@@ -119,14 +87,14 @@ async function attempt(options: RingStartOptions, start: Start): Promise<boolean
 }
 
 /** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
-function deadlineOf({ policy, role }: RingStartOptions, { startedAt, lastAbsent }: Start): Deadline {
+function deadlineOf({ policy, role }: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const waiting = lastAbsent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
   return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
 }
 
 /** Creates the ring, once there was none for long enough. False: look again. */
 async function createOrWait(
-  options: RingStartOptions,
+  options: MemberParts,
   absentSince: Moment,
   there: Stored | undefined,
   known: RingSnapshot,
@@ -152,7 +120,7 @@ async function createOrWait(
 }
 
 /** False, after a while, where somebody else is at it: look again. */
-async function isFounded({ founding, clock, closing }: RingStartOptions): Promise<boolean> {
+async function isFounded({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;

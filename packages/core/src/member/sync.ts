@@ -1,39 +1,24 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import { ageMs, type Moment } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { newestFirst } from '../ring/certificates.ts';
-import { encodeDocument, type RingDocument, type RingEntry } from '../ring/document.ts';
-import {
-  belongs,
-  documentOf,
-  isFromTheFuture,
-  isTombstone,
-  lacks,
-  learn,
-  unwrappedKey,
-  withUnwrapped,
-} from '../ring/facts.ts';
+import { type RingDocument, type RingEntry } from '../ring/document.ts';
+import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
+import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
-import { newest } from '../ring/schedule.ts';
-import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
+import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
 import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import { isRefusal } from './kill-switch.ts';
+import type { KmsCheck } from './kms-check.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
+import type { Repairs } from './repairs.ts';
 import type { RingView } from './view.ts';
 
 const MS = 1_000;
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
-/** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
-const REPAIR_WAIT_MS = 5_000;
-/** What is no document of this ring is looked at twice, at least so far apart. */
-const FOREIGN_WAIT_MS = 5_000;
-const CONTESTED_WINDOW_MS = 3_600_000;
-/** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
-const CONTESTED_AFTER = 3;
-
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
   /** Unwrap later what is not urgent: after a notification the whole fleet reads at once. */
@@ -44,24 +29,16 @@ export interface SyncOptions extends CallOptions {
 
 /** Brings what this member knows up to date with the store: a document is a carrier of facts that prove themselves. */
 export class RingSync {
+  readonly repairs: Repairs;
+  readonly check: KmsCheck;
   readonly #ring: string;
   readonly #policy: ResolvedPolicy;
-  readonly #random: RandomSource;
   readonly #wraps: KeyWraps;
   readonly #stored: StoredRingDocument;
   readonly #view: RingView;
-  #jitterOf: Moment | undefined;
-  #proofIntervalMs = 0;
   #learnedFrom: RingDocument | undefined;
   /** What was judged by another time is judged again. */
   #learnedShift = 0;
-  #repairAt: Deadline | undefined;
-  /** What was found to lack nothing. */
-  #wholeDocument: RingDocument | undefined;
-  #wholeSnapshot: RingSnapshot | undefined;
-  #repairedAt: Moment | undefined;
-  #overwritten: readonly Moment[] = [];
-  #isForeign = false;
   #wasAnswered = false;
   /** Entries that a start has unwrapped: it may have to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
@@ -69,21 +46,23 @@ export class RingSync {
   constructor(options: {
     readonly ring: string;
     readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
     readonly wraps: KeyWraps;
     readonly stored: StoredRingDocument;
     readonly view: RingView;
+    readonly repairs: Repairs;
+    readonly check: KmsCheck;
   }) {
     this.#ring = options.ring;
     this.#policy = options.policy;
-    this.#random = options.random;
     this.#wraps = options.wraps;
     this.#stored = options.stored;
     this.#view = options.view;
+    this.repairs = options.repairs;
+    this.check = options.check;
   }
 
   /**
-   * Reads the ring and learns what it says. What it is found to lack is written later, by {@link takeRepair}.
+   * Reads the ring and learns what it says. What it is found to lack is written later: see {@link Repairs}.
    * @throws {RingStoreError} when it cannot be read.
    * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else of it is learned all the same.
    */
@@ -109,8 +88,8 @@ export class RingSync {
     const { byId } = this.#view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
     if (teaches) this.#view.limits.wasRead(now);
-    this.#isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
-    this.#considerRepair(document, now);
+    const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
+    this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
     // Neither the store nor this member knows a key that lives: it makes one, as it would in a ring that it can read.
     const entries = stored === undefined ? [] : document?.entries;
@@ -120,6 +99,15 @@ export class RingSync {
     if (stored === undefined) throw new RingStoreError('unavailable', 'the ring is absent from its store');
     if (stored.document === undefined) throw stored.error;
     if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
+  }
+
+  /** Before something is written: what cannot be unwrapped yet does not hinder that. */
+  async readToWrite(options: SyncOptions): Promise<void> {
+    try {
+      await this.read(options);
+    } catch (error) {
+      if (!(error instanceof KeyWrapperError)) throw error;
+    }
   }
 
   #noteLearned(document: RingDocument | undefined): void {
@@ -134,71 +122,6 @@ export class RingSync {
   /** Whether the store answered the last read, with whatever: then it can be written. */
   get wasAnswered(): boolean {
     return this.#wasAnswered;
-  }
-
-  /** Whether what the store holds is no document of this ring. */
-  get isForeign(): boolean {
-    return this.#isForeign;
-  }
-
-  /** Whether the store was seen to lack something that this member knows, and it is not written yet. */
-  get isRepairing(): boolean {
-    return this.#repairAt !== undefined;
-  }
-
-  /** Whether something else keeps being written into this ring's slot of the store. */
-  isContested(now: Moment): boolean {
-    return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
-  }
-
-  get repairAt(): Deadline | undefined {
-    return this.#repairAt;
-  }
-
-  /** Whether what was just read is to be written over now. */
-  takeRepair(): boolean {
-    const now = this.#view.now();
-    if (!this.#wasAnswered || this.#repairAt === undefined || !hasPassed(this.#repairAt, now)) return false;
-    this.#repairAt = undefined;
-    this.#repairedAt = now;
-    if (this.#isForeign) this.#overwritten = [...this.#overwritten, now].slice(-(CONTESTED_AFTER + 1));
-    return true;
-  }
-
-  /** What did not reach the store is no reason to wait for the next refresh: the backoff of a store that fails is enough. */
-  repairWasLost(): void {
-    this.#repairedAt = undefined;
-  }
-
-  #considerRepair(document: RingDocument | undefined, now: Moment): void {
-    const { snapshot } = this.#view;
-    // Time only ends what could be lacking, so that this holds until either of the two is another one.
-    const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
-    if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
-      this.#repairAt = undefined;
-      this.#wholeDocument = document;
-      this.#wholeSnapshot = snapshot;
-      return;
-    }
-    if (this.#repairAt !== undefined) return;
-    const wait = REPAIR_WAIT_MS * uniform(this.#random) + (this.#isForeign ? FOREIGN_WAIT_MS : 0);
-    const sinceLast = this.#repairedAt === undefined ? Number.POSITIVE_INFINITY : ageMs(this.#repairedAt, now);
-    this.#repairAt = later(now, Math.max(wait, this.#policy.refreshEverySeconds * MS - sinceLast));
-  }
-
-  /** Junk is no reason to write, and neither is what could only be written as it stands. */
-  #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
-    const ring = this.#ring;
-    const read = document ?? { ring, claim: undefined, entries: [] };
-    const judgement = this.#view.judgement(now);
-    if (!lacks(read, known, judgement)) return false;
-    const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
-    const wanted = documentOf(known, read, { ring, past: this.#view.past, isRemovable });
-    // What a full document has no room for would be missing afterwards, too.
-    const ids = new Set(wanted.entries.map(({ id }) => id));
-    const written = known.keys.filter(({ id }) => ids.has(id));
-    if (!lacks(read, known, judgement, written)) return false;
-    return encodeDocument(wanted) !== encodeDocument(read);
   }
 
   /** Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its successor. */
@@ -275,7 +198,7 @@ export class RingSync {
     options: SyncOptions,
   ): Promise<void> {
     try {
-      if (!(await this.prove(options))) return;
+      if (!(await this.check.run(options))) return;
     } catch {
       // Counted by the kill switch, where it is a refusal; the refresh fails by what the entry was answered.
       return;
@@ -347,41 +270,7 @@ export class RingSync {
     const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
     this.#noteLearned(isWhole ? document : undefined);
     this.#unwrapped.clear();
-    this.#considerRepair(document, this.#view.now());
-  }
-
-  /** Milliseconds until the KMS is to be asked for the next proof; 0 when that is due. */
-  msUntilProof(): number {
-    const { limits } = this.#view;
-    const now = this.#view.now();
-    const { lastProof } = limits;
-    if (this.#provable() === undefined) return Number.POSITIVE_INFINITY;
-    if (lastProof === undefined || limits.isRefused(now)) return 0;
-    // Drawn once per proof: drawn at every look, the shortest of many draws would win.
-    if (lastProof !== this.#jitterOf) {
-      this.#jitterOf = lastProof;
-      this.#proofIntervalMs = this.#policy.proveEverySeconds * MS * (1 - 0.2 * uniform(this.#random));
-    }
-    return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, now));
-  }
-
-  #provable(): ReturnType<typeof newest<RingKey & { readonly held: NonNullable<RingKey['held']> }>> {
-    const keys = liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable);
-    return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
-  }
-
-  /** Unwraps the newest key once more. False: there is none to unwrap. @throws {KeyWrapperError} */
-  async prove(options: SyncOptions): Promise<boolean> {
-    const key = this.#provable();
-    if (key === undefined) return false;
-    try {
-      await this.#wraps.prove(key, key.held, options);
-      this.#view.limits.proved(this.#view.now());
-      return true;
-    } catch (error) {
-      if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());
-      throw error;
-    }
+    this.repairs.consider(document, this.#view.now());
   }
 }
 

@@ -6,7 +6,7 @@ import type { CallOptions } from '../kms/kms-calls.ts';
 import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
 import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
-import { documentOf, isTombstone, lacks, revokedKey, unwrappedKey } from '../ring/facts.ts';
+import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
 import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
 import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
 import {
@@ -18,6 +18,7 @@ import {
   type RingSnapshot,
   withKeys,
 } from '../ring/snapshot.ts';
+import { documentOf, lacks } from '../ring/written-document.ts';
 import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import type { RingView } from './view.ts';
 
