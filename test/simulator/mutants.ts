@@ -354,8 +354,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('late-publishers-publish', 'a publisher that was late publishes nothing', [
     'member/writer.ts',
-    'return ageMs(began, this.#view.now()) > mostMs;',
-    'return ageMs(began, this.#view.now()) > mostMs * 1_000;',
+    'return ageMs(began, this.#o.view.now()) > mostMs;',
+    'return ageMs(began, this.#o.view.now()) > mostMs * 1_000;',
   ]),
   mutant('ready-without-a-read', 'not ready when others may seal with unknown keys', [
     'member/limits.ts',
@@ -365,12 +365,12 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'ready-without-the-newest',
     'ready means that every key is held that others may have sealed a living token with',
-    ['member/view.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
+    ['ring/snapshot.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
   ),
   mutant('ready-without-a-covered-one', 'tokens of a key that was not unwrapped live on when a newer one seals', [
-    'member/view.ts',
-    'wallMs < lastSealMs + tokensLiveMs;',
-    'wallMs < lastSealMs && tokensLiveMs > 0;',
+    'ring/snapshot.ts',
+    'nowMs < lastSealMs + tokensLiveMs;',
+    'nowMs < lastSealMs && tokensLiveMs > 0;',
   ]),
   // Clocks.
   mutant(
@@ -382,7 +382,7 @@ export const MUTANTS: readonly Mutant[] = [
       '',
     ],
     ['member/founding.ts', 'if (trouble !== undefined) throw', "if (trouble === '') throw"],
-    ['member/writer.ts', 'this.#view.clockTrouble(now) !== undefined || ', ''],
+    ['member/writer.ts', 'this.#o.view.clockTrouble(now) !== undefined || ', ''],
   ),
   mutant(
     'removes-at-any-time',

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Closing } from '../src/base/closing.ts';
-import { keeperOf } from '../src/codec/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { KmsCalls } from '../src/kms/kms-calls.ts';
 import { parseDocument } from '../src/ring/document.ts';

@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../src/base/clock.ts';
-import { keeperOf } from '../src/codec/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { SealUnavailableError } from '../src/contracts/errors.ts';
 import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../src/base/clock.ts';
-import { keeperOf } from '../src/codec/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import type { DataKey } from '../src/keys/data-key.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';

@@ -55,4 +55,12 @@ describe('the folders of core', () => {
   test('hold at most 20 files each, as do the entry points', () => {
     for (const folder of ['.', ...FOLDERS]) expect(filesOf(folder).length, folder).toBeLessThanOrEqual(20);
   });
+
+  test('hold no file over 300 lines that does not give a reason at its head', () => {
+    const long = FOLDERS.flatMap((folder) => filesOf(folder).map((name) => join(folder, name))).filter((path) => {
+      const text = readFileSync(join(SOURCE, path), 'utf8');
+      return text.split('\n').length > 301 && !text.slice(0, 2_000).includes('One file, because ');
+    });
+    expect(long).toEqual([]);
+  });
 });

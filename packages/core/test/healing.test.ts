@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keeperOf } from '../src/codec/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import type { KeyWrapper, KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
 import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Moment } from '../src/base/clock.ts';
-import { keeperOf } from '../src/codec/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { CodecClosedError } from '../src/contracts/errors.ts';
 import { RingConflictError, type RingStore } from '../src/contracts/ring-store.ts';
 import { CallTimes } from './support/calls-in-time.ts';

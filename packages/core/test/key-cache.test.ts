@@ -7,13 +7,13 @@ import type { Moment } from '../src/base/clock.ts';
 import { InvalidRequestState } from '../src/contracts/codec.ts';
 import { subKey } from '../src/formats/derivation.ts';
 import {
-  decodeToken,
   deriveTokenKey,
   type SealingTokenKey,
   sealSealring,
   type TokenKey,
   tokenKeySource,
 } from '../src/formats/sealring.ts';
+import { decodeToken } from '../src/formats/sealring-token.ts';
 import { DataKey } from '../src/keys/data-key.ts';
 import { EnvelopeKeyCache, MAX_TOKEN_KEYS } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';

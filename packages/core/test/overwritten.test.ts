@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { keeperOf } from '../src/codec/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
 import type { DataKey } from '../src/keys/data-key.ts';
 import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';

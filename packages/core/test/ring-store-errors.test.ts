@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keeperOf } from '../src/codec/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import {
   RingConflictError,
   type RingStore,

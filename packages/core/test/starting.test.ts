@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { readKernelEntropy } from '../src/base/kernel-entropy.ts';
-import { createKmsCodec, keeperOf } from '../src/codec/kms-codec.ts';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { RingConflictError, type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
 import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument } from '../src/ring/document.ts';

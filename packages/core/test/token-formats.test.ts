@@ -12,7 +12,7 @@ import type { Moment } from '../src/base/clock.ts';
 import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
 import { InvalidRequestState } from '../src/contracts/codec.ts';
 import { derivePythonKey } from '../src/formats/python.ts';
-import { decodeToken } from '../src/formats/sealring.ts';
+import { decodeToken } from '../src/formats/sealring-token.ts';
 import { DataKey } from '../src/keys/data-key.ts';
 import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';

@@ -1,7 +1,7 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Closing } from '../src/base/closing.ts';
-import { keeperOf } from '../src/codec/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import { KmsCalls } from '../src/kms/kms-calls.ts';
 import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';

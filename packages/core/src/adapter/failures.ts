@@ -12,7 +12,7 @@ export interface StoreFailure<Kind extends string = RingStoreErrorKind> {
   readonly code?: string;
 }
 
-/** What a failed call of a key service says, in words of our own: nothing in it is copied from the vendor's text. */
+/** What a failed call of a KMS says, in words of our own: nothing in it is copied from the vendor's text. */
 export interface ServiceFailure {
   readonly kind: KeyWrapperErrorKind;
   /** The vendor's code or exception name, if it is one the adapter lists. */

@@ -1,5 +1,5 @@
 /**
- * For authors of key wrappers and ring stores: what each of them would otherwise write anew, and those names of the
+ * For authors of key wrappers and ring stores: what each of them would otherwise write again, and those names of the
  * contract that it speaks of. The whole contract is `@sealring/core`.
  *
  * @packageDocumentation

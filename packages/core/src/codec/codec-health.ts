@@ -7,11 +7,11 @@ import type { KeyState } from '../ring/schedule.ts';
 export interface CodecHealth {
   /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
   readonly status: 'ok' | 'degraded' | 'failing';
-  /** For a readiness probe: it opens on a ring that is up to date, its clock is right, and a member also seals. */
+  /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
   readonly ready: boolean;
   /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
-  /** Whether a key opens tokens at present; else each is refused. */
+  /** Whether a key unseals tokens at present; else each is refused. */
   readonly canUnseal: boolean;
   /** Until when sealing goes on if neither the KMS nor the store answers any more. */
   readonly sealUntil: Date | undefined;
@@ -41,9 +41,9 @@ export interface KeyHealth {
   readonly created: Date;
   /** From when on it may seal. */
   readonly activates: Date;
-  /** From when on it seals no more. */
+  /** From when on it no longer seals. */
   readonly sealsUntil: Date;
-  /** From when on it opens no more. */
+  /** From when on it no longer unseals. */
   readonly opensUntil: Date;
 }
 

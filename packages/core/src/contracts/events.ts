@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 
 /**
- * What happened, by the channel of `node:diagnostics_channel` that tells of it. Never holds a secret; key ids are hashed by
+ * What happened, by the channel of `node:diagnostics_channel` that emits it. Never holds a secret; key ids are hashed by
  * {@link hashedKeyId} before they get here. `seconds` is how long it took; `kind` is that of the error.
  */
 export interface CodecEvents {
@@ -42,7 +42,7 @@ export interface CodecEvents {
   'sealring:conflict': { readonly keys: number };
   /** This member wrote back what the store had lost; `keys` are those it knows. */
   'sealring:healed': { readonly keys: number };
-  /** A token was opened under a key that seals no more. */
+  /** A token was unsealed with a key that no longer seals. */
   'sealring:stale': { readonly keyId: string };
   /** A token was refused, for this {@link InvalidReason}. */
   'sealring:rejected': { readonly reason: string };

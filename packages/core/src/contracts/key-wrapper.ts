@@ -1,7 +1,7 @@
 import { sectionOn } from './errors.ts';
 
 /**
- * What happened at the key service, as far as a caller can act on it.
+ * What happened at the KMS, as far as a caller can act on it.
  *
  * - `throttled`, `unavailable`: may pass; retried within bounds.
  * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
@@ -42,14 +42,14 @@ export interface KeyWrapperErrorSummary {
 }
 
 /**
- * A key service refused or failed. A vendor's error object is never attached: it can hold the data key
+ * The KMS refused or failed. A vendor's error object is never attached: it can hold the data key
  * (the Azure SDK keeps the request body, for one).
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
   /** What to make of it: see {@link KeyWrapperErrorKind}. */
   readonly kind: KeyWrapperErrorKind;
-  /** What the service said, as far as it may be told. Frozen. */
+  /** What the service said, as far as it may be shown. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
@@ -83,7 +83,7 @@ export interface WrappedKey {
   readonly keyId: string;
   /** Ciphertext, in the provider's own form. */
   readonly wrapped: Uint8Array;
-  /** Proof of origin, where an unwrap is none: see {@link KeyWrapper.supports}. */
+  /** Authenticates the origin, where an unwrap does not: see {@link KeyWrapper.supports}. */
   readonly signature?: Uint8Array;
 }
 
@@ -117,11 +117,11 @@ export interface KeyWrapper {
   readonly provider: string;
   /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
   readonly keyId: string;
-  /** What the key service does itself. */
+  /** What the KMS does itself. */
   readonly supports: {
     /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
-    /** Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping with a public RSA key. */
+    /** Whether an unwrap shows that somebody with the permission to wrap made it. Not so for wrapping with a public RSA key. */
     readonly authenticated: boolean;
     /**
      * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
@@ -130,8 +130,8 @@ export interface KeyWrapper {
     readonly keyVersions?: boolean;
   };
   /**
-   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Tells two
-   * wrappers of one provider apart, so that a wrap which one of them lacks can be added; default: the same provider.
+   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Distinguishes two
+   * wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same provider.
    */
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
@@ -144,7 +144,7 @@ export interface KeyWrapper {
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks such a signature locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
-  /** Ends what the wrapper itself has opened; a client that it was given stays open. */
+  /** Closes what the wrapper itself has created; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 

@@ -45,7 +45,7 @@ export interface RingStore {
   ): Promise<{ readonly revision: string }>;
   /** Calls `changed` soon after somebody writes; an optimisation only. Returns what ends it. */
   watch?(changed: () => void): () => void;
-  /** Ends what the store itself has opened; a client that it was given stays open. */
+  /** Closes what the store itself has created; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 

@@ -2,17 +2,15 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { unpooled } from '../base/options.ts';
 import { keyIdOf, subKey } from '../formats/derivation.ts';
 import {
-  type DecodedToken,
   deriveTokenKey,
-  isSameHeader,
   openingTokenKey,
   type SealingTokenKey,
-  saltWord,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
   tokenKeySource,
 } from '../formats/sealring.ts';
+import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
 import { RingAuthenticator } from './ring-authenticator.ts';
 
 /** The formats that start from a secret of their own: sub(label), first 32 bytes. */

@@ -6,7 +6,7 @@ import { subKey } from '../formats/derivation.ts';
 const MAX_MACS = 128;
 
 /**
- * Authenticates facts of the ring in the name of one data key: the `ring-mac` sub-key, and nothing that seals or unseals.
+ * Authenticates facts of the ring with one data key: the `ring-mac` sub-key, and nothing that seals or unseals.
  * It outlives its data key, because a revoked or expired key may be the only one that links the next key to the ring.
  */
 export class RingAuthenticator {

@@ -75,7 +75,7 @@ export class KeyWraps {
     for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
 
-  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
+  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes shows that the key may be used. */
   async prove(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);

@@ -12,7 +12,7 @@ const MS = 1_000;
 const CLAIM_BYTES = 16;
 /** Between looks at a store in which another member has claimed. */
 const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
-/** Calls to the KMS one after the other, retries included, that a founder may need: generate, sign, prove. */
+/** Calls to the KMS one after the other, retries included, that the first key of a ring may need: generate, sign, unwrap. */
 const CALLS_OF_A_FOUNDER = 12;
 
 /**
@@ -20,8 +20,8 @@ const CALLS_OF_A_FOUNDER = 12;
  * that every key is revoked, must not each make a data key.
  *
  * In a store that other processes share, whoever wins the compare-and-swap of a claim makes the key, and the others
- * wait. A claim whose owner is gone is taken over after as long as he could have needed, measured by the clock of who
- * waits; if he lives after all, his key loses the race. After three times as long no claim counts: they may be anybody's.
+ * wait. A claim whose owner is gone is taken over after as long as the owner could have needed, measured by the clock
+ * of the member that waits; if the owner lives after all, its key loses the race. After three times as long no claim counts: they may be anybody's.
  * Where all members are in this process, taking turns is enough.
  */
 export class Founding {
@@ -105,7 +105,7 @@ export class Founding {
     return backoffMs(LOOKS, this.#looks, uniform(this.#random));
   }
 
-  /** So that the others need not wait. Where it fails they do; what kept this member from founding is thrown. */
+  /** So that the others need not wait. Where it fails they do; what kept this member from making the key is thrown. */
   async #giveBack(): Promise<void> {
     const [result] = await Promise.allSettled([this.#writer.claim(undefined)]);
     if (result.status === 'fulfilled') this.#ownClaim = undefined;

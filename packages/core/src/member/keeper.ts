@@ -77,7 +77,7 @@ export class RingKeeper {
     this.#unwatch = this.#o.store.watch?.(() => this.causedReads.notified()) ?? this.#unwatch;
   }
 
-  /** Stops timers and calls; nothing can be sealed or opened from now on. */
+  /** Stops timers and calls; nothing can be sealed or unsealed from now on. */
   async close(): Promise<void> {
     if (this.view.isClosed) return;
     this.#cancelTimer();

@@ -18,7 +18,7 @@ export interface LearnAnewOptions extends CallOptions {
   readonly wraps: KeyWraps;
   /** Entries that an attempt before has unwrapped already; added to. */
   readonly unwrapped: Map<string, Unwrapped>;
-  /** Told of every unwrap that succeeded. */
+  /** Called after every unwrap that succeeded. */
   readonly onProof: () => void;
 }
 

@@ -11,7 +11,7 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
-/** An absence that nothing was heard of for longer begins anew. */
+/** An absence that was not seen for longer begins again. */
 const LONGEST_SILENCE_MS = 60_000;
 
 /**

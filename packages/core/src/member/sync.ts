@@ -27,7 +27,7 @@ export interface SyncOptions extends CallOptions {
   readonly forToken?: boolean;
 }
 
-/** Brings what this member knows up to date with the store: a document is a carrier of facts that prove themselves. */
+/** Brings what this member knows up to date with the store: a document is a carrier of facts that authenticate themselves. */
 export class RingSync {
   readonly repairs: Repairs;
   readonly check: KmsCheck;
@@ -139,7 +139,7 @@ export class RingSync {
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
-      // What is said to be revoked may prove to be so by a newer key, without an unwrap; and what failed before must not
+      // What is said to be revoked may be certified by a newer key, without an unwrap; and what failed before must not
       // keep the others from being tried.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
@@ -210,8 +210,8 @@ export class RingSync {
   }
 
   /**
-   * The one exception to "a member that knows a key never starts anew": its ring was created only lately, while the store
-   * was without an older one, and that is back. Goes over to it; what it sealed itself it opens to its end.
+   * The one exception to "a member that knows a key never starts again": its ring was created only lately, while the store
+   * was without an older one, and that is back. Goes over to it; what it sealed itself it unseals to its end.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#view.snapshot;
@@ -256,7 +256,7 @@ export class RingSync {
       ...options,
       wraps: this.#wraps,
       unwrapped: this.#unwrapped,
-      // What this member knew of another ring, or of what it took for this one, says nothing of a ring that it learns anew.
+      // What this member knew of another ring, or of what it took for this one, says nothing about a ring that it learns from the beginning.
       judgement: () => ({ ...this.#view.judgement(this.#view.now()), past: new Map() }),
       onProof: () => this.#view.limits.proved(this.#view.now()),
     };

@@ -8,6 +8,7 @@ import { MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
 import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from '../ring/schedule.ts';
 import {
   createSnapshot,
+  holdsNewest,
   isUsable,
   liveKeys,
   type RingKey,
@@ -34,7 +35,7 @@ export interface RingViewOptions {
 }
 
 /**
- * What this member knows of the ring, and what it may do with it: everything that sealing and opening look at.
+ * What this member knows of the ring, and what it may do with it: everything that sealing and unsealing look at.
  * Synchronous, without I/O and timers; whoever reads the ring swaps its snapshot by one assignment.
  */
 export class RingView {
@@ -86,8 +87,8 @@ export class RingView {
   }
 
   /**
-   * The moment of a token that is about to be opened, coarse. What its gap may cause is caused here: a token is decoded
-   * in place, so nobody else may be called between its decoding and its opening.
+   * The moment of a token that is about to be unsealed, coarse. A pass that is overdue is started here, before the token is
+   * decoded.
    */
   nowToOpen(): Moment {
     const now = coarseMomentOf(this.#o.clock);
@@ -117,7 +118,7 @@ export class RingView {
     return key;
   }
 
-  /** The key with this id, if it may open now. */
+  /** The key with this id, if it may unseal now. */
   openingKey(id: string, now: Moment): UsableKey | undefined {
     const key = this.snapshot.byId.get(id);
     this.#noticeGap(now);
@@ -127,7 +128,7 @@ export class RingView {
     return key;
   }
 
-  /** All keys that may open now, newest first. */
+  /** All keys that may unseal now, newest first. */
   openingKeys(now: Moment): readonly UsableKey[] {
     const { snapshot } = this;
     this.#noticeGap(now);
@@ -154,25 +155,12 @@ export class RingView {
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
     const isCurrent = this.canOpen(now) && this.limits.isCurrent(now);
-    return sealing && isCurrent && this.clockTrouble(now) === undefined && this.#holdsNewest(now);
-  }
-
-  /** Whether what others may seal with by now can be opened here, and what they have sealed that is not too old. */
-  #holdsNewest(now: Moment): boolean {
-    const wallMs = this.wallMs(now);
-    const { keys, carried } = this.snapshot;
-    const held = keys.filter((key) => isUsable(key) && !key.isLeft);
-    const { tokenLifetimeSeconds, clockSkewSeconds } = this.#o.policy;
-    const skewMs = clockSkewSeconds * 1_000;
-    const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
-    // A key that was active at once may have sealed until a planned one, published before it, took its place.
-    const isMissed = (entry: KeyTimes): boolean => {
-      const newer = held.filter(({ activates }) => activates > entry.activates);
-      const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
-      return entry.activates - skewMs <= wallMs && wallMs < lastSealMs + tokensLiveMs;
-    };
-    const isUsed = held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil);
-    return isUsed && !carried.some(isMissed);
+    return (
+      sealing &&
+      isCurrent &&
+      this.clockTrouble(now) === undefined &&
+      holdsNewest(this.snapshot, this.wallMs(now), this.#o.policy)
+    );
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
@@ -202,7 +190,7 @@ export class RingView {
   /**
    * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned one that comes to a
    * member which has read the ring without a gap, or which tried to publish it, came late where it is active soon: it is
-   * not sealed with before the others can have learned it too. Hasty ones are told by their times.
+   * not sealed with before the others can have learned it too. The times of hasty ones show that they are.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -286,7 +274,7 @@ export class RingView {
     return acceptCreatedFromMs !== undefined && created < acceptCreatedFromMs;
   }
 
-  /** Timers do not run while a machine is suspended: the first call after `deadline` tells `onOverdue`. */
+  /** Timers do not run while a machine is suspended: the first call after `deadline` calls `onOverdue`. */
   expectRefreshBefore(deadline: Deadline, onOverdue: () => void): void {
     this.#overdueAt = deadline;
     this.#onOverdue = onOverdue;

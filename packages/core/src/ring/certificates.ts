@@ -108,7 +108,7 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 
 /**
  * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: anybody
- * can vouch for the keys of a ring with a key of his own. Until its key is unwrapped nobody knows who wrote `ancestors`.
+ * can vouch for the keys of a ring with a key of their own. Until its key is unwrapped nobody knows who wrote `ancestors`.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
   const named = entry.ancestors?.ids ?? [];

@@ -57,7 +57,7 @@ export function unwrappedKey(
 ): RingKey {
   const { id, created, activates, sealsUntil, opensUntil } = entry;
   const { authenticator } = held;
-  // A MAC follows from the key and the wrap: for what was opened it is made anew, whatever the document says.
+  // A MAC follows from the key and the wrap: for the wrap that was unwrapped it is computed, whatever the document says.
   const proved: readonly KnownWrap[] =
     opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isProved: true }];
   return {

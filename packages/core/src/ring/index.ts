@@ -1,6 +1,6 @@
 /**
  * For programs that look after a ring: what its document says, what a policy comes to, and when a rotation is due, as
- * members reckon. Nothing in a document is believed for being in it: to report, never to act on.
+ * members reckon. Nothing in a document is trusted for being in it: report it, never act on it.
  *
  * @packageDocumentation
  */

@@ -66,7 +66,7 @@ export function learn(
     if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
     const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
-    // What this member's own pin refuses needs no proof: it is kept for the others.
+    // What this member's own pin refuses needs no certificate: it is kept for the others.
     const isPinnedOut = judgement.isPinnedOut(entry);
     const isOurs = key?.authenticator !== undefined || ancestors.has(entry.id);
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
@@ -91,9 +91,9 @@ function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
 }
 
 /**
- * The times of a tombstone were never proved: another entry of that id may be the right one. And where all who certified
- * it are revoked since, only its own certificate tells the others. A key that ended by a clock that was set back since is
- * needed again.
+ * The times of a tombstone were never authenticated: another entry of that id may be the right one. Where all who certified
+ * it are revoked since, only its own certificate convinces the others. A key that expired by a clock that was set back since
+ * is needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
@@ -104,8 +104,8 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 
 /**
  * Whether a key that was unwrapped is one of this ring: linked to a known key by what the two of them say of each other,
- * whichever is the older. A member that somebody caught at its start must never hold keys of the true ring beside his:
- * it would vouch for his with them.
+ * whichever is the older. A member that an attacker caught at its start must never hold keys of the true ring beside
+ * the attacker's: it would vouch for those with them.
  */
 export function belongs(
   key: RingKey,

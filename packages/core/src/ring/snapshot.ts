@@ -1,15 +1,16 @@
 import type { DataKey } from '../keys/data-key.ts';
 import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
-import { compareAge, type KeyState, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
+import type { ResolvedPolicy } from './policy.ts';
+import { compareAge, type KeyState, type KeyTimes, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
-  /** Whether this member made it or opened it: only such a wrap is never given up. */
+  /** Whether this member made it or unwrapped it: such a wrap is never given up. */
   readonly isProved: boolean;
 }
 
-/** A key of the ring as this member knows it: facts that proved themselves. */
+/** A key of the ring as this member knows it: facts that authenticated themselves. */
 export interface RingKey extends ScheduledKey {
   /** Those that this member could check; right for ever. */
   readonly vouchers: Macs;
@@ -24,13 +25,13 @@ export interface RingKey extends ScheduledKey {
   readonly authenticator: RingAuthenticator | undefined;
   /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
-  /** Of a ring that this member left for an older one: opens what it sealed, and is never written again. */
+  /** Of a ring that this member left for an older one: unseals what it sealed, and is never written again. */
   readonly isLeft: boolean;
 }
 
 /**
- * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that a seal or an
- * unseal never sees half of a change.
+ * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that nobody who
+ * seals or unseals sees half of a change.
  */
 export interface RingSnapshot {
   /** Oldest first by (activates, id). */
@@ -96,9 +97,28 @@ export function sealingKeyOf(
   return late;
 }
 
-/** The keys that must be held to open whatever the fleet sealed. */
+/** The keys that must be held to unseal whatever the fleet sealed. */
 export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKey[] {
   return snapshot.keys.filter((key) => mayOpen(key, nowMs));
+}
+
+/** Whether what others may seal with by now can be unsealed here, and what they have sealed that is not too old. */
+export function holdsNewest(
+  { keys, carried }: RingSnapshot,
+  nowMs: number,
+  { tokenLifetimeSeconds, clockSkewSeconds }: ResolvedPolicy,
+): boolean {
+  const held = keys.filter((key) => isUsable(key) && !key.isLeft);
+  const skewMs = clockSkewSeconds * 1_000;
+  const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
+  // A key that was active at once may have sealed until a planned one, published before it, took its place.
+  const isMissed = (entry: KeyTimes): boolean => {
+    const newer = held.filter(({ activates }) => activates > entry.activates);
+    const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
+    return entry.activates - skewMs <= nowMs && nowMs < lastSealMs + tokensLiveMs;
+  };
+  const isUsed = held.some((key) => key.activates <= nowMs && nowMs < key.sealsUntil);
+  return isUsed && !carried.some(isMissed);
 }
 
 export function isUsable(key: RingKey): key is UsableKey {

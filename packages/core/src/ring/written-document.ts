@@ -99,7 +99,7 @@ function lacksWrap(key: RingKey, entry: RingEntry): boolean {
 /**
  * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
  * can check, while there is room. Over a limit the oldest revocations are left out; then what is merely carried, then all
- * tombstones, then wraps that this member neither made nor opened, then further certificates: never a key that may be used.
+ * tombstones, then wraps that this member neither made nor unwrapped, then further certificates: never a key that may be used.
  */
 export function documentOf(
   known: RingSnapshot,
@@ -137,8 +137,8 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most where a starter could not tell without it that the keys in use are of
- * one ring; then where somebody wrote it as live, and has to be told; then where it is there already, so that members do not
+ * How much a full document needs a revoked key: most where a starter could not see without it that the keys in use are of
+ * one ring; then where somebody wrote it as live, and has to learn; then where it is there already, so that members do not
  * take turns. What everybody knows to be revoked, or does not know at all, nobody uses.
  */
 function needOf({ id }: RingKey, links: ReadonlySet<string>, read: ReadonlyMap<string, RingEntry>): number {
@@ -209,7 +209,7 @@ function revocationOf(
   }
   const others: Macs = theirs?.at === mine.at ? theirs.by : new Map();
   if (isTombstone(key)) {
-    // Of a key that was never unwrapped the times are not proved, and whether its certifier is newer hangs on them: this
+    // Of a key that was never unwrapped the times are not authenticated, and whether its certifier is newer depends on them: this
     // member adds no certificate of its own, which would hold whatever the times are. Nor can it check the key's own.
     if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
     return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
@@ -224,7 +224,7 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
   return new Map([...there, ...macs]);
 }
 
-/** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */
+/** Where there is no room for all: those that this member made or unwrapped, then right ones that another wrote. */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
   const isOther = (wrap: RingWrap): boolean => !wraps.some((known) => isSameFact(known, wrap));
@@ -235,7 +235,7 @@ function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonl
   );
 }
 
-/** Those that this member made or opened; the first where there is none, since an entry has one at least. */
+/** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
 function withoutUnproved(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
   const proved = wraps.filter((wrap) => wrap.isProved);
   return proved.length === 0 ? wraps.slice(0, 1) : proved;

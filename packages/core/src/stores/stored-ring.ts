@@ -111,7 +111,7 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Tells the listeners how a call went. On close every call ends: that says nothing of the store. */
+  /** Emits how a call went. On close every call ends: that says nothing about the store. */
   async #told<T>(operation: 'read' | 'write', call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: { readonly ok: boolean; readonly kind?: string }): void => {

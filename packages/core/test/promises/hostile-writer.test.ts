@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keeperOf } from '../../src/codec/kms-codec.ts';
+import { keeperOf } from '../../src/codec/ring-codec.ts';
 import { SealUnavailableError } from '../../src/contracts/errors.ts';
 import { type KeyWrapper, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
 import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
