@@ -32,21 +32,22 @@ export interface KmsCodecOptions {
   readonly ringName?: string;
   /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
-  /** When a starting member creates a ring. `if-absent`: after `createAfterSeconds` of reading absent. Default that. */
+  /** When a starting member creates a ring. `if-absent`, the default: once the ring was absent for
+   * `createAfterSeconds`. */
   readonly create?: 'if-absent' | 'now' | 'never';
-  /** Keys created before count as revoked: a pin for cold starts after a leak. Default none. */
+  /** Keys created before this date count as revoked: for starts after a leak. Default none. */
   readonly acceptKeysCreatedAfter?: Date;
   /** What new tokens look like. Default `sealring`. */
   readonly format?: 'sealring' | 'python';
   /** What may be unsealed. Default `[format]`. */
   readonly accept?: readonly ('sealring' | 'python')[];
-  /** Times of the ring; every member must be given the same. */
+  /** Times of the ring; the same on every member. */
   readonly policy?: Partial<RingPolicy>;
   /** How many key wrappers must answer to publish a key; missing wraps are added later. Default all. */
   readonly wrapQuorum?: number;
-  /** Close the key wrappers along with the codec: for whoever made them for this codec alone. Default false. */
+  /** Close the key wrappers with the codec: for key wrappers that only this codec uses. Default false. */
   readonly closeKeyWrappers?: boolean;
-  /** Accept wraps that do not authenticate their origin: everybody who can write the store can then mint tokens. Default false. */
+  /** Accept wraps that do not authenticate their origin: anyone who can write the store can then mint tokens. Default false. */
   readonly dangerouslyTrustStore?: boolean;
   /**
    * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that fork running machines; the
@@ -57,9 +58,9 @@ export interface KmsCodecOptions {
   readonly maxTokenLength?: number;
   /** Default: the system's clocks and timers. */
   readonly clock?: Clock;
-  /** Replaces the system's generator and the kernel's random device, which salts otherwise take in too. */
+  /** Replaces the system's generator, and the kernel's random device, which is otherwise mixed into salts. */
   readonly random?: RandomSource;
-  /** Ends the start early. */
+  /** Cancels the start. */
   readonly signal?: AbortSignal;
 }
 
@@ -172,7 +173,7 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
   if (!wrapper.supports.authenticated && !signs && !trustStore) {
     throw optionTypeError(
       `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin, so it must sign and verify; or set ` +
-        'dangerouslyTrustStore, and everybody who can write the store can mint tokens',
+        'dangerouslyTrustStore, and anyone who can write the store can mint tokens',
     );
   }
   return wrapper as KeyWrapper;

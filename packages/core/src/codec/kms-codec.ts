@@ -20,32 +20,32 @@ export interface TokenFacts {
   readonly stale: boolean;
 }
 
-/** A codec over a ring: all that a boundary needs of it. */
+/** A codec over a ring, with what a boundary needs. */
 export interface RingTokenCodec extends RequestStateCodec {
   /**
    * How long a key unseals after it has stopped sealing, seconds; a boundary with a longer time to live refuses the codec.
-   * The codec does not look at the age of a token: the time to live of the boundary bounds it, or else the end of its key.
+   * The codec does not check the age of a token: the boundary's time to live limits it, or else the expiry of its key.
    */
   readonly tokenLifetimeSeconds: number;
-  /** That of the ring's policy. A single-use store must remember a token for at least so much longer than it lives. */
+  /** As in the ring's policy. A single-use store must remember a token for this much longer than the token lives. */
   readonly clockSkewSeconds: number;
   /**
-   * Does what may be awaited before a synchronous `unseal`: reads the ring (at most 2 s, at most once per missRefresh)
-   * when this member's view is old or does not know the token's key. Never rejects for a failed read: `unseal` decides.
-   * Undefined where there is nothing to wait for.
+   * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefresh, when this
+   * member's view of it is old or lacks the key of the token. Never rejects because of a failed read: `unseal` decides.
+   * Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
   /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
   inspect(token: string): TokenFacts;
-  /** How this member stands, without asking anybody. */
+  /** The state of this member, without a call to the KMS or the store. */
   health(): CodecHealth;
 }
 
 /** A codec whose data keys are wrapped by a KMS and shared through a ring. */
 export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   /**
-   * A codec over the same ring with token keys of its own, for data of yours: the codec for
-   * one never unseals tokens of another. Always in the native format.
+   * A codec over the same ring with its own token keys, for other data of yours. It does not unseal tokens of this codec or
+   * of another purpose, nor do they unseal its tokens. Always in the native format.
    * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
    */
   for(purpose: string): RingTokenCodec;
@@ -53,20 +53,20 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   refresh(): Promise<void>;
   /**
    * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
-   * with `emergency` after refreshEvery + backoffCap + clockSkew.
-   * @throws {RingStoreError | KeyWrapperError} also `too-large`, from 48 keys on: there must be room for revocations.
+   * with `emergency`, after refreshEvery + backoffCap + clockSkew.
+   * @throws {RingStoreError | KeyWrapperError} `too-large` from 48 keys on, which leaves room for revocations.
    */
   rotate(options?: { readonly emergency?: boolean }): Promise<void>;
   /**
-   * Revokes a key, and makes a successor active in the same write where there is room and the KMS answers; else as soon
-   * as it can be. Neither the KMS nor this machine's clock can refuse it.
+   * Revokes a key, and activates a successor in the same write if the ring has room and the KMS answers; otherwise as soon
+   * as possible. Neither the KMS nor this machine's clock can prevent the revocation.
    * @throws {RangeError} when the ring has no such key.
-   * @throws {RingStoreError} when it could not be written: then nothing is revoked.
+   * @throws {RingStoreError} when the ring could not be written; then nothing is revoked.
    */
   revoke(keyId: string): Promise<void>;
   /**
-   * Revokes every key that may have been created at `time` or before it by any clock of the fleet, likewise: those with
-   * `created` − clockSkew ≤ `time`.
+   * Revokes, in the same way, every key that may have been created at `time` or before it by any clock of the fleet: those
+   * with `created` − clockSkew ≤ `time`.
    */
   revokeAllBefore(time: Date): Promise<void>;
   /**
@@ -77,11 +77,11 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
 }
 
 /**
- * Makes a codec over a ring of KMS-wrapped data keys. Resolves when it can seal (a member) or unseal (a reader): all
+ * Creates a codec over a ring of KMS-wrapped data keys. Resolves when it can seal (a member) or unseal (a reader): all
  * live keys are unwrapped, and an absent ring was created unless `create` or `role` forbids it.
  *
- * @throws {TypeError | RangeError} for options that are wrong or contradict each other, naming option and value.
- * @throws {RingStoreError | KeyWrapperError} what kept it from starting.
+ * @throws {TypeError | RangeError} for wrong or contradictory options; the message names option and value.
+ * @throws {RingStoreError | KeyWrapperError} when the store or the KMS prevents the start.
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
   const checked = checkOptions(options);

@@ -234,7 +234,7 @@ function checkPayload(payload: unknown): void {
   if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
   // The cipher goes by the true length, our bounds by what the object says.
   if (payload.length !== Reflect.get(typedArray, 'length', payload))
-    throw new TypeError('payload must not have a length of its own');
+    throw new TypeError('payload must not define its own length');
 }
 
 /** Length before anything else: a token is attacker-chosen. */
@@ -244,7 +244,7 @@ function checkToken(token: unknown, maxTokenLength: number): void {
 
 const typedArray: object = Object.getPrototypeOf(Uint8Array.prototype) as object;
 
-/** Longer than any wait; setTimeout knows no longer ones. */
+/** Longer than any wait, and within the limit of setTimeout. */
 const IDLE_MS = 2 ** 30;
 
 /**

@@ -20,7 +20,7 @@ export interface RequestStateCodec {
   seal(payload: Uint8Array): string;
   /**
    * Returns the bytes given to {@link seal}.
-   * @throws {InvalidRequestState} for every token that this codec's keys did not seal, unmodified.
+   * @throws {InvalidRequestState} for every token that was not sealed with a key of this codec, or was changed since.
    */
   unseal(token: string): Uint8Array;
 }

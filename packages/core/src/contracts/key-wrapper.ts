@@ -3,11 +3,11 @@ import { sectionOn } from './errors.ts';
 /**
  * What happened at the KMS, as far as a caller can act on it.
  *
- * - `throttled`, `unavailable`: may pass; retried within bounds.
+ * - `throttled`, `unavailable`: may succeed later; retried within limits.
  * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
- * Whatever an adapter does not recognise is `unavailable`: the unknown never ends a key's life.
+ * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
  */
 export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
 
@@ -37,7 +37,7 @@ export interface KeyWrapperErrorSummary {
   readonly attempts?: number | undefined;
   /** A fixed sentence of the adapter's own, for what an operator has to change. */
   readonly hint?: string | undefined;
-  /** Where several key wrappers were asked and all failed: what each of them said. */
+  /** The error of each key wrapper, where several were asked and all failed. */
   readonly causes?: readonly KeyWrapperError[] | undefined;
 }
 
@@ -47,9 +47,9 @@ export interface KeyWrapperErrorSummary {
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
-  /** What to make of it: see {@link KeyWrapperErrorKind}. */
+  /** See {@link KeyWrapperErrorKind}. */
   readonly kind: KeyWrapperErrorKind;
-  /** What the service said, as far as it may be shown. Frozen. */
+  /** The redacted answer of the service. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
@@ -79,7 +79,7 @@ export class KeyWrapperError extends Error {
 export interface WrappedKey {
   /** The `provider` of the wrapper that made it. */
   readonly provider: string;
-  /** The exact key version, in the provider's own spelling: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
+  /** The exact key version, as the provider writes it: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
   readonly keyId: string;
   /** Ciphertext, in the provider's own form. */
   readonly wrapped: Uint8Array;
@@ -94,14 +94,14 @@ export interface WrapOptions {
   /** Ends the call early; the call then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
   /**
-   * To be called with the date that the service puts on its answer, where it does: a member whose clock is too far from
-   * it does not publish.
+   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
+   * publish.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
 
 /**
- * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider; the contract in prose:
+ * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider. The contract:
  *
  * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
  * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
@@ -136,7 +136,7 @@ export interface KeyWrapper {
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
-  /** What was wrapped, in bytes of the caller's own. @throws {KeyWrapperError} */
+  /** Returns what was wrapped, in a new array. @throws {KeyWrapperError} */
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
   /** One call that makes a data key and wraps it, where the service has one. */
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;

@@ -140,9 +140,9 @@ export function sealSealring(
   const length = end + TAG_BYTES;
   const body = length <= SHORT_BODY_BYTES ? shortBody : Buffer.allocUnsafeSlow(length);
   // Few bytes are copied sooner than a copy is called.
-  for (let i = 0; i < NONCE_BYTES; i++) body[i] = nonce[i] as number;
+  for (let i = NONCE_BYTES - 1; i >= 0; i--) body[i] = nonce[i] as number;
   body.set(ciphertext, NONCE_BYTES);
-  for (let i = 0; i < TAG_BYTES; i++) {
+  for (let i = TAG_BYTES - 1; i >= 0; i--) {
     const byte = tag[i] as number;
     body[end + i] = byte;
     tagOut[i] = byte;

@@ -177,7 +177,7 @@ export class KeyWraps {
   #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
     const dataKey = new Uint8Array(DATA_KEY_BYTES);
     this.#random(dataKey);
-    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one and the same byte');
+    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one repeated byte');
     return { dataKey, firstWrap: undefined };
   }
 

@@ -128,7 +128,10 @@ class Attempt {
     const { keys } = this.learned();
     if (failed.length > 0 && !keys.some(isUsable)) throw failed.find(isRefused) ?? failed[0];
     if (!keys.some(isUsable) && live.some((entry) => this.keyOf(entry) !== undefined && this.#isFromTheFuture(entry))) {
-      throw new RingStoreError('unavailable', "the ring's keys were made later than this machine's clock says it is");
+      throw new RingStoreError(
+        'unavailable',
+        "the keys of the ring were created in the future by this machine's clock",
+      );
     }
     if (live.length === 0 && this.#document.entries.some((entry) => this.#isPinnedOutLive(entry))) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');

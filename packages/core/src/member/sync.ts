@@ -185,7 +185,7 @@ export class RingSync {
       const provider = providersOf(entry);
       failures.set(
         entry.id,
-        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'of another ring' }),
+        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the key belongs to another ring' }),
       );
       return [];
     });

@@ -200,7 +200,7 @@ export class RingWriter {
     const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
     const isFull = atMost === undefined ? !this.#hasRoom(this.#o.view.snapshot) : count >= atMost;
-    if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
+    if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; wait until the oldest expires`);
   }
 
   #lackingWraps(): readonly UsableKey[] {
@@ -244,7 +244,7 @@ export class RingWriter {
     return { began, entry, key };
   }
 
-  /** A publisher that was held up publishes nothing: its key would be active before the others can know it. */
+  /** A publisher that was delayed publishes nothing: its key would be active before the others can know it. */
   #isTooOld(entry: RingEntry, began: Moment): boolean {
     const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
     return ageMs(began, this.#o.view.now()) > mostMs;
@@ -253,7 +253,7 @@ export class RingWriter {
   async #write(known: RingSnapshot, added: RingEntry | undefined, began: Moment | undefined): Promise<void> {
     const now = this.#o.view.now();
     if (added !== undefined && began !== undefined && this.#isTooOld(added, began)) {
-      throw new RingStoreError('unavailable', 'nothing is published: this member was held up for too long');
+      throw new RingStoreError('unavailable', 'nothing is published: this member was delayed for too long');
     }
     const document = this.#documentOf(known, now);
     try {

@@ -80,7 +80,7 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
     await provePresent(dirname(file));
-    if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link leads nowhere');
+    if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link points to nothing');
     return undefined;
   }
   try {
