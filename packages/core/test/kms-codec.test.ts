@@ -720,7 +720,7 @@ test('13: a payload that says another length than it has is refused, not sealed 
   closers.push(() => codec.close());
   const payload = new Uint8Array(300_000);
   Object.defineProperty(payload, 'length', { value: 10 });
-  expect(() => codec.seal(payload)).toThrow(new TypeError('payload must not have define its own length'));
+  expect(() => codec.seal(payload)).toThrow(new TypeError('payload must not define its own length'));
   expect(() => codec.for('data').seal(payload)).toThrow(TypeError);
   expect(codec.unseal(codec.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
 });

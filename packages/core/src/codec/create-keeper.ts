@@ -45,28 +45,22 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   });
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
   const view = new RingView({ role, policy, ring: ringName, clock, ringClock, cache, acceptCreatedFromMs });
-  const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const repairs = new Repairs({ ring: ringName, policy, random, view });
-  const check = new KmsCheck({ policy, random, wraps, view });
-  const sync = new RingSync({ ring: ringName, policy, wraps, stored, view, repairs, check });
-  const founding = new Founding({ store, policy, random, closing, view, stored, writer });
-  return new RingKeeper({
-    store,
+  const configured = {
+    ring: ringName,
     policy,
     role,
     create: options.create,
     clock,
     random,
-    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
     closing,
-    view,
-    stored,
-    wraps,
-    sync,
-    founding,
-    ringClock,
-    writer,
-  });
+    store,
+    wrappers: keyWrappers,
+    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
+  };
+  const learning = { ...configured, ringClock, stored, view, wraps };
+  const sync = new RingSync(learning, new Repairs(learning), new KmsCheck(learning));
+  const writer = new RingWriter(learning);
+  return new RingKeeper({ ...learning, sync, writer, founding: new Founding({ ...learning, writer }) });
 }
 
 /** With a random source of its own, a codec draws on nothing else: its run can be repeated. */

@@ -1,30 +1,20 @@
-import { ageMs, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import { ageMs, type Moment, uniform } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import type { KeyWraps } from '../kms/wraps.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
 import { newest } from '../ring/schedule.ts';
 import { isUsable, liveKeys, type UsableKey } from '../ring/snapshot.ts';
-import type { RingView } from './view.ts';
+import type { MemberParts } from './parts.ts';
+
+type Parts = Pick<MemberParts, 'policy' | 'random' | 'wraps' | 'view'>;
 
 /** The KMS check: from time to time the KMS must unwrap the newest key again, or this member stops sealing. */
 export class KmsCheck {
-  readonly #o: {
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly wraps: KeyWraps;
-    readonly view: RingView;
-  };
+  readonly #o: Parts;
   #jitterOf: Moment | undefined;
   #intervalMs = 0;
 
-  constructor(options: {
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly wraps: KeyWraps;
-    readonly view: RingView;
-  }) {
-    this.#o = options;
+  constructor(parts: Parts) {
+    this.#o = parts;
   }
 
   /** Milliseconds until the next check; 0 when it is due. */

@@ -1,5 +1,6 @@
 import type { Clock, RandomSource } from '../base/clock.ts';
 import type { Closing } from '../base/closing.ts';
+import type { KeyWrapper } from '../contracts/key-wrapper.ts';
 import type { RingStore } from '../contracts/ring-store.ts';
 import type { KeyWraps } from '../kms/wraps.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
@@ -10,14 +11,17 @@ import type { RingSync } from './sync.ts';
 import type { RingView } from './view.ts';
 import type { RingWriter } from './writer.ts';
 
-/** The parts of one member, and what it was configured with. None of them starts anything by itself. */
+/** What a member was configured with, and its parts; each part gets those that it needs. None starts anything by itself. */
 export interface MemberParts {
+  /** The ring's name. */
+  readonly ring: string;
   readonly policy: ResolvedPolicy;
   readonly role: 'member' | 'reader';
   readonly create: 'if-absent' | 'now' | 'never';
   readonly clock: Clock;
   readonly random: RandomSource;
   readonly closing: Closing;
+  readonly wrappers: readonly KeyWrapper[];
   readonly store: RingStore;
   readonly stored: StoredRingDocument;
   readonly wraps: KeyWraps;

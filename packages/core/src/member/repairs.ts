@@ -1,9 +1,8 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, uniform } from '../base/clock.ts';
 import { encodeDocument, type RingDocument } from '../ring/document.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
 import type { RingKey, RingSnapshot } from '../ring/snapshot.ts';
 import { documentOf, lacks } from '../ring/written-document.ts';
-import type { RingView } from './view.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
@@ -14,14 +13,11 @@ const CONTESTED_WINDOW_MS = 3_600_000;
 /** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
 const CONTESTED_AFTER = 3;
 
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'random' | 'view'>;
+
 /** Decides whether and when a document that lacks what this member knows is written over. */
 export class Repairs {
-  readonly #o: {
-    readonly ring: string;
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly view: RingView;
-  };
+  readonly #o: Parts;
   #dueAt: Deadline | undefined;
   /** What was found to lack nothing. */
   #wholeDocument: RingDocument | undefined;
@@ -30,13 +26,8 @@ export class Repairs {
   #overwritten: readonly Moment[] = [];
   #isForeign = false;
 
-  constructor(options: {
-    readonly ring: string;
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly view: RingView;
-  }) {
-    this.#o = options;
+  constructor(parts: Parts) {
+    this.#o = parts;
   }
 
   /** When a repair is due; undefined while the store was not seen to lack anything. */

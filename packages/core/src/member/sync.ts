@@ -2,19 +2,17 @@ import { ageMs, type Moment } from '../base/clock.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
+import type { Unwrapped } from '../kms/wraps.ts';
 import { newestFirst } from '../ring/certificates.ts';
 import { type RingDocument, type RingEntry } from '../ring/document.ts';
 import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
 import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import type { StoredRingDocument } from '../stores/stored-ring.ts';
 import { isRefusal } from './kill-switch.ts';
 import type { KmsCheck } from './kms-check.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
+import type { MemberParts } from './parts.ts';
 import type { Repairs } from './repairs.ts';
-import type { RingView } from './view.ts';
 
 const MS = 1_000;
 /** Entries of a document that are unwrapped at once. */
@@ -27,15 +25,13 @@ export interface SyncOptions extends CallOptions {
   readonly forToken?: boolean;
 }
 
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
+
 /** Brings what this member knows up to date with the store: a document is a carrier of facts that authenticate themselves. */
 export class RingSync {
   readonly repairs: Repairs;
   readonly check: KmsCheck;
-  readonly #ring: string;
-  readonly #policy: ResolvedPolicy;
-  readonly #wraps: KeyWraps;
-  readonly #stored: StoredRingDocument;
-  readonly #view: RingView;
+  readonly #o: Parts;
   #learnedFrom: RingDocument | undefined;
   /** What was judged by another time is judged again. */
   #learnedShift = 0;
@@ -43,22 +39,10 @@ export class RingSync {
   /** Entries that a start has unwrapped: it may have to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
 
-  constructor(options: {
-    readonly ring: string;
-    readonly policy: ResolvedPolicy;
-    readonly wraps: KeyWraps;
-    readonly stored: StoredRingDocument;
-    readonly view: RingView;
-    readonly repairs: Repairs;
-    readonly check: KmsCheck;
-  }) {
-    this.#ring = options.ring;
-    this.#policy = options.policy;
-    this.#wraps = options.wraps;
-    this.#stored = options.stored;
-    this.#view = options.view;
-    this.repairs = options.repairs;
-    this.check = options.check;
+  constructor(parts: Parts, repairs: Repairs, check: KmsCheck) {
+    this.#o = parts;
+    this.repairs = repairs;
+    this.check = check;
   }
 
   /**
@@ -68,33 +52,33 @@ export class RingSync {
    */
   async read(options: SyncOptions): Promise<void> {
     this.#wasAnswered = false;
-    const stored = await this.#stored.read();
+    const stored = await this.#o.stored.read();
     this.#wasAnswered = true;
     const { document } = stored ?? {};
     let failure: unknown;
     const isLearned = document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS;
-    if (document !== undefined && (!isLearned || this.#view.snapshot.carried.length > 0)) {
+    if (document !== undefined && (!isLearned || this.#o.view.snapshot.carried.length > 0)) {
       failure = await this.#learnFrom(document, options);
       // What cannot be read now may be readable later, though the document stays as it is.
-      const judgement = this.#view.judgement(this.#view.now());
+      const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
-      const isWhole = failure === undefined && this.#view.snapshot.unreadable.length === 0 && !isUnsettled;
+      const isWhole = failure === undefined && this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
       // A token makes nobody go over to another ring: the next read that is not for one looks again.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
-    const now = this.#view.now();
-    this.#view.retire(now);
+    const now = this.#o.view.now();
+    this.#o.view.retire(now);
     // What this member's own pin refuses says nothing of who wrote it.
-    const { byId } = this.#view.snapshot;
+    const { byId } = this.#o.view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
-    if (teaches) this.#view.limits.wasRead(now);
+    if (teaches) this.#o.view.limits.wasRead(now);
     const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
     // Neither the store nor this member knows a key that lives: it makes one, as it would in a ring that it can read.
     const entries = stored === undefined ? [] : document?.entries;
-    const known = [...this.#view.snapshot.keys, ...this.#view.snapshot.carried];
-    if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#view.wallMs(now)))
+    const known = [...this.#o.view.snapshot.keys, ...this.#o.view.snapshot.carried];
+    if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#o.view.wallMs(now)))
       return;
     if (stored === undefined) throw new RingStoreError('unavailable', 'the ring is absent from its store');
     if (stored.document === undefined) throw stored.error;
@@ -115,8 +99,8 @@ export class RingSync {
     this.#learnedShift = this.#timeShift();
   }
 
-  #timeShift(now: Moment = this.#view.now()): number {
-    return this.#view.wallMs(now) - now.steadyMs;
+  #timeShift(now: Moment = this.#o.view.now()): number {
+    return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
   /** Whether the store answered the last read, with whatever: then it can be written. */
@@ -126,13 +110,13 @@ export class RingSync {
 
   /** Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its successor. */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
-    const began = this.#view.now();
-    const { carried, unreadable } = this.#view.snapshot;
+    const began = this.#o.view.now();
+    const { carried, unreadable } = this.#o.view.snapshot;
     const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
     const failures = new Map<string, unknown>();
     const judged = (known: RingSnapshot): ReturnType<typeof learn> =>
-      learn(known, document, this.#view.judgement(this.#view.now()));
-    let { known, wanted } = judged(this.#view.snapshot);
+      learn(known, document, this.#o.view.judgement(this.#o.view.now()));
+    let { known, wanted } = judged(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
       // What others cause asks for nothing twice: that has its time.
@@ -144,10 +128,10 @@ export class RingSync {
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
-      if (batch.length === 0 || ageMs(began, this.#view.now()) > 4 * this.#policy.kmsTimeoutSeconds * MS) break;
+      if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
       const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
       if (learned.length === 0) continue;
-      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#view.judgement(this.#view.now()))));
+      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
     if (refused.length > 0 && options.forToken !== true) await this.#judgeRefused(refused, failures, options);
@@ -155,12 +139,12 @@ export class RingSync {
     const isUnreadable = ({ id }: RingEntry): boolean =>
       failures.has(id) ? isCorrupt(failures.get(id)) : wasUnreadable.has(id);
     const pending = wanted.filter((entry) => !isUnreadable(entry));
-    this.#view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
+    this.#o.view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
     return pending.map(({ id }) => failures.get(id)).find((failure) => failure !== undefined);
   }
 
   #isUrgent(entry: RingEntry): boolean {
-    return entry.activates <= this.#view.wallMs();
+    return entry.activates <= this.#o.view.wallMs();
   }
 
   async #unwrapEach(
@@ -170,18 +154,18 @@ export class RingSync {
     options: SyncOptions,
     failures: Map<string, unknown>,
   ): Promise<readonly RingKey[]> {
-    const results = await Promise.allSettled(entries.map((entry) => this.#wraps.unwrap(entry, options)));
-    const now = this.#view.now();
+    const results = await Promise.allSettled(entries.map((entry) => this.#o.wraps.unwrap(entry, options)));
+    const now = this.#o.view.now();
     return results.flatMap((result, i) => {
       const entry = entries[i] as RingEntry;
       if (result.status === 'rejected') {
         failures.set(entry.id, result.reason);
         return [];
       }
-      this.#view.limits.proved(now);
+      this.#o.view.limits.proved(now);
       const { held, wrap } = result.value;
-      const key = unwrappedKey(this.#ring, entry, held, wrap, this.#view.sealsFrom(entry, now));
-      if (belongs(key, entry, document, known, this.#view.judgement(now))) return [key];
+      const key = unwrappedKey(this.#o.ring, entry, held, wrap, this.#o.view.sealsFrom(entry, now));
+      if (belongs(key, entry, document, known, this.#o.view.judgement(now))) return [key];
       const provider = providersOf(entry);
       failures.set(
         entry.id,
@@ -204,7 +188,7 @@ export class RingSync {
       return;
     }
     for (const entry of refused) {
-      this.#wraps.noteCorrupt(entry);
+      this.#o.wraps.noteCorrupt(entry);
       failures.set(entry.id, new KeyWrapperError('corrupt', { provider: providersOf(entry), operation: 'unwrap' }));
     }
   }
@@ -214,14 +198,14 @@ export class RingSync {
    * was without an older one, and that is back. Goes over to it; what it sealed itself it unseals to its end.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
-    const { keys, byId } = this.#view.snapshot;
+    const { keys, byId } = this.#o.view.snapshot;
     const [root] = keys
       .filter((key) => !key.isLeft && !isTombstone(key))
       .toSorted(newestFirst)
       .slice(-1);
     // Its oldest known key says of itself that there was none before it: of a ring that is older than that some are gone.
     if (root?.ancestors?.ids.length !== 0) return false;
-    const isYoung = root.created > this.#view.wallMs() - this.#policy.storeOutageSeconds * MS;
+    const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
     const isOlder = document.entries.some(({ created }) => created < root.created);
     if (!isYoung || !isOlder || document.entries.some(({ id }) => byId.has(id))) return false;
     let known: RingSnapshot;
@@ -235,8 +219,8 @@ export class RingSync {
       // What is not installed is overwritten when the next snapshot is.
       this.#unwrapped.clear();
     }
-    if (isDead(known, this.#view.wallMs())) return false;
-    this.#view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
+    if (isDead(known, this.#o.view.wallMs())) return false;
+    this.#o.view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
     return true;
   }
 
@@ -247,30 +231,30 @@ export class RingSync {
 
   /** Remembers the authenticators of a ring whose keys have all expired. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
-    this.#view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
+    this.#o.view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
     this.#unwrapped.clear();
   }
 
   #anewOptions(options: CallOptions): LearnAnewOptions {
     return {
       ...options,
-      wraps: this.#wraps,
+      wraps: this.#o.wraps,
       unwrapped: this.#unwrapped,
       // What this member knew of another ring, or of what it took for this one, says nothing about a ring that it learns from the beginning.
-      judgement: () => ({ ...this.#view.judgement(this.#view.now()), past: new Map() }),
-      onProof: () => this.#view.limits.proved(this.#view.now()),
+      judgement: () => ({ ...this.#o.view.judgement(this.#o.view.now()), past: new Map() }),
+      onProof: () => this.#o.view.limits.proved(this.#o.view.now()),
     };
   }
 
   /** Makes what a start has learned the view. */
   begin(known: RingSnapshot, document: RingDocument | undefined): void {
-    if (known.keys.some(isUsable)) this.#view.limits.wasRead(this.#view.now());
-    this.#view.begin(known);
+    if (known.keys.some(isUsable)) this.#o.view.limits.wasRead(this.#o.view.now());
+    this.#o.view.begin(known);
     // What was refused or corrupt at the start is looked at again by those who vouch for it.
     const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
     this.#noteLearned(isWhole ? document : undefined);
     this.#unwrapped.clear();
-    this.repairs.consider(document, this.#view.now());
+    this.repairs.consider(document, this.#o.view.now());
   }
 }
 

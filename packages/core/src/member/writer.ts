@@ -1,13 +1,13 @@
 import { ageMs, later, type Moment, secondsSince } from '../base/clock.ts';
 import { channels } from '../contracts/events.ts';
-import { type KeyWrapper, KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
+import { lacksWraps } from '../kms/wraps.ts';
 import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
-import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
 import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
 import {
   createSnapshot,
@@ -20,8 +20,7 @@ import {
   withKeys,
 } from '../ring/snapshot.ts';
 import { documentOf, lacks } from '../ring/written-document.ts';
-import type { StoredRingDocument } from '../stores/stored-ring.ts';
-import type { RingView } from './view.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
@@ -36,24 +35,17 @@ const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
 /** How many deadlines of the KMS a revocation waits for a successor. */
 const CALLS_OF_A_SUCCESSOR = 3;
 
-export interface RingWriterOptions {
-  readonly ring: string;
-  readonly policy: ResolvedPolicy;
-  readonly wrappers: readonly KeyWrapper[];
-  readonly wraps: KeyWraps;
-  readonly stored: StoredRingDocument;
-  readonly view: RingView;
-}
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wrappers' | 'wraps' | 'stored' | 'view'>;
 
 /**
  * What a member writes: all that it knows, with new keys, revocations and further wraps. Every write is one
  * compare-and-swap of the document that was read; what lost the race is read again, never forced.
  */
 export class RingWriter {
-  readonly #o: RingWriterOptions;
+  readonly #o: Parts;
 
-  constructor(options: RingWriterOptions) {
-    this.#o = options;
+  constructor(parts: Parts) {
+    this.#o = parts;
   }
 
   /**
