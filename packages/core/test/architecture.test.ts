@@ -43,6 +43,6 @@ describe('the page on the API', () => {
       [...text.matchAll(/^export (?:declare )?(?:abstract )?\w+ (\w+)/gm)].map(([, name]) => name),
     );
     expect(reports.length).toBe(4);
-    expect([...new Set(reviewed)].toSorted()).toEqual([...new Set(names)].toSorted());
+    expect(new Set(reviewed)).toEqual(new Set(names));
   });
 });

@@ -1,6 +1,5 @@
 import { Closing } from '../base/closing.ts';
 import { type RequestStateCodec } from '../contracts/codec.ts';
-import { CodecClosedError } from '../contracts/errors.ts';
 import { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import type { KeyState } from '../ring/schedule.ts';
 import { type CodecHealth } from './codec-health.ts';
@@ -71,7 +70,7 @@ export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
   revokeAllBefore(time: Date): Promise<void>;
   /**
    * Stops timers and calls and overwrites the data keys; KeyObjects cannot be overwritten and go with the garbage
-   * collector. Afterwards every call throws {@link CodecClosedError}.
+   * collector. Afterwards every call throws `CodecClosedError`.
    */
   close(): Promise<void>;
 }
