@@ -124,13 +124,19 @@ export class Excuses {
     return seen !== undefined && isWished({ id: keyId, created: new Date(seen.key.created) });
   }
 
-  /** A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. */
+  /**
+   * A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. Whoever writes the
+   * store can withhold each of these for as long as he goes on.
+   */
   #awaitsSuccessor(member: SimulatedMember): boolean {
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
-    const { timeline, kmsTrouble } = this.#world;
+    const { timeline, kmsTrouble, hostility } = this.#world;
     const { writtenAsRevoked } = this.#world;
     const written = [...writtenAsRevoked].flatMap(([id, atMs]) => (this.#isRevoked(id) ? [atMs] : []));
     const lastMs = Math.max(...this.#revocations.confirmedAt.values(), ...written);
+    const spell = hostility.spells.at(-1);
+    const isWithheld = spell !== undefined && lastMs >= spell.from - 2 * this.refreshMs;
+    if (isWithheld && hostility.isLately(timeline.nowMs, 2 * this.refreshMs)) return true;
     return timeline.nowMs - lastMs < 2 * this.refreshMs || kmsTrouble.isLately(timeline.nowMs, this.refreshMs);
   }
 

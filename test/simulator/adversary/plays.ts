@@ -461,6 +461,39 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
+  /** The entry of a revoked key, as it was before the revocation, for a member whose clock has stepped after the key's end. */
+  'a-revoked-key-after-its-end': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      const id = stage.member(0).codec?.health().sealingKey;
+      const old = stage.current.keys.filter((entry) => entry.id === id);
+      await stage.operate(stage.member(0), 'revoke');
+      const endMs = Math.max(...old.map(({ opensUntil }) => Date.parse(opensUntil))) - stage.composer.wallMs;
+      await stage.pause(endMs + 2 * stage.world.policy.clockSkewSeconds * SECOND);
+      stage.world.clockIsWrong(stage.member(1), 72 * HOUR, 20 * MINUTE);
+      stage.begin();
+      stage.deliver({ ...stage.current, keys: [...old, ...stage.current.keys.filter((entry) => entry.id !== id)] });
+      await stage.pause(15 * MINUTE);
+      stage.end();
+    },
+  },
+  /** All hear of a revocation, and none of a successor that anybody makes, for as long as somebody writes the store. */
+  'a-successor-is-withheld': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      await stage.operate(stage.member(0), 'revoke all');
+      const { keys } = stage.current;
+      stage.hold({ ...stage.current, keys: keys.filter(({ revoked }) => revoked !== undefined) });
+      await stage.pause(40 * MINUTE);
+      stage.end();
+      await stage.settle();
+      const different = disagreement(stage.world, stage.world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
   /** Revocations by the dozen in a ring that is full: nobody reads of the first before the last. */
   'revocations-one-after-another-in-a-full-ring': {
     powers: W,
