@@ -478,6 +478,43 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
+  /** Rotations that somebody asks for leave room for revocations. */
+  'rotations-without-end': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      stage.deliver(stage.current);
+      stage.end();
+      for (let i = 0; i < 52; i++) await stage.operate(stage.member(0), 'rotate');
+      const count = stage.current.keys.length;
+      if (count > 48) stage.oracle.report('asked rotations stop at 48 keys', `${count} keys`);
+      // Until the ring has room again.
+      await stage.pause(14 * HOUR);
+    },
+  },
+  /** A member starts with its clock ahead of the end of a key, before any service gives a date, and is set right. */
+  'a-clock-set-right-by-the-first-date': {
+    powers: W,
+    perform: async (stage) => {
+      const { world } = stage;
+      const member = stage.member(1);
+      // The oldest of three keys ends within two hours, and no rotation is due.
+      await stage.until(9.6 * HOUR);
+      stage.begin();
+      stage.deliver(stage.current);
+      stage.end();
+      for (const { dates } of [world.kms, world.store]) dates.aheadMs = undefined;
+      world.clockIsWrong(member, 2.5 * HOUR, 30 * MINUTE);
+      await stage.restart(member);
+      await stage.pause(15 * MINUTE);
+      for (const { dates } of [world.kms, world.store]) dates.aheadMs = 0;
+      await stage.pause(15 * MINUTE);
+      await stage.settle();
+      const different = disagreement(world, world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
   /** All hear of a revocation, and none of a successor that anybody makes, for as long as somebody writes the store. */
   'a-successor-is-withheld': {
     powers: W,
