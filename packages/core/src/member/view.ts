@@ -1,4 +1,5 @@
 import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../base/clock.ts';
+import { NewestIds } from '../base/newest-ids.ts';
 import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../contracts/errors.ts';
 import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts';
@@ -47,8 +48,10 @@ export class RingView {
   #overdueAt: Deadline | undefined;
   // The next key may be vouched for by any key that this member ever knew.
   readonly #past = new Map<string, Signer>();
+  // Newest last. A clock that steps must not bring a revoked key back after its end.
+  readonly #over = new NewestIds(MAX_PAST);
   // Newest last. One that turns up after all was written late.
-  readonly #attempted = new Set<string>();
+  readonly #attempted = new NewestIds(MAX_PAST);
   #onOverdue: () => void = () => undefined;
 
   constructor(options: RingViewOptions) {
@@ -183,8 +186,6 @@ export class RingView {
   /** This member is about to publish a key. */
   noteAttempt(id: string): void {
     this.#attempted.add(id);
-    const [oldest] = this.#attempted;
-    if (this.#attempted.size > MAX_PAST && oldest !== undefined) this.#attempted.delete(oldest);
   }
 
   /**
@@ -219,7 +220,9 @@ export class RingView {
     for (const key of keys) {
       const { id, created, opensUntil, revoked, authenticator, isLeft } = key;
       const hasEnded = isUsable(key) && wallMs >= opensUntil;
-      if (!this.isRemovable(key, now)) kept.push(hasEnded ? { ...key, held: undefined } : key);
+      const isOver = this.isRemovable(key, now);
+      if (isOver && revoked) this.#over.add(id);
+      if (!isOver) kept.push(hasEnded ? { ...key, held: undefined } : key);
       else if (authenticator !== undefined && !isLeft) {
         this.#past.set(id, { id, created, opensUntil, revoked, authenticator });
       }
@@ -264,6 +267,7 @@ export class RingView {
       isUnconfirmed: this.clockTrouble(now) !== undefined,
       clockSkewMs: this.#o.policy.clockSkewSeconds * 1_000,
       past: this.#past,
+      over: this.#over,
       isPinnedOut: (times) => this.isPinnedOut(times),
     };
   }

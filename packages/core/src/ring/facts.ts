@@ -35,6 +35,8 @@ export interface Judgement {
   readonly clockSkewMs: number;
   /** Keys that have ended and can still certify, by id. */
   readonly past: Signers;
+  /** Ids of keys that were known to be revoked when their life was over: they are never unwrapped again. */
+  readonly over?: ReadonlySet<string>;
   readonly isPinnedOut: (times: KeyTimes) => boolean;
 }
 

@@ -66,13 +66,14 @@ export function learn(
     if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
     const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
+    const isOver = judgement.over?.has(entry.id) === true;
     // What this member's own pin refuses needs no certificate: it is kept for the others.
     const isPinnedOut = judgement.isPinnedOut(entry);
     const isOurs = key?.authenticator !== undefined || ancestors.has(entry.id);
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
     if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
     else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
-    else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);
+    else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const tombstones = [...keys.values()].filter(isTombstone);

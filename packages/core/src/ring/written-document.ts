@@ -224,15 +224,15 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
   return new Map([...there, ...macs]);
 }
 
-/** Where there is no room for all: those that this member made or unwrapped, then right ones that another wrote. */
+/**
+ * Where there is no room for all: those that this member made or unwrapped, then right ones in the order in which the
+ * document has them. Each member moves its own to the front, so those that others unwrapped stay, and no two members take turns.
+ */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
-  const isOther = (wrap: RingWrap): boolean => !wraps.some((known) => isSameFact(known, wrap));
-  const others = there.filter((wrap) => isOther(wrap) && isRightWrap(ring, wrap, authenticator));
-  return [...wraps.filter(({ isProved }) => isProved), ...others, ...wraps.filter(({ isProved }) => !isProved)].slice(
-    0,
-    MAX_WRAPS,
-  );
+  const right = there.filter((wrap) => isRightWrap(ring, wrap, authenticator));
+  const all = [...wraps.filter(({ isProved }) => isProved), ...right, ...wraps.filter(({ isProved }) => !isProved)];
+  return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
 /** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
