@@ -4,9 +4,10 @@ import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { type AzureBlobRingOptions, azureBlobRing } from '../src/index.ts';
 import { clientOf, kindOf, sendBlob, sendCreated, sendError } from './blob-stub.ts';
-import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from './http-stub.ts';
 
 const NO_REQUEST = { url: '', headers: {}, body: Buffer.alloc(0) } as SeenRequest;
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });

@@ -62,11 +62,15 @@ export interface AzureKeyVaultClients {
 }
 
 /** The SDK's clients with one attempt per call. */
-export function ownClients(credential: AzureCredential): AzureKeyVaultClients {
-  // Options are made anew each time: the SDK writes into those it is given.
+export function ownClients(
+  credential: AzureCredential,
+  disableChallengeResourceVerification: boolean,
+): AzureKeyVaultClients {
+  // New options for each client: the SDK writes into the object that it receives.
+  const options = () => ({ retryOptions: { maxRetries: 0 }, disableChallengeResourceVerification });
   return {
-    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, { retryOptions: { maxRetries: 0 } }),
-    cryptography: (key) => new CryptographyClient(key, credential, { retryOptions: { maxRetries: 0 } }),
+    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
+    cryptography: (key) => new CryptographyClient(key, credential, options()),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import {
+  flag,
   integerWithin,
   listOf,
   objectWith,
@@ -21,6 +22,12 @@ export interface AzureKeyVaultAccess {
   readonly credential?: AzureCredential;
   /** Makes the SDK's clients, where `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients;
+  /**
+   * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
+   * another host name: whoever answers there is then sent a token for the domain that it names. With `credential` only;
+   * your own `clients` have it as an option of the SDK's. Default false.
+   */
+  readonly disableChallengeResourceVerification?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
   readonly timeoutSeconds?: number;
 }
@@ -62,6 +69,7 @@ const OPTION_NAMES = [
   'keyId',
   'credential',
   'clients',
+  'disableChallengeResourceVerification',
   'algorithm',
   'alsoUnwrap',
   'signKeyId',
@@ -98,7 +106,7 @@ export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
 /** @throws {TypeError} unless exactly one of `credential` and `clients` is given. */
 export function readAccess(
   owner: string,
-  { credential, clients, timeoutSeconds = 5 }: AzureKeyVaultAccess,
+  { credential, clients, disableChallengeResourceVerification, timeoutSeconds = 5 }: AzureKeyVaultAccess,
 ): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
   const timeoutMs = timeoutMsOf(owner, timeoutSeconds);
   if ((credential === undefined) === (clients === undefined)) {
@@ -106,7 +114,16 @@ export function readAccess(
   }
   if (clients === undefined) {
     const wanted = 'a TokenCredential (an object with getToken)';
-    return { clients: ownClients(objectWith(owner, 'credential', credential, 'getToken', wanted)), timeoutMs };
+    const checked = objectWith<AzureCredential>(owner, 'credential', credential, 'getToken', wanted);
+    const skipsCheck = flag(
+      owner,
+      'disableChallengeResourceVerification',
+      disableChallengeResourceVerification ?? false,
+    );
+    return { clients: ownClients(checked, skipsCheck), timeoutMs };
+  }
+  if (disableChallengeResourceVerification !== undefined) {
+    throw optionRangeError(`${owner}: disableChallengeResourceVerification requires credential`);
   }
   const wanted = 'an object with keys and cryptography';
   objectWith<AzureKeyVaultClients>(owner, 'clients', clients, 'keys', wanted);

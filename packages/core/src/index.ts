@@ -34,6 +34,7 @@ export {
   type RingStoreErrorKind,
   type StoredRing,
 } from './ring-store.ts';
+export { type SingleUseStore, SingleUseStoreError } from './single-use.ts';
 export { fileRing } from './stores/file-ring.ts';
 export { memoryRing } from './stores/memory-ring.ts';
 export { staticRing } from './stores/static-ring.ts';

@@ -1,41 +1,10 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
-import type { RingStoreErrorKind } from '@sealring/core';
+import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
 import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
 import { Connection, PROOF } from './connection.ts';
 import { type DynamodbSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'dynamodbSingleUse';
-
-/** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
-export interface DynamodbSingleUse {
-  /** For how much longer than it lives a token is remembered: `RequestStateSecurity` refuses less than the ring's. Seconds. */
-  readonly clockSkewSeconds: number;
-  /**
-   * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
-   * for everybody once that has passed.
-   * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
-   * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
-   */
-  claim(id: string, expiresAt: Date): Promise<boolean>;
-  /** Ends the calls under way, and closes a client of the store's own; one that was given stays open. */
-  close(): Promise<void>;
-}
-
-/** The store cannot tell whether a token was redeemed. `kind` is as in `RingStoreError`; the text is fixed and ours. */
-export class SingleUseStoreError extends Error {
-  override readonly name = 'SingleUseStoreError';
-  /** As that of a `RingStoreError`. */
-  readonly kind: RingStoreErrorKind;
-  constructor(kind: RingStoreErrorKind, detail: string) {
-    super(`single-use store ${kind}: ${detail}`);
-    this.kind = kind;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return `docs/errors.md#singleusestoreerror-${this.kind}`;
-  }
-}
 
 /**
  * Remembers redeemed tokens in a DynamoDB table, one item each: `{ pk: 'used#<id>', expires }`. A claim is one PutItem
@@ -52,10 +21,10 @@ export class SingleUseStoreError extends Error {
  * const security = new RequestStateSecurity({ codec, singleUse: dynamodbSingleUse({ table: 'sealring' }) });
  * ```
  */
-export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSingleUse {
+export function dynamodbSingleUse(options: DynamodbSingleUseOptions): Required<SingleUseStore> {
   const settings = readSingleUseOptions(OWNER, options);
   const connection = new Connection(settings);
-  return Object.freeze<DynamodbSingleUse>({
+  return Object.freeze<Required<SingleUseStore>>({
     clockSkewSeconds: settings.clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
@@ -74,9 +43,9 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): DynamodbSi
       });
       const outcome = await connection.send(command);
       if ('answer' in outcome) return true;
-      const { kind, detail } = outcome.failure;
+      const { kind, detail, code } = outcome.failure;
       if (kind === 'conflict') return false;
-      throw new SingleUseStoreError(kind === 'contended' ? 'unavailable' : kind, detail);
+      throw new SingleUseStoreError(kind === 'contended' ? 'unavailable' : kind, detail, { code });
     },
 
     async close() {

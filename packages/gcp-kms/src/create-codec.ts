@@ -32,11 +32,14 @@ export interface GcpKmsCodecOptions
  */
 export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<KmsCodec> {
   checkFactoryOptions('createGcpKmsCodec', options);
-  const { keyName, client, alsoUnwrap, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
+  const { keyName, client, endpoint, dangerouslyAllowHttp, alsoUnwrap, timeoutSeconds, ...others } = options;
+  const { maxAttempts = 1, ...codecOptions } = others;
   const keyWrapper = gcpKmsKeyWrapper({
     keyName,
     maxAttempts,
     ...(client !== undefined && { client }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
     ...(alsoUnwrap !== undefined && { alsoUnwrap }),
     ...(timeoutSeconds !== undefined && { timeoutSeconds }),
   });

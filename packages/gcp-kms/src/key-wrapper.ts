@@ -79,7 +79,10 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   constructor(settings: Settings) {
     this.keyId = settings.keyName;
     this.#settings = settings;
-    this.#connection = settings.client === undefined ? ownConnection(makeClient) : givenConnection(settings.client);
+    this.#connection =
+      settings.client === undefined
+        ? ownConnection(() => makeClient(settings.endpoint))
+        : givenConnection(settings.client);
     this.#calls = keyWrapperCalls(settings, (error) => classify(error, 'unwrap'), mayPass);
   }
 

@@ -1,7 +1,10 @@
 import {
+  endpointUrl,
+  flag,
   integerWithin,
   listOf,
   objectWith,
+  optionRangeError,
   outOfRange,
   refuseUnknownOptions,
   text,
@@ -22,6 +25,13 @@ export interface GcpKmsKeyWrapperOptions {
    * made at the first call, with Application Default Credentials (environment, well-known file, metadata server).
    */
   readonly client?: GcpKmsClient;
+  /**
+   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
+   * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
+   */
+  readonly endpoint?: string;
+  /** Whether `endpoint` may be an `http://` URL of another machine: data keys then cross the network in plaintext. Default false. */
+  readonly dangerouslyAllowHttp?: boolean;
   /** Resource names of retired keys whose wrapped keys may still be opened; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -34,6 +44,8 @@ export interface GcpKmsKeyWrapperOptions {
 export interface Settings {
   readonly keyName: string;
   readonly client: GcpKmsClient | undefined;
+  /** Of a client of the wrapper's own. */
+  readonly endpoint: URL | undefined;
   readonly alsoUnwrap: readonly string[];
   readonly timeoutMs: number;
   readonly maxAttempts: number;
@@ -44,6 +56,8 @@ const OWNER = 'gcpKmsKeyWrapper';
 const OPTION_NAMES = [
   'keyName',
   'client',
+  'endpoint',
+  'dangerouslyAllowHttp',
   'alsoUnwrap',
   'timeoutSeconds',
   'maxAttempts',
@@ -57,10 +71,15 @@ const MAX_ALSO_UNWRAP = 64;
  */
 export function readOptions(options: GcpKmsKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { keyName, client, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const { keyName, client, endpoint, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  if (client !== undefined && endpoint !== undefined) {
+    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+  }
   return Object.freeze({
     keyName: keyNameOf('keyName', keyName),
     client: client === undefined ? undefined : clientOf(client),
+    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
     alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key names', MAX_ALSO_UNWRAP, keyNameOf),
     timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
     maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),

@@ -56,7 +56,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     await withClient(version, port, { maxAttempts: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
         kind: 'unavailable',
-        summary: { code: 'UNAVAILABLE', attempts: 2 },
+        summary: { code: 'ECONNREFUSED', attempts: 2 },
       });
     });
   });

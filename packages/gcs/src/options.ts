@@ -1,4 +1,6 @@
 import {
+  endpointUrl,
+  flag,
   optionRangeError,
   outOfRange,
   quote,
@@ -21,6 +23,13 @@ export interface GcsRingOptions {
    * server).
    */
   readonly client?: GcsRingClient;
+  /**
+   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
+   * no credentials are sent. Without `client` only. Default: the SDK's.
+   */
+  readonly endpoint?: string;
+  /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
+  readonly dangerouslyAllowHttp?: boolean;
   /** Longest wait for one request, in seconds; 0.01 to 60. Finding that there is no ring takes two. Default 5. */
   readonly timeoutSeconds?: number;
 }
@@ -30,6 +39,8 @@ export interface Settings {
   readonly bucket: string;
   readonly object: string;
   readonly client: GcsRingClient | undefined;
+  /** Of a client of the store's own. */
+  readonly endpoint: URL | undefined;
   readonly timeoutMs: number;
 }
 
@@ -39,6 +50,8 @@ const OPTION_NAMES = [
   'bucket',
   'object',
   'client',
+  'endpoint',
+  'dangerouslyAllowHttp',
   'timeoutSeconds',
 ] as const satisfies readonly (keyof GcsRingOptions)[];
 
@@ -52,11 +65,16 @@ const MAX_OBJECT_BYTES = 1_024;
  */
 export function readOptions(options: GcsRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { client, timeoutSeconds = 5 } = options;
+  const { client, endpoint, timeoutSeconds = 5 } = options;
+  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  if (client !== undefined && endpoint !== undefined) {
+    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+  }
   return Object.freeze({
     bucket: bucketOf(options.bucket),
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
+    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
     timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
   });
 }

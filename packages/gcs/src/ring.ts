@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer';
-import { Storage } from '@google-cloud/storage';
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
   type Calls,
   checkRead,
   checkWrite,
+  decodeDocument,
   noteDateHeader,
   type Outcome,
   type RingStoreCallOptions,
@@ -13,7 +12,8 @@ import {
 import { type Answer, answerOf, field } from './answer.ts';
 import type { GcsRingClient } from './client.ts';
 import { classify, type Failure, failureOf } from './error-table.ts';
-import { checkClient, type GcsRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { type GcsRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { ownClient } from './own-client.ts';
 import { type Asked, crc32cOf, listRequest, mediaRequest, type Place, uploadRequest } from './requests.ts';
 
 /** A generation as the service spells it: a positive 64-bit number. */
@@ -40,8 +40,7 @@ const ABSENT = '0';
  *
  * @example
  * ```ts
- * import { Storage } from '@google-cloud/storage';
- * import { gcsRing } from '@sealring/gcs';
+ *  * import { gcsRing } from '@sealring/gcs';
  *
  * const ring = gcsRing({ bucket: 'payments-sealring', object: 'payments.ring', client: new Storage() });
  * ```
@@ -57,8 +56,8 @@ class GcsRing implements RingStore {
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
 
-  constructor({ bucket, object, client, timeoutMs }: Settings) {
-    this.#client = client ?? checkClient(new Storage());
+  constructor({ bucket, object, client, endpoint, timeoutMs }: Settings) {
+    this.#client = client ?? ownClient(endpoint);
     this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
     this.#calls = storeCalls(timeoutMs, classify);
   }
@@ -146,9 +145,9 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   if (crc32c !== crc32cOf(body.answer)) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
   }
-  if (body.answer.length === 0) return { failure: { kind: 'corrupt', detail: 'the object is empty', revision } };
-  if (!isUtf8(body.answer)) return { failure: { kind: 'corrupt', detail: 'the object is not UTF-8', revision } };
-  return { answer: { document: body.answer.toString('utf8'), revision } };
+  const document = decodeDocument(body.answer, 'object');
+  if ('failure' in document) return { failure: { ...document.failure, revision } };
+  return { answer: { document: document.answer, revision } };
 }
 
 /** The name of the first object of a listing; undefined for one that is known to be empty. */
@@ -185,8 +184,8 @@ async function readJson(answer: Answer): Promise<unknown> {
   }
 }
 
-function refusal({ kind, detail, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? {} : { revision };
+function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? { code } : { code, revision };
   // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

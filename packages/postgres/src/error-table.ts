@@ -1,4 +1,4 @@
-import { findRow, property, type StoreFailure, unexplained } from '@sealring/core/adapter';
+import { findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** What a failed call says; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
@@ -45,8 +45,18 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '08006': { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Failure>);
 
+/** `pg` has no code for this; the whole text is compared, and never copied. */
+const NO_TLS_MESSAGE = 'The server does not support SSL connections';
+const NO_TLS: Failure = Object.freeze({
+  kind: 'unavailable',
+  detail: 'the server does not use TLS: check sslmode and the address (ERR_POSTGRES_NO_TLS)',
+  code: 'ERR_POSTGRES_NO_TLS',
+});
+
 /** What a rejection of `pg` means. */
 export function classify(error: unknown): Failure {
   const found = findRow(ERROR_TABLE, [property(error, 'code')]);
-  return found === undefined ? unexplained() : { ...found.row, code: found.code };
+  if (found !== undefined) return { ...found.row, code: found.code };
+  if (property(error, 'message') === NO_TLS_MESSAGE) return NO_TLS;
+  return unreachable(error, 'the server') ?? unexplained();
 }

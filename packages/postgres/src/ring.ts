@@ -6,12 +6,13 @@ import {
   MAX_DOCUMENT_BYTES,
   noteServiceTime,
   type Outcome,
+  Push,
   tooLarge,
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type PostgresRingOptions, readRingOptions } from './options.ts';
-import { channelOf, Push } from './push.ts';
+import { channelOf, pushListener } from './push.ts';
 import type { TableName } from './table-name.ts';
 
 const OWNER = 'postgresRing';
@@ -46,7 +47,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
   const push =
     createListener === undefined
       ? undefined
-      : new Push({ connect: createListener, channel, timeoutMs: settings.timeoutMs });
+      : new Push({ connect: () => pushListener(createListener(), channel), timeoutMs: settings.timeoutMs });
 
   return Object.freeze<RingStore>({
     kind: 'postgres',

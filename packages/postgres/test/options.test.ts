@@ -113,10 +113,17 @@ describe('errors', () => {
   });
 
   test.each([
+    [Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    [new Error('The server does not support SSL connections'), 'ERR_POSTGRES_NO_TLS'],
+  ])('%o is unavailable, with the code %s', (error, code) => {
+    expect(classify(error)).toMatchObject({ kind: 'unavailable', code, detail: expect.stringContaining(code) });
+    expect(JSON.stringify(classify(error))).not.toContain('canary');
+  });
+
+  test.each([
     [undefined],
     ['42501'],
     [new Error('42501')],
-    [Object.assign(new Error('x'), { code: 'ECONNREFUSED' })],
     [Object.assign(new Error('x'), { code: '__proto__' })],
     [Object.assign(new Error('x'), { code: 42_501 })],
   ])('%o is unavailable, without a code', (error) => {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { RingStoreErrorKind } from '@sealring/core';
+import type { RingStoreErrorKind, SingleUseStoreError } from '@sealring/core';
 import { Pool } from 'pg';
 import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { migrate, postgresSingleUse, type SingleUseStoreError } from '../src/index.ts';
+import { migrate, postgresSingleUse } from '../src/index.ts';
 
 const connectionString = inject('postgres');
 const rejection = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });

@@ -1,4 +1,4 @@
-import { findRow, type StoreFailure, unexplained } from '@sealring/core/adapter';
+import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** What a failed call says. */
 export type Failure = StoreFailure;
@@ -39,13 +39,19 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ClientClosedError: { kind: 'unavailable', detail: 'the client is closed, or was never connected' },
   ClientOfflineError: { kind: 'unavailable', detail: 'the client is not connected' },
+  ConnectionTimeoutError: { kind: 'unavailable', detail: 'the server accepted no connection in time' },
+  SocketClosedUnexpectedlyError: {
+    kind: 'unavailable',
+    detail: 'the server closed the connection: check whether the port requires TLS (rediss://)',
+  },
 } satisfies Record<string, Failure>);
 
 /** What a rejection means. What is not in the tables is `unavailable`: a failure is never taken for an absent ring. */
 export function classify(error: unknown): Failure {
   const name = error instanceof Error ? error.constructor.name : '';
   const found = findRow(ERROR_TABLE, [codeOf(error)]) ?? findRow(CLIENT_TABLE, [name]);
-  return found?.row ?? unexplained();
+  if (found !== undefined) return { ...found.row, code: found.code };
+  return unreachable(error, 'the server') ?? unexplained();
 }
 
 /** The code of an error reply; empty for anything that has none. */

@@ -14,12 +14,13 @@ import {
   MAX_DOCUMENT_BYTES,
   noteServiceTime,
   type Outcome,
+  Push,
   TOO_LARGE,
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type RedisRingOptions, readRingOptions } from './options.ts';
-import { Push } from './push.ts';
+import { pushListener } from './push.ts';
 import { READ, runScript, WRITE } from './scripts.ts';
 
 const OWNER = 'redisRing';
@@ -51,8 +52,13 @@ export function redisRing(options: RedisRingOptions): RingStore {
   const key = settings.name;
   const connection = connectionOf(settings);
   const { client } = connection;
-  const duplicate = client.duplicate === undefined ? undefined : () => client.duplicate?.();
-  const push = new Push({ connect: duplicate ?? (() => undefined), channel: key, timeoutMs: settings.timeoutMs });
+  const push = new Push({
+    connect() {
+      const subscriber = client.duplicate?.();
+      return subscriber === undefined ? undefined : pushListener(subscriber, key);
+    },
+    timeoutMs: settings.timeoutMs,
+  });
 
   return Object.freeze<RingStore>({
     kind: 'redis',
@@ -78,7 +84,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
       return { revision };
     },
 
-    ...(duplicate === undefined
+    ...(client.duplicate === undefined
       ? {}
       : {
           watch(changed: () => void) {
@@ -98,7 +104,7 @@ type Field = string | Buffer;
 
 /** The script's answer: a status of ours, then what it found. @throws {RingStoreError} */
 function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
-  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
+  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
   const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
   if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer was not one of the script');
   const [status = '', ...rest] = fields;

@@ -11,13 +11,14 @@ import {
   type Calls,
   checkRead,
   checkWrite,
+  decodeDocument,
   noteDateOf,
   type Outcome,
   property,
+  readBody,
   storeCalls,
 } from '@sealring/core/adapter';
 import type { S3RingClient } from './client.ts';
-import { readDocument } from './document-body.ts';
 import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
 
@@ -74,7 +75,7 @@ class S3Ring implements RingStore {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#client = settings.client ?? new S3Client({ maxAttempts: 1 });
+    this.#client = settings.client ?? new S3Client({ maxAttempts: 1, forcePathStyle: settings.forcePathStyle });
     this.#calls = storeCalls(settings.timeoutMs, classify);
   }
 
@@ -163,7 +164,8 @@ class S3Ring implements RingStore {
 }
 
 async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
-  const outcome = await readDocument(property(answer, 'Body'), property(answer, 'ContentLength'));
+  const body = await readBody(property(answer, 'Body'), property(answer, 'ContentLength'));
+  const outcome = 'failure' in body ? body : decodeDocument(body.answer, 'object');
   const identity = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
   if ('failure' in outcome) {
     const isSeen = identity !== undefined && outcome.failure.kind !== 'unavailable';
@@ -184,8 +186,8 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
 }
 
-function refusal({ kind, detail, stored }: Failure): RingStoreError {
-  const seen = stored === undefined ? {} : { revision: stored.revision };
+function refusal({ kind, detail, code, stored }: Failure): RingStoreError {
+  const seen = stored === undefined ? { code } : { code, revision: stored.revision };
   // 412 or 409 to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

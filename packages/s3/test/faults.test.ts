@@ -1,8 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import type { SeenRequest } from '../../../test/support/http-stub.ts';
 import { s3Ring } from '../src/index.ts';
 import { clientOf, type Stub, sendError, sendObject, startStub } from './s3-stub.ts';
 
@@ -140,14 +142,14 @@ describe('the S3 SDK against a server of ours', () => {
     ['before the answer', () => undefined],
     [
       'in the middle of the body',
-      (_: IncomingMessage, response: ServerResponse) => {
+      (_: SeenRequest, response: ServerResponse) => {
         response.writeHead(200, { etag: '"e"', 'content-length': '100' });
         response.write('half');
       },
     ],
     [
       'in the middle of the body, with a checksum',
-      (_: IncomingMessage, response: ServerResponse) => {
+      (_: SeenRequest, response: ServerResponse) => {
         response.writeHead(200, { etag: '"e"', 'content-length': '100', 'x-amz-checksum-crc32': 'AAAAAA==' });
         response.write('half');
       },

@@ -1,17 +1,7 @@
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  kindOfStatus,
-  property,
-  type ServiceFailure,
-  sameRow,
-  statusOf,
-} from '@sealring/core/adapter';
+import { connectionFailure, kindOfStatus, property, type ServiceFailure, statusOf } from '@sealring/core/adapter';
 
 /** What a failure means, and what an operator has to change. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
-
-const CERTIFICATE = "Vault's certificate is not trusted: give Node its authority (NODE_EXTRA_CA_CERTS), or a client";
 
 // A configuration error has no kind of its own. It is `denied`, as in the other key wrappers: the caller may not use
 // this key this way, and a retry cannot help.
@@ -67,41 +57,9 @@ const REDIRECTED: ErrorRow = Object.freeze({
   hint: 'a redirect, as standby nodes send it, is not followed: let nodes forward, or give the address of the active one',
 });
 
-/** System codes of a failed connection. Sources: Node's errors, OpenSSL's verify errors as Node names them, undici. */
-export const CONNECTION_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable' }),
-  ...sameRow(
-    ['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_SOCKET'] as const,
-    { kind: 'unavailable' },
-  ),
-  ...sameRow(
-    [
-      'CERT_HAS_EXPIRED',
-      'CERT_NOT_YET_VALID',
-      'DEPTH_ZERO_SELF_SIGNED_CERT',
-      'ERR_TLS_CERT_ALTNAME_INVALID',
-      'SELF_SIGNED_CERT_IN_CHAIN',
-      'UNABLE_TO_GET_ISSUER_CERT',
-      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    ] as const,
-    { kind: 'unavailable', hint: CERTIFICATE },
-  ),
-});
-
-/**
- * What a request that had no answer means. Looks at `name` and `code` of the error and of its cause, where `fetch` puts
- * the system's error; never at a message. Never throws, whatever it is given.
- */
+/** What a request that had no answer means. Never throws, whatever it is given. */
 export function classify(error: unknown): ServiceFailure {
-  const cause = property(error, 'cause');
-  const found = findRow(CONNECTION_TABLE, [
-    property(error, 'code'),
-    property(cause, 'code'),
-    property(error, 'name'),
-    property(cause, 'name'),
-  ]);
-  return found === undefined ? { kind: 'unavailable' } : { ...found.row, code: found.code };
+  return { kind: 'unavailable', ...connectionFailure(error) };
 }
 
 /** What an answer other than 200 means, by its status, and by the texts of {@link REFUSALS} where that is 400. */

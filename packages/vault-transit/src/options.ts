@@ -1,4 +1,5 @@
 import {
+  endpointUrl,
   flag,
   integerWithin,
   listOf,
@@ -10,7 +11,6 @@ import {
   text,
   textMatching,
   timeoutMsOf,
-  urlWith,
   wrongType,
 } from '@sealring/core/adapter';
 import { PLATFORM_CLIENT, type VaultClient, type VaultToken } from './client.ts';
@@ -69,7 +69,6 @@ const OPTION_NAMES = [
 
 const MAX_ALSO_UNWRAP = 64;
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
-const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
@@ -105,16 +104,9 @@ export function isToken(token: unknown): token is string {
   return typeof token === 'string' && TOKEN.test(token);
 }
 
-// Its text is in no message: it may hold a password.
 function addressOf(value: unknown, mayBeHttp: boolean): string {
-  const url = new URL(urlWith(OWNER, 'address', value, ['https:', 'http:'], 'an https:// URL'));
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw optionRangeError(`${OWNER}: address must be a URL without user, password, query and fragment`);
-  }
-  if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
-    throw optionRangeError(`${OWNER}: address must be an https:// URL: over http:// token and data keys could be read`);
-  }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+  const { origin, pathname } = endpointUrl(OWNER, 'address', value, mayBeHttp);
+  return `${origin}${pathname}`.replace(/\/+$/, '');
 }
 
 // Vault prints both with a slash at the end.

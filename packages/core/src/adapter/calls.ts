@@ -212,6 +212,6 @@ export function keyWrapperCalls(
  * Milliseconds to wait after so many failures, for `uniform` in [0, 1): full jitter, so that a fleet that was throttled
  * together does not come back together (AWS Architecture Blog, "Exponential Backoff And Jitter").
  */
-export function backoffMs(failures: number, uniform: number): number {
-  return uniform * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** (failures - 1));
+export function backoffMs(failures: number, uniform: number, capMs: number = BACKOFF_CAP_MS): number {
+  return uniform * Math.min(capMs, BACKOFF_BASE_MS * 2 ** (failures - 1));
 }
