@@ -24,7 +24,7 @@ const classes = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
   ),
 );
 
-test.each(classes)('%s leads to its sections, whatever its kind or reason', (name, prototype) => {
+test.each(classes)('%s has a help link for each of its kinds or reasons', (name, prototype) => {
   const words = [...page.matchAll(new RegExp(`^### ${name}: (.*)$`, 'gm'))].map(({ 1: word = '' }) => word);
   for (const word of words.length === 0 ? [''] : words) {
     const error = Object.assign(Object.create(prototype), { kind: word, reason: word });

@@ -66,7 +66,7 @@ for (const [kms, start] of Object.entries(SERVICES)) {
   });
 }
 
-test('a wrong command line names option and value, and shows the help', async () => {
+test('the main job names a wrong option and its value, and prints the help', async () => {
   for (const [args, message] of [
     [['--kms', 'ibm'], '--kms must be one of local, aws, gcp, azure, vault, got "ibm"'],
     [['--kms', 'azure', '--key-id', 'k'], '--kms azure needs --sign-key-id, got none'],

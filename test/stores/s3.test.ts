@@ -99,7 +99,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       return keys.map((key) => key.id);
     }
 
-    test('F8, F31: members found one ring, open what the other sealed, and heal it when the object is lost', async () => {
+    test('members create one ring, unseal each other’s tokens, and write the object back when it is lost (F8, F31)', async () => {
       const state = new Uint8Array(Buffer.from('state'));
       const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
       const ids = a.health().keys.map((key) => key.id);

@@ -18,7 +18,7 @@ export function startCarrier(name: string): Promise<Served> {
     onReject: ({ reason }) => refusals.push(reason),
   });
   return serve(name, refusals, () => {
-    const server = createProtectedMcpServer(McpServer, { name, version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: { name, version: '1.0.0' }, security });
     server.registerTool('ship', { description: 'Ships a parcel', inputSchema }, ({ parcel }, ctx) => {
       const price = ctx.mcpReq.requestState<string>();
       if (price === undefined) {

@@ -1,6 +1,6 @@
 /**
- * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the rest has
- * our own namespace, as they ask for.
+ * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the others are in
+ * Sealring's own namespace, as the conventions require.
  */
 export const ATTRIBUTE = {
   errorType: 'error.type',
@@ -19,13 +19,13 @@ export const ATTRIBUTE = {
   problemKind: 'sealring.problem.kind',
 } as const;
 
-/** What stands for every value that is not known. */
+/** Stands for every unknown value. */
 const OTHER = '_OTHER';
 
 const KMS_KINDS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 const STORE_KINDS = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
 
-/** Every value that an attribute may have: a label that somebody else chooses would cost memory without end. */
+/** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   status: ['ok', 'degraded', 'failing'],
   refreshKind: [
@@ -58,7 +58,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
     'already used',
     'state too large',
     'unsealed requestState',
-    'unopened requestState',
+    'unverified requestState',
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
@@ -81,13 +81,13 @@ type KnownValues =
   | 'keyState'
   | 'problemKind';
 
-/** The member of an event if it is one of the known values, else {@link OTHER}. */
+/** The member of an event if it is a known value, else {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {
   const value: unknown = Reflect.get(event, member);
   return typeof value === 'string' && values.includes(value) ? value : OTHER;
 }
 
-/** Names that programmers choose, for providers and stores of their own: so many of them, and no more. */
+/** Names of providers and stores, which adapters choose: a limited number of them. */
 export class BoundedNames {
   readonly #seen = new Set<string>();
   readonly #most: number;
@@ -107,13 +107,13 @@ export class BoundedNames {
   }
 }
 
-/** A member that must be a number; 0 where it is none. */
+/** A numeric member of an event; 0 if it is not a number. */
 export function numberOf(event: object, member: string): number {
   const value: unknown = Reflect.get(event, member);
   return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }
 
-/** A hashed key id as the events have it; undefined for anything else, which might be a key id. */
+/** The hashed key id of an event; undefined for another text, which could be a key id. */
 export function keyHashOf(event: object): string | undefined {
   const value: unknown = Reflect.get(event, 'keyId');
   return typeof value === 'string' && /^[A-Za-z0-9_-]{12}$/.test(value) ? value : undefined;
