@@ -62,7 +62,7 @@ export function viewOf(
 function viewKeysOf({ keys, sealingKey }: RingReport): readonly ViewKey[] {
   return keys.map(({ id, state, created, activates, sealsUntil, opensUntil }) => {
     const hash = hashedKeyId(id);
-    // The number that members export: see `fingerprint` in @sealring/otel.
+    // The number that members export; see fingerprint in @sealring/otel.
     const fingerprint = Buffer.from(hash, 'base64url').readUIntBE(0, 6);
     return { hash, fingerprint, seals: id === sealingKey, state, created, activates, sealsUntil, opensUntil };
   });
