@@ -7,9 +7,9 @@ export interface RingReport {
   /** Kind of the ring store. */
   readonly store: string;
   readonly at: Date;
-  /** `codec.health().keys`. The page shows hashes of their ids. */
+  /** `codec.health().keys`. They are shown by their hashes. */
   readonly keys: readonly KeyHealth[];
-  /** Id of the key that members seal with; undefined for none. */
+  /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;
   /** When the next rotation is due, if known. */
   readonly nextRotation: Date | undefined;

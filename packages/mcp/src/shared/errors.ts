@@ -27,7 +27,7 @@ export class CodecFailedError extends Error {
   override readonly name = 'CodecFailedError';
   readonly code = 'ERR_CODEC_FAILED';
 
-  /** The section of the documentation on this error. */
+  /** Address of the documentation on this error. */
   get help(): string {
     return `${ERRORS_PAGE}#codecfailederror`;
   }
@@ -42,7 +42,7 @@ export class SingleUseStoreFullError extends Error {
   override readonly name = 'SingleUseStoreFullError';
   readonly code = 'ERR_SINGLE_USE_STORE_FULL';
 
-  /** The section of the documentation on this error. */
+  /** Address of the documentation on this error. */
   get help(): string {
     return `${ERRORS_PAGE}#singleusestorefullerror`;
   }
@@ -52,4 +52,4 @@ export class SingleUseStoreFullError extends Error {
   }
 }
 
-const ERRORS_PAGE = 'docs/errors.md';
+const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';

@@ -144,7 +144,7 @@ describe('memorySingleUse', () => {
       name: 'SingleUseStoreFullError',
       code: 'ERR_SINGLE_USE_STORE_FULL',
       message: 'memorySingleUse: the store holds 1 tokens, and none of them has expired',
-      help: 'docs/errors.md#singleusestorefullerror',
+      help: 'https://github.com/sealring/sealring/blob/main/docs/errors.md#singleusestorefullerror',
     });
   });
 
