@@ -20,7 +20,7 @@ class Page {
     for (const { index } of text.matchAll(/\n/g)) this.#lines.push(index + 1);
   }
 
-  /** Adds the text from `start` to `end`; `code` matches what is no prose in it, and `blank` what is not there at all. */
+  /** Adds the text from `start` to `end`; `code` matches code within it, and `blank` markup to skip. */
   add(start, end, { code = CODE, blank } = {}) {
     const source = this.#text.slice(start, end);
     const holes = [...matches(source, code, 'Code'), ...matches(source, blank, undefined)].toSorted(
@@ -137,6 +137,6 @@ function pluginOf(extensions, read) {
 }
 
 export const plugins = [
-  { pluginId: 'source', plugin: pluginOf(['.ts'], readSource) },
+  { pluginId: 'source', plugin: pluginOf(['.ts', '.mjs'], readSource) },
   { pluginId: 'picture', plugin: pluginOf(['.svg'], readPicture) },
 ];

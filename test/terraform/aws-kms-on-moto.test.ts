@@ -228,7 +228,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
         return runMain(args, { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey });
       };
       const done = await start('member');
-      expect(done.output).toContain('everything went as it must');
+      expect(done.output).toContain('every step succeeded');
       expect(done.code).toBe(0);
       const refused = await start('reader');
       expect(refused.output).toContain('denied');

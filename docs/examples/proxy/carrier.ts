@@ -9,7 +9,7 @@ export const inputSchema = fromJsonSchema<{ parcel: string }>({
   required: ['parcel'],
 });
 
-/** A server of somebody else's. What it seals its state with is its own business; here, a key that nobody else has. */
+/** A server of another company. It seals its state with a key of its own. */
 export function startCarrier(name: string): Promise<Served> {
   const refusals: string[] = [];
   const security = new RequestStateSecurity({
