@@ -9,12 +9,12 @@ variable "project_id" {
 }
 
 variable "location" {
-  description = "Where the key is: a location of Cloud KMS, as `europe-west1`. Cannot be changed later."
+  description = "Where the key is: a location of Cloud KMS, such as `europe-west1`. Cannot be changed later."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z]+(-[a-z]+)*[0-9]*$", var.location))
-    error_message = "location must be a location of Cloud KMS, as europe-west1, europe or global."
+    error_message = "location must be a location of Cloud KMS, such as europe-west1, europe or global."
   }
 }
 
@@ -209,7 +209,7 @@ variable "break_glass_principals" {
 }
 
 variable "notification_channels" {
-  description = "The channels of Cloud Monitoring that receive alerts, as `projects/…/notificationChannels/…`. Without channels there are no alerts."
+  description = "The channels of Cloud Monitoring that receive alerts, in the form `projects/…/notificationChannels/…`. Without channels there are no alerts."
   type        = list(string)
   default     = []
 

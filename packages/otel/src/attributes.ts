@@ -1,3 +1,12 @@
+import type {
+  CodecHealth,
+  InvalidReason,
+  KeyState,
+  KeyWrapperErrorKind,
+  RingProblemKind,
+  RingStoreErrorKind,
+} from '@sealring/core';
+
 /**
  * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the others are in
  * Sealring's own namespace, as the conventions require.
@@ -22,12 +31,30 @@ export const ATTRIBUTE = {
 /** Stands for every unknown value. */
 const OTHER = '_OTHER';
 
-const KMS_KINDS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
-const STORE_KINDS = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+const KMS_KINDS = valuesOf<KeyWrapperErrorKind>({
+  throttled: true,
+  unavailable: true,
+  denied: true,
+  disabled: true,
+  'not-found': true,
+  corrupt: true,
+});
+const STORE_KINDS = valuesOf<RingStoreErrorKind>({
+  unavailable: true,
+  denied: true,
+  corrupt: true,
+  'too-large': true,
+  'read-only': true,
+});
+
+/** The values of a closed set: the compiler checks that none is missing. */
+function valuesOf<Value extends string>(all: Readonly<Record<Value, true>>): readonly string[] {
+  return Object.keys(all);
+}
 
 /** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
-  status: ['ok', 'degraded', 'failing'],
+  status: valuesOf<CodecHealth['status']>({ ok: true, degraded: true, failing: true }),
   refreshKind: [
     ...KMS_KINDS.map((kind) => `kms ${kind}`),
     ...STORE_KINDS.map((kind) => `store ${kind}`),
@@ -39,7 +66,8 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
   storeOperation: ['read', 'write'],
-  codecReason: ['malformed', 'unknown key', 'seal'],
+  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, seal: true }),
+  // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
     'malformed',
@@ -62,8 +90,16 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
-  keyState: ['propagating', 'active', 'verify-only', 'retired', 'revoked'],
-  problemKind: ['clock', 'service-clock', 'contested', 'foreign-ring', 'no-sealing-key', 'nearly-full'],
+  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, retired: true, revoked: true }),
+  problemKind: valuesOf<RingProblemKind>({
+    clock: true,
+    'service-clock': true,
+    contested: true,
+    'foreign-ring': true,
+    'unreadable-key': true,
+    'no-sealing-key': true,
+    'nearly-full': true,
+  }),
 };
 
 type KnownValues =

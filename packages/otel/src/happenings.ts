@@ -1,4 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
+import type { CodecEvents } from '@sealring/core';
 import { ATTRIBUTE, BoundedNames, KNOWN, keyHashOf, known, numberOf } from './attributes.ts';
 
 /** Most names of providers, and of stores, that labels distinguish. */
@@ -79,21 +80,13 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
 
 /** The channels that the bridge subscribes to, without `sealring:`. */
 export type ChannelName =
-  | 'refresh'
-  | 'rotation'
-  | 'rotation-failed'
-  | 'key-version'
-  | 'kms-call'
-  | 'store-call'
-  | 'conflict'
-  | 'healed'
-  | 'stale'
-  | 'rejected'
-  | 'state'
+  | Exclude<NameIn<keyof CodecEvents>, 'wrap' | 'unwrap'>
   | 'boundary-sealed'
   | 'boundary-unsealed'
   | 'boundary-refused'
   | 'principal-without-subject';
+
+type NameIn<Channel> = Channel extends `sealring:${infer Name}` ? Name : never;
 
 function timed(event: object, attributes: Attributes, kinds: readonly string[]): Happening {
   const failed = Reflect.get(event, 'ok') !== true;

@@ -138,13 +138,13 @@ describe('health problems', () => {
     const codec = await start();
     const problem = (kind: string): CodecHealth['problems'][number] =>
       ({ kind, detail: 'canary', remedy: 'canary' }) as CodecHealth['problems'][number];
-    let problems = [problem('contested'), problem('service-clock'), problem('canary')];
+    let problems = [problem('contested'), problem('unreadable-key'), problem('service-clock'), problem('canary')];
     const stop = bridge.observe({ health: () => ({ ...codec.health(), problems }) }, { ringName: 'payments' });
     const told = async (): Promise<readonly string[]> =>
       [...(await meter.samples())]
         .filter(([name, number]) => name.startsWith('sealring_codec_problem{') && number === 1)
         .map(([name]) => /sealring_problem_kind="([^"]*)"/.exec(name)?.[1] ?? '');
-    expect(await told()).toEqual(['service-clock', 'contested']);
+    expect(await told()).toEqual(['service-clock', 'contested', 'unreadable-key']);
     expect([...(await meter.samples()).keys()].join('\n')).not.toContain('canary');
     problems = [problem('clock')];
     expect(await told()).toEqual(['clock']);
