@@ -151,7 +151,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toMatchObject({ status: 404 });
   });
 
-  test('a token has the permissions it was issued with, and an unknown token has none', async () => {
+  test('a token has the permissions it was issued with, and one that nobody issued has none', async () => {
     const { vault, rsa } = setup();
     const token = vault.issueToken(['wrapKey']);
     const { result } = await clientFor(rsa, rsa.current, token).wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -163,7 +163,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     expect(await refusalOf(unwrap())).toMatchObject({ status: 401, code: 'Unauthorized' });
   });
 
-  test('it can refuse, throttle, reset and spoil a given number of requests', async () => {
+  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as configured', async () => {
     const { vault, rsa } = setup();
     const client = clientFor(rsa);
     const wrap = (): ReturnType<Client['wrapKey']> => client.wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -225,7 +225,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
 });
 
 describe('the fake Key Vault for other processes', () => {
-  test('prints its address and its keys, and ends on request', async () => {
+  test('prints where it is and what is in it, and ends on a signal', async () => {
     const server = spawn(process.execPath, [SERVE], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const lines: string[] = [];

@@ -47,7 +47,7 @@ function requestsOf(token: string): string[] {
 }
 
 describe('a fleet on Azure Key Vault, through the real SDK', () => {
-  test('10 000 seals and unseals make only the requests of the start, with least privilege for each role', async () => {
+  test('10 000 seals and unseals cost what the start costs, each role with least privilege', async () => {
     const [a, b, c] = [vault.issueToken(MEMBER), vault.issueToken(MEMBER), vault.issueToken(READER)];
     const first = await start(a);
     const second = await start(b);
@@ -68,7 +68,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     expect(vault.unauthenticatedBytes).toBe(0);
   });
 
-  test('when the key rotates at the vault, new data keys name the new version, and new servers unseal old tokens (F11, F34)', async () => {
+  test('F11, F34: the key rotates at the vault; new data keys name the new version, and new servers unseal old tokens', async () => {
     const first = await start(vault.issueToken(MEMBER));
     const second = await start(vault.issueToken(MEMBER));
     const token = first.seal(payload);
@@ -145,19 +145,22 @@ describe('the kill switch, on a clock that runs a hundred times as fast (F10)', 
     ['the key is disabled', () => rsa.set({ enabled: false }), () => rsa.set({ enabled: true })],
     ['nobody may use the key any more', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
-  ])('when %s, every server stops sealing, then unsealing, and resumes when that is undone', async (_, kill, undo) => {
-    const token = members[0]?.seal(payload) ?? '';
-    kill();
-    await expect.poll(() => members.map((codec) => codec.health().canSeal), patient).toEqual([false, false]);
-    for (const codec of members) expect(() => codec.seal(payload)).toThrow('key refused by the kms');
-    const fleet = [...members, reader];
-    await expect.poll(() => fleet.map((codec) => codec.health().canUnseal), patient).toEqual([false, false, false]);
-    for (const codec of fleet) expect(() => codec.unseal(token)).toThrow('unknown key');
-    undo();
-    await expect.poll(() => members.map((codec) => codec.health().canSeal), patient).toEqual([true, true]);
-    await expect.poll(() => fleet.map((codec) => codec.health().canUnseal), patient).toEqual([true, true, true]);
-    for (const codec of fleet) expect(codec.unseal(token)).toEqual(new Uint8Array(payload));
-  });
+  ])(
+    'when %s, sealing stops, then unsealing, on every server; when that is undone, both resume',
+    async (_, kill, undo) => {
+      const token = members[0]?.seal(payload) ?? '';
+      kill();
+      await expect.poll(() => members.map((codec) => codec.health().canSeal), patient).toEqual([false, false]);
+      for (const codec of members) expect(() => codec.seal(payload)).toThrow('key refused by the kms');
+      const fleet = [...members, reader];
+      await expect.poll(() => fleet.map((codec) => codec.health().canUnseal), patient).toEqual([false, false, false]);
+      for (const codec of fleet) expect(() => codec.unseal(token)).toThrow('unknown key');
+      undo();
+      await expect.poll(() => members.map((codec) => codec.health().canSeal), patient).toEqual([true, true]);
+      await expect.poll(() => fleet.map((codec) => codec.health().canUnseal), patient).toEqual([true, true, true]);
+      for (const codec of fleet) expect(codec.unseal(token)).toEqual(new Uint8Array(payload));
+    },
+  );
 
   test('a disabled signing key stops no server, because signatures are checked without the vault', async () => {
     signing.set({ enabled: false });

@@ -141,7 +141,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('is refused by a fleet on A256KW, whose wraps require a permission', async () => {
+  test('is refused by a fleet on A256KW, whose wraps need a permission', async () => {
     const { ring } = await forgedRing();
     const { keyId: _, ...rest } = withoutSigner(ring);
     for (const keyId of [vault.idOf(hsm), vault.idOf(rsa)]) {

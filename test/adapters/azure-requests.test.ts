@@ -55,7 +55,7 @@ describe('requests to Key Vault', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('the permissions of a reader are enough to unwrap, and wrapping needs those of a member', async () => {
+  test('reader permissions are enough to unwrap, and wrapping needs those of a member', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
@@ -96,7 +96,7 @@ describe('requests to Key Vault', () => {
     expect(vault.requests).toEqual([]);
   });
 
-  test('the date of an answer is reported, also of a refusal', async () => {
+  test('the date of an answer is reported, of a refusal too', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.now = () => Date.now() + 3_600_000;
     const dates: Date[] = [];
@@ -112,7 +112,7 @@ describe('requests to Key Vault', () => {
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which vault or key is called', () => {
+describe('adapter rule 6: a wrapped key never chooses which vault or key is asked', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],
@@ -169,7 +169,7 @@ describe('adapter rule 6: a wrapped key never chooses which vault or key is call
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('alsoUnwrap unwraps with a replaced key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const { vault, rsa, wrapper } = setup();
     const old = await wrapper().wrap(samplePlaintext(), { context });
     const newer: VaultKey = vault.createKey('wrapping-2');
@@ -180,7 +180,7 @@ describe('adapter rule 6: a wrapped key never chooses which vault or key is call
     expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain('/wrapping-2/');
   });
 
-  test('lists are copied, so later changes by the caller have no effect', async () => {
+  test('lists are copied: later changes to the caller’s lists have no effect', async () => {
     const { vault, rsa, wrapper, signing } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const alsoUnwrap: string[] = [];

@@ -51,7 +51,7 @@ describe('signing with Key Vault', () => {
     expect([onlyNew.verify?.(entry, old), onlyNew.verify?.(entry, recent)]).toEqual([false, true]);
   });
 
-  test('refuses to return a signature of a key that is not pinned, which no one could verify', async () => {
+  test('a signature of a key that is not pinned is never handed on: nobody could verify what it signed', async () => {
     const { signer, vault } = setup();
     const stranger = vault.createKey('stranger', 'EC');
     const keyWrapper = signer({ signPublicKeys: [publicHalf(stranger.current.publicKey)] });

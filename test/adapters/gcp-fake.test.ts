@@ -173,7 +173,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     });
   });
 
-  test('allows each identity only the operations it was granted', async () => {
+  test('serves, once there are grants, only callers with the permission', async () => {
     const guarded = await startGcpKms();
     const anybody = realClient(guarded);
     try {
@@ -200,7 +200,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     }
   });
 
-  test('fails as configured, until it is healed', async () => {
+  test('fails as configured, and stops failing when it is healed', async () => {
     kms.throttleNext(1);
     await expect(encrypt()).rejects.toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
     await encrypt();

@@ -137,7 +137,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(world.calls).toEqual({ a: ['encrypt', 'decrypt'], b: ['decrypt'], reader: ['decrypt'] });
   });
 
-  test('every server unseals a token after two rotations of the ring and one of the KMS key (F8, F11)', async () => {
+  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the KMS key', async () => {
     const world = await newWorld();
     const [a, b, reader] = await world.fleet();
     const token = a.seal(payload);
@@ -151,21 +151,21 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(late.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('a token of a ring with another name is refused with the same KMS key (F25)', async () => {
+  test('F25: a token of a ring with another name is never unsealed, with the same KMS key', async () => {
     const world = await newWorld();
     const payments = await world.codec('a', 'member', { ringName: 'payments' });
     const refunds = await world.codec('b', 'member', { ringName: 'refunds', ring: memoryRing() });
     expect(() => refunds.unseal(payments.seal(payload))).toThrow('unknown key');
   });
 
-  test('a ring is not read under another name with the same KMS key (F25, F15)', async () => {
+  test('F25, F15: the ring of one name is not read under another, though the same KMS key unwraps both', async () => {
     const world = await newWorld();
     await world.codec('a', 'member', { ringName: 'payments' });
     const start = world.codec('b', 'member', { ringName: 'refunds', policy: { startTimeoutSeconds: 1 } });
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a key version that was changed in the store is not accepted, even if Cloud KMS would decrypt it (F26)', async () => {
+  test('F26: a key version that was changed in the store is not accepted, though Cloud KMS would decrypt it', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const { document = '' } = (await world.ring.read()) ?? {};
@@ -216,7 +216,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
   });
 });
 
-describe('least privilege on Google Cloud KMS', () => {
+describe('least privilege', () => {
   /** Starts an instance that has these rights and no other, and lets it do the work of its role. */
   async function work(world: World, role: Role, rights: readonly string[]): Promise<KmsCodec> {
     const caller = `${role} with ${rights.length === 0 ? 'nothing' : rights.join()}`;
@@ -230,7 +230,7 @@ describe('least privilege on Google Cloud KMS', () => {
   test.each([
     ['a member', 'member', [TO_ENCRYPT, TO_DECRYPT]],
     ['a reader', 'reader', [TO_DECRYPT]],
-  ] as const)('%s works with its permissions, and is denied without any one of them', async (_, role, rights) => {
+  ] as const)('%s works with its permissions, and without any one of them is denied', async (_, role, rights) => {
     const world = await newWorld();
     world.server.kms.grant('founder', [TO_ENCRYPT, TO_DECRYPT]);
     const founder = await world.codec('founder', 'member');
@@ -253,7 +253,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
     ],
     ['denied', 'kms denied', ({ server }) => server.kms.deny(), ({ server }) => server.kms.heal()],
   ])(
-    '%s: sealing and then unsealing stop within their bounds, and resume when it is allowed again',
+    '%s: sealing and then unsealing stop within their bounds; allowed again, both resume',
     async (_, kind, stop, allow) => {
       const world = await newWorld();
       const policy = shortPolicy;

@@ -117,7 +117,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect([a.counts, b.counts, c.counts]).toEqual([{ encrypt: 1, decrypt: 1 }, { decrypt: 1 }, { decrypt: 1 }]);
   });
 
-  test('every server unseals a token after two rotations of the ring and one of the transit key (F8, F11)', async () => {
+  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the transit key', async () => {
     const world = await newWorld();
     const keyPath = `transit/keys/${world.keyName}`;
     const [a, b] = [(await world.start('member')).codec, (await world.start('member')).codec];
@@ -131,7 +131,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect(await world.wrapsInRing()).toEqual([`${keyPath}:v1`, `${keyPath}:v1`, `${keyPath}:v2`]);
   });
 
-  test('a token and a ring of another name are refused with the same transit key (F25)', async () => {
+  test('F25: a ring of another name under the same transit key unseals no token, and cannot be read', async () => {
     const world = await newWorld();
     const { codec } = await world.start('member', { ringName: 'payments' });
     const other = await world.start('member', { ringName: 'refunds', ring: memoryRing() });

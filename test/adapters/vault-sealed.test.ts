@@ -26,7 +26,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     return vaultTransitKeyWrapper({ address: own.address, token: own.token, keyName: 'payments', maxAttempts: 2 });
   }
 
-  test('is unavailable while it is sealed, and all tokens are accepted once it is unsealed', async () => {
+  test('sealed, it is unavailable; unsealed, tokens are unsealed as before', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.seal();
     for (const call of callsOf(keyWrapper(), made)) {
@@ -39,7 +39,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     expect(await keyWrapper().unwrap(made, { context })).toEqual(dataKey);
   });
 
-  test('is unavailable while it is stopped, and all tokens are accepted once it is started again', async () => {
+  test('stopped, it is unavailable; started again, tokens are unsealed as before', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.stop();
     for (const call of callsOf(keyWrapper(), made)) {

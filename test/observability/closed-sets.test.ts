@@ -10,7 +10,8 @@ function publish<Name extends keyof BoundaryEvents>(name: Name, event: BoundaryE
 
 test('the bridge knows every event, method and reason that @sealring/mcp exports', async () => {
   await using meter = await startScrapedMeter();
-  using _bridge = createOpenTelemetryBridge({ meterProvider: meter.meterProvider, tracerProvider: null });
+  using bridge = createOpenTelemetryBridge({ meterProvider: meter.meterProvider, tracerProvider: null });
+  expect(bridge).toBeDefined();
   expect(BOUNDARY_EVENTS.filter((name) => !channel(name).hasSubscribers)).toEqual([]);
   for (const method of CARRIER_METHODS) {
     publish('sealring:boundary-sealed', { method });

@@ -188,7 +188,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('an answer that never comes is unavailable, and a read shows whether the write was done (F29)', {
+    test('F29: an answer that never comes is unavailable, and the write may have succeeded: reading shows it', {
       timeout: 30_000,
     }, async () => {
       const network = await proxy();
@@ -211,7 +211,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
     });
 
     test.skipIf(target.hasPush === false)(
-      'push resumes after the server was away, and notifies of changes that may have been missed',
+      'push resumes after the server was away, and reports what may have been missed',
       {
         timeout: 60_000,
       },

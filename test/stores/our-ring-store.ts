@@ -45,7 +45,7 @@ export function describeOurRingStore(target: RingStoreTarget): void {
     });
 
     test.skipIf(target.supports?.serviceDate !== true)(
-      'reports the date of an answer once per minute (F13)',
+      'F13: reports one date for each answer, to the minute',
       async () => {
         const store = await open();
         const dates: Date[] = [];
