@@ -31,7 +31,7 @@ output "environment" {
 }
 
 output "grants" {
-  description = "What each role is granted, as data: `role` is a custom role, `permissions` are what it holds, `on` is `key`, `object` (with `condition`) or `bucket`. To grant it elsewhere by hand."
+  description = "What each role is granted, as data: `role` is a custom role, `permissions` is its list, `on` is `key`, `object` (with `condition`) or `bucket`. For grants that you make yourself."
   value = {
     for role in keys(local.principals) : role => concat(
       [{
