@@ -1,4 +1,5 @@
-import type { KeyHealth, RingProblem } from '@sealring/core';
+import type { RingProblem } from '@sealring/core';
+import type { RingKey } from './key-phases.ts';
 
 /** The ring as it was read last: what the page shows beside what the members export. */
 export interface RingReport {
@@ -7,8 +8,8 @@ export interface RingReport {
   /** The kind of its store. */
   readonly store: string;
   readonly at: Date;
-  /** `codec.health().keys`. They are shown by their hashes. */
-  readonly keys: readonly KeyHealth[];
+  /** `codec.health().keys`, and when those were revoked that are. They are shown by their hashes. */
+  readonly keys: readonly RingKey[];
   /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;
   /** When the next rotation is due, where that is known. */
