@@ -15,7 +15,7 @@ import { startLocalstack } from '../support/localstack.ts';
 import { type Credentials, createUser, enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startClockProxy } from './clock-proxy.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 const TEST: Credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const closing: (() => unknown)[] = [];
@@ -81,7 +81,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     const remove = async () =>
       void (await s3Client(moto).send(new DeleteObjectCommand({ Bucket: 'doctor', Key: 'probe' })));
     const config = { ...sound(), probe: { ring: beside, remove } };
-    await found(config);
+    await createRing(config);
     const before = await config.ring.read();
     const report = await examine(config);
     // What Python servers log cannot be seen from here: it is told, and nothing else.
@@ -91,7 +91,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'ok')).toEqual(
       expect.arrayContaining(['policy', 'kms', 'kms-state', 'store-write', 'store-swap', 'ring', 'rotation', 'clock']),
     );
-    expect(report.wrote.at(-1)).toBe('removed them');
+    expect(report.wrote.at(-1)).toBe('removed both');
     expect(await beside.read()).toBeUndefined();
     expect(await config.ring.read()).toEqual(before);
   });
@@ -129,7 +129,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   test('a ring that was founded under another name', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, ringName: 'orders' });
     expect(idsOf(report, 'error')).toEqual(['ring-other-name']);
     expect(findingOf(report, 'ring-other-name')?.what).toMatch(/"payments".*"orders"/);
@@ -137,7 +137,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   test('a ring that is wrapped by a KMS key which is not configured', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, keyWrapper: wrapperOf(await createKey(moto)) });
     expect(idsOf(report, 'error')).toEqual(['ring-foreign-key']);
     expect(findingOf(report, 'ring-foreign-key')?.what).toContain(keyId);
@@ -146,7 +146,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   test('F26: a ring whose document somebody edited', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
     await config.ring.write(document.replace('"keys":', '"more":1,"keys":'), { expected: revision });
     const report = await examine(config);
@@ -159,7 +159,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   test('F26: a ring whose times somebody edited', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
     const later = document.replace(/"opensUntil":"(\d{4})/, (_, year) => `"opensUntil":"${Number(year) + 1}`);
     await config.ring.write(later, { expected: revision });
@@ -176,7 +176,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   test('a second KMS key that the ring is not wrapped by yet is a warning', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, keyWrapper: [wrapperOf(keyId), wrapperOf(await createKey(moto))] });
     expect(report.healthy).toBe(true);
     expect(idsOf(report, 'warning')).toContain('ring-missing-wraps');
@@ -184,16 +184,16 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   // The key seals for a day, and its successor is due 4 200 s before that.
   test.each([
-    [82_100, 'ok', /is due on/],
-    [83_000, 'warning', /nobody has made it yet/],
+    [82_100, 'ok', /is due at/],
+    [83_000, 'warning', /no member has made it yet/],
     [90_000, 'error', /seals for too long/],
-    [172_800, 'error', /nothing may seal/],
+    [172_800, 'error', /no key may seal/],
   ] as const)('a ring whose key was made %i s ago and never followed: %s', async (ageSeconds, severity, what) => {
     const past = { wallMs: () => Date.now() - ageSeconds * 1_000, monotonicNs: () => process.hrtime.bigint() };
     const policy = { rotateEverySeconds: 86_400, tokenLifetimeSeconds: 5 * 86_400, clockSkewSeconds: 0 };
     // No service contradicts the clock of the machine that founds it.
     const config = { ...sound(), ring: memoryRing(), policy };
-    await found({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
+    await createRing({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
     const report = await examine(config);
     const finding = report.findings.find(({ id }) => id === 'rotation-overdue' || id === 'rotation');
     expect(finding).toMatchObject({ severity, what: expect.stringMatching(what) });
@@ -209,7 +209,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'error')).toEqual(['clock']);
     expect(findingOf(report, 'clock')).toBeDefined();
     const clock = report.findings.find(({ id, severity }) => id === 'clock' && severity === 'error');
-    expect(clock?.what).toMatch(/behind that of the ring store/);
+    expect(clock?.what).toMatch(/behind the clock of the ring store/);
     expect(clock?.remedy).toMatch(/NTP/);
   });
 
@@ -270,7 +270,7 @@ describe.skipIf(enforcing === undefined)('the doctor, where IAM has a say', () =
       stranger: ['s3:ListAllMyBuckets'],
     };
     for (const [name, actions] of Object.entries(rights)) users[name] = await createUser(address, name, actions);
-    await found(configOf('test', 'ring'));
+    await createRing(configOf('test', 'ring'));
     await enforcePolicies(address);
   });
 
@@ -333,7 +333,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
   test('F10: a key that is disabled', async () => {
     const keyId = await createKey(address);
     const config = sound(keyId);
-    await found(config);
+    await createRing(config);
     await kmsClient(address).send(new DisableKeyCommand({ KeyId: keyId }));
     const report = await examine(config);
     expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-disabled']));

@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
 import { clientOf, realClient, startGcpKms } from '../support/gcp-kms/index.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 const configOf = (keyWrapper: KeyWrapper): SealringConfig => ({ ringName: 'payments', ring: memoryRing(), keyWrapper });
 
@@ -26,7 +26,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
 
   test('finds nothing wrong with a key that may be used', async () => {
     const config = configOf(wrapperFor('member'));
-    await found(config);
+    await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
@@ -72,13 +72,13 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(report.healthy).toBe(true);
       expect(findingOf(report, 'kms-version')).toMatchObject({
         severity: 'warning',
-        what: `gcp-kms wraps with version ${version(name, 2)} now, and the newest key of the ring is wrapped by ${version(name, 1)}`,
+        what: `gcp-kms now wraps with version ${version(name, 2)}, and the newest key of the ring is wrapped by ${version(name, 1)}`,
       });
       const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
-      expect(remedy).toContain('each looks every 3600 s');
+      expect(remedy).toContain('each checks every 3600 s');
       expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
-      expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member looks for new versions/);
+      expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
       // As after the rotation that it asks for.
       await codec.rotate();
       await codec.close();
@@ -112,9 +112,9 @@ describe('the doctor, on Google Cloud KMS', async () => {
       end(version(name, 1));
       const report = await examine(config);
       expect(idsOf(report, 'error')).toEqual(['kms-version-refused']);
-      expect(findingOf(report, 'ring-unproved')).toBeUndefined();
+      expect(findingOf(report, 'ring-keys-ignored')).toBeUndefined();
       const { what = '', remedy = '' } = findingOf(report, 'kms-version-refused') ?? {};
-      expect(what).toMatch(/^1 live key of the ring is wrapped by a version of the KMS key that may not be used/);
+      expect(what).toMatch(/^1 live key of the ring is wrapped by a KMS key version that cannot be used/);
       expect(what).toContain(code);
       expect(what).toContain(version(name, 1));
       expect(remedy).toContain(`needed until ${opensUntil}`);
@@ -154,7 +154,7 @@ describe('the doctor, on Azure Key Vault', async () => {
 
   test('finds nothing wrong with keys that may be used', async () => {
     const config = configOf(wrapperFor(all));
-    await found(config);
+    await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
@@ -198,7 +198,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     const wrapper = (): KeyWrapper =>
       azureKeyVaultKeyWrapper({ keyId: vault.idOf(key), signKeyId, signPublicKeys, clients, maxAttempts: 1 });
     const config = configOf(wrapper());
-    await found(config);
+    await createRing(config);
     const old = vault.idOf(key, key.current);
     const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
     key.rotate();
@@ -215,7 +215,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     const clients = sdkClients(vault, all);
     const pinned = vault.idOf(rsa, rsa.current);
     const config = configOf(azureKeyVaultKeyWrapper({ keyId: pinned, signKeyId, signPublicKeys, clients }));
-    await found(config);
+    await createRing(config);
     expect(findingOf(await examine(config), 'kms-version')).toBeUndefined();
   });
 });

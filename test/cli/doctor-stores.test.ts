@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
 const closing: (() => unknown)[] = [];
@@ -52,7 +52,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
   beforeAll(async () => {
     const reader = '%R~payments resetchannels -@all +evalsha_ro +eval_ro +info +type +hstrlen +hmget +ping';
     await admin(['ACL', 'SETUSER', 'reader', 'on', '>p', ...reader.split(' ')]);
-    await found(configOf(redisRing({ url: address, key: 'payments' })));
+    await createRing(configOf(redisRing({ url: address, key: 'payments' })));
   });
 
   test('finds nothing wrong, and tries compare-and-swap beside the ring', async () => {
@@ -126,7 +126,7 @@ describe.skipIf(postgres === undefined)('the doctor, on PostgreSQL', () => {
   test('a database without the table', async () => {
     const report = await examine(configOf(postgresRing({ connectionString, name: 'payments' })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
-    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Create the table/);
   });
 
   test('a reader’s rights where a member’s are meant', async () => {
@@ -135,7 +135,7 @@ describe.skipIf(postgres === undefined)('the doctor, on PostgreSQL', () => {
       await client.query('CREATE ROLE reader LOGIN; GRANT SELECT ON sealring_ring TO reader');
     });
     const sound = configOf(postgresRing({ connectionString, name: 'payments' }));
-    await found(sound);
+    await createRing(sound);
     expect(idsOf(await examine(sound), 'error')).toEqual([]);
     const url = new URL(connectionString);
     url.username = 'reader';
@@ -159,7 +159,7 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
   test('a table that is not there', async () => {
     const report = await examine(configOf(dynamodbRing({ table: 'no-such-table', name: 'payments', client })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
-    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Create the table/);
   });
 
   test('finds nothing wrong with a table that is', async () => {
@@ -172,7 +172,7 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
       }),
     );
     const config = configOf(dynamodbRing({ table: 'doctor', name: 'payments', client }));
-    await found(config);
+    await createRing(config);
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual([]);
     expect(findingOf(report, 'store-write')?.severity).toBe('ok');
@@ -202,7 +202,7 @@ describe('the doctor, on stores by their nature', () => {
       },
     });
     const config = configOf(broken('ring'));
-    await found(config);
+    await createRing(config);
     const before = held.get('ring');
     const probe = { ring: broken('probe'), remove: async () => void held.delete('probe') };
     const report = await examine({ ...config, probe });

@@ -5,7 +5,7 @@ import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callOpenBao, type OpenBao, startOpenBao } from '../support/openbao.ts';
 import { startOrSkip } from '../support/servers.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 let started: OpenBao | undefined;
 await startOrSkip(async () => {
@@ -38,7 +38,7 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
 
   test('finds nothing wrong with a member’s token', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
-    await found(config);
+    await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
@@ -50,12 +50,12 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
 
   test('a transit key that was rotated, and whose older version is disallowed while the ring needs it', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
-    await found(config);
+    await createRing(config);
     await callOpenBao(server, 'POST', 'transit/keys/payments/rotate');
     const report = await examine(config);
     expect(report.healthy).toBe(true);
     expect(findingOf(report, 'kms-version')?.what).toBe(
-      'vault-transit wraps with version transit/keys/payments:v2 now, and the newest key of the ring is wrapped by transit/keys/payments:v1',
+      'vault-transit now wraps with version transit/keys/payments:v2, and the newest key of the ring is wrapped by transit/keys/payments:v1',
     );
     await callOpenBao(server, 'POST', 'transit/keys/payments/config', { min_decryption_version: 2 });
     const refused = findingOf(await examine(config), 'kms-version-refused');

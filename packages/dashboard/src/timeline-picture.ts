@@ -54,9 +54,13 @@ ${part('waits', waits)}${part('seals', seals)}${part('reserve', reserve)}${part(
 
 /** When it seals and unseals, or when it was revoked. */
 function lifeText({ state, phases: { seals, reserve, unseals } }: ViewKey): string {
-  const at = (ms: number): string => instant(new Date(ms));
-  if (state === 'revoked') return `revoked ${at(unseals.until)}`;
-  return `seals ${at(seals.from)} to ${at(Math.max(seals.until, reserve.until))}, unseals until ${at(unseals.until)}`;
+  if (state === 'revoked') return `revoked ${instantOf(unseals.until)}`;
+  const sealEnd = Math.max(seals.until, reserve.until);
+  return `seals ${instantOf(seals.from)} to ${instantOf(sealEnd)}, unseals until ${instantOf(unseals.until)}`;
+}
+
+function instantOf(ms: number): string {
+  return instant(new Date(ms));
 }
 
 /** Whole steps of UTC, so few that their texts do not touch. */

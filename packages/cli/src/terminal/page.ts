@@ -1,4 +1,5 @@
-import { cursorTo, clearScreenDown } from 'node:readline';
+import { clearScreenDown, cursorTo } from 'node:readline';
+import { stripVTControlCharacters } from 'node:util';
 import { Help } from 'commander';
 
 /** The narrowest and the widest text: longer lines are hard to read. */
@@ -13,12 +14,14 @@ export function pageWidth(): number {
 }
 
 /**
- * Wraps a line for a terminal; later lines are indented. Elsewhere the line stays whole, so that `grep` finds all of it.
+ * A text after a prefix, wrapped on a terminal; later lines are indented to the end of the prefix. Elsewhere it stays on one
+ * line, so that `grep` finds all of it.
  */
-export function wrapped(line: string, indent: number): string {
-  if (!process.stdout.isTTY) return line;
-  const width = pageWidth() - indent;
-  return new Help().boxWrap(line, width).replaceAll('\n', `\n${' '.repeat(indent)}`);
+export function wrapped(prefix: string, text: string): string {
+  if (!process.stdout.isTTY) return `${prefix}${text}`;
+  const indent = stripVTControlCharacters(prefix).length;
+  const lines = new Help().boxWrap(text, pageWidth() - indent);
+  return `${prefix}${lines.replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
 }
 
 /** Prints a text; on a terminal, over everything that was there before. */
