@@ -22,6 +22,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/rotation-and-revocation.md',
     'docs/guides/incidents.md',
     'docs/errors.md',
+    'docs/mistakes.md',
     'docs/guides/observe.md',
     'docs/guides/export-and-import.md',
     'docs/guides/key-lifecycle.md',

@@ -349,6 +349,20 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/cancel-key-deletion/);
   });
 
+  test.each([
+    ['HMAC', { KeySpec: 'HMAC_256', KeyUsage: 'GENERATE_VERIFY_MAC' }],
+    ['EC', { KeySpec: 'ECC_NIST_P256', KeyUsage: 'SIGN_VERIFY' }],
+    ['RSA', { KeySpec: 'RSA_2048', KeyUsage: 'ENCRYPT_DECRYPT' }],
+  ] as const)('an %s key is reported as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+    const { KeyMetadata } = await kmsClient(address).send(new CreateKeyCommand(spec));
+    const report = await examine(sound(KeyMetadata?.Arn ?? ''));
+    expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-usage']));
+    for (const { severity, remedy } of report.findings) {
+      if (severity === 'error')
+        expect(remedy).toBe('Use a key with KeySpec SYMMETRIC_DEFAULT and KeyUsage ENCRYPT_DECRYPT.');
+    }
+  });
+
   test('a key that KMS does not rotate is a warning', async () => {
     const report = await examine(sound(await createKey(address)));
     expect(report.healthy).toBe(true);

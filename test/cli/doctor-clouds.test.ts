@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
-import type { SealringConfig } from '@sealring/cli';
+import type { Finding, SealringConfig } from '@sealring/cli';
 import { createKmsCodec, type KeyWrapper, type KmsCodec, memoryRing } from '@sealring/core';
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
 import { clientOf, realClient, startGcpKms } from '../support/gcp-kms/index.ts';
+import { runProgram } from '../support/run-program.ts';
 import { createRing, examine, findingOf, idsOf } from './findings.ts';
+
+const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 const configOf = (keyWrapper: KeyWrapper): SealringConfig => ({ ringName: 'payments', ring: memoryRing(), keyWrapper });
 
@@ -190,6 +198,88 @@ describe('the doctor, on Azure Key Vault', async () => {
     rsa.set({ enabled: true });
     expect(idsOf(report, 'error')).toEqual(['kms-disabled']);
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
+  });
+
+  test('an EC key as keyId is reported as a key of the wrong kind, and not as a missing permission', async () => {
+    const ec = vault.createKey('not-wrapping', 'EC');
+    const clients = sdkClients(vault, all);
+    const wrong = azureKeyVaultKeyWrapper({
+      keyId: vault.idOf(ec),
+      signKeyId,
+      signPublicKeys,
+      clients,
+      maxAttempts: 1,
+    });
+    const report = await examine(configOf(wrong));
+    expect(idsOf(report, 'error')).toEqual(['kms-usage']);
+    expect(findingOf(report, 'kms-usage')?.remedy).toMatch(/^Use an RSA key .* as keyId/);
+  });
+
+  describe('with a configuration that fetches the public key of the signing key', () => {
+    const project = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
+    symlinkSync(MODULES, join(project, 'node_modules'));
+    afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+    /** Runs the doctor as a program, on such a configuration. */
+    async function run(id: string): Promise<{ readonly code: unknown; readonly findings: readonly Finding[] }> {
+      const clientOptions = {
+        retryOptions: { maxRetries: 0 },
+        disableChallengeResourceVerification: true,
+        tlsOptions: { ca: vault.certificate },
+      };
+      const config = `import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
+import { memoryRing } from '@sealring/core';
+const credential = { getToken: async () => ({ token: '${all}', expiresOnTimestamp: Date.now() + 3_600_000 }) };
+const options = () => (${JSON.stringify(clientOptions)});
+const clients = {
+  keys: (url) => new KeyClient(url, credential, options()),
+  cryptography: (key) => new CryptographyClient(key, credential, options()),
+};
+const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: ['${id}'], clients, maxAttempts: 2 });
+const wrapper = { keyId: '${keyId}', signKeyId: '${id}', signPublicKeys, clients };
+export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyVaultKeyWrapper(wrapper) };
+`;
+      writeFileSync(join(project, 'sealring.config.mjs'), config);
+      const { code, output } = await runProgram(process.execPath, [MAIN, 'doctor', '--json'], { cwd: project });
+      return { code, findings: JSON.parse(output.slice(output.indexOf('{'))).findings };
+    }
+
+    test.each([
+      ['is throttled', 'kms-throttled', () => vault.throttle(), /^Wait/],
+      ['is denied', 'kms-denied', () => vault.deny(), /^Grant .*keys\/read on the signing key/],
+    ] as const)('reports a vault that %s', async (_, id, turn, remedy) => {
+      turn();
+      const { code, findings } = await run(signKeyId);
+      expect(code).toBe(1);
+      expect(findings).toEqual([
+        expect.objectContaining({ id, severity: 'error', remedy: expect.stringMatching(remedy) }),
+      ]);
+    });
+
+    test('reports a vault that does not answer', async () => {
+      const down = signKeyId.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1');
+      const { code, findings } = await run(down);
+      expect(code).toBe(1);
+      expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
+    });
+
+    test('reports a signing key of the wrong kind', async () => {
+      const { code, findings } = await run(vault.idOf(rsa, rsa.current));
+      expect(code).toBe(1);
+      expect(findings).toEqual([
+        expect.objectContaining({
+          id: 'kms-signature',
+          remedy: expect.stringMatching(/^Configure a P-256 signing key/),
+        }),
+      ]);
+    });
+
+    test('reports no error once the vault answers', async () => {
+      const { code, findings } = await run(signKeyId);
+      expect(findings.filter(({ severity }) => severity === 'error')).toEqual([]);
+      expect(code).toBe(0);
+    });
   });
 
   test('a key that has a new version, and whose older one is disabled while the ring needs it', async () => {

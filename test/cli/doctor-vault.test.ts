@@ -1,11 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { SealringConfig } from '@sealring/cli';
 import { memoryRing } from '@sealring/core';
 import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { callOpenBao, type OpenBao, startOpenBao } from '../support/openbao.ts';
+import { runProgram } from '../support/run-program.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { createRing, examine, findingOf, idsOf } from './findings.ts';
+
+const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 let started: OpenBao | undefined;
 await startOrSkip(async () => {
@@ -46,6 +54,42 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     const report = await examine(await configOf(['encrypt']));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain('<mount>/decrypt/<key>');
+  });
+
+  test.each([
+    ['ecdsa-p256', { type: 'ecdsa-p256' }],
+    ['derived', { type: 'aes256-gcm96', derived: true }],
+  ])('an %s transit key is reported as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+    const keyName = randomUUID();
+    await callOpenBao(server, 'POST', `transit/keys/${keyName}`, spec);
+    const { address, token } = server;
+    const keyWrapper = vaultTransitKeyWrapper({ address, keyName, token, dangerouslyAllowHttp: true });
+    const report = await examine({ ringName: 'payments', ring: memoryRing(), keyWrapper });
+    expect(idsOf(report, 'error')).toEqual(['kms-usage']);
+    expect(findingOf(report, 'kms-usage')?.remedy).toMatch(/^Use a transit key of type aes256-gcm96/);
+  });
+
+  test('SEALRING_VAULT_KEY_NAME and the variables of Vault configure the command', async () => {
+    const project = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
+    symlinkSync(MODULES, join(project, 'node_modules'));
+    const env = {
+      PATH: process.env['PATH'],
+      SEALRING_RING_NAME: 'payments',
+      SEALRING_RING_STORE: pathToFileURL(join(project, 'payments.ring')).href,
+      SEALRING_VAULT_KEY_NAME: 'payments',
+      VAULT_ADDR: server.address,
+      VAULT_TOKEN: server.token,
+    };
+    const run = (...args: readonly string[]) => runProgram(process.execPath, [MAIN, ...args], { cwd: project, env });
+    try {
+      expect(await run('init')).toMatchObject({ code: 0, output: expect.stringContaining('created the ring') });
+      const { code, output } = await run('doctor');
+      expect(code).toBe(0);
+      expect(output).toContain('vault-transit wraps and unwraps a data key');
+      expect(output).not.toContain(server.token === 'root' ? 'X-Vault-Token' : server.token);
+    } finally {
+      rmSync(project, { recursive: true, force: true });
+    }
   });
 
   test('a transit key that was rotated, and whose older version is disallowed while the ring needs it', async () => {

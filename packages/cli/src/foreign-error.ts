@@ -8,7 +8,7 @@ import { Failure, type FailureCode } from './failure.ts';
  */
 
 /** Why a call of a key wrapper failed. */
-export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'hint'> {
+export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'status' | 'hint'> {
   readonly kind: KeyWrapperErrorKind;
   readonly provider: string;
   readonly operation: string;
@@ -45,6 +45,7 @@ export function kmsFailuresOf(error: unknown): readonly KmsFailure[] {
       provider: textOf(summary, 'provider') ?? '',
       operation: textOf(summary, 'operation') ?? '',
       code: textOf(summary, 'code'),
+      status: numberOf(summary, 'status'),
       hint: textOf(summary, 'hint'),
     },
   ];
@@ -112,6 +113,11 @@ function isNamed(error: unknown, name: string): boolean {
 
 function field(holder: unknown, name: string): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
+}
+
+function numberOf(holder: unknown, name: string): number | undefined {
+  const value = field(holder, name);
+  return typeof value === 'number' ? value : undefined;
 }
 
 function textOf(holder: unknown, name: string): string | undefined {

@@ -119,7 +119,7 @@ setInterval(() => undefined, 1000);`,
     write('sealring.config.mjs', "\nthrow new Error('postgres://app:hunter2@db');");
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/Error in line 2/);
+    expect(stderr).toMatch(/cannot load sealring\.config\.mjs, line 2: Error$/m);
     expect(stderr).not.toContain('hunter2');
   });
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { documentOf } from '../migration/carry.ts';
-import { writeNewFile } from '../migration/new-file.ts';
+import { checkNewFile, writeNewFile } from '../migration/new-file.ts';
 import { WIRES, type Wire, wireSecretsOf } from '../migration/wire-secrets.ts';
 import { readDocument } from '../ring/document.ts';
 import { ringNameOf } from '../settings/settings.ts';
@@ -45,6 +45,7 @@ export function addExportCommand(program: Command): void {
       if (plain !== undefined && !theyLeaveTheKms) throw new UsageError(UNCONFIRMED);
       if (file === STDOUT && plain !== undefined) throw new UsageError('--plain writes to a file only, not to -');
       if (file === STDOUT && json) throw new UsageError('- is standard output, which --json also uses: name a file');
+      if (file !== STDOUT) checkNewFile(file);
       const facts = plain === undefined ? await exportRing(file, config) : await exportPlain(file, config, plain);
       const line = `wrote ${facts.what} of ring "${visibleLine(facts.ring)}" to`;
       if (json) printJson(facts);

@@ -70,10 +70,15 @@ const DENIALS: Readonly<Record<string, DenialReason>> = {
   BadParameter: 'key-kind',
   ForbiddenByFirewall: 'network',
   ForbiddenByConnection: 'network',
-  // Vault: a 400 for a key type without associated data, or for a derived key; a 405 for another engine.
-  400: 'key-kind',
-  405: 'request',
 };
+
+/** Vault has no codes. Its status is 400 for a key of another type, and 405 for another engine. */
+const VAULT_DENIALS: Readonly<Record<number, DenialReason>> = { 400: 'key-kind', 405: 'request' };
+
+function reasonOf({ provider, code, status }: KmsFailure): DenialReason | undefined {
+  if (code !== undefined) return DENIALS[code];
+  return provider === 'vault-transit' && status !== undefined ? VAULT_DENIALS[status] : undefined;
+}
 
 /** The kind of key that each provider needs. */
 const KEY_KINDS: Readonly<Record<string, string>> = {
@@ -84,14 +89,19 @@ const KEY_KINDS: Readonly<Record<string, string>> = {
   'vault-transit': 'Use a transit key of type aes256-gcm96 or chacha20-poly1305 that is not derived.',
 };
 
-function deniedFinding({ provider, operation, code }: KmsFailure, what: string): Finding {
-  switch (code === undefined ? undefined : DENIALS[code]) {
+function deniedFinding(failure: KmsFailure, what: string): Finding {
+  const { provider, operation } = failure;
+  switch (reasonOf(failure)) {
     case 'credentials':
       return error('kms-denied', what, 'Give this machine valid credentials for the role of the servers.');
     case 'key-kind':
       return error('kms-usage', what, KEY_KINDS[provider] ?? 'Use a key for symmetric encryption.');
     case 'request':
-      return error('kms-usage', what, 'Correct the key id in the configuration: the KMS cannot use it for this call.');
+      return error(
+        'kms-usage',
+        what,
+        'Correct the address, mount or id of the key in the configuration: the KMS does not accept it for this call.',
+      );
     case 'network':
       return error('kms-denied', what, 'Allow the network of the servers in the firewall or perimeter of the KMS.');
     case 'service-off':

@@ -1,5 +1,10 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { UsageError } from '../usage-error.ts';
+
+/** Fails before any call to the KMS or the store. @throws {UsageError} if the file exists. */
+export function checkNewFile(path: string): void {
+  if (existsSync(path)) throw new UsageError(alreadyExists(path));
+}
 
 /** Creates a file that only this user can read. @throws {UsageError} if it exists. */
 export function writeNewFile(path: string, text: string): void {
@@ -8,7 +13,11 @@ export function writeNewFile(path: string, text: string): void {
     writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw new UsageError(`"${path}" already exists: nothing was written`);
+    if (code === 'EEXIST') throw new UsageError(alreadyExists(path));
     throw new UsageError(`cannot write "${path}" (${code})`);
   }
+}
+
+function alreadyExists(path: string): string {
+  return `"${path}" already exists: nothing was written`;
 }

@@ -29,7 +29,7 @@ export interface RingStatus {
 }
 
 /** A key of the ring. */
-export interface StatusKey extends RingKey {
+interface StatusKey extends RingKey {
   /** As in commands, events, spans and the dashboard; `id` is in tokens and in the ring document. */
   readonly name: string;
   /** As in the metric `sealring.ring.sealing_key.fingerprint`. */

@@ -77,7 +77,7 @@ async function loaded<T>(path: string, href: string, load: () => Promise<T>): Pr
     return await load();
   } catch (error) {
     if (kmsFailuresOf(error).length > 0 || storeFailureOf(error) !== undefined) throw new ConfigFailure(path, error);
-    throw new UsageError(`cannot load ${path}: ${nameAndPlace(error, href)}`);
+    throw new UsageError(`cannot load ${path}${placeOf(error, href)}: ${nameOf(error)}`);
   }
 }
 
@@ -137,14 +137,18 @@ function has(value: unknown, ...methods: readonly string[]): boolean {
   );
 }
 
-/** What a module threw, and in which line. The message can contain a secret, unless it is that of the loader or of core. */
-function nameAndPlace(error: unknown, href: string): string {
+/** What a module threw. The message can contain a secret, unless it is that of the loader or of core. */
+function nameOf(error: unknown): string {
   if (!types.isNativeError(error)) return 'it threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
   const isOfLoader = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
-  const shown = rejectedOptionIn(error) ?? (isOfLoader ? error.message.split('\n')[0] : undefined);
-  const text = shown === undefined ? error.name : `${error.name}: ${shown}`;
-  const place = error.stack?.split('\n').find((line) => line.includes(href));
-  const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
-  return line === undefined ? text : `${text} in line ${line}`;
+  return rejectedOptionIn(error) ?? (isOfLoader ? `${error.name}: ${error.message.split('\n')[0]}` : error.name);
+}
+
+/** The line of the file in which an error was thrown, if it was in the file. */
+function placeOf(error: unknown, href: string): string {
+  if (!types.isNativeError(error)) return '';
+  const frame = error.stack?.split('\n').find((line) => line.includes(href));
+  const line = frame?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
+  return line === undefined ? '' : `, line ${line}`;
 }

@@ -117,7 +117,9 @@ export async function storeIn(environment: Environment): Promise<RingStore> {
         'Any other store needs a sealring.config.mjs',
     );
   }
-  return kind.make({ ...environment, ...kind.variablesIn(url) });
+  const variables = kind.variablesIn(url);
+  if (Object.values(variables).includes('')) throw new UsageError(`${STORE_VARIABLE} must be ${kind.url}`);
+  return kind.make({ ...environment, ...variables });
 }
 
 async function made(name: string, factory: string, options: object): Promise<RingStore> {
