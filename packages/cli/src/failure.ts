@@ -4,7 +4,7 @@ import type { KeyWrapperErrorKind, RingStoreErrorKind } from '@sealring/core';
 export type FailureCode =
   | `kms-${KeyWrapperErrorKind}`
   | `store-${RingStoreErrorKind}`
-  | 'address-in-use'
+  | 'cannot-listen'
   | 'conflict'
   | 'interrupted'
   | 'no-sealing-key'

@@ -73,7 +73,7 @@ const WARNING =
 /** An error of the operating system becomes a failure; any other error is returned unchanged. */
 function listenFailure(error: unknown, where: string): unknown {
   if (!(error instanceof Error) || !('syscall' in error)) return error;
-  return new Failure('address-in-use', `cannot listen on ${where}: ${String(Reflect.get(error, 'code'))}`);
+  return new Failure('cannot-listen', `cannot listen on ${where}: ${String(Reflect.get(error, 'code'))}`);
 }
 
 /** Reads the ring. A store or a KMS that fails is shown on the page. */
