@@ -32,7 +32,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
   const wrapperFor = (caller: string, name = keyName): KeyWrapper =>
     gcpKmsKeyWrapper({ keyName: name, client: clientOf(caller, client), maxAttempts: 1 });
 
-  test('finds nothing wrong with a key that may be used', async () => {
+  test('reports no error for a usable key', async () => {
     const config = configOf(wrapperFor('member'));
     await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
@@ -41,14 +41,14 @@ describe('the doctor, on Google Cloud KMS', async () => {
   test.each([
     ['encrypt', 'cloudkms.cryptoKeyVersions.useToDecrypt', 'useToEncrypt'],
     ['decrypt', 'cloudkms.cryptoKeyVersions.useToEncrypt', 'useToDecrypt'],
-  ])('without the right to %s', async (caller, granted, missing) => {
+  ])('reports that the permission to %s is missing', async (caller, granted, missing) => {
     gcp.kms.grant(caller, [granted]);
     const report = await examine(configOf(wrapperFor(caller)));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('F10: a key version that is disabled', async () => {
+  test('F10: reports a disabled key version', async () => {
     const other = gcp.kms.createKey('disabled');
     gcp.kms.disable(`${other}/cryptoKeyVersions/1`);
     const report = await examine(configOf(wrapperFor('member', other)));
@@ -56,7 +56,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/gcloud kms keys versions enable/);
   });
 
-  test('a key that nobody has', async () => {
+  test('reports a key that does not exist', async () => {
     const none = keyName.replace(/[^/]+$/, 'no-such-key');
     const report = await examine(configOf(wrapperFor('member', none)));
     expect(idsOf(report, 'error')).toEqual(['kms-not-found']);
@@ -71,7 +71,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     };
     const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
 
-    test('is told with what members do about it, and until when the old one is needed', async () => {
+    test('is reported with what members do, and until when the old one is needed', async () => {
       const { name, config, codec } = await setUp();
       expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
       gcp.kms.rotate(name);
@@ -95,7 +95,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(after?.what).toContain(`${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
     });
 
-    test('and then an older one again brings no rotation, and the doctor says so', async () => {
+    test('and then an older one again is reported as one that no member rotates for', async () => {
       const { name, config, codec } = await setUp();
       gcp.kms.rotate(name);
       await codec.rotate();
@@ -111,7 +111,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     test.each([
       ['disabled', 'KEY_DISABLED', (name: string) => gcp.kms.disable(name)],
       ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
-    ])('whose older one is %s while keys of the ring need it', async (_, code, end) => {
+    ])('is reported as refused if the older one is %s while keys of the ring need it', async (_, code, end) => {
       const { name, config, codec } = await setUp();
       const opensUntil = codec.health().keys[0]?.opensUntil.toISOString() ?? '';
       gcp.kms.rotate(name);
@@ -129,7 +129,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(remedy).toContain('gcloud kms keys versions enable');
     });
 
-    test('whose older one is disabled before any key is wrapped by the new one', async () => {
+    test('is reported if the older one is disabled before any key is wrapped by the new one', async () => {
       const { name, config, codec } = await setUp();
       await codec.close();
       gcp.kms.rotate(name);
@@ -140,7 +140,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     });
   });
 
-  test('F21: an SDK that was told to print what it sends', async () => {
+  test('F21: reports an SDK that prints its requests', async () => {
     const config = configOf(wrapperFor('member'));
     const report = await examine(config, { GOOGLE_SDK_NODE_LOGGING: 'all' });
     expect(idsOf(report, 'error')).toEqual(['google-logging']);
@@ -160,7 +160,7 @@ describe('the doctor, on Azure Key Vault', async () => {
   const wrapperFor = (token: string): KeyWrapper =>
     azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, clients: sdkClients(vault, token), maxAttempts: 1 });
 
-  test('finds nothing wrong with keys that may be used', async () => {
+  test('reports no error for usable keys', async () => {
     const config = configOf(wrapperFor(all));
     await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
@@ -170,19 +170,19 @@ describe('the doctor, on Azure Key Vault', async () => {
     ['wrap', ['get', 'unwrapKey', 'sign'], 'wrap/action'],
     ['unwrap', ['get', 'wrapKey', 'sign'], 'unwrap/action'],
     ['sign', ['get', 'wrapKey', 'unwrapKey'], 'sign/action'],
-  ] as const)('without the right to %s', async (_, rights, missing) => {
+  ] as const)('reports that the permission to %s is missing', async (_, rights, missing) => {
     const report = await examine(configOf(wrapperFor(vault.issueToken([...rights]))));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('F35: a wrapper that signs nothing', async () => {
+  test('F35: reports a key wrapper without a signing key', async () => {
     const report = await examine(configOf(azureKeyVaultKeyWrapper({ keyId, clients: sdkClients(vault, all) })));
     expect(idsOf(report, 'error')).toEqual(['options']);
     expect(findingOf(report, 'options')?.what).toMatch(/sign/);
   });
 
-  test('a signing key whose public half is not the pinned one', async () => {
+  test('reports a signing key whose public key is not pinned', async () => {
     const other = vault.createKey('other', 'EC');
     const id = vault.idOf(other, other.current);
     const pinned = await fetchAzureSignPublicKeys({ signKeyIds: [id], clients: sdkClients(vault, all) });
@@ -192,7 +192,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(idsOf(report, 'error')).toEqual(['kms-signature']);
   });
 
-  test('F10: a key that is disabled', async () => {
+  test('F10: reports a disabled key', async () => {
     rsa.set({ enabled: false });
     const report = await examine(configOf(wrapperFor(all)));
     rsa.set({ enabled: true });
@@ -200,7 +200,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
   });
 
-  test('an EC key as keyId is reported as a key of the wrong kind, and not as a missing permission', async () => {
+  test('reports an EC key as keyId as a key of the wrong kind, and not as a missing permission', async () => {
     const ec = vault.createKey('not-wrapping', 'EC');
     const clients = sdkClients(vault, all);
     const wrong = azureKeyVaultKeyWrapper({
@@ -282,7 +282,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     });
   });
 
-  test('a key that has a new version, and whose older one is disabled while the ring needs it', async () => {
+  test('reports a new key version, and a disabled older one that the ring needs', async () => {
     const clients = sdkClients(vault, all);
     const key = vault.createKey('versions');
     const wrapper = (): KeyWrapper =>
@@ -301,7 +301,7 @@ export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyV
     expect(refused?.remedy).toMatch(/set-attributes --id <version> --enabled true/);
   });
 
-  test('a key that is configured by one of its versions is not compared', async () => {
+  test('reports no new version of a key that is configured with a version', async () => {
     const clients = sdkClients(vault, all);
     const pinned = vault.idOf(rsa, rsa.current);
     const config = configOf(azureKeyVaultKeyWrapper({ keyId: pinned, signKeyId, signPublicKeys, clients }));

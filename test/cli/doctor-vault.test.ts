@@ -22,7 +22,7 @@ await startOrSkip(async () => {
 });
 afterAll(() => started?.close());
 
-describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () => {
+describe.skipIf(started === undefined)('the doctor, on the transit engine of Vault', () => {
   const server = started ?? { address: '', token: '' };
   beforeAll(async () => {
     await callOpenBao(server, 'POST', 'sys/mounts/transit', { type: 'transit' });
@@ -44,13 +44,13 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     return { ringName: 'payments', ring: memoryRing(), keyWrapper };
   }
 
-  test('finds nothing wrong with a member’s token', async () => {
+  test('reports no error for the token of a member', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
     await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
-  test('without the right to decrypt', async () => {
+  test('reports that the permission to decrypt is missing', async () => {
     const report = await examine(await configOf(['encrypt']));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain('<mount>/decrypt/<key>');
@@ -59,7 +59,7 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
   test.each([
     ['ecdsa-p256', { type: 'ecdsa-p256' }],
     ['derived', { type: 'aes256-gcm96', derived: true }],
-  ])('an %s transit key is reported as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+  ])('reports an %s transit key as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
     const keyName = randomUUID();
     await callOpenBao(server, 'POST', `transit/keys/${keyName}`, spec);
     const { address, token } = server;
@@ -92,7 +92,7 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     }
   });
 
-  test('a transit key that was rotated, and whose older version is disallowed while the ring needs it', async () => {
+  test('reports a rotated transit key, and a disallowed older version that the ring needs', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
     await createRing(config);
     await callOpenBao(server, 'POST', 'transit/keys/payments/rotate');

@@ -46,14 +46,14 @@ async function make(mistake: Mistake): Promise<string> {
 /** How the page shows a mistake. */
 function shown({ shown: text, args, env, options }: Mistake): string {
   if (text !== undefined) return text;
-  if (options !== undefined) return code(options);
-  if (env === undefined) return code(['sealring', ...(args ?? [])].join(' '));
+  if (options !== undefined) return fenced(options);
+  if (env === undefined) return fenced(['sealring', ...(args ?? [])].join(' '));
   return Object.entries(env)
-    .map(([name, value]) => code(`${name}=${value}`))
+    .map(([name, value]) => fenced(`${name}=${value}`))
     .join(' ');
 }
 
-function code(text: string): string {
+function fenced(text: string): string {
   const fence = text.includes('`') ? '``' : '`';
   return `${fence}${text.replaceAll('|', '\\|')}${fence}`;
 }
@@ -64,7 +64,9 @@ describe('mistakes', () => {
   test.each(all.map((mistake) => [shown(mistake), mistake] as const))(
     '%s is rejected with one line and exit code 2',
     async (text, mistake) => {
-      rows.set(text, code(await make(mistake)));
+      const message = await make(mistake);
+      expect(message.length).toBeGreaterThan(10);
+      rows.set(text, fenced(message));
     },
   );
 
