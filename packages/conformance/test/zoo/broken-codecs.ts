@@ -15,7 +15,7 @@ class InvalidRequestState extends Error {
 
 const PREFIX = 'zoo1.';
 const SHARED = randomBytes(32);
-const refuse = (reason = 'seal'): never => {
+const refuse = (reason = 'authentication failed'): never => {
   throw new InvalidRequestState(reason);
 };
 
@@ -292,7 +292,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         try {
           return sound.unseal(token);
         } catch (error) {
-          throw Object.assign(new InvalidRequestState('seal'), { cause: error, state: Buffer.from(last).toString() });
+          throw Object.assign(new InvalidRequestState('authentication failed'), {
+            cause: error,
+            state: Buffer.from(last).toString(),
+          });
         }
       },
     });
@@ -416,7 +419,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         try {
           return sound.unseal(token);
         } catch {
-          throw Object.defineProperty(new InvalidRequestState('seal'), 'partial', { value: last, enumerable: false });
+          throw Object.defineProperty(new InvalidRequestState('authentication failed'), 'partial', {
+            value: last,
+            enumerable: false,
+          });
         }
       },
     });
