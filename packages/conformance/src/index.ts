@@ -10,8 +10,7 @@ export { type CodecConformanceOptions, describeCodec, runCodecConformance } from
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
 export type { TestRunner } from './describe.ts';
 export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
-export { KEY_WRAPPER_REQUIREMENTS } from './key-wrapper/requirements.ts';
-export { describeKeyWrapper, runKeyWrapperConformance } from './key-wrapper/suite.ts';
+export { describeKeyWrapper, KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from './key-wrapper/suite.ts';
 export type {
   KeyWrapperControl,
   KeyWrapperInstance,

@@ -1,4 +1,4 @@
-/** What has to be tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
+/** What is tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
 export interface Requirement {
   /** Stable: `CODEC-ROUNDTRIP-BYTES`. */
   readonly id: string;
@@ -9,15 +9,7 @@ export interface Requirement {
   readonly source: string;
 }
 
-export function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}
-
-export function should(id: string, text: string, source: string): Requirement {
-  return { id, level: 'SHOULD', text, source };
-}
-
-/** What is done about one requirement, on a target of its suite. */
+/** How one requirement is tried on a target of its suite. */
 export interface Check<Context> {
   readonly id: string;
   /**
@@ -25,6 +17,24 @@ export interface Check<Context> {
    * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
    */
   run(context: Context): void | string | Promise<void | string>;
+}
+
+/** A requirement together with its check: neither exists without the other. */
+export interface CheckedRequirement<Context> extends Requirement, Check<Context> {}
+
+/** What makes a {@link Requirement} a whole one: its check, and what a suite adds. */
+type Rest<Whole extends Requirement> = Omit<Whole, keyof Requirement>;
+
+export function must(id: string, text: string, source: string): Requirement;
+export function must<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
+export function must(id: string, text: string, source: string, rest: object = {}): Requirement {
+  return { id, level: 'MUST', text, source, ...rest };
+}
+
+export function should(id: string, text: string, source: string): Requirement;
+export function should<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
+export function should(id: string, text: string, source: string, rest: object = {}): Requirement {
+  return { id, level: 'SHOULD', text, source, ...rest };
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

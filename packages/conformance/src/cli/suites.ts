@@ -1,8 +1,7 @@
 import { CODEC_REQUIREMENTS } from '../codec/requirements.ts';
 import { runCodecConformance } from '../codec/suite.ts';
 import type { CodecTarget } from '../codec/target.ts';
-import { KEY_WRAPPER_REQUIREMENTS } from '../key-wrapper/requirements.ts';
-import { runKeyWrapperConformance } from '../key-wrapper/suite.ts';
+import { KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from '../key-wrapper/suite.ts';
 import type { KeyWrapperTarget } from '../key-wrapper/target.ts';
 import type { ConformanceReport, SuiteName } from '../report.ts';
 import type { Requirement } from '../requirement.ts';

@@ -1,7 +1,7 @@
 import type { RequestStateCodec } from '@sealring/core';
+import { text } from '../bytes.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { mended, sumsOf, swapsOf } from './forgeries.ts';
-import { text } from './payloads.ts';
 import { type CodecTrial, tokenText } from './trial.ts';
 
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';

@@ -1,5 +1,6 @@
+import { sameBytes } from '../bytes.ts';
 import { type Check, expectThat } from '../requirement.ts';
-import { type CodecTrial, sameBytes } from './trial.ts';
+import { type CodecTrial } from './trial.ts';
 
 /** From nothing to long: what is longer may take another way. */
 const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];

@@ -1,9 +1,10 @@
 import { inspect } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
+import { sameBytes } from '../bytes.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { damagedForms, GARBAGE } from './integrity.ts';
-import { type CodecTrial, sameBytes, tokenText } from './trial.ts';
+import { type CodecTrial, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
 /** More than whoever counts them would let pass. */

@@ -1,8 +1,9 @@
 import { assert as assertProperty, property as forAll, uint8Array } from 'fast-check';
+import { sameBytes } from '../bytes.ts';
 import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
 import { edgePayloads } from './payloads.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
-import { bytesText, type CodecTrial, sameBytes, tokenText } from './trial.ts';
+import { bytesText, type CodecTrial, tokenText } from './trial.ts';
 
 const MANY_TOKENS = 500;
 const KEPT_RESULTS = 8;

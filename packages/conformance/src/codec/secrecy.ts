@@ -1,7 +1,7 @@
+import { text } from '../bytes.ts';
 import { type Check, expectThat, NotApplicable } from '../requirement.ts';
 import { encodings } from '../secrets.ts';
 import { decodings } from './decodings.ts';
-import { text } from './payloads.ts';
 import type { CodecTrial } from './trial.ts';
 
 const MANY_SEALS = 10_000;

@@ -2,6 +2,7 @@ import { inspect, types } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
 import { Random } from '../random.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
 import type { CodecInstance, CodecSubject } from './target.ts';
 
 /** What a check of a codec works with: fresh instances, and the words for what it saw. */
@@ -129,13 +130,6 @@ function attempt<T>(run: () => T, what: string): T {
   }
 }
 
-/** A value by its type only: it may be a secret. */
-function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
 /** Bytes in a finding: whole where they are few. */
 export function bytesText(bytes: Uint8Array): string {
   const shown = Buffer.from(bytes.subarray(0, 16)).toString('hex');
@@ -146,10 +140,6 @@ export function bytesText(bytes: Uint8Array): string {
 /** Text in a finding: whole where it is short. */
 export function tokenText(token: string): string {
   return inspect(token.length > 80 ? `${token.slice(0, 60)}…${token.slice(-12)}` : token);
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 /** Every way of using a codec, once. Whether it answers well is for other requirements. */

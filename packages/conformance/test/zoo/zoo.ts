@@ -12,6 +12,10 @@ import {
   SINGLE_USE_REQUIREMENTS,
   type SuiteName,
 } from '../../src/index.ts';
+import { acmeTarget } from './acme.ts';
+import { ACME_BROKEN } from './acme-broken.ts';
+import { ACME_CAUGHT_BY } from './acme-caught-by.ts';
+import { ACME_SOUND } from './acme-sound.ts';
 import { BROKEN_CODECS } from './broken-codecs.ts';
 import { BROKEN_KEY_WRAPPERS } from './broken-key-wrappers.ts';
 import { BROKEN_RING_STORES } from './broken-ring-stores.ts';
@@ -71,6 +75,14 @@ export const HOUSES: readonly House[] = [
     animals: [
       ...SOUND_KEY_WRAPPERS.map(({ target, warnings }) =>
         animalOf(target.name, (seed) => runKeyWrapperConformance(target, { seed }), undefined, warnings),
+      ),
+      ...ACME_SOUND.map((target) => animalOf(target.name, (seed) => runKeyWrapperConformance(target, { seed }))),
+      ...Object.entries(ACME_BROKEN).map(([name, make]) =>
+        animalOf(
+          name,
+          (seed) => runKeyWrapperConformance(acmeTarget(name, make), { seed, timeoutMs: 2_000 }),
+          ACME_CAUGHT_BY[name],
+        ),
       ),
       ...BROKEN_KEY_WRAPPERS.map(({ target, caughtBy, hangs }) =>
         // A call that never ends is waited for, again and again.
