@@ -5,8 +5,7 @@
  * @packageDocumentation
  */
 
-export { CODEC_REQUIREMENTS } from './codec/requirements.ts';
-export { type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
+export { CODEC_REQUIREMENTS, type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
 export type { TestRunner } from './describe.ts';
 export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
@@ -24,6 +23,5 @@ export type { RingStoreOptions } from './ring-store/options.ts';
 export { RING_STORE_REQUIREMENTS } from './ring-store/requirements.ts';
 export { describeRingStore, runRingStoreConformance } from './ring-store/suite.ts';
 export type { RingStoreInstance, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
-export { SINGLE_USE_REQUIREMENTS } from './single-use/requirements.ts';
-export { describeSingleUse, runSingleUseConformance } from './single-use/suite.ts';
+export { describeSingleUse, runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from './single-use/suite.ts';
 export type { SingleUseInstance, SingleUseStoreLike, SingleUseTarget } from './single-use/target.ts';

@@ -33,9 +33,9 @@ export interface Suite<Context> {
 export function suiteOf<Context>(
   name: SuiteName,
   requirements: readonly CheckedRequirement<Context>[],
-  closing: string,
+  closing?: string,
 ): Suite<Context> {
-  return { name, requirements, checks: requirements, closing };
+  return { name, requirements, checks: requirements, ...(closing !== undefined && { closing }) };
 }
 
 /** What one requirement is tried on. */

@@ -1,5 +1,4 @@
-import { CODEC_REQUIREMENTS } from '../codec/requirements.ts';
-import { runCodecConformance } from '../codec/suite.ts';
+import { CODEC_REQUIREMENTS, runCodecConformance } from '../codec/suite.ts';
 import type { CodecTarget } from '../codec/target.ts';
 import { KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from '../key-wrapper/suite.ts';
 import type { KeyWrapperTarget } from '../key-wrapper/target.ts';
@@ -8,8 +7,7 @@ import type { Requirement } from '../requirement.ts';
 import { RING_STORE_REQUIREMENTS } from '../ring-store/requirements.ts';
 import { runRingStoreConformance } from '../ring-store/suite.ts';
 import type { RingStoreTarget } from '../ring-store/target.ts';
-import { SINGLE_USE_REQUIREMENTS } from '../single-use/requirements.ts';
-import { runSingleUseConformance } from '../single-use/suite.ts';
+import { runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from '../single-use/suite.ts';
 import type { SingleUseTarget } from '../single-use/target.ts';
 import type { LoadedTarget } from './load-target.ts';
 import type { TrialOptions } from './messages.ts';

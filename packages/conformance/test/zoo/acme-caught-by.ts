@@ -6,7 +6,7 @@ export const ACME_CAUGHT_BY: Readonly<Record<string, string>> = {
   'decodes a plaintext that reads as base64': 'WRAP-ROUNDTRIP',
   'keeps the data key as a number': 'WRAP-ROUNDTRIP',
   'skips a byte order mark': 'WRAP-ROUNDTRIP',
-  'ends a plaintext at its first zero byte': 'WRAP-GENERATE',
+  'ends a plaintext at its first zero byte': 'WRAP-ROUNDTRIP',
   'reads a view from its offset to the end of its buffer': 'WRAP-ARGUMENTS',
   'reads the whole buffer of a wrapped view': 'WRAP-VIEW',
   'signs the whole buffer of a view': 'WRAP-VIEW',
