@@ -19,7 +19,7 @@ export function summaryOf(record: RunRecord, paint: Paint, isQuiet: boolean): st
   const verdict = `${verdictOf(visibleLine(record.report.target), rows)} ${countsOf(rows)} (seed ${record.report.seed})`;
   return [
     ...(isQuiet ? [] : [...tableOf(rows, paint), '']),
-    ...causesOf(findings).flatMap((rows) => [...findingOf(record, rows, paint), '']),
+    ...causesOf(findings).flatMap((cause) => [...findingOf(record, cause, paint), '']),
     paint(['bold', isBad ? 'red' : 'green'], verdict),
     '',
   ].join('\n');

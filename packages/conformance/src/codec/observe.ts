@@ -119,8 +119,8 @@ function addMembers(seen: Map<string, unknown>, name: string, holder: unknown): 
 
 /** Without running a getter: some are made when they are first asked for. A getter stands for itself. */
 function ownValue(holder: object, name: PropertyKey): unknown {
-  const { get, value = get } = Object.getOwnPropertyDescriptor(holder, name) ?? {};
-  return value;
+  const descriptor = Object.getOwnPropertyDescriptor(holder, name) ?? {};
+  return Reflect.get(descriptor, 'get' in descriptor ? 'get' : 'value');
 }
 
 /** Built-ins without a name of their own, which many others inherit from. */

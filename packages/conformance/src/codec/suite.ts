@@ -36,7 +36,7 @@ const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
 export const CODEC_REQUIREMENTS: readonly Requirement[] = CODEC_CHECKS;
 
 /** The suite of codecs. */
-export const CODEC_SUITE: Suite<CodecTrial> = suiteOf('codec', CODEC_CHECKS, 'CODEC-CLOSES');
+const CODEC_SUITE: Suite<CodecTrial> = suiteOf('codec', CODEC_CHECKS, 'CODEC-CLOSES');
 
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {

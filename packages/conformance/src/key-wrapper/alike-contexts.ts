@@ -64,7 +64,7 @@ const ALIKE_VALUES: readonly Alike[] = [
 export const ALIKE_CHARACTERS: readonly Alike[] = [
   ...ALIKE_VALUES,
   ...ALIKE_VALUES.flatMap(({ what, one, other }) => {
-    const [[name = '', text = ''] = [], [, otherText = ''] = []] = [...Object.entries(one), ...Object.entries(other)];
+    const [[name, text] = ['', ''], [, otherText] = ['', '']] = [...Object.entries(one), ...Object.entries(other)];
     if (!(name in other)) return [];
     const words = `${what}, in a name`;
     return [{ what: words, one: { [`${name}-${text}`]: 'x' }, other: { [`${name}-${otherText}`]: 'x' } }];

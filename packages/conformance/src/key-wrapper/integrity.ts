@@ -1,4 +1,3 @@
-import type { WrappedKey } from '@sealring/core';
 import { flipped } from '../bytes.ts';
 import { Finding } from '../requirement.ts';
 import { describeError, expectArgumentErrorOrCorrupt } from './errors.ts';
@@ -198,7 +197,7 @@ function alterations(
       // Of generate only a few: its wraps are made as those of wrap are.
       for (const [wrapped, what] of made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)]) {
         if (!trial.subject.supports.remote && performance.now() > until) break;
-        await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped } as WrappedKey, `a wrapped key ${what}`);
+        await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
       }
     }
   });

@@ -166,7 +166,7 @@ async function allAtOnce(
     trial.make(keyWrapper),
     trial.unwrap(keyWrapper, known.wrapped, { context }),
     keyWrapper.generate && trial.answer(() => keyWrapper.generate?.({ context }), 'generate'),
-    Promise.all(entries.map((entry) => keyWrapper.sign && trial.answer(() => keyWrapper.sign?.(entry), 'sign'))),
+    Promise.all((keyWrapper.sign ? entries : []).map((entry) => trial.answer(() => keyWrapper.sign?.(entry), 'sign'))),
     refused,
   ]);
   expectThat(sameBytes(back, known.dataKey), 'an unwrap beside other calls opens to other bytes');

@@ -38,14 +38,10 @@ export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
 ];
 
 /** What every key wrapper is held to, in the order in which it is tried. */
-export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = KEY_WRAPPER_CHECKS;
+export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = [...KEY_WRAPPER_CHECKS];
 
 /** The suite of key wrappers. */
-export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = suiteOf(
-  'key-wrapper',
-  KEY_WRAPPER_CHECKS,
-  'WRAP-INSTANCE-CLOSES',
-);
+const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = suiteOf('key-wrapper', KEY_WRAPPER_CHECKS, 'WRAP-INSTANCE-CLOSES');
 
 const IDS = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runKeyWrapperConformance';

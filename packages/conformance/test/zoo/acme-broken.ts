@@ -426,7 +426,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
     good(typeof wrapped?.provider === 'string' ? { ...wrapped, provider: wrapped.provider.trim() } : wrapped, options),
   ),
   'compares the first letters of providers': unwrapping((good, wrapped, options) =>
-    good(String(wrapped?.provider).startsWith('acme') ? { ...wrapped, provider: 'acme' } : wrapped, options),
+    good(wrapped?.provider?.startsWith('acme') ? { ...wrapped, provider: 'acme' } : wrapped, options),
   ),
 
   // owns
@@ -774,9 +774,7 @@ export const ACME_BROKEN: Readonly<Record<string, MakeAcme>> = {
   ),
   'unwraps base64 text': unwrapping((good, wrapped, options) =>
     good(
-      typeof wrapped?.wrapped === 'string'
-        ? { ...(wrapped as WrappedKey), wrapped: Buffer.from(wrapped.wrapped as string, 'base64') }
-        : wrapped,
+      typeof wrapped?.wrapped === 'string' ? { ...wrapped, wrapped: Buffer.from(wrapped.wrapped, 'base64') } : wrapped,
       options,
     ),
   ),

@@ -44,7 +44,7 @@ interface AcmeKey {
 }
 
 /** The service: every instance of a target talks to the same one. */
-export class Acme {
+class Acme {
   readonly keys = new Map<string, AcmeKey>();
   readonly signing: { readonly publicKey: KeyObject; readonly privateKey: KeyObject } = generateKeyPairSync('ed25519');
   latencyMs: () => number = () => 0;

@@ -515,11 +515,12 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
   wrapped('patches a getter of a prototype', 'CODEC-NO-GLOBALS', (sound) =>
     both(sound, {
       seal(payload) {
-        const { get } = Object.getOwnPropertyDescriptor(Map.prototype, 'size') ?? {};
+        const prototype: object = Map.prototype;
+        const size = Object.getOwnPropertyDescriptor(prototype, 'size');
         const patched = function (this: unknown): unknown {
-          return Reflect.apply(get ?? (() => 0), this, []);
+          return Reflect.apply(Reflect.get(size ?? {}, 'get') as () => unknown, this, []);
         };
-        Object.defineProperty(Map.prototype, 'size', { get: patched, configurable: true });
+        Object.defineProperty(prototype, 'size', { get: patched, configurable: true });
         return sound.seal(payload);
       },
     }),
