@@ -25,6 +25,11 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
     /^(?:npx sealring-conformance|node --test)/,
     'test/conformance/newcomer.test.ts',
   ],
+  [
+    /^docs\/guides\/write-your-own-ring-store\.md$/,
+    /^(?:npx sealring-conformance|node --test|cp -r)/,
+    'test/conformance/ring-store-guide.test.ts',
+  ],
   [/^packages\/conformance\//, /^npx sealring-conformance/, 'packages/conformance/test/cli.test.ts'],
   [/^docs\/terraform\.md$/, /^aws (?:kms|s3api)|^terraform/, 'test/terraform/aws-kms.test.ts'],
 ];
