@@ -160,7 +160,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     return async () => trial.write(store, 'timed', undefined);
   });
   if (await startsAgain(trial)) return;
-  for (const moment of measured) {
+  for (const moment of measured.filter((_, i) => i % 2 === 0)) {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const began = performance.now();

@@ -7,7 +7,7 @@ const DOCUMENTS: readonly string[] = [
   // JSON, and words that formats take for something else.
   '{"keys":[]}\n{}\n',
   '{"b":1,"a":1.0,"a":"\\u00e9",  "c":[ ]}',
-  ...['null', 'true', 'yes', '0010', '1e3', '2024-01-01', 'NaN', '__proto__', 'AAAA', '"x"', '[]', 'x'],
+  ...'null true yes 0010 1e3 2024-01-01 NaN __proto__ AAAA "x" [] x'.split(' '),
   // White space, line ends, control characters.
   ' \t spaces around \n\n',
   'trailing \t\nspaces \nin\tlines\t\n',

@@ -358,6 +358,29 @@ odd(
 );
 
 odd(
+  'sends again after an outage what was not answered, with its condition',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const wasDown = this.service.isDown;
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        if (wasDown) this.#sendAgain(document, options.expected);
+        throw error;
+      }
+    }
+    #sendAgain(document: string, expected: string | undefined): void {
+      const timer = setInterval(() => {
+        if (this.service.isDown) return;
+        clearInterval(timer);
+        void this.swap(document, expected);
+      }, 50);
+      timer.unref();
+    }
+  },
+);
+
+odd(
   'hears late',
   class extends VendorStore {
     override watch(changed: () => void): () => void {
