@@ -2,7 +2,7 @@ import { type Check, must as mustOf, type Requirement, should as shouldOf } from
 import type { RingStoreTrial } from './trial.ts';
 
 /** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
-export interface Tried {
+interface Tried {
   readonly operations: string;
   readonly bytes: string;
   readonly lengths: string;

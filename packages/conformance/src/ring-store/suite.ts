@@ -7,7 +7,7 @@ import { type RingStoreTarget, readRingStoreTarget } from './target.ts';
 import { RingStoreTrial } from './trial.ts';
 
 /** The suite of ring stores. */
-export const RING_STORE_SUITE: Suite<RingStoreTrial> = {
+const RING_STORE_SUITE: Suite<RingStoreTrial> = {
   name: 'ring-store',
   requirements: RING_STORE_REQUIREMENTS,
   checks: CHECKED_RING_STORE_REQUIREMENTS,
