@@ -1,5 +1,8 @@
-import { MAX_DOCUMENT_BYTES, RingConflictError, type RingStore, RingStoreError } from '@sealring/core';
+import { RingConflictError, type RingStore, RingStoreError } from '@sealring/core';
 import { find, swap } from './backend.ts';
+
+/** Bytes that a ring document may have. */
+const MAX_DOCUMENT_BYTES = 262_144;
 
 /** Keeps a ring document under a name. */
 export function myRing(name: string): RingStore {
