@@ -31,10 +31,6 @@ test('no two requirements have the same id', () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('the page of the requirements says what each is tried with', async () => {
-  await expect(pageOf()).toMatchFileSnapshot('../docs/ring-store-requirements.md');
-});
-
 test('for every requirement there is a broken store that it has to catch', () => {
   expect([...new Set(BROKEN.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
 });
@@ -50,9 +46,14 @@ describe.concurrent('every broken ring store is caught by the requirement it bre
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
-      expect(results[0]?.detail).not.toMatch(/^unexpected/);
+      expect(results[0]?.detail).not.toMatch(/^unexpected|nobody (?:handled|could catch)/);
     });
   }
+});
+
+// Between the two, so that what a broken store leaves behind is not reported for a sound one.
+test('the page of the requirements says what each is tried with', async () => {
+  await expect(pageOf()).toMatchFileSnapshot('../docs/ring-store-requirements.md');
 });
 
 /** A machine may be busy with other tests. */
@@ -118,6 +119,7 @@ describe.concurrent('a sound ring store passes whole, from any seed', { timeout:
       return { store: { kind: 'lax', read, write } };
     };
     const { passed, results } = await runRingStoreConformance({ name: 'lax', create }, { seed: 1, rounds: 20 });
+    expect(results.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual([
       'RING-WRITE-ARGUMENTS',
       'RING-READ-ARGUMENTS',

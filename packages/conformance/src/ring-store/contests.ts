@@ -11,6 +11,8 @@ const MOST_CREATED = 5;
 const MOST_LONG = 3;
 /** Times that a ring is removed and created again while one write is under way. */
 const MOST_REPLACED = 20;
+/** Time for more moments than the coarse ones. */
+const REPLACING_MS = 2_000;
 /** Additions that every writer makes. */
 const ADDITIONS = 5;
 const ADDERS = 2 * CONNECTIONS;
@@ -162,7 +164,8 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     return async () => trial.write(store, 'timed', undefined);
   });
   if (await startsAgain(trial)) return;
-  for (const moment of measured.filter((_, i) => i % 2 === 0)) {
+  const coarse = measured.filter((_, i) => i % 2 === 0);
+  for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length, REPLACING_MS)) {
     const name = trial.freshName();
     const [store, other] = await trial.openPair(name);
     const began = performance.now();

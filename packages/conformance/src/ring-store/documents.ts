@@ -136,12 +136,11 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       const third = await trial.open();
       const revision = await trial.write(store, 'one', undefined);
       const elsewhere = await trial.write(third, 'elsewhere', undefined);
-      const underWay = [
+      await trial.all([
         trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
         trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
-      ];
-      await trial.closeOne(store);
-      await trial.all(underWay);
+        trial.closeOne(store),
+      ]);
       await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
       await trial.write(other, 'two', revision, 'a write after another store was closed');
       await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');

@@ -165,15 +165,17 @@ async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
   const absent = await trial.open();
   const revision = await trial.write(store, 'one', undefined);
   const signal = AbortSignal.timeout(SHORT_DEADLINE_MS);
-  const calls = [
+  const calls = trial.all([
     trial.outcome(() => creator.read({ signal }), 'a read'),
     trial.outcome(() => store.write('two', { expected: revision, signal }), 'a write'),
     trial.outcome(() => absent.write('two', { expected: undefined, signal }), 'a write that creates a ring'),
-  ];
+  ]);
+  // It is waited for below; until then nobody handles it.
+  calls.catch(() => undefined);
   const began = performance.now();
   while (performance.now() - began < waitMs) await new Promise((resolve) => setImmediate(resolve));
   await trial.breakConnection();
-  const [read, write, create] = await Promise.all(calls);
+  const [read, write, create] = await calls;
   await trial.mend();
   for (const one of [read, write, create]) {
     if (one?.status !== 'rejected') continue;
