@@ -6,40 +6,69 @@ import {
   type RingStoreTarget,
   runRingStoreConformance,
 } from '../src/index.ts';
-import { RING_STORE_SUITE } from '../src/ring-store/suite.ts';
+import { CHECKED_RING_STORE_REQUIREMENTS } from '../src/ring-store/requirements.ts';
 import { BROKEN_RING_STORES, zooRingTarget } from './zoo/broken-ring-stores.ts';
+import { ODD_RING_STORES } from './zoo/odd-ring-stores.ts';
 import { bucket, file, log, memory, sqlite } from './zoo/sound-ring-stores.ts';
+import { VENDOR_RING_STORES } from './zoo/vendor-ring-stores.ts';
 
 const ids = RING_STORE_REQUIREMENTS.map(({ id }) => id);
+/** Every cell of the table: operations, bytes, lengths, order, latency. */
+function pageOf(): string {
+  const sections = CHECKED_RING_STORE_REQUIREMENTS.map(({ id, level, text, source, tried }) => {
+    const { operations, bytes, lengths, order, latency } = tried;
+    const cells = { Operations: operations, Bytes: bytes, Lengths: lengths, Order: order, Latency: latency };
+    const lines = Object.entries(cells).map(([name, cell]) => `* ${name}: ${cell}.`);
+    return [`## ${id}`, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
+  });
+  const written = '<!-- Written by `vitest run --project conformance ring-store -u` from the requirements. -->';
+  return `${['# What ring stores are tried with', written, ...sections].join('\n\n')}\n`;
+}
 
-test('every requirement has one check, and every check a requirement', () => {
+const BROKEN = [...BROKEN_RING_STORES, ...VENDOR_RING_STORES];
+
+test('no two requirements have the same id', () => {
   expect(new Set(ids).size).toBe(ids.length);
-  expect(RING_STORE_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
 test('for every requirement there is a broken store that it has to catch', () => {
-  expect([...new Set(BROKEN_RING_STORES.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
+  expect([...new Set(BROKEN.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
 });
 
-describe('every broken ring store is caught by the requirement it breaks', () => {
-  for (const { target, caughtBy } of BROKEN_RING_STORES) {
+describe.concurrent('every broken ring store is caught by the requirement it breaks', () => {
+  for (const { target, caughtBy } of BROKEN) {
     test(`${target.name}: ${caughtBy}`, async () => {
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],
         rounds: 20,
-        timeoutMs: 8_000,
+        timeoutMs: 20_000,
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
-      expect(results[0]?.detail).not.toMatch(/^unexpected/);
+      expect(results[0]?.detail).not.toMatch(/^unexpected|nobody (?:handled|could catch)/);
     });
   }
 });
 
-describe.concurrent('a sound ring store passes whole, from any seed', () => {
-  for (const make of [memory, file, sqlite, bucket, log]) {
-    for (let seed = 0; seed < 3; seed++) {
+// Between the two, so that what a broken store leaves behind is not reported for a sound one.
+test('the page of the requirements says what each is tried with', async () => {
+  await expect(pageOf()).toMatchFileSnapshot('../docs/ring-store-requirements.md');
+});
+
+/** A machine may be busy with other tests. */
+const SLOW_MS = 500_000;
+
+describe.concurrent('a sound ring store passes whole, from any seed', { timeout: SLOW_MS }, () => {
+  for (const [make, seeds] of [
+    [memory, 3],
+    // It writes to a disk.
+    [file, 1],
+    [sqlite, 3],
+    [bucket, 3],
+    [log, 3],
+  ] as const) {
+    for (let seed = 0; seed < seeds; seed++) {
       const sound = make();
       test(`${sound.target.name}, seed ${seed}`, async () => {
         const { passed, results } = await runRingStoreConformance(sound.target, { seed, rounds: 3 });
@@ -48,6 +77,14 @@ describe.concurrent('a sound ring store passes whole, from any seed', () => {
         sound.end();
       });
     }
+  }
+
+  for (const target of ODD_RING_STORES) {
+    test(`${target.name}, which is odd`, async () => {
+      const { passed, results } = await runRingStoreConformance(target, { seed: 1, rounds: 5 });
+      expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+      expect(passed).toBe(true);
+    });
   }
 
   test('one of the zoo: nothing does not apply to it', async () => {
@@ -82,6 +119,7 @@ describe.concurrent('a sound ring store passes whole, from any seed', () => {
       return { store: { kind: 'lax', read, write } };
     };
     const { passed, results } = await runRingStoreConformance({ name: 'lax', create }, { seed: 1, rounds: 20 });
+    expect(results.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual([
       'RING-WRITE-ARGUMENTS',
       'RING-READ-ARGUMENTS',

@@ -29,7 +29,7 @@ export function addRingStoreCommand(program: Command): void {
       'Holds a ring store to the contract of RingStore, on its real backend: it writes documents of its own.',
     )
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts')
-    .option('--rounds <n>', 'contests between writers; default 200', wholeNumber(1, 100_000))
+    .option('--rounds <n>', 'contests between writers; default as many as three seconds allow', wholeNumber(1, 100_000))
     .option('--writers <n>', 'writers in a contest; default 20', wholeNumber(2, 1_000));
   addCheckOptions(command)
     .addHelpText('after', EXAMPLE)

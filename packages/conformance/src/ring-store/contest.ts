@@ -5,15 +5,19 @@ import { isConflict, nameOf, type RingStoreTrial, revisionOf } from './trial.ts'
 /** Connections that the writers share. */
 export const CONNECTIONS = 4;
 
-/** Everybody writes at once, with the same expectation. Resolves to what the one winner wrote. */
+/** Writers of the longest documents: more would measure the network. */
+export const FEW_WRITERS = 4;
+
+/** All write at once, with the same expectation. Resolves to what the one winner wrote. */
 export async function contest(
   trial: RingStoreTrial,
   stores: readonly RingStore[],
   expected: string | undefined,
   title: string,
   documentOf: (writer: number) => string = (writer) => `${title} of ${writer}`,
+  writers: number = trial.writers,
 ): Promise<StoredRing> {
-  const documents = Array.from({ length: trial.writers }, (_, writer) => documentOf(writer));
+  const documents = Array.from({ length: writers }, (_, writer) => documentOf(writer));
   const outcomes = await Promise.all(
     documents.map((document, writer) => {
       const store = stores[writer % stores.length] as RingStore;
@@ -31,7 +35,7 @@ export async function contest(
   }
   const [winner] = won;
   const those = [...failures].map(([name, count]) => `, ${count} got ${name}`).join('');
-  const finding = `${title}: of ${trial.writers} who wrote at once, ${won.length} won${those}`;
+  const finding = `${title}: of ${writers} who wrote at once, ${won.length} won${those}`;
   expectThat(winner !== undefined && won.length === 1 && failures.size === 0, finding);
   return winner;
 }

@@ -1,41 +1,16 @@
 import { describeSuite, type TestRunner } from '../describe.ts';
 import type { ConformanceReport } from '../report.ts';
 import { runSuite, type Suite } from '../run.ts';
-import { ABORT_CHECKS } from './abort.ts';
-import { ANSWER_CHECKS } from './answers.ts';
-import { ARGUMENT_CHECKS } from './call-arguments.ts';
-import { CONTEST_CHECKS } from './contests.ts';
-import { DOCUMENT_CHECKS } from './documents.ts';
-import { EXPECTATION_CHECKS } from './expectations.ts';
 import { type RingStoreOptions, readRingStoreOptions } from './options.ts';
-import { OUTAGE_CHECKS } from './outages.ts';
-import { READING_CHECKS } from './reading.ts';
-import { RING_STORE_REQUIREMENTS } from './requirements.ts';
-import { REVISION_CHECKS } from './revisions.ts';
-import { SERVICE_DATE_CHECKS } from './service-date.ts';
-import { SIZE_CHECKS } from './sizes.ts';
+import { CHECKED_RING_STORE_REQUIREMENTS, RING_STORE_REQUIREMENTS } from './requirements.ts';
 import { type RingStoreTarget, readRingStoreTarget } from './target.ts';
 import { RingStoreTrial } from './trial.ts';
-import { WATCH_CHECKS } from './watch.ts';
 
 /** The suite of ring stores. */
-export const RING_STORE_SUITE: Suite<RingStoreTrial> = {
+const RING_STORE_SUITE: Suite<RingStoreTrial> = {
   name: 'ring-store',
   requirements: RING_STORE_REQUIREMENTS,
-  checks: [
-    ...ANSWER_CHECKS,
-    ...DOCUMENT_CHECKS,
-    ...SIZE_CHECKS,
-    ...REVISION_CHECKS,
-    ...EXPECTATION_CHECKS,
-    ...CONTEST_CHECKS,
-    ...READING_CHECKS,
-    ...ABORT_CHECKS,
-    ...OUTAGE_CHECKS,
-    ...SERVICE_DATE_CHECKS,
-    ...WATCH_CHECKS,
-    ...ARGUMENT_CHECKS,
-  ],
+  checks: CHECKED_RING_STORE_REQUIREMENTS,
 };
 
 const IDS = RING_STORE_REQUIREMENTS.map(({ id }) => id);

@@ -26,16 +26,33 @@ export class RingStoreTrial {
   readonly rounds: number;
   readonly writers: number;
   readonly patienceMs: number;
+  readonly #contestsMs: number;
   readonly #open = new Map<RingStore, RingStoreInstance>();
   readonly #names = new Set<string>();
   #mend: (() => Promise<void> | void) | undefined;
 
-  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs }: RingStoreSettings) {
+  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs, contestsMs }: RingStoreSettings) {
     this.subject = subject;
     this.random = new Random(seed);
     this.rounds = rounds;
     this.writers = writers;
     this.patienceMs = Math.min(PATIENCE_MS, timeoutMs / 4);
+    this.#contestsMs = contestsMs;
+  }
+
+  /** Numbers of contests, from 1: as many as the time allows, within bounds. */
+  contests(least: number, most: number): Generator<number> {
+    const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
+    return this.inTime(numbers, least, this.#contestsMs);
+  }
+
+  /** The first ones, and as many more as the time allows. */
+  *inTime<T>(items: readonly T[], least: number, budgetMs: number): Generator<T> {
+    const deadline = performance.now() + budgetMs;
+    for (const [i, item] of items.entries()) {
+      if (i >= least && performance.now() > deadline) return;
+      yield item;
+    }
   }
 
   /** A name that no other requirement, process or run has used. */
@@ -157,18 +174,36 @@ export class RingStoreTrial {
     expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')}, where nothing should be`);
   }
 
-  /** Reads what must be exactly this. */
-  async expectStored(store: RingStore, document: string, revision: string, what: string): Promise<void> {
+  /** Reads what must be this document, whatever its revision. */
+  async expectDocument(store: RingStore, document: string, what: string): Promise<void> {
     const found = await this.read(store, what);
     expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
-    expectThat(
-      found.document === document,
-      `${what} found ${documentText(found.document)}, not ${documentText(document)}`,
-    );
+    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
+  }
+
+  /** Reads what must be exactly this. */
+  async expectStored(
+    store: RingStore,
+    document: string,
+    revision: string | undefined,
+    what: string = `a read of ${documentText(document)}`,
+  ): Promise<void> {
+    const found = await this.read(store, what);
+    expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
+    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
     expectThat(
       found.revision === revision,
-      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision)}`,
+      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision ?? '')}`,
     );
+  }
+
+  /** Waits for all, however they end, and throws what the first of them threw. */
+  async all<T>(running: readonly Promise<T>[]): Promise<readonly T[]> {
+    const ended = await Promise.allSettled(running);
+    return ended.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
   }
 
   /** Waits for what has to come. */
@@ -236,6 +271,16 @@ export function kindOf(value: unknown): string {
 export function documentText(document: string): string {
   if (document.length <= 60) return textOf(document);
   return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
+}
+
+/** What was found instead of what: the first place in which they differ, where one is long. */
+function differenceText(found: string, wanted: string): string {
+  if (found.length <= 60 && wanted.length <= 60) return `found ${textOf(found)}, not ${textOf(wanted)}`;
+  let at = 0;
+  while (found[at] === wanted[at] && at < wanted.length) at++;
+  const lengths = `${found.length} characters, of which number ${at + 1} is the first to differ from the ${wanted.length}`;
+  const pieces = [found, wanted].map((text) => textOf(text.slice(Math.max(0, at - 5), at + 10)));
+  return `found ${lengths} that were written: ${pieces.join(', not ')}`;
 }
 
 export function textOf(text: string): string {

@@ -19,10 +19,12 @@ import { ACME_SOUND } from './acme-sound.ts';
 import { BROKEN_CODECS } from './broken-codecs.ts';
 import { BROKEN_KEY_WRAPPERS } from './broken-key-wrappers.ts';
 import { BROKEN_RING_STORES } from './broken-ring-stores.ts';
+import { ODD_RING_STORES } from './odd-ring-stores.ts';
 import { BROKEN_SINGLE_USE, zooSingleUse } from './single-use-stores.ts';
 import { SOUND_CODECS } from './sound-codecs.ts';
 import { SOUND_KEY_WRAPPERS } from './sound-key-wrappers.ts';
 import { bucket, file, log, memory, sqlite } from './sound-ring-stores.ts';
+import { VENDOR_RING_STORES } from './vendor-ring-stores.ts';
 
 type Status = ConformanceResult['status'];
 
@@ -104,10 +106,13 @@ export const HOUSES: readonly House[] = [
         process.on('exit', () => store.end());
         return animalOf(target.name, (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS }));
       }),
-      ...BROKEN_RING_STORES.map(({ target, caughtBy }) =>
+      ...ODD_RING_STORES.map((target) =>
+        animalOf(target.name, (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS })),
+      ),
+      ...[...BROKEN_RING_STORES, ...VENDOR_RING_STORES].map(({ target, caughtBy }) =>
         animalOf(
           target.name,
-          (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 5_000 }),
+          (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 20_000 }),
           caughtBy,
         ),
       ),
