@@ -26,14 +26,9 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
     'test/conformance/newcomer.test.ts',
   ],
   [
-    /^docs\/guides\/write-your-own-key-wrapper\.md$/,
+    /^docs\/guides\/write-your-own-(?:key-wrapper|ring-store)\.md$/,
     /^(?:npx sealring-conformance|node --test)/,
-    'test/conformance/key-wrapper-guide.test.ts',
-  ],
-  [
-    /^docs\/guides\/write-your-own-ring-store\.md$/,
-    /^(?:npx sealring-conformance|node --test)/,
-    'test/conformance/ring-store-guide.test.ts',
+    'test/conformance/guides.test.ts',
   ],
   [/./, /^(?:npm init|npm install|npm run pack|mkdir)\b/, 'test/packaging/pages.test.ts'],
   [/^packages\/conformance\//, /^npx sealring-conformance/, 'packages/conformance/test/cli.test.ts'],

@@ -1,14 +1,7 @@
 import type { Settings } from './options.ts';
 import { within } from './pending.ts';
 import type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
-import {
-  type Check,
-  type CheckedRequirement,
-  DidNotStart,
-  Finding,
-  NotApplicable,
-  type Requirement,
-} from './requirement.ts';
+import { type CheckedRequirement, DidNotStart, Finding, NotApplicable, type Requirement } from './requirement.ts';
 import { catchStrays } from './strays.ts';
 import { describeThrown } from './thrown.ts';
 import { kitVersion } from './version.ts';
@@ -20,31 +13,25 @@ const CLOSE_AGAIN_MS = 50;
 /** Targets with a `close` that does not end: it is waited for once. */
 const neverClose = new WeakSet<object>();
 
-/** A suite: requirements, and a check for each, in the order in which they are tried. */
+/** A suite: requirements with their checks, in the order in which they are tried. */
 export interface Suite<Context> {
   readonly name: SuiteName;
-  readonly requirements: readonly Requirement[];
-  readonly checks: readonly Check<Context>[];
+  readonly requirements: readonly CheckedRequirement<Context>[];
   /** The requirement that instances close, which alone fails where one does not end. Default: whichever comes first. */
   readonly closing?: string;
-}
-
-/** A suite whose requirements have their checks with them. */
-export function suiteOf<Context>(
-  name: SuiteName,
-  requirements: readonly CheckedRequirement<Context>[],
-  closing?: string,
-): Suite<Context> {
-  return { name, requirements, checks: requirements, ...(closing !== undefined && { closing }) };
 }
 
 /** What one requirement is tried on. */
 export interface Opened<Context> {
   readonly context: Context;
+  /** The calls that have not ended, by name. */
+  readonly pending: { readonly names: readonly string[] };
+  /** Undoes what the check did to the service. First, however the check ended. */
+  mend?(): Promise<void>;
   /** Ends every instance that the check has made. */
   close(): Promise<void>;
-  /** The calls that have not ended, by name. */
-  readonly pending?: { readonly names: readonly string[] };
+  /** Removes what the check has stored. Last. */
+  cleanUp?(): Promise<void>;
 }
 
 /**
@@ -58,7 +45,7 @@ export async function runSuite<Context>(
   target: string,
   settings: Settings,
   open: () => Opened<Context>,
-  owner: object = open,
+  owner: object,
 ): Promise<ConformanceReport> {
   const startedAt = new Date().toISOString();
   const wanted = suite.requirements.filter(({ id }) => settings.only === undefined || settings.only.has(id));
@@ -76,30 +63,29 @@ export async function runSuite<Context>(
 
 async function tryOne<Context>(
   suite: Suite<Context>,
-  { id, level }: Requirement,
+  requirement: CheckedRequirement<Context>,
   { timeoutMs, seed }: Settings,
   opened: Opened<Context>,
   owner: object,
 ): Promise<{ readonly result: ConformanceResult; readonly isLast: boolean }> {
-  const check = suite.checks.find((one) => one.id === id);
-  if (check === undefined) throw new Error(`no check for ${id}`);
+  const { id, level } = requirement;
   const began = performance.now();
   const stray = catchStrays();
   let error: unknown;
   let seen: string | void = undefined;
   try {
-    seen = await runInTime(check, opened, timeoutMs);
+    seen = await inTime(async () => requirement.run(opened.context), opened, timeoutMs);
     // A check that never yields to timers is late all the same.
     const tookMs = Math.round(performance.now() - began);
     if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
     const isTold = suite.closing === undefined ? !neverClose.has(owner) : suite.closing === id;
-    await closeInTime(opened, owner, isTold);
+    await end(opened, owner, isTold, timeoutMs);
     await stray.settle();
     error = stray.first();
   } catch (thrown) {
     error = thrown;
     // The first thing that went wrong is what is told.
-    await closeInTime(opened, owner, false).catch(() => undefined);
+    await end(opened, owner, false, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();
   }
@@ -111,19 +97,29 @@ async function tryOne<Context>(
   return { result: { id, level, ...outcomeOf(error, level, seen, seed), durationMs }, isLast: false };
 }
 
-async function runInTime<Context>(
-  check: Check<Context>,
-  { context, pending }: Opened<Context>,
-  timeoutMs: number,
-): Promise<string | void> {
+/** @throws {Finding} when it takes longer; what it throws. */
+async function inTime<T, Context>(work: () => Promise<T>, { pending }: Opened<Context>, timeoutMs: number): Promise<T> {
   const late = Symbol('late');
-  const running = Promise.resolve().then(() => check.run(context));
-  const seen = await within(timeoutMs, running, late);
-  if (seen !== late) return seen;
+  const running = work();
+  const result = await within(timeoutMs, running, late);
+  if (result !== late) return result;
   running.catch(() => undefined);
-  const [first, ...more] = pending?.names ?? [];
+  const [first, ...more] = pending.names;
   const others = more.length === 0 ? '' : ` and ${more.length} more`;
   throw new Finding(`no end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
+}
+
+/** Whatever of it fails, the rest is done. */
+async function end<Context>(opened: Opened<Context>, owner: object, isTold: boolean, timeoutMs: number): Promise<void> {
+  try {
+    await inTime(async () => opened.mend?.(), opened, timeoutMs);
+  } finally {
+    try {
+      await closeInTime(opened, owner, isTold);
+    } finally {
+      await opened.cleanUp?.();
+    }
+  }
 }
 
 /** @throws {Finding} when `close` does not end, where it `isTold`; what `close` throws. */

@@ -6,25 +6,14 @@ import {
   type RingStoreTarget,
   runRingStoreConformance,
 } from '../src/index.ts';
-import { CHECKED_RING_STORE_REQUIREMENTS } from '../src/ring-store/requirements.ts';
+import { RING_STORE_CHECKS } from '../src/ring-store/suite.ts';
+import { requirementsPage } from './requirements-page.ts';
 import { BROKEN_RING_STORES, zooRingTarget } from './zoo/broken-ring-stores.ts';
 import { ODD_RING_STORES } from './zoo/odd-ring-stores.ts';
 import { bucket, file, log, memory, sqlite } from './zoo/sound-ring-stores.ts';
 import { VENDOR_RING_STORES } from './zoo/vendor-ring-stores.ts';
 
 const ids = RING_STORE_REQUIREMENTS.map(({ id }) => id);
-/** Every cell of the table: operations, bytes, lengths, order, latency. */
-function pageOf(): string {
-  const sections = CHECKED_RING_STORE_REQUIREMENTS.map(({ id, level, text, source, tried }) => {
-    const { operations, bytes, lengths, order, latency } = tried;
-    const cells = { Operations: operations, Bytes: bytes, Lengths: lengths, Order: order, Latency: latency };
-    const lines = Object.entries(cells).map(([name, cell]) => `* ${name}: ${cell}.`);
-    return [`## ${id}`, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
-  });
-  const written = '<!-- Written by `vitest run --project conformance ring-store -u` from the requirements. -->';
-  return `${['# What ring stores are tried with', written, ...sections].join('\n\n')}\n`;
-}
-
 const BROKEN = [...BROKEN_RING_STORES, ...VENDOR_RING_STORES];
 
 test('no two requirements have the same id', () => {
@@ -53,7 +42,9 @@ describe.concurrent('every broken ring store is caught by the requirement it bre
 
 // Between the two, so that what a broken store leaves behind is not reported for a sound one.
 test('the page of the requirements says what each is tried with', async () => {
-  await expect(pageOf()).toMatchFileSnapshot('../docs/ring-store-requirements.md');
+  await expect(requirementsPage('ring-store', RING_STORE_CHECKS)).toMatchFileSnapshot(
+    '../docs/ring-store-requirements.md',
+  );
 });
 
 /** A machine may be busy with other tests. */
@@ -152,7 +143,29 @@ describe('the kit survives its targets', () => {
       { ...target, create: () => ({ store: store as unknown as RingStore }) },
       { only: ['RING-ABSENT'], timeoutMs: 200 },
     );
-    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+    expect(results[0]).toMatchObject({
+      status: 'fail',
+      detail: expect.stringContaining('no end within 200 ms: waiting for a read'),
+    });
+  });
+
+  test('a close that never ends is one finding, and what was written is removed', async () => {
+    const removed = new Set<string>();
+    const sound = zooRingTarget('never closes');
+    const { results } = await runRingStoreConformance(
+      {
+        ...sound,
+        create: async (name) => ({ ...(await sound.create(name)), close: () => new Promise<void>(() => undefined) }),
+        remove: (name) => void removed.add(name),
+      },
+      { only: ['RING-ABSENT', 'RING-ROUNDTRIP', 'RING-NUL'] },
+    );
+    expect(results.map(({ status, detail }) => [status, detail?.replace(/ \(seed.*/, '')])).toEqual([
+      ['fail', 'close of an instance did not end within 5000 ms'],
+      ['pass', undefined],
+      ['pass', undefined],
+    ]);
+    expect(removed.size).toBeGreaterThan(2);
   });
 
   test('what a target leaves out does not apply, and says why', async () => {

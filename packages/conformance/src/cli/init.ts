@@ -49,12 +49,20 @@ const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
       commands: commandsOf('key-wrapper', 'ts'),
     },
   },
+  'ring-store': {
+    typescript: {
+      files: ['backend.ts', 'store.ts', 'target.ts', 'conformance.ts'],
+      toFill: 'find and swap',
+      commands: commandsOf('ring-store', 'ts'),
+    },
+  },
 };
 
 const EXAMPLE = `
 Examples:
   $ npx sealring-conformance init my-codec
   $ npx sealring-conformance init my-kms --suite key-wrapper
+  $ npx sealring-conformance init my-store --suite ring-store
 `;
 
 export function addInitCommand(program: Command): void {
@@ -63,7 +71,7 @@ export function addInitCommand(program: Command): void {
     .command('init')
     .summary('write a codec or an adapter to start from')
     .description(
-      'Writes a codec or a key wrapper with a few functions left to fill, and what checks it. Overwrites nothing.',
+      'Writes a codec, a key wrapper or a ring store with a few functions left to fill, and what checks it. Overwrites nothing.',
     )
     .argument('[folder]', 'where to; default my-codec, or my- and the suite')
     .addOption(new Option('--suite <suite>', 'what to write').choices(Object.keys(ALL)).default('codec'))

@@ -4,8 +4,7 @@ import { KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from '../key-wrapp
 import type { KeyWrapperTarget } from '../key-wrapper/target.ts';
 import type { ConformanceReport, SuiteName } from '../report.ts';
 import type { Requirement } from '../requirement.ts';
-import { RING_STORE_REQUIREMENTS } from '../ring-store/requirements.ts';
-import { runRingStoreConformance } from '../ring-store/suite.ts';
+import { RING_STORE_REQUIREMENTS, runRingStoreConformance } from '../ring-store/suite.ts';
 import type { RingStoreTarget } from '../ring-store/target.ts';
 import { runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from '../single-use/suite.ts';
 import type { SingleUseTarget } from '../single-use/target.ts';

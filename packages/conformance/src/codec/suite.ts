@@ -3,8 +3,8 @@ import { anObject, checkArgument } from '../arguments.ts';
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
-import type { CheckedRequirement, Requirement } from '../requirement.ts';
-import { runSuite, type Suite, suiteOf } from '../run.ts';
+import { type CheckedRequirement, type Requirement, textsOf } from '../requirement.ts';
+import { runSuite, type Suite } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS } from './isolation.ts';
 import { KEY_STREAM_CHECKS } from './key-stream.ts';
@@ -33,10 +33,10 @@ const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
 ].map(unlessUnseen);
 
 /** What every codec is held to, in the order in which it is tried. */
-export const CODEC_REQUIREMENTS: readonly Requirement[] = CODEC_CHECKS;
+export const CODEC_REQUIREMENTS: readonly Requirement[] = textsOf(CODEC_CHECKS);
 
 /** The suite of codecs. */
-const CODEC_SUITE: Suite<CodecTrial> = suiteOf('codec', CODEC_CHECKS, 'CODEC-CLOSES');
+const CODEC_SUITE: Suite<CodecTrial> = { name: 'codec', requirements: CODEC_CHECKS, closing: 'CODEC-CLOSES' };
 
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {

@@ -1,7 +1,7 @@
 import { sameBytes } from '../bytes.ts';
 import { expectThat, NotApplicable } from '../requirement.ts';
-import { isThenable, kindOf } from '../thrown.ts';
-import { describeError, expectKind, isKeyWrapperError } from './errors.ts';
+import { describeThrown, isThenable, kindOf } from '../thrown.ts';
+import { expectKind, isKeyWrapperError } from './errors.ts';
 import { CONTRACT, clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
 import { type Outcome, promptly } from './trial.ts';
 
@@ -22,7 +22,7 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       for (const other of [before, await trial.create()]) {
         for (const { name, start } of trial.calls(other, made)) {
           const outcome = await trial.settle(() => start(), name);
-          const failed = 'error' in outcome ? describeError(outcome.error) : '';
+          const failed = 'error' in outcome ? describeThrown(outcome.error) : '';
           expectThat(failed === '', `${name} of one instance failed after another one was closed: ${failed}`);
         }
       }
@@ -111,7 +111,7 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
 /** It may still succeed, or fail as every call may. */
 function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
   if ('error' in outcome) {
-    expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeError(outcome.error)}`);
+    expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeThrown(outcome.error)}`);
   } else if (what.includes('unwrap')) {
     expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} gave other bytes than the data key`);
   }

@@ -1,6 +1,7 @@
 import type { KeyWrapper } from '@sealring/core';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeError, expectKind } from './errors.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectKind } from './errors.ts';
 import { CONTRACT, type KeyWrapperRequirement, LOCAL_CALLS, must, should, tried } from './requirement.ts';
 import type { KeyWrapperControl } from './target.ts';
 import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
@@ -170,7 +171,7 @@ function afterRefused(id: string, change: Pair, undo: Pair, words: string): KeyW
     await trial.expectOpens(keyWrapper, made, `what was wrapped before ${change} and ${undo}`);
     for (const { name, start } of calls) {
       const outcome = await trial.settle(() => start(), name);
-      const failed = 'error' in outcome ? describeError(outcome.error) : '';
+      const failed = 'error' in outcome ? describeThrown(outcome.error) : '';
       expectThat(failed === '', `${name} after ${undo} failed: ${failed}`);
     }
     for (const one of await trial.makeEach(keyWrapper))

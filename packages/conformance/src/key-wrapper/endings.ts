@@ -1,5 +1,6 @@
 import { expectThat } from '../requirement.ts';
-import { describeError, expectKind } from './errors.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectKind } from './errors.ts';
 import { clause, type KeyWrapperRequirement, LOCAL_CALLS, must, NO_BYTES, tried } from './requirement.ts';
 import { type Call, type KeyWrapperTrial, type Outcome, promptly } from './trial.ts';
 
@@ -78,7 +79,7 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
           const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
           controller.abort();
           const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
-          const failed = 'error' in kept ? describeError(kept.error) : '';
+          const failed = 'error' in kept ? describeThrown(kept.error) : '';
           expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
         }
       }

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
-import { expectThat, Finding } from '../requirement.ts';
-import { describeThrown, kindOf, nameOf } from '../thrown.ts';
+import { expectThat } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
 
 const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
 
@@ -19,29 +19,15 @@ export function isArgumentError(error: unknown): boolean {
 export function expectKind(error: unknown, kinds: string | readonly string[], what: string): void {
   const wanted = [kinds].flat();
   const isKind = isKeyWrapperError(error) && wanted.includes(String(error.kind));
-  expectThat(isKind, `${what}: expected kind "${wanted.join('" or "')}", got ${describeError(error)}`);
+  expectThat(isKind, `${what}: expected kind "${wanted.join('" or "')}", got ${describeThrown(error)}`);
 }
 
 /** @throws {Finding} unless it is a `TypeError` or a `RangeError`. */
 export function expectArgumentError(error: unknown, what: string): void {
-  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeError(error)}`);
+  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeThrown(error)}`);
 }
 
 /** @throws {Finding} unless it is a wrong argument's error, or a `KeyWrapperError` of kind `corrupt`. */
 export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void {
   if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
-}
-
-/** An error by its class, its kind and the line of the author's file; its text may hold a secret. */
-export function describeError(error: unknown): string {
-  if (error instanceof Finding) return error.message;
-  if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
-  if (nameOf(error) !== 'KeyWrapperError') return describeThrown(error);
-  return `${describeThrown(error)}, ${kindText(Reflect.get(error, 'kind'))}`;
-}
-
-function kindText(kind: unknown): string {
-  if (KINDS.includes(kind)) return `kind "${String(kind)}"`;
-  const isName = typeof kind === 'string' && /^[A-Za-z][A-Za-z-]{0,30}$/.test(kind);
-  return `unexpected kind ${isName ? `"${kind}"` : `(${kindOf(kind)})`}`;
 }

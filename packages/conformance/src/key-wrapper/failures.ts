@@ -4,8 +4,9 @@ import { flipped } from '../bytes.ts';
 import { expectThat } from '../requirement.ts';
 import { contentsOf, printed, shows } from '../secrets.ts';
 import { difference } from '../texts.ts';
+import { describeThrown } from '../thrown.ts';
 import { watchOutput } from '../watch-output.ts';
-import { describeError, isArgumentError, isKeyWrapperError } from './errors.ts';
+import { isArgumentError, isKeyWrapperError } from './errors.ts';
 import { CONTRACT, clause, type KeyWrapperRequirement, KIT, LOCAL_CALLS, must, should, tried } from './requirement.ts';
 import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
@@ -33,7 +34,7 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
     async (trial) => {
       for (const { error, what } of (await failuresOf(trial)).failures) {
-        expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeError(error)}`);
+        expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
       }
     },
   ),
@@ -80,7 +81,7 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     async (trial) => {
       for (const { error, what } of (await failuresOf(trial)).failures) {
         const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
-        expectThat(attached === undefined, `attached to the error of ${what} is ${describeError(attached)}`);
+        expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
       }
     },
   ),

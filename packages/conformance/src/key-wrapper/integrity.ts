@@ -1,6 +1,7 @@
 import { flipped } from '../bytes.ts';
 import { Finding } from '../requirement.ts';
-import { describeError, expectArgumentErrorOrCorrupt } from './errors.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectArgumentErrorOrCorrupt } from './errors.ts';
 import { clause, type KeyWrapperRequirement, must, tried } from './requirement.ts';
 import { type Call, copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
@@ -142,7 +143,7 @@ export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
 async function everyCallWorks(trial: KeyWrapperTrial, calls: readonly Call[], after: string): Promise<void> {
   for (const { name, start } of calls) {
     const outcome = await trial.settle(() => start(), name);
-    if ('error' in outcome) throw new Finding(`after ${after}, ${name} failed: ${describeError(outcome.error)}`);
+    if ('error' in outcome) throw new Finding(`after ${after}, ${name} failed: ${describeThrown(outcome.error)}`);
   }
 }
 

@@ -1,7 +1,6 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf } from '../thrown.ts';
-import { describeError } from './errors.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import { CONTRACT, clause, type KeyWrapperRequirement, must, NO_BYTES, tried } from './requirement.ts';
 import { copyOf, type Made, OPTIONS } from './trial.ts';
 
@@ -140,7 +139,7 @@ function sayOf(asked: KeyWrapper, wrapped: WrappedKey): boolean {
   try {
     answer = asked.owns?.(wrapped);
   } catch (error) {
-    throw new Finding(`owns threw ${describeError(error)}`);
+    throw new Finding(`owns threw ${describeThrown(error)}`);
   }
   expectThat(typeof answer === 'boolean', `owns returned ${kindOf(answer)}, not true or false`);
   return answer;

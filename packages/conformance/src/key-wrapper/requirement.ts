@@ -1,24 +1,18 @@
-import { type CheckedRequirement, must as mustOf, should as shouldOf } from '../requirement.ts';
+import { must as mustOf, should as shouldOf, type Tried, type TriedRequirement } from '../requirement.ts';
 import type { KeyWrapperTrial } from './trial.ts';
 
 /** The calls of a key wrapper. */
 export type Operation = 'wrap' | 'unwrap' | 'generate' | 'sign' | 'verify' | 'owns' | 'close';
 
-/** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
-export interface Tried {
+/** What a requirement of key wrappers is tried with. */
+export interface KeyWrapperTried extends Tried {
   /** Calls that are held to the requirement. */
-  readonly operations: readonly Operation[];
-  /** Why the other calls are not. */
-  readonly others?: string;
-  readonly bytes: string;
-  readonly lengths: string;
-  readonly order: string;
-  readonly latency: string;
+  readonly calls: readonly Operation[];
 }
 
 /** A requirement of key wrappers: its text, its check, and what the check covers. */
-export interface KeyWrapperRequirement extends CheckedRequirement<KeyWrapperTrial> {
-  readonly tried: Tried;
+export interface KeyWrapperRequirement extends TriedRequirement<KeyWrapperTrial> {
+  readonly tried: KeyWrapperTried;
 }
 
 /** Cells that most requirements have in common. */
@@ -29,14 +23,15 @@ const USUAL = {
   latency: 'the service’s own',
 } as const;
 
-/** The cells of a requirement; {@link USUAL} where nothing else is said. */
-export function tried(
-  operations: string,
-  others: string,
-  cells: Partial<typeof USUAL> | Record<string, string> = {},
-): Tried {
-  const words = operations.split(' ') as Operation[];
-  return { ...USUAL, ...cells, operations: words, ...(others !== '' && { others }) };
+/**
+ * The cells of a requirement; {@link USUAL} where nothing else is said.
+ *
+ * @param others - Why the other calls are not held to it; empty where there are none.
+ */
+export function tried(words: string, others: string, cells: Partial<Tried> = {}): KeyWrapperTried {
+  const calls = words.split(' ') as Operation[];
+  const operations = calls.join(', ') + (others === '' ? '' : `. The others are left out: ${others}`);
+  return { ...USUAL, ...cells, calls, operations };
 }
 
 /** Why calls are left out, where several requirements have the same reason. */
@@ -45,11 +40,21 @@ export const NO_BYTES = 'none are looked at';
 
 type Run = KeyWrapperRequirement['run'];
 
-export const must = (id: string, text: string, source: string, cells: Tried, run: Run): KeyWrapperRequirement =>
-  mustOf<KeyWrapperRequirement>(id, text, source, { tried: cells, run });
+export const must = (
+  id: string,
+  text: string,
+  source: string,
+  cells: KeyWrapperTried,
+  run: Run,
+): KeyWrapperRequirement => mustOf<KeyWrapperRequirement>(id, text, source, { tried: cells, run });
 
-export const should = (id: string, text: string, source: string, cells: Tried, run: Run): KeyWrapperRequirement =>
-  shouldOf<KeyWrapperRequirement>(id, text, source, { tried: cells, run });
+export const should = (
+  id: string,
+  text: string,
+  source: string,
+  cells: KeyWrapperTried,
+  run: Run,
+): KeyWrapperRequirement => shouldOf<KeyWrapperRequirement>(id, text, source, { tried: cells, run });
 
 /** Where requirements come from. */
 export const CONTRACT = 'KeyWrapper of @sealring/core';

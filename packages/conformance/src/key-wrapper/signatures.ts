@@ -2,8 +2,7 @@ import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, text } from '../bytes.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf } from '../thrown.ts';
-import { describeError } from './errors.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import { CONTRACT, type KeyWrapperRequirement, must, tried } from './requirement.ts';
 import { bytesOf, type KeyWrapperTrial } from './trial.ts';
 
@@ -144,7 +143,7 @@ function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): bool
   try {
     said = signer.verify(entry, signature);
   } catch (error) {
-    throw new Finding(`verify threw ${describeError(error)}`);
+    throw new Finding(`verify threw ${describeThrown(error)}`);
   }
   if (types.isPromise(said)) said.catch(() => undefined);
   expectThat(typeof said === 'boolean', `verify returned ${kindOf(said)}, not true or false`);

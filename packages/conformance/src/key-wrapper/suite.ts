@@ -1,8 +1,8 @@
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
-import type { Requirement } from '../requirement.ts';
-import { runSuite, type Suite, suiteOf } from '../run.ts';
+import { type Requirement, textsOf } from '../requirement.ts';
+import { runSuite, type Suite } from '../run.ts';
 import { BUFFER_REQUIREMENTS } from './buffers.ts';
 import { CLOSING_REQUIREMENTS } from './closing.ts';
 import { CONTEXT_REQUIREMENTS } from './context.ts';
@@ -38,10 +38,14 @@ export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
 ];
 
 /** What every key wrapper is held to, in the order in which it is tried. */
-export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = [...KEY_WRAPPER_CHECKS];
+export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = textsOf(KEY_WRAPPER_CHECKS);
 
 /** The suite of key wrappers. */
-const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = suiteOf('key-wrapper', KEY_WRAPPER_CHECKS, 'WRAP-INSTANCE-CLOSES');
+const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = {
+  name: 'key-wrapper',
+  requirements: KEY_WRAPPER_CHECKS,
+  closing: 'WRAP-INSTANCE-CLOSES',
+};
 
 const IDS = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runKeyWrapperConformance';

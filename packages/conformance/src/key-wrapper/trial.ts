@@ -4,8 +4,8 @@ import { sameBytes } from '../bytes.ts';
 import { Pending, within } from '../pending.ts';
 import { Random } from '../random.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf } from '../thrown.ts';
-import { describeError, expectKind } from './errors.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { expectKind } from './errors.ts';
 import type { KeyWrapperControl, KeyWrapperInstance, KeyWrapperSubject } from './target.ts';
 
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
@@ -205,7 +205,7 @@ export class KeyWrapperTrial {
   /** What a call that must succeed gave. @throws {Finding} when it fails. */
   async answer(start: () => unknown, what: string): Promise<unknown> {
     const outcome = await this.settle(start, what);
-    if ('error' in outcome) throw new Finding(`${what} failed: ${describeError(outcome.error)}`);
+    if ('error' in outcome) throw new Finding(`${what} failed: ${describeThrown(outcome.error)}`);
     return outcome.value;
   }
 
@@ -229,7 +229,7 @@ export class KeyWrapperTrial {
     for (const instance of this.#open.splice(0)) {
       const outcome = await this.settle(() => instance.close?.(), 'close of an instance');
       if ('error' in outcome && !this.#closed.has(instance.keyWrapper)) {
-        throw new Finding(`close of an instance failed: ${describeError(outcome.error)}`);
+        throw new Finding(`close of an instance failed: ${describeThrown(outcome.error)}`);
       }
     }
   }

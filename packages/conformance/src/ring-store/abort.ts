@@ -1,18 +1,10 @@
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import { type Moment, moments } from './moments.ts';
 import { CONTRACT, must, type RingStoreRequirement, SIGNAL } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import {
-  documentText,
-  isConflict,
-  isFailure,
-  kindOf,
-  nameOf,
-  type Outcome,
-  type RingStoreTrial,
-  revisionOf,
-} from './trial.ts';
+import { documentText, isConflict, isFailure, type Outcome, type RingStoreTrial, revisionOf } from './trial.ts';
 
 const MOST_TRIES = 20;
 
@@ -72,7 +64,10 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
           await trial.all<unknown>([Promise.resolve(before), after, aborted]);
           const outcome = await aborted;
           if (outcome.status === 'rejected') {
-            expectThat(isFailure(outcome.error, 'unavailable'), `${what} rejected with ${nameOf(outcome.error)}`);
+            expectThat(
+              isFailure(outcome.error, 'unavailable'),
+              `${what} rejected with ${describeThrown(outcome.error)}`,
+            );
           } else {
             // It may have been quicker; it never says that the ring is another than it is.
             const found = outcome.value as StoredRing | undefined;
@@ -190,7 +185,7 @@ async function abortWrite(
   const expected = before?.revision;
   const outcome = await abortedCall(trial, moment, (signal) => store.write(document, { expected, signal }), name);
   if (outcome.status === 'rejected') {
-    expectThat(isFailure(outcome.error, 'unavailable'), `${name} rejected with ${nameOf(outcome.error)}`);
+    expectThat(isFailure(outcome.error, 'unavailable'), `${name} rejected with ${describeThrown(outcome.error)}`);
   }
   const found = await trial.read(other, `a read after ${name}`);
   const what = found === undefined ? 'no ring' : documentText(found.document);
@@ -218,7 +213,7 @@ async function supersede(trial: RingStoreTrial, store: RingStore, document: stri
     const expected = found?.revision;
     const outcome = await trial.outcome(() => store.write(document, { expected }), what);
     if (outcome.status === 'resolved') return revisionOf(outcome.value, what);
-    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${nameOf(outcome.error)}`);
+    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
   }
   throw new Finding('no write wins after an aborted one');
 }

@@ -3,6 +3,7 @@ import { types } from 'node:util';
 import type { RingStore } from '@sealring/core';
 import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
+import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import {
   CONTRACT,
   ERRORS,
@@ -14,7 +15,7 @@ import {
   should,
 } from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { isObject, kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { type RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
 const LONGEST_OUTAGE_MS = 8_000;
@@ -170,7 +171,7 @@ async function failuresOutOfReach(
 }
 
 function expectDiscreet(error: unknown, canary: string, what: string): void {
-  const name = nameOf(error);
+  const name = describeThrown(error);
   const contents = contentsOf(error);
   expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
   const isTelling = contents.texts.some((text) => CREDENTIALS.some((form) => form.test(text)));
@@ -181,5 +182,5 @@ function expectDiscreet(error: unknown, canary: string, what: string): void {
   const attached = Reflect.ownKeys(error)
     .flatMap((member) => Reflect.get(error, member))
     .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
-  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${nameOf(attached)}`);
+  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${describeThrown(attached)}`);
 }

@@ -1,6 +1,7 @@
 import { expectThat } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import { KIT, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement, should } from './requirement.ts';
-import { kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { type RingStoreTrial } from './trial.ts';
 
 /** Calls that TypeScript rejects. */
 const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
@@ -66,7 +67,7 @@ async function expectTypeError(
   else
     expectThat(
       isTypeError(outcome.error) || (mayBeCorrupt && isCorrupt(outcome.error)),
-      `${what} rejected with ${nameOf(outcome.error)}, not a TypeError`,
+      `${what} rejected with ${describeThrown(outcome.error)}, not a TypeError`,
     );
 }
 

@@ -1,6 +1,7 @@
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat } from '../requirement.ts';
-import { isConflict, nameOf, type RingStoreTrial, revisionOf } from './trial.ts';
+import { describeThrown } from '../thrown.ts';
+import { isConflict, type RingStoreTrial, revisionOf } from './trial.ts';
 
 /** Connections that the writers share. */
 export const CONNECTIONS = 4;
@@ -30,7 +31,7 @@ export async function contest(
     if (outcome.status === 'resolved') {
       won.push({ document: documents[writer] ?? '', revision: revisionOf(outcome.value, `a write in ${title}`) });
     } else if (!isConflict(outcome.error)) {
-      failures.set(nameOf(outcome.error), (failures.get(nameOf(outcome.error)) ?? 0) + 1);
+      failures.set(describeThrown(outcome.error), (failures.get(describeThrown(outcome.error)) ?? 0) + 1);
     }
   }
   const [winner] = won;

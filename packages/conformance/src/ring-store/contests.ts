@@ -1,10 +1,11 @@
 import type { RingStore } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
 import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
 import { moments } from './moments.ts';
 import { AT_ONCE, must, REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import { documentText, isConflict, isFailure, nameOf, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
+import { documentText, isConflict, isFailure, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
 
 const LEAST_CONTESTS = 20;
 const MOST_CREATED = 5;
@@ -216,5 +217,5 @@ async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
 }
 
 function expectLost(error: unknown, what: string): void {
-  if (!isConflict(error)) throw new Finding(`${what} rejected with ${nameOf(error)}`);
+  if (!isConflict(error)) throw new Finding(`${what} rejected with ${describeThrown(error)}`);
 }

@@ -1,7 +1,8 @@
 import type { RingStore } from '@sealring/core';
 import { Finding } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
 import { ERRORS, must, type RingStoreRequirement, SWAP, should } from './requirement.ts';
-import { kindOf, type RingStoreTrial, textOf } from './trial.ts';
+import { type RingStoreTrial, textOf } from './trial.ts';
 
 /** What languages and services take for nothing, for anything, or for a version. */
 const FOREIGN: readonly string[] = [

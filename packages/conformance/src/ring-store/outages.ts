@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
 import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
 import { ABSENT, DURABLE, must, type RingStoreRequirement, SIGNAL, SWAP } from './requirement.ts';
-import { isConflict, isFailure, nameOf, type RingStoreTrial, revisionOf } from './trial.ts';
+import { isConflict, isFailure, type RingStoreTrial, revisionOf } from './trial.ts';
 
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
 const DEADLINE_MS = 8_000;
@@ -179,7 +180,7 @@ async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
   await trial.mend();
   for (const one of [read, write, create]) {
     if (one?.status !== 'rejected') continue;
-    const name = nameOf(one.error);
+    const name = describeThrown(one.error);
     expectThat(isFailure(one.error, 'unavailable'), `a call that an outage interrupts rejected with ${name}`);
   }
   if (read?.status === 'resolved') {
@@ -229,7 +230,7 @@ async function writeAgain(store: RingStore, document: string): Promise<string | 
     return revision;
   } catch (error) {
     if (isConflict(error) || isFailure(error, 'unavailable')) return undefined;
-    throw new Finding(`a call after the outage rejected with ${nameOf(error)}`);
+    throw new Finding(`a call after the outage rejected with ${describeThrown(error)}`);
   }
 }
 
@@ -254,7 +255,10 @@ async function expectUnavailable(
         throw new Finding(`${what} out of reach of the backend resolved${says}`);
       }
       const { error } = outcome;
-      expectThat(isFailure(error, 'unavailable'), `${what} out of reach of the backend rejected with ${nameOf(error)}`);
+      expectThat(
+        isFailure(error, 'unavailable'),
+        `${what} out of reach of the backend rejected with ${describeThrown(error)}`,
+      );
     }),
   );
 }

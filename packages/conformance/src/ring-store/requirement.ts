@@ -1,19 +1,8 @@
-import { type Check, must as mustOf, type Requirement, should as shouldOf } from '../requirement.ts';
+import { must as mustOf, should as shouldOf, type Tried, type TriedRequirement } from '../requirement.ts';
 import type { RingStoreTrial } from './trial.ts';
 
-/** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
-interface Tried {
-  readonly operations: string;
-  readonly bytes: string;
-  readonly lengths: string;
-  readonly order: string;
-  readonly latency: string;
-}
-
 /** A requirement of ring stores: its text, its check, and what the check covers. */
-export interface RingStoreRequirement extends Requirement, Check<RingStoreTrial> {
-  readonly tried: Tried;
-}
+export type RingStoreRequirement = TriedRequirement<RingStoreTrial>;
 
 /** Cells that most requirements have in common. */
 const USUAL = {
@@ -27,17 +16,11 @@ const USUAL = {
 type Cells = Pick<Tried, 'operations'> & Partial<Tried>;
 type Run = RingStoreRequirement['run'];
 
-export const must = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement => ({
-  ...mustOf(id, text, source),
-  tried: { ...USUAL, ...tried },
-  run,
-});
+export const must = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement =>
+  mustOf<RingStoreRequirement>(id, text, source, { tried: { ...USUAL, ...tried }, run });
 
-export const should = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement => ({
-  ...shouldOf(id, text, source),
-  tried: { ...USUAL, ...tried },
-  run,
-});
+export const should = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement =>
+  shouldOf<RingStoreRequirement>(id, text, source, { tried: { ...USUAL, ...tried }, run });
 
 /** Cells that several requirements share. */
 export const NO_DOCUMENT: string = 'none: no document is compared';

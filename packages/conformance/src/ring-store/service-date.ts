@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import { expectThat, NotApplicable } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
 import { DATE, must, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement } from './requirement.ts';
-import { kindOf, type RingStoreTrial } from './trial.ts';
+import { type RingStoreTrial } from './trial.ts';
 
 /** Less than a quarter of an hour, by which the nearest time zones differ. */
 const FURTHEST_MS = 10 * 60 * 1_000;

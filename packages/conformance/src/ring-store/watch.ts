@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import { KIT, must, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement, should, WATCH } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import { isConflict, isFailure, kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { isConflict, isFailure, type RingStoreTrial } from './trial.ts';
 
 /** A subscription takes a moment, and may call once for itself; milliseconds. */
 const SETTLING_MS = 500;
@@ -160,7 +161,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
         try {
           end = (store.watch as unknown as (changed: unknown) => unknown).call(store, given);
         } catch (error) {
-          expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${nameOf(error)}`);
+          expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${describeThrown(error)}`);
           continue;
         }
         if (typeof end === 'function') Reflect.apply(end, undefined, []);

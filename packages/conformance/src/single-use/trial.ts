@@ -48,11 +48,16 @@ export class SingleUseTrial {
   /** Until the end of the requirement. @throws {NotApplicable} where the target cannot. */
   async breakConnection(): Promise<void> {
     if (this.#target.breakConnection === undefined) throw new NotApplicable('the target has no breakConnection');
-    this.#mend = await this.#target.breakConnection();
+    this.#mend = await this.pending.wait('breakConnection', () => this.#target.breakConnection?.());
+  }
+
+  async mend(): Promise<void> {
+    const mend = this.#mend;
+    this.#mend = undefined;
+    await this.pending.wait('what breakConnection returned', () => mend?.());
   }
 
   async close(): Promise<void> {
-    await this.#mend?.();
     for (const instance of this.#open)
       await (instance.close === undefined ? instance.store.close?.() : instance.close());
   }
