@@ -13,7 +13,7 @@ The target, in a file target.mjs:
   const folder = mkdtempSync(join(tmpdir(), 'rings-'));
   export default {
     name: 'my ring store',
-    create: (ringName) => ({ store: fileRing(join(folder, ringName)) }),
+    create: (ringName) => ({ store: fileRing(join(folder, ringName + '.ring')) }),
   };
   export const close = () => rmSync(folder, { recursive: true });
 
