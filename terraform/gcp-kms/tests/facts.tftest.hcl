@@ -200,7 +200,7 @@ run "alerts" {
 run "outputs" {
   command = plan
   assert {
-    condition     = output.codec_options == { keyName = output.key_name, ringName = "payments" } && output.key_name == google_kms_crypto_key.this.id
+    condition     = output.codec_options == { keyId = output.key_name, ringName = "payments" } && output.key_name == google_kms_crypto_key.this.id
     error_message = "codec_options must be options of createGcpKmsCodec."
   }
   assert {
@@ -209,7 +209,7 @@ run "outputs" {
   }
   assert {
     condition = output.environment == {
-      SEALRING_GCP_KMS_KEY_NAME = output.key_name
+      SEALRING_GCP_KMS_KEY_ID = output.key_name
       SEALRING_GCS_BUCKET       = "payments-sealring"
       SEALRING_GCS_OBJECT       = "payments.ring"
       SEALRING_RING_NAME        = "payments"

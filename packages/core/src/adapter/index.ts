@@ -1,16 +1,10 @@
 /**
- * For authors of key wrappers and ring stores: what each of them would otherwise write anew, and those names of the
+ * For authors of key wrappers and ring stores: what each of them would otherwise write again, and those names of the
  * contract that it speaks of. The whole contract is `@sealring/core`.
  *
  * @packageDocumentation
  */
 
-export {
-  KeyWrapperError,
-  type KeyWrapperErrorKind,
-  type KeyWrapperErrorSummary,
-  type WrappedKey,
-} from '../key-wrapper.ts';
 export {
   finiteNumber as numberWithin,
   label,
@@ -20,13 +14,20 @@ export {
   quote,
   refuseUnknownOptions,
   show,
-} from '../options.ts';
+} from '../base/options.ts';
+export {
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+  type WrappedKey,
+} from '../contracts/key-wrapper.ts';
 export {
   MAX_DOCUMENT_BYTES,
   type RingStoreCallOptions,
   RingStoreError,
   type RingStoreErrorKind,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
+export { type AwsErrorRows, awsErrorRows } from './aws-errors.ts';
 export {
   type CallOutcome,
   Calls,
@@ -36,7 +37,10 @@ export {
   type RetryOptions,
   storeCalls,
 } from './calls.ts';
-export { checkFactoryOptions } from './codec-options.ts';
+export { checkFactoryOptions, startTimeoutMsOf } from './codec-options.ts';
+export { type ConnectionFailure, connectionFailure, unreachable } from './connection-failures.ts';
+export { decodeDocument, readBody } from './document-body.ts';
+export { endpointUrl } from './endpoint.ts';
 export {
   corrupt,
   type KeyWrapperOperation,
@@ -47,7 +51,6 @@ export {
   tooLarge,
 } from './failures.ts';
 export {
-  CONNECTION_FAILURES,
   findRow,
   kindOfStatus,
   property,
@@ -82,6 +85,7 @@ export {
   urlWith,
   wrongType,
 } from './options.ts';
+export { Push, type PushListener, type PushOptions } from './push.ts';
 export {
   checkClaim,
   checkRead,

@@ -1,4 +1,4 @@
-import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../options.ts';
+import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../base/options.ts';
 
 /** The error for an option of a wrong type; shows the value's type only where the value may be a secret. */
 export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {
@@ -21,11 +21,11 @@ export function integerWithin(owner: string, name: string, value: unknown, min: 
 }
 
 /**
- * Reads the option `timeoutSeconds`, 0.01 to 60, and returns milliseconds.
+ * Reads the option `callTimeoutSeconds`, 0.01 to 60, and returns milliseconds.
  * @throws {TypeError | RangeError}
  */
-export function timeoutMsOf(owner: string, timeoutSeconds: unknown): number {
-  return finiteNumber(owner, 'timeoutSeconds', timeoutSeconds, 0.01, 60) * 1000;
+export function timeoutMsOf(owner: string, callTimeoutSeconds: unknown): number {
+  return finiteNumber(owner, 'callTimeoutSeconds', callTimeoutSeconds, 0.01, 60) * 1000;
 }
 
 /**
