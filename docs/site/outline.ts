@@ -45,6 +45,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/parity.md',
     'docs/guides/python-parity.md',
     'docs/guides/write-your-own-codec.md',
+    'docs/guides/write-your-own-key-wrapper.md',
+    'docs/guides/write-your-own-ring-store.md',
     'docs/guides/hardening.md',
     'docs/guides/surviving-changes.md',
     'docs/architecture.md',

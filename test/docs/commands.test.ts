@@ -25,6 +25,11 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
     /^(?:npx sealring-conformance|node --test)/,
     'test/conformance/newcomer.test.ts',
   ],
+  [
+    /^docs\/guides\/write-your-own-(?:key-wrapper|ring-store)\.md$/,
+    /^(?:npx sealring-conformance|node --test)/,
+    'test/conformance/guides.test.ts',
+  ],
   [/./, /^(?:npm init|npm install|npm run pack|mkdir)\b/, 'test/packaging/pages.test.ts'],
   [/^packages\/conformance\//, /^npx sealring-conformance/, 'packages/conformance/test/cli.test.ts'],
   [/^docs\/terraform\.md$/, /^aws (?:kms|s3api)|^terraform/, 'test/terraform/aws-kms.test.ts'],
