@@ -1,12 +1,12 @@
 output "key_name" {
-  description = "The key's name: `keyName` of createGcpKmsCodec."
+  description = "The key's name: `keyId` of createGcpKmsCodec."
   value       = google_kms_crypto_key.this.id
 }
 
 output "codec_options" {
-  description = "Options of createGcpKmsCodec: `keyName` and `ringName`."
+  description = "Options of createGcpKmsCodec: `keyId` and `ringName`."
   value = {
-    keyName  = google_kms_crypto_key.this.id
+    keyId  = google_kms_crypto_key.this.id
     ringName = var.ring_name
   }
 }

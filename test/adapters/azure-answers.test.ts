@@ -7,7 +7,7 @@ const setup = useVault();
 describe('F34: the version that wrapped is the one that is recorded', () => {
   afterEach(() => vi.useRealTimers());
 
-  test('after a rotation between two wraps, each is recorded under its own version, and both open for ever', async () => {
+  test('after a rotation between two wraps, each is recorded under its own version, and both unwrap for ever', async () => {
     const { vault, rsa, wrapper } = setup();
     const first = rsa.current;
     const before = await wrapper().wrap(samplePlaintext(), { context });
@@ -19,7 +19,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     for (const made of [before, after]) expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 
-  test('what is avoided: the SDK’s client without a version reports an id under which nothing opens after a rotation', async () => {
+  test('what is avoided: the SDK’s client without a version reports an id under which nothing unwraps after a rotation', async () => {
     const { vault, rsa, clients } = setup();
     const unversioned = { id: vault.idOf(rsa), name: rsa.name, properties: { vaultUrl: vault.url, name: rsa.name } };
     const client = clients.cryptography(unversioned);
@@ -50,7 +50,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     ]);
   });
 
-  test('a version that is refused is looked up anew', async () => {
+  test('a version that is refused is looked up again', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     await keyWrapper.wrap(samplePlaintext(), { context });
@@ -112,7 +112,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
   });
 });
 
-describe('law 4: the answer is checked', () => {
+describe('adapter rule 4: the answer is checked', () => {
   const plaintexts: [string, (value: Buffer) => Uint8Array][] = [
     ['63 bytes', (value) => value.subarray(1)],
     ['65 bytes', (value) => Buffer.concat([value, Buffer.alloc(1)])],
@@ -166,7 +166,7 @@ describe('law 4: the answer is checked', () => {
     }
   });
 
-  test('law 5: the buffer the SDK handed out is overwritten, whether its key passes or not', async () => {
+  test('adapter rule 5: the buffer the SDK handed out is overwritten, whether its key passes or not', async () => {
     const { clients, wrapper } = setup();
     const handedOut: Uint8Array[] = [];
     const watched: AzureKeyVaultClients = {

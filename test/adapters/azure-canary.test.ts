@@ -110,7 +110,7 @@ async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
 
 async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
   const { vault, rsa, signer } = setup();
-  const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), maxAttempts: 2, timeoutSeconds: 0.5 });
+  const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), maxAttempts: 2, callTimeoutSeconds: 0.5 });
   return { keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
 }
 

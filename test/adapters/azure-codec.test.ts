@@ -18,14 +18,14 @@ function operations(): string[] {
 }
 
 describe('createAzureKeyVaultCodec', () => {
-  test('what one instance seals, another on the same ring and key opens', async () => {
+  test('unseals what another instance on the same ring and key sealed', async () => {
     const given = options();
     await using first = await createAzureKeyVaultCodec(given);
     await using second = await createAzureKeyVaultCodec(given);
     expect(new TextDecoder().decode(second.unseal(first.seal(payload)))).toBe('state');
   });
 
-  test('founding a ring is: the signing key, the current version, one wrap, one signature, one proof', async () => {
+  test('creating a ring takes: the signing key, the current version, one wrap, one signature, one KMS check', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     expect(operations()).toEqual([
       'get signing',
@@ -45,7 +45,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('least rights: a reader with a pinned public key needs to unwrap and no more', async () => {
+  test('least privilege: a reader with a pinned public key needs to unwrap and no more', async () => {
     const { vault, publicKey } = setup();
     const given = options();
     await using member = await createAzureKeyVaultCodec(given);
@@ -60,7 +60,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
   });
 
-  test('least rights: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
+  test('least privilege: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
     const { vault, rsa, publicKey } = setup();
     const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
     const keyId = vault.idOf(rsa, rsa.current);
@@ -82,7 +82,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations()).not.toContain('sign signing');
   });
 
-  test('the signing key rotates: with alsoVerify everywhere first, every member opens what both versions signed', async () => {
+  test('the signing key rotates: with alsoVerify everywhere first, every member accepts what both versions signed', async () => {
     const { vault, signing } = setup();
     const given = options();
     const old = given.signKeyId ?? '';
@@ -116,7 +116,7 @@ describe('createAzureKeyVaultCodec', () => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
   });
 
-  test('law 3: the ring repeats calls that somebody waits for, and the key wrapper does not repeat them again', async () => {
+  test('adapter rule 3: the ring repeats calls that something waits for, and the key wrapper does not repeat them again', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     setup().vault.throttle({ only: ['wrapKey'] });

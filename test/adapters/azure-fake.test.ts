@@ -95,7 +95,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(client.sign('ES256', digest.subarray(1)))).toMatchObject({ status: 400 });
   });
 
-  test('a key without a version is the current one, and each version is told by its own identifier', async () => {
+  test('a key without a version is the current one, and each version has its own identifier', async () => {
     const { vault, rsa, token } = setup();
     const old = rsa.current;
     const newer = rsa.rotate();
@@ -151,7 +151,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toMatchObject({ status: 404 });
   });
 
-  test('a token has the rights it was issued with, and one that nobody issued has none', async () => {
+  test('a token has the permissions it was issued with, and one that nobody issued has none', async () => {
     const { vault, rsa } = setup();
     const token = vault.issueToken(['wrapKey']);
     const { result } = await clientFor(rsa, rsa.current, token).wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -163,7 +163,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(unwrap())).toMatchObject({ status: 401, code: 'Unauthorized' });
   });
 
-  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as they are told', async () => {
+  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as configured', async () => {
     const { vault, rsa } = setup();
     const client = clientFor(rsa);
     const wrap = (): ReturnType<Client['wrapKey']> => client.wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -225,7 +225,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
 });
 
 describe('the fake Key Vault for other processes', () => {
-  test('says where it is and what is in it, and ends when it is told to', async () => {
+  test('prints where it is and what is in it, and ends on a signal', async () => {
     const server = spawn(process.execPath, [SERVE], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const lines: string[] = [];

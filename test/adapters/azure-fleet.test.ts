@@ -47,7 +47,7 @@ function requestsOf(token: string): string[] {
 }
 
 describe('a fleet on Azure Key Vault, through the real SDK', () => {
-  test('10 000 seals and unseals cost what the start costs, each role with its least rights', async () => {
+  test('10 000 seals and unseals cost what the start costs, each role with least privilege', async () => {
     const [a, b, c] = [vault.issueToken(MEMBER), vault.issueToken(MEMBER), vault.issueToken(READER)];
     const first = await start(a);
     const second = await start(b);
@@ -68,7 +68,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     expect(vault.unauthenticatedBytes).toBe(0);
   });
 
-  test('F11, F34: the key rotates at the vault; new data keys name the new version, and old tokens open on new servers', async () => {
+  test('F11, F34: the key rotates at the vault; new data keys name the new version, and new servers unseal old tokens', async () => {
     const first = await start(vault.issueToken(MEMBER));
     const second = await start(vault.issueToken(MEMBER));
     const token = first.seal(payload);
@@ -146,7 +146,7 @@ describe('F10: the kill switch, on a clock that runs a hundred times as fast', (
     ['nobody may use the key any more', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
   ])(
-    'when %s, sealing stops, then opening, on every server; when that is undone, both come back',
+    'when %s, sealing stops, then unsealing, on every server; when that is undone, both resume',
     async (_, kill, undo) => {
       const token = members[0]?.seal(payload) ?? '';
       kill();

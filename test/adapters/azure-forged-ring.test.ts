@@ -141,7 +141,7 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('is refused by a fleet on A256KW, whose wraps nobody makes without the right to', async () => {
+  test('is refused by a fleet on A256KW, whose wraps need a permission', async () => {
     const { ring } = await forgedRing();
     const { keyId: _, ...rest } = withoutSigner(ring);
     for (const keyId of [vault.idOf(hsm), vault.idOf(rsa)]) {

@@ -39,7 +39,7 @@ describe('with a credential alone, the SDK’s clients as they are made for it',
     expect(new Set(tunnel.asked)).toEqual(new Set(['payments.vault.azure.net:443']));
   });
 
-  test('law 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
+  test('adapter rule 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
     const credential = fixedCredential(vault.issueToken());
     vault.createKey('ring-wrapping');
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: `${KEYS}/ring-wrapping`, credential, maxAttempts: 1 });

@@ -127,7 +127,7 @@ describe('F29: every call ends', () => {
   test.each(CALLS)(
     '%s: a vault that hangs is unavailable after maxAttempts deadlines, and let go of',
     async (_, run) => {
-      const { keyWrapper, made } = await setup().pinned({ timeoutSeconds: 0.1, maxAttempts: 2 });
+      const { keyWrapper, made } = await setup().pinned({ callTimeoutSeconds: 0.1, maxAttempts: 2 });
       setup().vault.hang();
       await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
       await expect.poll(() => setup().vault.hanging).toBe(0);
@@ -156,7 +156,11 @@ describe('F29: every call ends', () => {
   test('a credential that hangs ends with the deadline', async () => {
     const { wrapper } = setup();
     const credential = { getToken: () => new Promise<never>(() => undefined) };
-    const keyWrapper = wrapper({ clients: sdkClients(setup().vault, credential), timeoutSeconds: 0.1, maxAttempts: 1 });
+    const keyWrapper = wrapper({
+      clients: sdkClients(setup().vault, credential),
+      callTimeoutSeconds: 0.1,
+      maxAttempts: 1,
+    });
     await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'unavailable' });
   });
 
@@ -173,7 +177,7 @@ describe('F29: every call ends', () => {
         unwrapKey: () => new Promise((resolve) => (answer = () => resolve({ result, keyID: made.keyId }))),
       }),
     };
-    const keyWrapper = wrapper({ clients: late, timeoutSeconds: 0.02, maxAttempts: 1 });
+    const keyWrapper = wrapper({ clients: late, callTimeoutSeconds: 0.02, maxAttempts: 1 });
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     answer();
     await new Promise(setImmediate);

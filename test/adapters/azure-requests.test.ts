@@ -55,7 +55,7 @@ describe('requests', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('reader rights are enough to unwrap, and to wrap it takes those of a member', async () => {
+  test('reader permissions are enough to unwrap, and wrapping needs those of a member', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
@@ -96,7 +96,7 @@ describe('requests', () => {
     expect(vault.requests).toEqual([]);
   });
 
-  test('the date of an answer is told, of a refusal too', async () => {
+  test('the date of an answer is reported, of a refusal too', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.now = () => Date.now() + 3_600_000;
     const dates: Date[] = [];
@@ -112,7 +112,7 @@ describe('requests', () => {
   });
 });
 
-describe('law 6: a wrapped key never chooses which vault or key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which vault or key is asked', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],
@@ -162,7 +162,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const { vault, rsa, wrapper } = setup();
     const old = await wrapper().wrap(samplePlaintext(), { context });
     const newer: VaultKey = vault.createKey('wrapping-2');
@@ -173,7 +173,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain('/wrapping-2/');
   });
 
-  test('lists are copied: what the caller does to his later changes nothing', async () => {
+  test('lists are copied: later changes to the caller’s lists have no effect', async () => {
     const { vault, rsa, wrapper, signing } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const alsoUnwrap: string[] = [];

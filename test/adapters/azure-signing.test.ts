@@ -51,7 +51,7 @@ describe('signing', () => {
     expect([onlyNew.verify?.(entry, old), onlyNew.verify?.(entry, recent)]).toEqual([false, true]);
   });
 
-  test('a signature of a key that is not pinned is never handed on: nobody could open what it signed', async () => {
+  test('a signature of a key that is not pinned is never handed on: nobody could verify what it signed', async () => {
     const { signer, vault } = setup();
     const stranger = vault.createKey('stranger', 'EC');
     const keyWrapper = signer({ signPublicKeys: [publicHalf(stranger.current.publicKey)] });
@@ -63,7 +63,7 @@ describe('signing', () => {
     ['63 bytes', (value: Buffer) => value.subarray(1)],
     ['65 bytes', (value: Buffer) => Buffer.concat([value, Buffer.alloc(1)])],
     ['zeros', () => new Uint8Array(64)],
-  ])('law 4: a signature with %s is corrupt', async (_, change) => {
+  ])('adapter rule 4: a signature with %s is corrupt', async (_, change) => {
     const { vault, signer } = setup();
     vault.spoilValue(change);
     await expect(signer().sign?.(entry)).rejects.toMatchObject({ kind: 'corrupt' });
@@ -94,7 +94,7 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(vault.requests.map(({ operation }) => operation)).toEqual(['get', 'get']);
   });
 
-  test('needs the right to get, and no other', async () => {
+  test('needs the permission to get, and no other', async () => {
     const { vault, signing } = setup();
     const signKeyIds = [vault.idOf(signing, signing.current)];
     const fetchWith = (token: string): Promise<unknown> =>

@@ -50,7 +50,7 @@ describe('endpoint of gcpKmsKeyWrapper', () => {
   test('reaches an emulator over an insecure channel, without credentials', async () => {
     vi.stubEnv('GOOGLE_APPLICATION_CREDENTIALS', '/nonexistent');
     const endpoint = `http://${server.host}:${server.port}`;
-    const keyWrapper = gcpKmsKeyWrapper({ keyName: server.kms.createKey(), endpoint });
+    const keyWrapper = gcpKmsKeyWrapper({ keyId: server.kms.createKey(), endpoint });
     const dataKey = samplePlaintext().subarray(0, 32);
     expect(await roundTrip(keyWrapper, dataKey)).toEqual(dataKey);
   });
@@ -124,7 +124,7 @@ describe('disableChallengeResourceVerification of azureKeyVaultKeyWrapper', () =
 test.each([
   [
     'gcpKmsKeyWrapper',
-    (endpoint: string) => gcpKmsKeyWrapper({ keyName: 'projects/p/locations/l/keyRings/r/cryptoKeys/k', endpoint }),
+    (endpoint: string) => gcpKmsKeyWrapper({ keyId: 'projects/p/locations/l/keyRings/r/cryptoKeys/k', endpoint }),
   ],
   ['gcsRing', (endpoint: string) => gcsRing({ bucket: 'sealring', object: 'ring', endpoint })],
 ])('%s refuses an http:// endpoint of another machine', (_, make) => {

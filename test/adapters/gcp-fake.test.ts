@@ -173,7 +173,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     });
   });
 
-  test('serves, once there are grants, only who may do what he asks', async () => {
+  test('serves, once there are grants, only callers with the permission', async () => {
     const guarded = await startGcpKms();
     const anybody = realClient(guarded);
     try {
@@ -200,7 +200,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     }
   });
 
-  test('fails as it is told, and stops to when it is healed', async () => {
+  test('fails as configured, and stops failing when it is healed', async () => {
     kms.throttleNext(1);
     await expect(encrypt()).rejects.toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
     await encrypt();

@@ -43,7 +43,7 @@ const KEY_WRAPPERS: Record<string, (port: number) => KeyWrapper> = {
   'gcp-kms': (port) =>
     gcpKmsKeyWrapper({
       ...keyWrapper,
-      keyName: 'projects/p/locations/l/keyRings/r/cryptoKeys/k',
+      keyId: 'projects/p/locations/l/keyRings/r/cryptoKeys/k',
       client: new KeyManagementServiceClient({
         ...clientOptions({ host: HOST, port }),
         sslCreds: credentials.createSsl(),
@@ -57,11 +57,11 @@ const KEY_WRAPPERS: Record<string, (port: number) => KeyWrapper> = {
       credential: fixedCredential('token'),
     }),
   'vault-transit': (port) =>
-    vaultTransitKeyWrapper({ ...keyWrapper, address: `https://${HOST}:${port}`, keyName: 'k', token: 'token' }),
+    vaultTransitKeyWrapper({ ...keyWrapper, address: `https://${HOST}:${port}`, keyId: 'k', token: 'token' }),
 };
 
 const STORES: Record<string, (port: number) => RingStore> = {
-  redis: (port) => redisRing({ url: `rediss://${HOST}:${port}`, timeoutSeconds: 1 }),
+  redis: (port) => redisRing({ url: `rediss://${HOST}:${port}`, callTimeoutSeconds: 1 }),
   postgres: (port) => postgresRing({ connectionString: `postgres://u@${HOST}:${port}/d?sslmode=verify-full` }),
   dynamodb: (port) =>
     dynamodbRing({ table: 'sealring', client: new DynamoDBClient({ ...aws, endpoint: `https://${HOST}:${port}` }) }),

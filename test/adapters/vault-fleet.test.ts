@@ -34,20 +34,20 @@ type Extra = Partial<VaultTransitCodecOptions>;
 
 /** A ring and a transit key of its own, on a server that everybody shares. */
 class World {
-  readonly keyName: string;
+  readonly keyId: string;
   readonly ring: RingStore = memoryRing();
   readonly #server: OpenBao;
   readonly #open: KmsCodec[] = [];
 
   constructor(server: OpenBao) {
     this.#server = server;
-    this.keyName = `payments-${randomUUID()}`;
+    this.keyId = `payments-${randomUUID()}`;
   }
 
   /** A token that has the rights of the role and no other. */
   async createToken(role: Role): Promise<string> {
     const operations = role === 'member' ? ['encrypt', 'decrypt'] : ['decrypt'];
-    const rights = operations.map((each) => `path "transit/${each}/${this.keyName}" { capabilities = ["update"] }`);
+    const rights = operations.map((each) => `path "transit/${each}/${this.keyId}" { capabilities = ["update"] }`);
     const policy = `${role}-${randomUUID()}`;
     await callOpenBao(this.#server, 'PUT', `sys/policies/acl/${policy}`, { policy: rights.join('\n') });
     const options = { policies: [policy], no_default_policy: true };
@@ -65,10 +65,10 @@ class World {
         return fetch(url, request);
       },
     };
-    const { keyName, ring } = this;
+    const { keyId, ring } = this;
     const token = await this.createToken(role);
     const { address } = this.#server;
-    const codec = await createVaultTransitCodec({ address, keyName, token, client, ring, role, ...extra });
+    const codec = await createVaultTransitCodec({ address, keyId, token, client, ring, role, ...extra });
     this.#open.push(codec);
     return { codec, counts };
   }
@@ -103,7 +103,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   async function newWorld(): Promise<World> {
     const world = new World(server);
     worlds.push(world);
-    await callOpenBao(server, 'POST', `transit/keys/${world.keyName}`);
+    await callOpenBao(server, 'POST', `transit/keys/${world.keyId}`);
     return world;
   }
 
@@ -117,9 +117,9 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect([a.counts, b.counts, c.counts]).toEqual([{ encrypt: 1, decrypt: 1 }, { decrypt: 1 }, { decrypt: 1 }]);
   });
 
-  test('F8, F11: a token opens everywhere after two rotations of the ring and one of the transit key', async () => {
+  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the transit key', async () => {
     const world = await newWorld();
-    const keyPath = `transit/keys/${world.keyName}`;
+    const keyPath = `transit/keys/${world.keyId}`;
     const [a, b] = [(await world.start('member')).codec, (await world.start('member')).codec];
     const token = a.seal(payload);
     await a.rotate();
@@ -131,7 +131,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect(await world.wrapsInRing()).toEqual([`${keyPath}:v1`, `${keyPath}:v1`, `${keyPath}:v2`]);
   });
 
-  test('F25: a ring of another name under the same transit key opens no token, and not even the ring', async () => {
+  test('F25: a ring of another name under the same transit key unseals no token, and cannot be read', async () => {
     const world = await newWorld();
     const { codec } = await world.start('member', { ringName: 'payments' });
     const other = await world.start('member', { ringName: 'refunds', ring: memoryRing() });
@@ -166,7 +166,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
       const fleet = await world.startFleet({ policy: shortPolicy });
       const members = fleet.slice(0, 2);
       const before = members[0]?.seal(payload) ?? '';
-      const path = `transit/keys/${world.keyName}`;
+      const path = `transit/keys/${world.keyId}`;
       await callOpenBao(server, 'DELETE', `${path}/soft-delete`);
       await expect.poll(() => members.map((codec) => codec.health().canSeal), WAIT).toEqual([false, false]);
       expect(() => members[0]?.seal(payload)).toThrow('key refused by the kms');

@@ -19,10 +19,10 @@ describe('the doctor, on Google Cloud KMS', async () => {
     await client.close();
     await gcp.stop();
   });
-  const keyName = gcp.kms.createKey();
+  const keyId = gcp.kms.createKey();
   gcp.kms.grant('member', ['cloudkms.cryptoKeyVersions.useToEncrypt', 'cloudkms.cryptoKeyVersions.useToDecrypt']);
-  const wrapperFor = (caller: string, name = keyName): KeyWrapper =>
-    gcpKmsKeyWrapper({ keyName: name, client: clientOf(caller, client), maxAttempts: 1 });
+  const wrapperFor = (caller: string, name = keyId): KeyWrapper =>
+    gcpKmsKeyWrapper({ keyId: name, client: clientOf(caller, client), maxAttempts: 1 });
 
   test('finds nothing wrong with a key that may be used', async () => {
     const config = configOf(wrapperFor('member'));
@@ -49,7 +49,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
   });
 
   test('a key that nobody has', async () => {
-    const none = keyName.replace(/[^/]+$/, 'no-such-key');
+    const none = keyId.replace(/[^/]+$/, 'no-such-key');
     const report = await examine(configOf(wrapperFor('member', none)));
     expect(idsOf(report, 'error')).toEqual(['kms-not-found']);
     expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/project/);

@@ -84,7 +84,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
 
   test('a server that is not there', async () => {
     const report = await examine(
-      configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', timeoutSeconds: 1 })),
+      configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', callTimeoutSeconds: 1 })),
     );
     expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
   });

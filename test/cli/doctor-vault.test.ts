@@ -32,7 +32,7 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     });
     const token = String(Object(made).auth.client_token);
     const { address } = server;
-    const keyWrapper = vaultTransitKeyWrapper({ address, keyName: 'payments', token, dangerouslyAllowHttp: true });
+    const keyWrapper = vaultTransitKeyWrapper({ address, keyId: 'payments', token, dangerouslyAllowHttp: true });
     return { ringName: 'payments', ring: memoryRing(), keyWrapper };
   }
 

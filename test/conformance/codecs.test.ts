@@ -119,8 +119,8 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
       () => server.stop(),
       () => client.close(),
     );
-    const keyName = server.kms.createKey();
-    return ringTarget('gcp-kms', (ring, ringName) => createGcpKmsCodec({ keyName, client, ring, ringName }));
+    const keyId = server.kms.createKey();
+    return ringTarget('gcp-kms', (ring, ringName) => createGcpKmsCodec({ keyId, client, ring, ringName }));
   },
   'Azure Key Vault': async () => {
     const vault = await FakeKeyVault.start();
@@ -140,7 +140,7 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
     await callOpenBao(server, 'POST', 'transit/keys/ring', {});
     const { address, token } = server;
     return ringTarget('vault-transit', (ring, ringName) =>
-      createVaultTransitCodec({ address, token, keyName: 'ring', ring, ringName }),
+      createVaultTransitCodec({ address, token, keyId: 'ring', ring, ringName }),
     );
   },
 };

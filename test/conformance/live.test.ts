@@ -47,14 +47,14 @@ const LIVE: Readonly<Record<string, Live>> = {
         keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
         cryptography: (key) => new CryptographyClient(key, credential, options()),
       };
-      const access = { clients, timeoutSeconds: 30 };
+      const access = { clients, callTimeoutSeconds: 30 };
       const kind =
         signKeyId === undefined
           ? ({ algorithm: 'A256KW' } as const)
           : { signKeyId, signPublicKeys: await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], ...access }) };
       const nowhere = calling(`https://127.0.0.1:${await freePort()}`, clients);
       // Slow on purpose: a credential may have to find out where it runs.
-      return azureTargetOf('Azure Key Vault', [own, other], { ...kind, timeoutSeconds: 30 }, clients, nowhere);
+      return azureTargetOf('Azure Key Vault', [own, other], { ...kind, callTimeoutSeconds: 30 }, clients, nowhere);
     },
   },
   'a Vault or OpenBao, with a member’s token and the engine at transit': {

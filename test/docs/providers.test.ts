@@ -11,7 +11,9 @@ import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 import { runProgram } from '../support/run-program.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const EMULATORS = JSON.stringify(join(root, 'docs/examples/main-job/emulators.ts'));
+const EMULATOR_CREDENTIAL = `{
+  getToken: async () => ({ token: process.env['EMULATOR_TOKEN'] ?? '', expiresOnTimestamp: Date.now() + 3_600_000 }),
+}, disableChallengeResourceVerification: true`;
 
 const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -48,13 +50,10 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
   'gcp-kms': async () => {
     const gcp = await startGcpKms();
     cleanUp.push(() => gcp.stop());
-    const client = `client: gcpEmulatorClient('http://${gcp.host}:${gcp.port}')`;
+    const endpoint = `endpoint: 'http://${gcp.host}:${gcp.port}'`;
     return {
       env: { KEY_NAME: gcp.kms.createKey() },
-      replace: [
-        ['import ', `import { gcpEmulatorClient } from ${EMULATORS};\nimport `],
-        ["keyName: process.env['KEY_NAME'] ?? ''", `keyName: process.env['KEY_NAME'] ?? '', ${client}`],
-      ],
+      replace: [["keyId: process.env['KEY_NAME'] ?? ''", `keyId: process.env['KEY_NAME'] ?? '', ${endpoint}`]],
     };
   },
   'azure-key-vault': async (folder) => {
@@ -70,13 +69,7 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
         SIGN_KEY_ID: vault.idOf(signing, signing.current),
         EMULATOR_TOKEN: vault.issueToken(),
       },
-      replace: [
-        ['import ', `import { azureEmulatorClients } from ${EMULATORS};\nimport `],
-        [
-          'credential: new DefaultAzureCredential()',
-          "clients: azureEmulatorClients(process.env['EMULATOR_TOKEN'] ?? '')",
-        ],
-      ],
+      replace: [['credential: new DefaultAzureCredential()', `credential: ${EMULATOR_CREDENTIAL}`]],
     };
   },
   'vault-transit': async (folder) => {

@@ -41,7 +41,7 @@ const stores: Readonly<Record<ServerSettings['store'], (address: string) => Sing
     const requestHandler = { socketAcquisitionWarningTimeout: 60_000 };
     const client = new DynamoDBClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials, requestHandler });
     // The emulator serves one request at a time: the last of a thousand waits long.
-    return dynamodbSingleUse({ table: 'sealring', client, timeoutSeconds: 60 });
+    return dynamodbSingleUse({ table: 'sealring', client, callTimeoutSeconds: 60 });
   },
 };
 

@@ -111,7 +111,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await member.read()).toEqual(stored);
   });
 
-  test('F9: without any one of them a member is denied where it counts, and never told that there is no ring', async () => {
+  test('F9: without any one of them a member is denied, and never gets the answer that there is no ring', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.list').read()).rejects.toMatchObject(failed('denied'));

@@ -44,13 +44,16 @@ export function describeOurRingStore(target: RingStoreTarget): void {
       expect(await store.read()).toBeUndefined();
     });
 
-    test.skipIf(target.supports?.serviceDate !== true)('F13: tells one date an answer, to the minute', async () => {
-      const store = await open();
-      const dates: Date[] = [];
-      await store.read({ onServiceDate: (date) => void dates.push(date) });
-      expect(dates).toHaveLength(1);
-      // The backend runs on this machine: its clock is ours.
-      for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
-    });
+    test.skipIf(target.supports?.serviceDate !== true)(
+      'F13: reports one date for each answer, to the minute',
+      async () => {
+        const store = await open();
+        const dates: Date[] = [];
+        await store.read({ onServiceDate: (date) => void dates.push(date) });
+        expect(dates).toHaveLength(1);
+        // The backend runs on this machine: its clock is ours.
+        for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
+      },
+    );
   });
 }

@@ -22,11 +22,11 @@ function kmsOf(choice: Choice): KmsSettings {
     case 'aws':
       return { kind: 'aws', keyId: choice.keyId };
     case 'gcp':
-      return { kind: 'gcp', keyName: choice.keyId, endpoint: choice.endpoint };
+      return { kind: 'gcp', keyId: choice.keyId, endpoint: choice.endpoint };
     case 'azure':
       return { kind: 'azure', keyId: choice.keyId, signKeyId: choice.signKeyId };
     case 'vault':
-      return { kind: 'vault', keyName: choice.keyId, address: choice.endpoint };
+      return { kind: 'vault', keyId: choice.keyId, address: choice.endpoint };
   }
 }
 

@@ -4,9 +4,9 @@
 export type KmsSettings =
   | { readonly kind: 'local'; readonly masterKey: string }
   | { readonly kind: 'aws'; readonly keyId: string }
-  | { readonly kind: 'gcp'; readonly keyName: string; readonly endpoint: string | undefined }
+  | { readonly kind: 'gcp'; readonly keyId: string; readonly endpoint: string | undefined }
   | { readonly kind: 'azure'; readonly keyId: string; readonly signKeyId: string }
-  | { readonly kind: 'vault'; readonly address: string; readonly keyName: string };
+  | { readonly kind: 'vault'; readonly address: string; readonly keyId: string };
 
 export type ToServer =
   | {

@@ -44,7 +44,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 
   // A configuration error has no kind of its own. It is `denied` because that is what it amounts to, the caller may
   // not use this key this way, because a retry cannot help, and because `not-found` would send an operator looking
-  // for a key that is there. The hint says what to mend.
+  // for a key that is there. The hint says what to change.
   InvalidKeyUsageException: { kind: 'denied', hint: USAGE },
   UnsupportedOperationException: { kind: 'denied', hint: USAGE },
   InvalidArnException: { kind: 'denied', hint: REQUEST },

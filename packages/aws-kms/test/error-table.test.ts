@@ -31,7 +31,7 @@ const EXPECTED: Record<KeyWrapperErrorKind, string> = {
 const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) => names.split(/\s+/).map((name) => ({ name, kind })));
 const REQUEST_ID = '0d2ee5c1-56b1-4a5e-9e0c-0f8a3c1f2b7d';
 
-describe('law 2: errors are classified by name and status', () => {
+describe('adapter rule 2: errors are classified by name and status', () => {
   test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
     const metadata = { $metadata: { httpStatusCode: 400, requestId: REQUEST_ID } };
     const facts = { kind, code: name, status: 400, requestId: REQUEST_ID };

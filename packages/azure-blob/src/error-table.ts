@@ -95,7 +95,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   LeaseIdMismatchWithBlobOperation: { kind: 'unavailable', detail: LEASED },
   LeaseLost: { kind: 'unavailable', detail: LEASED },
 
-  // Not `denied`, whatever their status: no token was to be had, which says nothing about the right to the ring.
+  // Not `denied`, whatever their status: there was no token, which says nothing about the permission on the ring.
   AggregateAuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', detail: CREDENTIALS },

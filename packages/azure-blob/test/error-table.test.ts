@@ -33,7 +33,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, codes]) =>
     .map((code) => ({ code, kind })),
 );
 
-describe('law 2: errors are classified by code and status', () => {
+describe('adapter rule 2: errors are classified by code and status', () => {
   test.each(ROWS)('$code is $kind, as a code and as a name, whatever the message', ({ code, kind }) => {
     const statusCode = STATUS_OF[code] ?? 403;
     const expected = { kind, code, detail: expect.stringContaining(`(${code})`) };

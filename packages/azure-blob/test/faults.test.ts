@@ -18,14 +18,14 @@ describe('the Blob Storage SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Answerer, timeoutSeconds = 5) {
+  async function stubbed(answer: Answerer, callTimeoutSeconds = 5) {
     const stub = await startHttpStub(answer);
     closing.push(() => stub.close());
-    return { stub, ring: ringAt(stub, timeoutSeconds) };
+    return { stub, ring: ringAt(stub, callTimeoutSeconds) };
   }
 
-  function ringAt({ endpoint }: HttpStub, timeoutSeconds = 5) {
-    return azureBlobRing({ container: clientOf(endpoint), blob: 'a/é +%', timeoutSeconds });
+  function ringAt({ endpoint }: HttpStub, callTimeoutSeconds = 5) {
+    return azureBlobRing({ container: clientOf(endpoint), blob: 'a/é +%', callTimeoutSeconds });
   }
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);

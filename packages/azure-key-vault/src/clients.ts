@@ -1,7 +1,7 @@
 import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
 import { formatKeyId, type VaultKeyVersionId } from './key-id.ts';
 
-/** What hands out bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
+/** What provides bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
 export interface AzureCredential {
   /** Resolves to a token for the scopes and when it expires, in milliseconds since the epoch; null if there is none. */
   getToken(
@@ -14,7 +14,7 @@ export interface AzureCredential {
 export interface AzureCallOptions {
   /** Ends the request. */
   readonly abortSignal: AbortSignal;
-  /** Is told each answer of the service before it is read, refusals included: its status, headers and parsed body. */
+  /** Called with each answer of the service before it is read, refusals included: its status, headers and parsed body. */
   readonly onResponse: (response: object) => void;
 }
 

@@ -11,7 +11,7 @@ const MAX_ALSO_VERIFY = 15;
 /** The shortest `startTimeoutSeconds` of a policy. */
 const LEAST_START_MS = 10;
 
-/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
 export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
@@ -20,7 +20,7 @@ export interface AzureKeyVaultCodecOptions
    * public halves are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[];
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
   readonly maxAttempts?: number;
 }
 
@@ -33,7 +33,7 @@ export interface AzureKeyVaultCodecOptions
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
     signKeyId,
     signPublicKeys,
     alsoVerify,
-    timeoutSeconds,
+    callTimeoutSeconds,
     maxAttempts = 1,
     ...codecOptions
   } = options;
@@ -69,7 +69,7 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
     ...(credential !== undefined && { credential }),
     ...(clients !== undefined && { clients }),
     ...(disableChallengeResourceVerification !== undefined && { disableChallengeResourceVerification }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
   };
   const wrapperOptions = {
     keyId,

@@ -48,7 +48,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
   Unauthorized: { kind: 'denied', hint: CREDENTIALS },
   // Errors of the configuration have no kind of their own. They are `denied` because that is what they amount to, the
-  // caller may not use this key this way, and because a retry cannot help. The hint says what to mend.
+  // caller may not use this key this way, and because a retry cannot help. The hint says what to change.
   KeyOperationForbidden: { kind: 'denied', hint: USAGE },
   BadParameter: { kind: 'denied', hint: REQUEST },
 
@@ -60,8 +60,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that lapsed says nothing about the
-  // right to use the key, and three denials stop a fleet from sealing.
+  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired says nothing about the
+  // permission to use the key, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },

@@ -18,7 +18,7 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 
 /** What every function of this package needs to reach a vault: either `credential` or `clients`. */
 export interface AzureKeyVaultAccess {
-  /** Hands out tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
+  /** Provides tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
   readonly credential?: AzureCredential;
   /** Makes the SDK's clients, where `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients;
@@ -29,7 +29,7 @@ export interface AzureKeyVaultAccess {
    */
   readonly disableChallengeResourceVerification?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Options of {@link azureKeyVaultKeyWrapper}. */
@@ -41,7 +41,7 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   readonly keyId: string;
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
   readonly algorithm?: AzureWrapAlgorithm;
-  /** Retired keys of the same algorithm, whole or in one version, whose wrapped keys may still be opened; 0 to 64. Default none. */
+  /** Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
   readonly signKeyId?: string;
@@ -74,7 +74,7 @@ const OPTION_NAMES = [
   'alsoUnwrap',
   'signKeyId',
   'signPublicKeys',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
 ] as const satisfies readonly (keyof AzureKeyVaultKeyWrapperOptions)[];
 
@@ -106,9 +106,9 @@ export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
 /** @throws {TypeError} unless exactly one of `credential` and `clients` is given. */
 export function readAccess(
   owner: string,
-  { credential, clients, disableChallengeResourceVerification, timeoutSeconds = 5 }: AzureKeyVaultAccess,
+  { credential, clients, disableChallengeResourceVerification, callTimeoutSeconds = 5 }: AzureKeyVaultAccess,
 ): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
-  const timeoutMs = timeoutMsOf(owner, timeoutSeconds);
+  const timeoutMs = timeoutMsOf(owner, callTimeoutSeconds);
   if ((credential === undefined) === (clients === undefined)) {
     throw optionTypeError(`${owner}: exactly one of credential and clients must be given`);
   }

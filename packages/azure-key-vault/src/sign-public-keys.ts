@@ -21,7 +21,7 @@ import { PROVIDER, VaultCalls } from './vault-calls.ts';
 export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
   /** Versions of EC keys on P-256: `https://VAULT/keys/NAME/VERSION`; 1 to 16. Required. */
   readonly signKeyIds: readonly string[];
-  /** Attempts per key, the first one included; 1 to 10. Default 10: a start is to survive what passes within seconds. */
+  /** Attempts per key, the first one included; 1 to 10. Default 10, so that a start survives a failure of some seconds. */
   readonly maxAttempts?: number;
   /** Ends the calls early. */
   readonly signal?: AbortSignal;
@@ -33,14 +33,14 @@ const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
   'credential',
   'clients',
   'disableChallengeResourceVerification',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
   'signal',
 ];
 const MAX_KEYS = 16;
 
 /**
- * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the right `get` on
+ * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the permission `get` on
  * the key. What comes back is as trustworthy as the connection to the vault; pin it in your deployment to rely on less.
  *
  * @throws {TypeError | RangeError} for wrong options.

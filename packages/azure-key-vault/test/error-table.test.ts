@@ -27,7 +27,7 @@ function restError(statusCode: number, code: string, inner?: string): object {
   });
 }
 
-describe('law 2: errors are classified by code and status', () => {
+describe('adapter rule 2: errors are classified by code and status', () => {
   test.each(ROWS)('$name is $kind, as inner code, as code, as the error’s code and as its name', ({ name, kind }) => {
     const facts = { kind, code: name };
     expect(classify(restError(418, 'Forbidden', name), 'wrap', NOTHING)).toMatchObject({ ...facts, status: 418 });

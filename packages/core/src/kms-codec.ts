@@ -108,7 +108,7 @@ export function keeperOf(codec: object): RingKeeper | undefined {
  * live keys are unwrapped, and an absent ring was founded unless `create` or `role` forbids.
  *
  * @throws {TypeError | RangeError} for options that are wrong or contradict each other, naming option and value.
- * @throws {RingStoreError | KeyWrapperError} what kept it from starting.
+ * @throws {RingStoreError | KeyWrapperError} why it could not start.
  */
 export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
   const checked = checkOptions(options);

@@ -1,7 +1,7 @@
 import { PutItemCommand } from '@aws-sdk/client-dynamodb';
 import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
 import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
-import { Connection, PROOF } from './connection.ts';
+import { CAPACITY, Connection } from './connection.ts';
 import { type DynamodbSingleUseOptions, readSingleUseOptions } from './options.ts';
 
 const OWNER = 'dynamodbSingleUse';
@@ -11,7 +11,7 @@ const OWNER = 'dynamodbSingleUse';
  * on the condition that there is no such item, or that it has expired.
  *
  * `expires` is a number of seconds since the Unix epoch, `clockSkewSeconds` after the token's own end: the
- * attribute for the table's time to live, which then removes what nobody needs any more. Without it nothing is wrong but the size.
+ * attribute for the table's time to live, which then removes expired items. Without it the table only grows.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
@@ -34,7 +34,7 @@ export function dynamodbSingleUse(options: DynamodbSingleUseOptions): Required<S
       if (leftMs <= 0) return false;
       const expires = Math.ceil((nowMs + leftMs) / 1000);
       const command = new PutItemCommand({
-        ...PROOF,
+        ...CAPACITY,
         TableName: settings.table,
         Item: { pk: { S: `used#${id}` }, expires: { N: String(expires) } },
         ConditionExpression: 'attribute_not_exists(pk) OR #expires < :now',

@@ -17,7 +17,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** The caller's client, which stays his to close. */
+/** A client that the caller owns and closes. */
 export function givenConnection(client: GcpKmsClient): Connection {
   return {
     async ready() {

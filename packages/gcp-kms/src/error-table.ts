@@ -9,7 +9,7 @@ export interface ErrorRow {
 
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const NO_API = 'the Cloud KMS API, the project or its billing is switched off';
-const RIGHTS = 'the caller lacks the right to use the key, or there is no such key';
+const DENIED = 'the caller lacks the permission to use the key, or the key does not exist';
 
 /** Names of the gRPC status codes; the index is the code (gRPC, "Status codes and their use in gRPC"). */
 export const STATUS_NAMES: readonly string[] = Object.freeze([
@@ -47,15 +47,15 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   EXTERNAL_PERMISSION_DENIED: { kind: 'denied', hint: 'the external key manager refuses Cloud KMS' },
   EXTERNAL_NOT_FOUND: { kind: 'not-found', hint: 'the external key manager has no such key' },
 
-  // Reasons. An expired token says nothing about the right to use the key, and three denials stop a fleet from sealing.
+  // Reasons. An expired token says nothing about the permission to use the key, and three denials stop a fleet from sealing.
   ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
   CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
   ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
-  IAM_PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  IAM_PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
   SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter keeps the caller out' },
   ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
 
-  PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
   UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
   NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
   RESOURCE_EXHAUSTED: { kind: 'throttled' },
@@ -85,7 +85,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 // cannot help, and because nothing stored is in doubt.
 const WRAP_REFUSED: ErrorRow = Object.freeze({
   kind: 'denied',
-  hint: 'Cloud KMS does not accept the request: keyName must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
+  hint: 'Cloud KMS does not accept the request: keyId must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
 });
 
 const EXTERNAL_MANAGER: ErrorRow = Object.freeze({ kind: 'unavailable', hint: 'the external key manager failed' });

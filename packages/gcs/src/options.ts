@@ -19,7 +19,7 @@ export interface GcsRingOptions {
   readonly object: string;
   /**
    * The client to call; stays yours. One with an `apiEndpoint` of its own needs `useAuthWithCustomEndpoint: true`. Default:
-   * a `Storage` of the store's own, with the Application Default Credentials (environment, gcloud's file, metadata
+   * the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file, metadata
    * server).
    */
   readonly client?: GcsRingClient;
@@ -31,7 +31,7 @@ export interface GcsRingOptions {
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
   readonly dangerouslyAllowHttp?: boolean;
   /** Longest wait for one request, in seconds; 0.01 to 60. Finding that there is no ring takes two. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -52,7 +52,7 @@ const OPTION_NAMES = [
   'client',
   'endpoint',
   'dangerouslyAllowHttp',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
 ] as const satisfies readonly (keyof GcsRingOptions)[];
 
 // "Bucket naming guidelines" of the Cloud Storage documentation: up to 222 characters where there are dots.
@@ -65,7 +65,7 @@ const MAX_OBJECT_BYTES = 1_024;
  */
 export function readOptions(options: GcsRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { client, endpoint, timeoutSeconds = 5 } = options;
+  const { client, endpoint, callTimeoutSeconds = 5 } = options;
   const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
   if (client !== undefined && endpoint !== undefined) {
     throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
@@ -75,7 +75,7 @@ export function readOptions(options: GcsRingOptions): Settings {
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
     endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
   });
 }
 

@@ -25,13 +25,13 @@ const ABSENT = '0';
  * A ring store in one object of Google Cloud Storage. The object's body is the document, byte for byte; the revision is
  * the object's generation, which the service never gives twice.
  *
- * Every write has the precondition `ifGenerationMatch`. A 404 does not tell an object that is not there from a bucket that
- * is not there, so a ring is absent only if a listing of the bucket, which succeeds, does not have the object.
+ * Every write has the precondition `ifGenerationMatch`. Cloud Storage answers 404 for a missing object and for a missing
+ * bucket, so a ring is absent only if a listing of the bucket succeeds and does not have the object.
  *
- * An object of 262 145 bytes or more is `too-large`, and no more of it is read; the error has its generation, as has that
- * of an object that is `corrupt`, so that it can be written over. Checksums are verified both ways. A write
- * that ended as `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError},
- * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `timeoutSeconds`.
+ * Of an object of 262 145 bytes or more the rest is not read: it is `too-large`. That error, and the one for an object that
+ * is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A write that ends
+ * as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
+ * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
  *
@@ -67,10 +67,11 @@ class GcsRing implements RingStore {
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
-    // Founded between the two requests.
-    const founded = await this.#get(options);
-    if (founded === undefined) throw new RingStoreError('unavailable', 'the object is listed and not there');
-    return founded;
+    // Created between the two requests.
+    const created = await this.#get(options);
+    if (created === undefined)
+      throw new RingStoreError('unavailable', 'the object is in the listing, and cannot be read');
+    return created;
   }
 
   async write(
@@ -102,7 +103,7 @@ class GcsRing implements RingStore {
   /** Whether the bucket is there and the object is not. */
   async #isAbsent(options: RingStoreCallOptions | undefined): Promise<boolean> {
     const signal = options?.signal;
-    // Without onServiceDate: a call tells of one date, and it was told.
+    // Without onServiceDate: a call reports one date, and has done so.
     const outcome = await this.#ask(listRequest(this.#place), signal && { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
@@ -160,13 +161,13 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
     // A page may be empty and not the last one.
     if (items.length === 0 && field(listing, 'nextPageToken') === undefined) return { answer: undefined };
   }
-  return { failure: { kind: 'unavailable', detail: 'the listing of the bucket does not tell' } };
+  return { failure: { kind: 'unavailable', detail: 'the listing of the bucket is incomplete' } };
 }
 
 async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
   const generation = field(await readJson(answer), 'generation');
   if (typeof generation === 'string' && GENERATION.test(generation)) return { answer: generation };
-  return { failure: { kind: 'unavailable', detail: 'the answer to the write was not one of Cloud Storage' } };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write is not one of Cloud Storage' } };
 }
 
 async function explain(answer: Answer): Promise<Failure> {

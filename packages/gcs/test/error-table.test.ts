@@ -24,7 +24,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, reasons]) =>
     .map((reason) => ({ reason, kind })),
 );
 
-describe('law 2: answers are classified by status and reason', () => {
+describe('adapter rule 2: answers are classified by status and reason', () => {
   test.each(ROWS)('$reason is $kind', ({ reason, kind }) => {
     const failure = failureOf(STATUS_OF[reason] ?? 400, reason);
     expect(failure).toEqual({ kind, code: reason, detail: expect.stringContaining(`(${reason})`) });

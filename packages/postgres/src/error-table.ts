@@ -5,8 +5,8 @@ export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
 const TABLE = 'the table is missing: run the migration';
-const SHAPE = 'the table is not the one of the migration';
-const BUSY = 'the server is there and cannot serve now';
+const SHAPE = 'the table is not as the migration creates it';
+const BUSY = 'the server cannot serve requests at the moment';
 const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
 
 /**
@@ -15,9 +15,9 @@ const STANDBY = 'the server is read-only: a failover is under way, or the addres
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '28000': { kind: 'denied', detail: LOGIN },
   '28P01': { kind: 'denied', detail: LOGIN },
-  '42501': { kind: 'denied', detail: 'the user lacks a right on the table' },
+  '42501': { kind: 'denied', detail: 'the user lacks a permission on the table' },
 
-  // Not absent: a ring may be founded only where its table says that there is none.
+  // Not absent: a ring may be created only where its table shows that there is none.
   '42P01': { kind: 'unavailable', detail: TABLE },
   '3F000': { kind: 'unavailable', detail: TABLE },
   '3D000': { kind: 'unavailable', detail: 'the database is missing' },
@@ -26,17 +26,17 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '42883': { kind: 'corrupt', detail: SHAPE },
   '42P10': { kind: 'corrupt', detail: SHAPE },
   '23502': { kind: 'corrupt', detail: SHAPE },
-  '23514': { kind: 'too-large', detail: 'over the bound of the table' },
+  '23514': { kind: 'too-large', detail: 'the document exceeds the bound of the table' },
 
   // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
   '25006': { kind: 'unavailable', detail: STANDBY },
-  '40001': { kind: 'unavailable', detail: 'lost against another transaction' },
-  '40P01': { kind: 'unavailable', detail: 'lost against another transaction' },
+  '40001': { kind: 'unavailable', detail: 'another transaction changed the row first' },
+  '40P01': { kind: 'unavailable', detail: 'another transaction changed the row first' },
   '53100': { kind: 'unavailable', detail: 'the disk of the server is full' },
   '53200': { kind: 'unavailable', detail: 'the server is out of memory' },
   '53300': { kind: 'unavailable', detail: 'the server has too many connections' },
-  '55P03': { kind: 'unavailable', detail: 'others held the row for too long' },
-  '57014': { kind: 'unavailable', detail: 'the server gave up (statement_timeout)' },
+  '55P03': { kind: 'unavailable', detail: 'another transaction held the row for too long' },
+  '57014': { kind: 'unavailable', detail: 'the server ended the statement (statement_timeout)' },
   '57P01': { kind: 'unavailable', detail: BUSY },
   '57P02': { kind: 'unavailable', detail: BUSY },
   '57P03': { kind: 'unavailable', detail: BUSY },

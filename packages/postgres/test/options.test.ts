@@ -25,9 +25,9 @@ describe('options', () => {
     [{ connectionString: 7 }, TypeError],
     [{ connectionString: 'mysql://:canary@127.0.0.1' }, RangeError],
     [{ connectionString: 'canary' }, RangeError],
-    [{ pool, timeoutSeconds: '5' }, TypeError],
-    [{ pool, timeoutSeconds: 0 }, RangeError],
-    [{ pool, timeoutSeconds: Number.NaN }, RangeError],
+    [{ pool, callTimeoutSeconds: '5' }, TypeError],
+    [{ pool, callTimeoutSeconds: 0 }, RangeError],
+    [{ pool, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ pool, table: 7 }, TypeError],
     [{ pool, schema: 'x' }, TypeError],
   ])('%o is refused by both stores, and shows no secret', (options, type) => {
@@ -108,7 +108,7 @@ describe('answers that no server gives', () => {
 });
 
 describe('errors', () => {
-  test.each(Object.keys(ERROR_TABLE))('%s is told by its code', (code) => {
+  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its code', (code) => {
     expect(classify(Object.assign(new Error('canary'), { code }))).toEqual({ ...ERROR_TABLE[code], code });
   });
 

@@ -51,7 +51,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     await expect.poll(() => heard).toBe(3);
   });
 
-  test('a connection that is reset is replaced at once, and tells of what may have been missed', async () => {
+  test('a connection that is reset is replaced at once, and reports what may have been missed', async () => {
     const { proxy, connect } = await startProxy();
     const push = new Push({ connect: () => pushListener(connect(), 'reset'), timeoutMs: 2_000 });
     closing.push(() => push.close());

@@ -19,7 +19,7 @@ export interface Connection {
   close(): void;
 }
 
-/** Opens nothing yet. */
+/** Connects at the first call. */
 export function connectionOf(settings: Settings): Connection {
   const own = settings.client === undefined ? ownClient(settings.url ?? '', settings.timeoutMs) : lent(settings.client);
   const calls = storeCalls(settings.timeoutMs, classify);

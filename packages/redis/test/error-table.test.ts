@@ -5,7 +5,7 @@ import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
 import { redisRing } from '../src/index.ts';
 
 describe('error replies', () => {
-  test.each(Object.keys(ERROR_TABLE))('%s is told by its first word, whatever follows', (code) => {
+  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its first word, whatever follows', (code) => {
     expect(classify(new Error(`${code} canary text`))).toEqual({ ...ERROR_TABLE[code], code });
     expect(classify(new Error(code))).toEqual({ ...ERROR_TABLE[code], code });
     expect(JSON.stringify(classify(new Error(`${code} canary`)))).not.toContain('canary');

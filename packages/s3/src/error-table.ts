@@ -7,7 +7,7 @@ export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'c
   readonly stored?: Identity;
 }
 
-/** What tells one version of the object from every other, and what a condition can name of it. */
+/** What distinguishes one version of the object from every other, and what a condition can name of it. */
 export interface Identity {
   readonly etag: string;
   readonly revision: string;

@@ -22,7 +22,7 @@ export interface S3RingOptions {
   /** The object's key; 1 to 1 024 bytes of UTF-8, no part of it `.` or `..`. One per ring. Required. */
   readonly key: string;
   /**
-   * The client to call, with `maxAttempts: 1`; stays yours to destroy. Default: an `S3Client` of the store's own, with
+   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates an `S3Client`, with
    * credentials and region by the AWS default chain (environment, shared configuration files, container or instance
    * role).
    */
@@ -33,7 +33,7 @@ export interface S3RingOptions {
    */
   readonly forcePathStyle?: boolean;
   /** Longest wait for one request, in seconds; 0.01 to 60. A write that replaces makes two. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses any other's. Default: not checked. */
   readonly expectedBucketOwner?: string;
   /** How S3 encrypts the object at rest. Default: as the bucket says. */
@@ -62,7 +62,7 @@ const OPTION_NAMES = [
   'key',
   'client',
   'forcePathStyle',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'expectedBucketOwner',
   'serverSideEncryption',
   'sseKmsKeyId',
@@ -77,7 +77,7 @@ const MAX_KEY_BYTES = 1_024;
  */
 export function readOptions(options: S3RingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { client, forcePathStyle, timeoutSeconds = 5, expectedBucketOwner } = options;
+  const { client, forcePathStyle, callTimeoutSeconds = 5, expectedBucketOwner } = options;
   const { serverSideEncryption, sseKmsKeyId } = options;
   if (client !== undefined && forcePathStyle !== undefined) {
     throw optionRangeError(`${OWNER}: forcePathStyle cannot be combined with client: set it on the client`);
@@ -90,7 +90,7 @@ export function readOptions(options: S3RingOptions): Settings {
     key: keyOf(options.key),
     client: client === undefined ? undefined : clientOf(client),
     forcePathStyle: flag(OWNER, 'forcePathStyle', forcePathStyle ?? false),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     expectedBucketOwner: expectedBucketOwner === undefined ? undefined : accountOf(expectedBucketOwner),
     serverSideEncryption: serverSideEncryption === undefined ? undefined : encryptionOf(serverSideEncryption),
     sseKmsKeyId:

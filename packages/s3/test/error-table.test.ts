@@ -35,7 +35,7 @@ const ROWS = Object.entries(EXPECTED).flatMap(([kind, names]) =>
     .map((name) => ({ name, kind })),
 );
 
-describe('law 2: errors are classified by name and status', () => {
+describe('adapter rule 2: errors are classified by name and status', () => {
   test.each(ROWS)('$name is $kind, by its name and by its code', ({ name, kind }) => {
     const metadata = { $metadata: { httpStatusCode: 404 } };
     expect(classify({ name, ...metadata })).toMatchObject({ kind, detail: expect.stringContaining(name) });

@@ -16,16 +16,16 @@ describe('the S3 SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Parameters<typeof startStub>[0], timeoutSeconds = 5) {
+  async function stubbed(answer: Parameters<typeof startStub>[0], callTimeoutSeconds = 5) {
     const stub: Stub = await startStub(answer);
     closing.push(() => stub.close());
-    return { stub, ring: ringAt(stub.endpoint, timeoutSeconds) };
+    return { stub, ring: ringAt(stub.endpoint, callTimeoutSeconds) };
   }
 
-  function ringAt(endpoint: string, timeoutSeconds = 5) {
+  function ringAt(endpoint: string, callTimeoutSeconds = 5) {
     const client = clientOf(endpoint);
     closing.push(() => client.destroy());
-    return s3Ring({ bucket: 'ring', key: 'k', client, timeoutSeconds });
+    return s3Ring({ bucket: 'ring', key: 'k', client, callTimeoutSeconds });
   }
 
   test('409 ConditionalRequestConflict to a write is a conflict, and not repeated', async () => {

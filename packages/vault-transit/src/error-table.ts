@@ -8,8 +8,8 @@ export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
 /**
- * What Vault refuses with 400 is told apart by its text only: all of it is listed here, compared as a whole, and never
- * copied. What is not on the list stays `unavailable`.
+ * What Vault refuses with 400 is distinguished by its text only. The texts are listed here, compared as a whole, and never
+ * copied. A text that is not on the list is `unavailable`.
  *
  * Sources: `sdk/helper/keysutil/policy.go` and `builtin/logical/transit` of HashiCorp Vault 1.13 and later and of
  * OpenBao 2; run against OpenBao 2.7.2.
@@ -44,7 +44,7 @@ export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
   400: { kind: 'unavailable', hint: 'Vault refused the request for a reason that is not on the list' },
   403: {
     kind: 'denied',
-    hint: 'the policy lacks the right, or the token is unknown, expired or revoked: Vault does not say which',
+    hint: 'the policy lacks the permission, or the token is unknown, expired or revoked: Vault does not say which',
   },
   404: { kind: 'not-found', hint: 'no such mount or namespace' },
   405: { kind: 'denied', hint: 'the mount is no transit engine' },

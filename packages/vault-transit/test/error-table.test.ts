@@ -29,7 +29,7 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['denied', 'message decryption not supported for key type hmac'],
 ];
 
-describe('what Vault refuses with 400 is told apart by the texts on the list', () => {
+describe('what Vault refuses with 400 is distinguished by the texts on the list', () => {
   test.each(TEXTS)('%s: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
@@ -59,7 +59,7 @@ describe('what Vault refuses with 400 is told apart by the texts on the list', (
   });
 });
 
-describe('law 2: everything else is told apart by its status', () => {
+describe('adapter rule 2: everything else is classified by its status', () => {
   test.each([
     [401, 'denied'],
     [403, 'denied'],

@@ -108,7 +108,7 @@ export class Calls<Failure> {
       };
       const giveUp = (reason: string): void => end({ failure: unavailable(reason) });
       const unwatch = this.#watch(signal, () => giveUp(this.#reasonToStop(signal) ?? ''));
-      const deadline = setTimeout(() => giveUp('no answer within timeoutSeconds'), timeoutMs);
+      const deadline = setTimeout(() => giveUp('no answer within callTimeoutSeconds'), timeoutMs);
       deadline.unref();
 
       const settle = async (): Promise<void> => {
