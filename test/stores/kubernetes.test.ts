@@ -28,14 +28,14 @@ describe.each(servers)('%s', (_, api, keepsItsData) => {
     // Names of the kit have characters that no object of a cluster can have.
     const nameOf = (name: string): string => `ring-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 
-    function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
-      const { timeoutSeconds = 5, port } = options;
+    function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
+      const { callTimeoutSeconds = 5, port } = options;
       const client = api?.config({ port });
       const store = kubernetesRing({
         namespace: NAMESPACE,
         name: nameOf(name),
         kind,
-        timeoutSeconds,
+        callTimeoutSeconds,
         ...(client && { client }),
       });
       return { store, close: () => store.close() };

@@ -20,7 +20,7 @@ export interface KubernetesRingOptions {
    */
   readonly client?: KubernetesRingClient;
   /** Longest wait for one request, in seconds; 0.01 to 60. The first write takes two requests. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -41,7 +41,7 @@ const OPTION_NAMES = [
   'kind',
   'key',
   'client',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
 ] as const satisfies readonly (keyof KubernetesRingOptions)[];
 
 // "Object Names and IDs" of the Kubernetes documentation: RFC 1123 labels and subdomains; keys of `data`.
@@ -57,14 +57,14 @@ const MAX_LENGTH = 253;
  */
 export function readOptions(options: KubernetesRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { kind = 'Secret', key = 'ring', client, timeoutSeconds = 5 } = options;
+  const { kind = 'Secret', key = 'ring', client, callTimeoutSeconds = 5 } = options;
   return Object.freeze({
     namespace: dnsName('namespace', options.namespace, NAMESPACE, 'a DNS label, 1 to 63 characters'),
     name: dnsName('name', options.name, NAME, 'a DNS subdomain, 1 to 253 characters'),
     kind: oneOf(OWNER, 'kind', kind, ['Secret', 'ConfigMap']),
     key: dnsName('key', key, KEY, '1 to 253 letters, digits, "-", "_" and "."'),
     client: client === undefined ? undefined : checkClient(client),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
   });
 }
 

@@ -40,7 +40,7 @@ import { watchListener } from './watch.ts';
  * object is `read-only`. `watch` keeps one connection open, and resumes it where it ended.
  *
  * A write that ended as `unavailable` may have been done all the same. The methods reject with {@link RingStoreError},
- * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `timeoutSeconds`.
+ * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Kubernetes API concepts: "Resource versions", "Efficient detection of changes"; API reference v1.34.
  *

@@ -18,7 +18,7 @@ describe('options of kubernetesRing', () => {
     ['a client of null', { namespace, name, client: null }],
     ['a client that cannot authenticate', { namespace, name, client: { getCurrentCluster: () => null } }],
     ['a client without a cluster', { namespace, name, client: { applyToHTTPSOptions: async () => undefined } }],
-    ['timeoutSeconds as text', { namespace, name, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { namespace, name, callTimeoutSeconds: '5' }],
   ])('refuses %s with a TypeError', (_, options) => {
     expect(() => Reflect.apply(kubernetesRing, undefined, [options])).toThrow(TypeError);
   });
@@ -38,8 +38,8 @@ describe('options of kubernetesRing', () => {
     ['key', { namespace, name, key: '' }],
     ['key', { namespace, name, key: '..' }],
     ['key', { namespace, name, key: 'a/b' }],
-    ['timeoutSeconds', { namespace, name, timeoutSeconds: 0 }],
-    ['timeoutSeconds', { namespace, name, timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { namespace, name, callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { namespace, name, callTimeoutSeconds: 61 }],
   ])('refuses a %s outside its bounds with a RangeError that names it: %j', (option, options) => {
     const call = (): unknown => Reflect.apply(kubernetesRing, undefined, [{ client, ...options }]);
     expect(call).toThrow(RangeError);

@@ -12,11 +12,13 @@ import { fileURLToPath } from 'node:url';
 import { freezeProcess } from '../freeze.ts';
 import { installedOnce } from '../installed-once.ts';
 import { freePort } from '../redis.ts';
+import { startOrSkip } from '../servers.ts';
 import { type ApiServer, kubeConfig, NAMESPACE } from './api-server.ts';
 
-const SOURCE = fileURLToPath(new URL('apiserver', import.meta.url));
+const sourceOf = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+/** The versions in the `go.mod` of each: another version is built beside it. */
 const KUBERNETES = 'v1.34.2';
-const ETCD = 'v3.6.6';
+const ETCD = 'v3.6.16';
 const READY_MS = 90_000;
 const TOKENS = 20;
 
@@ -25,26 +27,22 @@ const TOKENS = 20;
  * `SEALRING_KUBERNETES=1`. Undefined, after one line that says so, without it.
  */
 export async function startRealApiServerOrSkip(): Promise<ApiServer | undefined> {
-  if (process.env['SEALRING_KUBERNETES'] === '1') return startRealApiServer();
+  if (process.env['SEALRING_KUBERNETES'] === '1') {
+    let api: ApiServer | undefined;
+    await startOrSkip(async () => {
+      api = await startRealApiServer();
+      return api.server;
+    });
+    return api;
+  }
   process.stdout.write('skipping tests on kube-apiserver: set SEALRING_KUBERNETES=1, which builds it with Go\n');
   return undefined;
 }
 
 /** @throws {MissingPrerequisite} without Go, or a way to the modules. */
 async function startRealApiServer(): Promise<ApiServer> {
-  const apiserver = await installedOnce({
-    name: `kube-apiserver-${KUBERNETES}`,
-    command: 'go',
-    args: (folder) => ['build', '-C', SOURCE, '-trimpath', '-ldflags=-s -w', '-o', join(folder, 'kube-apiserver'), '.'],
-    missing: 'kube-apiserver: go is missing',
-  });
-  const etcd = await installedOnce({
-    name: `etcd-${ETCD}`,
-    command: 'go',
-    args: () => ['install', `go.etcd.io/etcd/server/v3@${ETCD}`],
-    env: (folder) => ({ GOBIN: folder }),
-    missing: 'etcd: go is missing',
-  });
+  const apiserver = await built('kube-apiserver', KUBERNETES, 'apiserver');
+  const etcd = await built('etcd', ETCD, 'etcd');
   const directory = await mkdtemp(join(tmpdir(), 'sealring-kubernetes-'));
   const [etcdPort, peerPort, port] = [await freePort(), await freePort(), await freePort()];
   const tokens = Array.from({ length: TOKENS }, (_, index) => `token-${index},user-${index},user-${index}`);
@@ -53,7 +51,7 @@ async function startRealApiServer(): Promise<ApiServer> {
   await writeFile(join(directory, 'sa.pub'), publicKey.export({ type: 'spki', format: 'pem' }));
   await writeFile(join(directory, 'sa.key'), privateKey.export({ type: 'pkcs1', format: 'pem' }));
 
-  const store = await launch(directory, join(etcd, 'server'), [
+  const store = await launch(directory, etcd, [
     `--data-dir=${join(directory, 'etcd')}`,
     `--listen-client-urls=http://127.0.0.1:${etcdPort}`,
     `--advertise-client-urls=http://127.0.0.1:${etcdPort}`,
@@ -75,7 +73,7 @@ async function startRealApiServer(): Promise<ApiServer> {
   }
 
   async function start(): Promise<void> {
-    server = await launch(directory, join(apiserver, 'kube-apiserver'), [
+    server = await launch(directory, apiserver, [
       `--etcd-servers=http://127.0.0.1:${etcdPort}`,
       '--bind-address=127.0.0.1',
       `--secure-port=${port}`,
@@ -169,6 +167,17 @@ async function startRealApiServer(): Promise<ApiServer> {
       await start();
     },
   };
+}
+
+/** The path of a program, from a Go module of this folder. */
+async function built(program: string, version: string, source: string): Promise<string> {
+  const folder = await installedOnce({
+    name: `${program}-${version}`,
+    command: 'go',
+    args: (into) => ['build', '-C', sourceOf(source), '-trimpath', '-ldflags=-s -w', '-o', join(into, program), '.'],
+    missing: `${program}: go is missing`,
+  });
+  return join(folder, program);
 }
 
 async function launch(directory: string, command: string, args: readonly string[]): Promise<ChildProcess> {
