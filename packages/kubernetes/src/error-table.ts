@@ -18,6 +18,7 @@ const DENIED =
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REQUEST = 'the API server does not accept the request: check namespace and name';
 const BUSY = 'the API server cannot serve requests at the moment';
+const NOBODY = 'no API server for Secrets and ConfigMaps answers at this address (status 404)';
 const TOO_LONG = 'the object would be larger than Kubernetes allows';
 
 /**
@@ -78,19 +79,27 @@ export function failureOf(status: number, body: unknown, subject: Subject): Fail
 
 function notFound(reason: unknown, details: unknown, { resource, name }: Subject): Failure {
   if (reason !== 'NotFound') {
-    return { kind: 'unavailable', detail: 'nobody answers for Secrets and ConfigMaps at this address (status 404)' };
+    return { kind: 'unavailable', detail: NOBODY };
   }
   if (field(details, 'kind') === resource && field(details, 'name') === name) {
     return { kind: 'not-found', detail: 'the object does not exist (NotFound)', code: 'NotFound' };
   }
-  return { kind: 'denied', detail: 'the namespace does not exist (NotFound)', code: 'NotFound' };
+  if (field(details, 'kind') === 'namespaces') {
+    return { kind: 'denied', detail: 'the namespace does not exist (NotFound)', code: 'NotFound' };
+  }
+  return { kind: 'unavailable', detail: NOBODY, code: 'NotFound' };
 }
 
 /** A change that the API server's own rules forbid. Reasons of causes: `CauseType` in the same source file. */
 function invalid(details: unknown): Failure {
   const causes = field(details, 'causes');
-  const reasons: unknown[] = Array.isArray(causes) ? causes.map((cause: unknown) => field(cause, 'reason')) : [];
+  const listed: readonly unknown[] = Array.isArray(causes) ? causes : [];
+  const reasons = listed.map((cause) => field(cause, 'reason'));
   const code = 'Invalid';
+  // Of a patch: the object with this `uid` was deleted, and another one has its name and its version.
+  if (listed.some((cause) => field(cause, 'field') === 'metadata.uid')) {
+    return { kind: 'conflict', detail: 'another object is stored', code };
+  }
   if (reasons.includes('FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (${code})`, code };
   if (reasons.includes('FieldValueForbidden')) {
     return { kind: 'read-only', detail: `the object is immutable, and cannot be changed (${code})`, code };

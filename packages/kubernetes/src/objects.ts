@@ -16,10 +16,12 @@ export interface Held {
   readonly resourceVersion: string;
 }
 
-/** A UUID and a `resourceVersion`, which is opaque: "Resource versions" of the Kubernetes API concepts. */
+/**
+ * A UUID and a `resourceVersion`. Nothing but a positive number that fits 64 bits may reach the API server: a patch with
+ * the version `0` or none has no condition, and the answer to any other text is 500.
+ */
 const UID = /^[0-9a-f-]{36}$/;
-const VERSION = /^[\w-]{1,64}$/;
-const REVISION = /^([0-9a-f-]{36})\/([\w-]{1,64})$/;
+const VERSION = /^[1-9]\d{0,18}$/;
 
 /** Changes with every write: a patch that changes nothing keeps the `resourceVersion`, and then two writers would win. */
 const WRITE_ANNOTATION = 'sealring.dev/write';
@@ -101,8 +103,8 @@ export function revisionOf({ uid, resourceVersion }: Omit<Held, 'entry'>): strin
 
 /** Undefined for a text that was never a revision of this store. */
 export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
-  const [, uid, resourceVersion] = REVISION.exec(revision) ?? [];
-  return uid === undefined || resourceVersion === undefined ? undefined : { uid, resourceVersion };
+  const [uid = '', resourceVersion = '', ...rest] = revision.split('/');
+  return UID.test(uid) && VERSION.test(resourceVersion) && rest.length === 0 ? { uid, resourceVersion } : undefined;
 }
 
 /** The document in an entry. */

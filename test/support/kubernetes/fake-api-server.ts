@@ -5,15 +5,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /*
- * As much of a Kubernetes API server as a ring meets: Secrets and ConfigMaps of the namespaces `default` and `sealring`, optimistic
- * locking, merge patches, watches with bookmarks and 410, the rules for sizes and immutable objects, and permissions by
- * bearer token. test/stores/kubernetes.test.ts holds it and a real one to the same laws.
+ * As much of a Kubernetes API server as a ring meets: Secrets and ConfigMaps of the namespaces `default` and `sealring`,
+ * optimistic locking, merge patches, watches with bookmarks and 410, the rules for sizes and immutable objects, and
+ * permissions by bearer token. test/stores/kubernetes-api.test.ts makes the same calls to it and to kube-apiserver, and
+ * expects the same answers.
  */
 
 /** What the `Status` of kube-apiserver 1.34 says where a request fails. */
 interface Refusal {
   readonly code: number;
-  readonly reason: string;
+  /** None where the server itself failed. */
+  readonly reason?: string;
   readonly details?: object;
 }
 
@@ -87,7 +89,13 @@ export class FakeCluster {
     const watched = url.searchParams.get('watch') === 'true';
     const selected = /^metadata\.name=(.+)$/.exec(url.searchParams.get('fieldSelector') ?? '')?.[1];
     const verb = watched ? 'watch' : verbOf(request.method, name);
-    const refusal = this.#refusalOf(request, verb, namespace, resource, name ?? selected);
+    const refusal = this.#refusalOf(
+      request,
+      verb,
+      namespace,
+      resource,
+      verb === 'create' ? undefined : (name ?? selected),
+    );
     if (refusal !== undefined) send(response, refusal.code, statusOf(refusal));
     else if (watched) await this.#watch(response, url, { namespace, resource, name: selected });
     else await this.#change(request, response, { namespace, resource, name });
@@ -104,9 +112,10 @@ export class FakeCluster {
     const allowed = this.permissions.get(token);
     if (allowed === undefined) return { code: 401, reason: 'Unauthorized' };
     if (allowed.includes('*')) return undefined;
-    const isAllowed =
-      namespace === 'sealring' && allowed.includes(`${verb} ${resource}/${verb === 'create' ? '' : name}`);
-    return isAllowed ? undefined : { code: 403, reason: 'Forbidden', details: { name, kind: resource } };
+    const isAllowed = namespace === 'sealring' && allowed.includes(`${verb} ${resource}/${name ?? ''}`);
+    return isAllowed
+      ? undefined
+      : { code: 403, reason: 'Forbidden', details: { ...(name && { name }), kind: resource } };
   }
 
   async #change(
@@ -123,11 +132,13 @@ export class FakeCluster {
     }
     const body = request.method === 'GET' || request.method === 'DELETE' ? undefined : await readJson(request);
     if (body === 'too large') {
+      request.resume();
       send(response, 413, statusOf({ code: 413, reason: 'RequestEntityTooLarge' }));
       return;
     }
     const outcome = this.#outcomeOf(request.method ?? '', place, body);
-    if ('reason' in outcome) send(response, outcome.code, statusOf(outcome));
+    if ('code' in outcome) send(response, outcome.code, statusOf(outcome));
+    else if (request.method === 'DELETE') send(response, 200, deleted(outcome));
     else send(response, request.method === 'POST' ? 201 : 200, outcome.object);
   }
 
@@ -145,6 +156,7 @@ export class FakeCluster {
         return { code: 404, reason: 'NotFound', details: { name: namespace, kind: 'namespaces' } };
       }
       if (old !== undefined) return { code: 409, reason: 'AlreadyExists', details: { name, kind: resource } };
+      if (!isReadable(body ?? {}, resource)) return { code: 400, reason: 'BadRequest' };
       return this.#put(key, { namespace, resource, name }, body ?? {}, undefined);
     }
     if (old === undefined) return notFound;
@@ -154,13 +166,29 @@ export class FakeCluster {
       this.#note('DELETED', { ...old, object: withVersion(old.object, ++this.#version) });
       return old;
     }
+    return this.#patch(key, old, body ?? {});
+  }
+
+  #patch(key: string, old: Held, body: Record<string, unknown>): Refusal | Held {
     const wanted = memberOf(body, 'metadata');
-    const isStale = ['uid', 'resourceVersion'].some((member) => {
-      const value = memberOf(wanted, member);
-      return value !== undefined && value !== memberOf(old.object['metadata'], member);
+    const version = memberOf(wanted, 'resourceVersion') ?? '0';
+    // A version that is no number of 64 bits is an internal error, and 0 is no condition.
+    if (!/^\d{1,19}$/.test(String(version))) return { code: 500 };
+    const { name, resource } = old;
+    if (version !== '0' && version !== memberOf(old.object['metadata'], 'resourceVersion')) {
+      return { code: 409, reason: 'Conflict', details: { name, kind: resource } };
+    }
+    const invalid = (details: object, field: string): Refusal => ({
+      code: 422,
+      reason: 'Invalid',
+      details: { ...details, causes: [{ reason: 'FieldValueInvalid', message: 'refused', field }] },
     });
-    if (isStale) return { code: 409, reason: 'Conflict', details: { name, kind: resource } };
-    return this.#put(key, old, merged(old.object, body ?? {}), old);
+    const uid = memberOf(wanted, 'uid');
+    if (uid !== undefined && uid !== memberOf(old.object['metadata'], 'uid')) {
+      return invalid({ name, kind: KINDS[resource] }, 'metadata.uid');
+    }
+    const next = merged(old.object, body);
+    return isReadable(next, resource) ? this.#put(key, old, next, old) : invalid({}, 'patch');
   }
 
   #put(
@@ -200,19 +228,26 @@ export class FakeCluster {
     url: URL,
     { namespace, resource, name }: { namespace: string; resource: string; name: string | undefined },
   ): Promise<void> {
+    const from = url.searchParams.get('resourceVersion') ?? '';
+    if (!/^\d{0,19}$/.test(from)) {
+      send(response, 500, statusOf({ code: 500 }));
+      return;
+    }
     const isWatched = ({ held }: Pick<Change, 'held'>): boolean =>
       held.namespace === namespace && held.resource === resource && (name === undefined || held.name === name);
     const tell = (type: string, object: unknown): void => void response.write(`${JSON.stringify({ type, object })}\n`);
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
-    const from = url.searchParams.get('resourceVersion');
-    if (from !== null && from !== '' && Number(from) < this.#oldest) {
+    if (Number(from) > 0 && Number(from) < this.#oldest) {
       tell('ERROR', statusOf({ code: 410, reason: 'Expired' }));
       response.end();
       return;
     }
-    if (from === null || from === '') {
+    const bookmark = (annotations?: object): void =>
+      tell('BOOKMARK', { kind: KINDS[resource], metadata: { resourceVersion: String(this.#version), annotations } });
+    if (Number(from) === 0) {
       for (const held of this.#objects.values()) if (isWatched({ held })) tell('ADDED', held.object);
+      if (url.searchParams.get('allowWatchBookmarks') === 'true') bookmark({ 'k8s.io/initial-events-end': 'true' });
     } else {
       for (const change of this.#changes) {
         if (change.version > Number(from) && isWatched(change)) tell(change.type, change.held.object);
@@ -221,10 +256,7 @@ export class FakeCluster {
     const watcher = (change: Change): void => {
       if (isWatched(change)) tell(change.type, change.held.object);
     };
-    const bookmark = setInterval(
-      () => tell('BOOKMARK', { kind: KINDS[resource], metadata: { resourceVersion: String(this.#version) } }),
-      BOOKMARK_MS,
-    );
+    const bookmarks = setInterval(bookmark, BOOKMARK_MS);
     this.#watchers.add(watcher);
     const ended = new AbortController();
     const end = (): void => ended.abort();
@@ -234,7 +266,7 @@ export class FakeCluster {
     await pause(seconds * 1_000, undefined, { signal: ended.signal }).catch(() => undefined);
     this.#watchers.delete(watcher);
     this.#watches.delete(end);
-    clearInterval(bookmark);
+    clearInterval(bookmarks);
     response.end();
   }
 }
@@ -257,6 +289,11 @@ function statusOf({ code, reason, details }: Refusal): object {
   };
 }
 
+function deleted({ name, resource, object }: Held): object {
+  const details = { name, kind: resource, uid: memberOf(object['metadata'], 'uid') };
+  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details };
+}
+
 function send(response: ServerResponse, code: number, body: object): void {
   response.writeHead(code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 }
@@ -264,6 +301,14 @@ function send(response: ServerResponse, code: number, body: object): void {
 async function readJson(request: IncomingMessage): Promise<Record<string, unknown> | 'too large'> {
   if (Number(request.headers['content-length'] ?? 0) > MAX_REQUEST_BYTES) return 'too large';
   return (await json(request)) as Record<string, unknown>;
+}
+
+/** Whether `data` has the type of the resource: text, in a Secret as base64. */
+function isReadable(body: Record<string, unknown>, resource: string): boolean {
+  const isBase64 = (value: string): boolean => Buffer.from(value, 'base64').toString('base64') === value;
+  return Object.values(Object(body['data'])).every(
+    (value) => typeof value === 'string' && (resource === 'configmaps' || isBase64(value)),
+  );
 }
 
 function refusalOfData(
@@ -279,11 +324,8 @@ function refusalOfData(
     reason: 'Invalid',
     details: { name, kind: KINDS[resource], causes: [{ reason, message: 'refused', field }] },
   });
-  if (isSecret && data.some(([, value]) => Buffer.from(value, 'base64').toString('base64') !== value)) {
-    return { code: 400, reason: 'BadRequest' };
-  }
   const bytes = data.reduce((sum, [, value]) => sum + Buffer.from(value, isSecret ? 'base64' : 'utf8').length, 0);
-  if (bytes > MAX_DATA_BYTES) return invalid('FieldValueTooLong', 'data');
+  if (bytes > MAX_DATA_BYTES) return invalid('FieldValueTooLong', isSecret ? 'data' : '[]');
   if (old?.['immutable'] === true && !same(body['data'], old['data'])) return invalid('FieldValueForbidden', 'data');
   return undefined;
 }
