@@ -31,6 +31,7 @@ const TIERS = {
     'packages/core/test/ring-stores.test.ts',
     'packages/dynamodb/test/moto.test.ts',
     'packages/gcs/test/fake-gcs.test.ts',
+    'packages/kubernetes/test/ring.test.ts',
     'packages/postgres/test/postgres.test.ts',
     'packages/postgres/test/push.test.ts',
     'packages/postgres/test/single-use.test.ts',
