@@ -47,6 +47,7 @@ const TIERS = {
     'test/adapters/',
     'test/cli/',
     'test/conformance/',
+    'test/docs/kubernetes.test.ts',
     'test/docs/main-job.test.ts',
     'test/docs/providers.test.ts',
     'test/fleet/',

@@ -13,7 +13,9 @@ const servers: readonly (readonly [title: string, api: ApiServer | undefined, ke
   ['the fake API server', await startFakeApiServer(), false],
   ['kube-apiserver', await startRealApiServerOrSkip(), true],
 ];
-afterAll(() => Promise.all(servers.map(([, api]) => api?.server.stop())));
+afterAll(async () => {
+  for (const [, api] of servers) await api?.server.stop();
+});
 
 describe.each(servers)('%s', (_, api, keepsItsData) => {
   describe.skipIf(api === undefined).each(['Secret', 'ConfigMap'] as const)('a ring in a %s', (kind) => {

@@ -69,7 +69,7 @@ export function watchPath(place: Place, resourceVersion: string | undefined, tim
     timeoutSeconds: String(timeoutSeconds),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   });
-  return `${collectionPath(place)}?${query}`;
+  return `${collectionPath(place)}?${query.toString()}`;
 }
 
 function writeAnnotation(): Readonly<Record<string, string>> {

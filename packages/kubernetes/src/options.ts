@@ -75,7 +75,7 @@ function dnsName(option: string, value: unknown, form: RegExp, wanted: string): 
 }
 
 /** @throws {TypeError} for what is no client. */
-export function checkClient(value: unknown): KubernetesRingClient {
+function checkClient(value: unknown): KubernetesRingClient {
   const wanted = 'a KubeConfig (an object with getCurrentCluster and applyToHTTPSOptions)';
   objectWith<KubernetesRingClient>(OWNER, 'client', value, 'getCurrentCluster', wanted);
   return objectWith<KubernetesRingClient>(OWNER, 'client', value, 'applyToHTTPSOptions', wanted);

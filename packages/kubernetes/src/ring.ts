@@ -1,4 +1,3 @@
-import { KubeConfig } from '@kubernetes/client-node';
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
   type Calls,
@@ -11,7 +10,7 @@ import {
   type RingStoreCallOptions,
   storeCalls,
 } from '@sealring/core/adapter';
-import type { KubernetesRingClient } from './client.ts';
+import { type ClientSource, clientSource } from './client.ts';
 import { classify, type Failure, failureOf } from './error-table.ts';
 import {
   createRequest,
@@ -25,7 +24,7 @@ import {
   revisionOf,
   versionIn,
 } from './objects.ts';
-import { checkClient, type KubernetesRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { type KubernetesRingOptions, OWNER, readOptions, type Settings } from './options.ts';
 import { type Asked, readAnswer, send } from './requests.ts';
 import { watchListener } from './watch.ts';
 
@@ -63,13 +62,13 @@ export function kubernetesRing(
 // Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
-  readonly #client: KubernetesRingClient;
+  readonly #client: ClientSource;
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
   readonly #push: Push;
 
   constructor({ client, timeoutMs, ...place }: Settings) {
-    this.#client = client ?? defaultClient();
+    this.#client = clientSource(client);
     this.#place = place;
     this.#calls = storeCalls(timeoutMs, classify);
     this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
@@ -143,7 +142,9 @@ class KubernetesRing implements RingStore {
 
   #ask(asked: Asked, options: RingStoreCallOptions | undefined): Promise<Outcome<Held, Failure>> {
     return this.#calls.run(options?.signal, async (signal) => {
-      const response = await send(this.#client, asked, signal);
+      const client = await this.#client();
+      if ('failure' in client) return client;
+      const response = await send(client.answer, asked, signal);
       noteDateHeader(response.headers.date, options?.onServiceDate);
       const answer = await readAnswer(response);
       if ('failure' in answer) return answer;
@@ -152,12 +153,6 @@ class KubernetesRing implements RingStore {
       return { failure: failureOf(status, body, { resource: resourceOf(this.#place), name: this.#place.name }) };
     });
   }
-}
-
-function defaultClient(): KubernetesRingClient {
-  const config = new KubeConfig();
-  config.loadFromDefault();
-  return checkClient(config);
 }
 
 function refusal({ kind, detail, revision, code }: Failure): RingStoreError {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { PushListener } from '@sealring/core/adapter';
-import type { KubernetesRingClient } from './client.ts';
+import type { ClientSource } from './client.ts';
 import { type Place, watchPath } from './objects.ts';
 import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
 
@@ -15,13 +15,15 @@ const SHORTEST_WATCH_MS = 1_000;
  * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version it had come
  * to. Anything else ends the listener, also an error event: a version that is too old (410) cannot be resumed.
  */
-export function watchListener(client: KubernetesRingClient, place: Place): PushListener {
+export function watchListener(source: ClientSource, place: Place): PushListener {
   const over = new AbortController();
   let resourceVersion: string | undefined;
 
   const open = async (): Promise<IncomingMessage> => {
     const asked = { method: 'GET', path: watchPath(place, resourceVersion, WATCH_SECONDS) } as const;
-    const response = await send(client, asked, over.signal);
+    const client = await source();
+    if ('failure' in client) throw new Error(client.failure.detail);
+    const response = await send(client.answer, asked, over.signal);
     if (response.statusCode !== 200) {
       response.destroy();
       throw new Error('the watch was refused');

@@ -1,23 +1,35 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
 import {
   type ApiServer,
   kubeConfig,
   NAMESPACE,
   startFakeApiServer,
 } from '../../../test/support/kubernetes/api-server.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
 import { startRealApiServerOrSkip } from '../../../test/support/kubernetes/real-api-server.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
 import { runProgram } from '../../../test/support/run-program.ts';
 import { type KubernetesRingOptions, kubernetesRing } from '../src/index.ts';
 
 const fake = await startFakeApiServer();
-const servers: readonly (readonly [title: string, api: ApiServer | undefined])[] = [
+const real = await startRealApiServerOrSkip();
+const servers: readonly (readonly [title: string, api: ApiServer])[] = [
   ['the fake API server', fake],
-  ['kube-apiserver', await startRealApiServerOrSkip()],
+  ...(real === undefined ? [] : ([['kube-apiserver', real]] as const)),
 ];
-afterAll(() => Promise.all(servers.map(([, api]) => api?.server.stop())));
+const folder = mkdtempSync(join(tmpdir(), 'sealring-kubeconfig-'));
+afterEach(() => void vi.unstubAllEnvs());
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  for (const [, { server }] of servers) await server.stop();
+});
 
 const failed = (kind: RingStoreErrorKind, detail: string) => ({
   name: 'RingStoreError',
@@ -33,13 +45,7 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const member = (value: unknown, ...path: readonly string[]): unknown =>
   path.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value);
 
-describe.each(servers)('on %s', (_, started) => {
-  if (started === undefined) {
-    test.skip('is not started', () => undefined);
-    return;
-  }
-  const api: ApiServer = started;
-
+describe.each(servers)('on %s', (_title, api) => {
   function newRing(options: Partial<KubernetesRingOptions> = {}) {
     const name = options.name ?? `ring-${++names}`;
     const ring = kubernetesRing({ namespace: NAMESPACE, name, client: api.config(), ...options });
@@ -225,6 +231,28 @@ describe.each(servers)('on %s', (_, started) => {
       const client = { getCurrentCluster: () => null, applyToHTTPSOptions: async () => undefined };
       const { ring } = newRing({ client });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no connection, or no credentials'));
+    });
+
+    test('without a client, the one of KUBECONFIG is used', async () => {
+      const { name, ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const kubeconfig = join(folder, name);
+      writeFileSync(kubeconfig, api.config().exportConfig());
+      vi.stubEnv('KUBECONFIG', kubeconfig);
+      const byDefault = kubernetesRing({ namespace: NAMESPACE, name });
+      onTestFinished(() => byDefault.close());
+      expect((await byDefault.read())?.document).toBe('one');
+    });
+
+    test('a kubeconfig that cannot be read is unavailable, and says what to check', async () => {
+      const kubeconfig = join(folder, 'broken');
+      writeFileSync(kubeconfig, 'hunter2: [');
+      vi.stubEnv('KUBECONFIG', kubeconfig);
+      const ring = kubernetesRing({ namespace: NAMESPACE, name: 'x' });
+      onTestFinished(() => ring.close());
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed('unavailable', 'check the kubeconfig'));
+      expect(String(error)).not.toContain('hunter2');
     });
 
     test('no message contains what the API server or the client said', async () => {

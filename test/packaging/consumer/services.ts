@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { KubeConfig } from '@kubernetes/client-node';
 import { azureBlobRing } from '@sealring/azure-blob';
 import {
   createKmsCodec,
@@ -80,6 +79,8 @@ async function storeOf(service: Exclude<Service, { kind: 'kms' }>): Promise<Ring
     }
     case 'kubernetes': {
       const { server, namespace, name } = service;
+      // Its SDK does not load on every Node.js that runs this.
+      const { KubeConfig } = await import('@kubernetes/client-node');
       const client = new KubeConfig();
       client.loadFromOptions({
         clusters: [{ name: 'test', server, skipTLSVerify: true }],

@@ -171,9 +171,10 @@ export class FakeCluster {
 
   #patch(key: string, old: Held, body: Record<string, unknown>): Refusal | Held {
     const wanted = memberOf(body, 'metadata');
-    const version = memberOf(wanted, 'resourceVersion') ?? '0';
+    const given = memberOf(wanted, 'resourceVersion');
+    const version = typeof given === 'string' ? given : '0';
     // A version that is no number of 64 bits is an internal error, and 0 is no condition.
-    if (!/^\d{1,19}$/.test(String(version))) return { code: 500 };
+    if (!/^\d{1,19}$/.test(version)) return { code: 500 };
     const { name, resource } = old;
     if (version !== '0' && version !== memberOf(old.object['metadata'], 'resourceVersion')) {
       return { code: 409, reason: 'Conflict', details: { name, kind: resource } };
