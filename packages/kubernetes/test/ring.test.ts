@@ -112,6 +112,16 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(lost?.reason).toBeInstanceOf(RingConflictError);
     });
 
+    test('a write that expects no ring is a conflict where there is one, and tells the date of the server', async () => {
+      const { ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      await expect(ring.write('two', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      const dates: Date[] = [];
+      await ring.read({ onServiceDate: (date) => dates.push(date) });
+      expect(dates).toHaveLength(1);
+      expect(Math.abs(Number(dates[0]) - Date.now())).toBeLessThan(60_000);
+    });
+
     test('a ring that was deleted and created anew is another one, even with an equal resourceVersion', async () => {
       const { ring, path } = newRing();
       const { revision } = await ring.write('one', { expected: undefined });
@@ -337,6 +347,21 @@ describe.each(servers)('on %s', (_title, api) => {
         await expect.poll(heard).toBeGreaterThan(after);
       },
     );
+
+    test.runIf(api === fake)('resumes at a bookmark, which is no change', async () => {
+      const { ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const heard = heardBy(ring);
+      await expect.poll(heard).toBeGreaterThan(1);
+      await newRing().ring.write('x', { expected: undefined });
+      const before = heard();
+      await fake.bookmarks();
+      await pause(LONGER_THAN_SHORTEST_MS);
+      await api.compact();
+      await fake.endWatches();
+      await pause(LONGER_THAN_SHORTEST_MS);
+      expect(heard()).toBe(before);
+    });
 
     test('does not ask again at once where every watch ends at once', async () => {
       let asked = 0;

@@ -23,6 +23,8 @@ export interface ApiServer {
 export interface FakeApiServer extends ApiServer {
   /** Ends every watch as at its `timeoutSeconds`. */
   endWatches(): Promise<void>;
+  /** Sends the bookmark of each minute now. */
+  bookmarks(): Promise<void>;
 }
 
 const FAKE = fileURLToPath(new URL('fake-api-server.ts', import.meta.url));
@@ -59,6 +61,9 @@ export async function startFakeApiServer(): Promise<FakeApiServer> {
     },
     async compact() {
       await post('/_fake/compact');
+    },
+    async bookmarks() {
+      await post('/_fake/bookmarks');
     },
     async endWatches() {
       await post('/_fake/end-watches');

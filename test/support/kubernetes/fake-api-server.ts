@@ -47,6 +47,7 @@ export class FakeCluster {
   readonly #objects = new Map<string, Held>();
   readonly #changes: Change[] = [];
   readonly #watches = new Set<() => void>();
+  readonly #bookmarks = new Set<() => void>();
   readonly #watchers = new Set<(change: Change) => void>();
   #version = 100;
   #oldest = 0;
@@ -65,6 +66,11 @@ export class FakeCluster {
     }
     if (url.pathname === '/_fake/compact') {
       this.compact();
+      response.end();
+      return;
+    }
+    if (url.pathname === '/_fake/bookmarks') {
+      for (const bookmark of this.#bookmarks) bookmark();
       response.end();
       return;
     }
@@ -244,11 +250,12 @@ export class FakeCluster {
       response.end();
       return;
     }
+    const hasBookmarks = url.searchParams.get('allowWatchBookmarks') === 'true';
     const bookmark = (annotations?: object): void =>
       tell('BOOKMARK', { kind: KINDS[resource], metadata: { resourceVersion: String(this.#version), annotations } });
     if (Number(from) === 0) {
       for (const held of this.#objects.values()) if (isWatched({ held })) tell('ADDED', held.object);
-      if (url.searchParams.get('allowWatchBookmarks') === 'true') bookmark({ 'k8s.io/initial-events-end': 'true' });
+      if (hasBookmarks) bookmark({ 'k8s.io/initial-events-end': 'true' });
     } else {
       for (const change of this.#changes) {
         if (change.version > Number(from) && isWatched(change)) tell(change.type, change.held.object);
@@ -257,7 +264,10 @@ export class FakeCluster {
     const watcher = (change: Change): void => {
       if (isWatched(change)) tell(change.type, change.held.object);
     };
-    const bookmarks = setInterval(bookmark, BOOKMARK_MS);
+    const minutely = (): void => bookmark();
+    const bookmarks = setInterval(minutely, BOOKMARK_MS);
+    if (hasBookmarks) this.#bookmarks.add(minutely);
+    else clearInterval(bookmarks);
     this.#watchers.add(watcher);
     const ended = new AbortController();
     const end = (): void => ended.abort();
@@ -268,6 +278,7 @@ export class FakeCluster {
     this.#watchers.delete(watcher);
     this.#watches.delete(end);
     clearInterval(bookmarks);
+    this.#bookmarks.delete(minutely);
     response.end();
   }
 }
