@@ -25,6 +25,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/rotation-and-revocation.md',
     'docs/guides/incidents.md',
     'docs/errors.md',
+    'docs/mistakes.md',
     'docs/guides/observe.md',
     'docs/guides/export-and-import.md',
     'docs/guides/key-lifecycle.md',
@@ -47,6 +48,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/write-your-own-codec.md',
     'docs/guides/hardening.md',
     'docs/guides/surviving-changes.md',
+    'docs/architecture.md',
+    'docs/api-review.md',
     'docs/guides/packaging.md',
     'docs/benchmarks.md',
   ],
@@ -95,5 +98,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0020-a-new-key-version-brings-a-rotation.md',
     'docs/decisions/0021-keys-are-linked-both-ways.md',
     'docs/decisions/0022-what-a-full-ring-leaves-out.md',
+    'docs/decisions/0023-one-name-for-a-key.md',
   ],
 };

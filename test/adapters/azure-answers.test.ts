@@ -4,10 +4,10 @@ import { CALLS, context, samplePlaintext, useVault } from '../support/azure-key-
 
 const setup = useVault();
 
-describe('F34: the version that wrapped is the one that is recorded', () => {
+describe('a wrapped key records the version that wrapped it (F34)', () => {
   afterEach(() => vi.useRealTimers());
 
-  test('after a rotation between two wraps, each is recorded under its own version, and both unwrap for ever', async () => {
+  test('after a rotation between two wraps, each is recorded under its own version, and both unwrap forever', async () => {
     const { vault, rsa, wrapper } = setup();
     const first = rsa.current;
     const before = await wrapper().wrap(samplePlaintext(), { context });
@@ -67,7 +67,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     ['no version', (kid: string) => kid.replace(/\/[0-9a-f]{32}$/, '')],
     ['nothing', () => undefined],
     ['a number', () => 7],
-  ])('an answer that names %s is corrupt, for every call, and is not asked for again', async (_, change) => {
+  ])('an answer that names %s is corrupt for every call, and is not requested again', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilKid(change);
     for (const [, run] of CALLS) {
@@ -90,7 +90,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     expect(setup().asked()).toEqual(['get current']);
   });
 
-  test('a client that shows no answers is taken at its own word, and its word is checked', async () => {
+  test('the error of a client without an HTTP answer is classified by its own code', async () => {
     const { clients, wrapper } = setup();
     const silent = (spoil: (answer: object) => object): AzureKeyVaultClients => ({
       keys: (vaultUrl) => clients.keys(vaultUrl),
@@ -120,7 +120,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['no bytes', () => new Uint8Array()],
     ['64 times the same byte', () => new Uint8Array(64)],
   ];
-  test.each(plaintexts)('an unwrapped key of %s is corrupt, and is not asked for again', async (_, change) => {
+  test.each(plaintexts)('an unwrapped key of %s is corrupt, and is not requested again', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilValue(change);
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -137,7 +137,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['no value', () => setup().vault.spoilAnswer((answer) => ({ ...answer, value: undefined }))],
     ['an empty value', () => setup().vault.spoilValue(() => new Uint8Array())],
     ['a value of 1000 bytes', () => setup().vault.spoilValue(() => new Uint8Array(1000).fill(1, 1))],
-  ])('a 200 with %s is corrupt, for every call, and is not asked for again', async (_, spoil) => {
+  ])('a 200 with %s is corrupt for every call, and is not requested again', async (_, spoil) => {
     const { keyWrapper, made } = await setup().pinned();
     spoil();
     for (const [, run] of CALLS) {
@@ -156,7 +156,7 @@ describe('adapter rule 4: the answer is checked', () => {
     expect(setup().asked()).toEqual(['get current']);
   });
 
-  test('an answer that was cut short on its way is unavailable, and asked for again', async () => {
+  test('an answer that was cut short is unavailable, and is requested again', async () => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.spoilText((answer) => answer.slice(0, -1));
     for (const [, run] of CALLS) {

@@ -37,7 +37,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(codec.health()).toMatchObject({ canSeal: true });
   });
 
-  test('F5: sealing and unsealing ask the vault for nothing', async () => {
+  test('sealing and unsealing make no request to the vault (F5)', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
@@ -72,7 +72,7 @@ describe('createAzureKeyVaultCodec', () => {
     });
   });
 
-  test('A256KW needs no signing key, and binds the context inside the wrap like RSA', async () => {
+  test('A256KW needs no signing key, and binds the context within the wrap like RSA', async () => {
     const { vault, hsm, clients } = setup();
     const ring = memoryRing();
     const given = { keyId: vault.idOf(hsm), algorithm: 'A256KW', clients, ring, create: 'now' } as const;
@@ -107,12 +107,12 @@ describe('createAzureKeyVaultCodec', () => {
     ['alsoVerify beside signPublicKeys', { alsoVerify: [], signPublicKeys: [] }, RangeError],
     ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],
     ['more than 15 in alsoVerify', { alsoVerify: Array.from({ length: 16 }, () => 'x') }, RangeError],
-  ])('%s is refused before any call', async (_, extra, type) => {
+  ])('%s is rejected before any request', async (_, extra, type) => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object(extra) })).rejects.toThrow(type);
     expect(operations()).toEqual([]);
   });
 
-  test('an option that neither the key wrapper nor the ring knows is refused', async () => {
+  test('an option that neither the key wrapper nor the ring knows is rejected', async () => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
   });
 
@@ -124,7 +124,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
   });
 
-  test('F35: with RSA and no signing key it does not start, unless the store is trusted in so many words', async () => {
+  test('with RSA and without a signing key it starts only if the store is explicitly trusted (F35)', async () => {
     const { signKeyId: _, ...rest } = options();
     await expect(createAzureKeyVaultCodec(rest)).rejects.toThrow(/dangerouslyTrustStore/);
     expect(operations()).toEqual([]);
@@ -132,14 +132,14 @@ describe('createAzureKeyVaultCodec', () => {
     codec.seal(payload);
   });
 
-  test('a vault that denies is the reason it does not start', async () => {
+  test('a vault that denies access is the reason why the start fails', async () => {
     setup().vault.deny();
     const start = createAzureKeyVaultCodec(options());
     await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('an abort ends the start while it fetches', async () => {
+  test('an abort ends the start while it fetches keys', async () => {
     setup().vault.hang();
     const controller = new AbortController();
     const start = createAzureKeyVaultCodec(options({ signal: controller.signal }));

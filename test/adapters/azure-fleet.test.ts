@@ -87,7 +87,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     }
   });
 
-  test('F9: a server that cannot unwrap at its start writes nothing and makes no key of its own', async () => {
+  test('a server that cannot unwrap at its start writes nothing and makes no key of its own (F9)', async () => {
     await start(vault.issueToken(MEMBER));
     const before = await ring.read();
     for (const rights of [['get', 'wrapKey', 'sign'], []] as const) {
@@ -129,7 +129,7 @@ function fastClock(): Clock {
 
 const patient = { timeout: 40_000, interval: 50 };
 
-describe('F10: the kill switch, on a clock that runs a hundred times as fast', () => {
+describe('the kill switch, on a clock that runs a hundred times as fast (F10)', () => {
   let members: KmsCodec[];
   let reader: KmsCodec;
 
@@ -162,7 +162,7 @@ describe('F10: the kill switch, on a clock that runs a hundred times as fast', (
     },
   );
 
-  test('a signing key that is disabled stops no server: signatures are checked without the vault', async () => {
+  test('a disabled signing key stops no server, because signatures are checked without the vault', async () => {
     signing.set({ enabled: false });
     const token = members[0]?.seal(payload) ?? '';
     await expect(members[0]?.rotate()).rejects.toMatchObject({ kind: 'disabled', summary: { operation: 'sign' } });

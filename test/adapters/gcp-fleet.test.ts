@@ -126,7 +126,7 @@ function opens(codec: KmsCodec, token: string): boolean {
 }
 
 describe('a fleet on Google Cloud KMS, through the vendor’s own client', () => {
-  test('10 000 seals and unseals cost the first wrap and its unwraps, and no call more', async () => {
+  test('10 000 seals and unseals make only the first wrap and its unwraps', async () => {
     const world = await newWorld();
     const [a, b, reader] = await world.fleet();
     for (let i = 0; i < 5_000; i++) {
@@ -178,7 +178,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a fleet moves to another KMS key by alsoUnwrap, and no token is lost', async () => {
+  test('a fleet moves to another KMS key with alsoUnwrap, without losing a token', async () => {
     const world = await newWorld();
     const { kms } = world.server;
     const old = await world.codec('old', 'member');
@@ -192,7 +192,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(opens(await world.codec('late', 'reader', { keyId, alsoUnwrap: [world.keyId] }), token)).toBe(true);
   });
 
-  test('F7: a rotation while Cloud KMS is down changes nothing, and nothing fails', async () => {
+  test('a rotation while Cloud KMS is down changes nothing, and no token fails (F7)', async () => {
     const world = await newWorld();
     const [a, b] = await world.fleet();
     const before = await world.ring.read();
@@ -205,7 +205,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(await world.versionsInRing()).toEqual(['1', '1']);
   });
 
-  test('F9: a start while Cloud KMS fails writes nothing', async () => {
+  test('a start while Cloud KMS fails writes nothing (F9)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const before = await world.ring.read();
@@ -243,7 +243,7 @@ describe('least privilege', () => {
 });
 
 // Beside each other: each waits for half a minute.
-describe.concurrent('F10: a key that a fleet may no longer use', () => {
+describe.concurrent('a key that a fleet may no longer use (F10)', () => {
   test.each<[string, string, (world: World) => void, (world: World) => void]>([
     [
       'disabled',

@@ -113,7 +113,7 @@ async function versionsIn(ring: RingStore): Promise<string[]> {
   return byAge.flatMap(({ wraps }) => wraps.map(({ keyId }) => keyId));
 }
 
-describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new version', (provider, makeKey) => {
+describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (provider, makeKey) => {
   const members: KmsCodec[] = [];
   const noticed: unknown[] = [];
   const reasons: unknown[] = [];
@@ -135,7 +135,7 @@ describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new ve
     await key?.end();
   });
 
-  test('is noticed by a member that runs, and rotated for once', async ({ skip }) => {
+  test('is noticed by a running member, and rotated for once', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     const { start, rotate, current } = key;
@@ -165,7 +165,7 @@ describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new ve
     }
   });
 
-  test('stays unnoticed where the policy says so', async ({ skip }) => {
+  test('is not noticed if the policy turns the check off', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     members.push(await key.start({ ring, policy: { ...policy, keyVersionEverySeconds: 0 } }));

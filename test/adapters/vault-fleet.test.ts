@@ -107,7 +107,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     return world;
   }
 
-  test('10 000 seals and unseals cost the first wrap and its unwraps, and no request more', async () => {
+  test('10 000 seals and unseals make only the first wrap and its unwraps', async () => {
     const world = await newWorld();
     const [a, b, c] = [await world.start('member'), await world.start('member'), await world.start('reader')];
     for (let i = 0; i < 5_000; i++) {
@@ -142,26 +142,29 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   test.each([
     { what: 'sealed', stop: () => server.seal(), restore: () => server.unseal() },
     { what: 'stopped', stop: () => server.stop(), restore: () => server.start() },
-  ])('F7: while OpenBao is $what the fleet goes on, says so, and recovers by itself', async ({ stop, restore }) => {
-    const fleet = await (await newWorld()).startFleet({ policy: shortPolicy });
-    const before = fleet[0]?.seal(payload) ?? '';
-    await stop();
-    try {
-      await expect.poll(() => errorsOf(fleet), WAIT).toEqual(Array(3).fill('kms unavailable'));
+  ])(
+    'the fleet continues while OpenBao is $what, reports it, and recovers by itself (F7)',
+    async ({ stop, restore }) => {
+      const fleet = await (await newWorld()).startFleet({ policy: shortPolicy });
+      const before = fleet[0]?.seal(payload) ?? '';
+      await stop();
+      try {
+        await expect.poll(() => errorsOf(fleet), WAIT).toEqual(Array(3).fill('kms unavailable'));
+        everybodyWorks(fleet, before);
+        await expect(fleet[0]?.rotate()).rejects.toMatchObject({ kind: 'unavailable' });
+        everybodyWorks(fleet, before);
+      } finally {
+        await restore();
+      }
+      await expect.poll(() => fleet.map(statusOf), WAIT).toEqual(['ok', 'ok', 'ok']);
+      await fleet[0]?.rotate();
       everybodyWorks(fleet, before);
-      await expect(fleet[0]?.rotate()).rejects.toMatchObject({ kind: 'unavailable' });
-      everybodyWorks(fleet, before);
-    } finally {
-      await restore();
-    }
-    await expect.poll(() => fleet.map(statusOf), WAIT).toEqual(['ok', 'ok', 'ok']);
-    await fleet[0]?.rotate();
-    everybodyWorks(fleet, before);
-  });
+    },
+  );
 
   // Beside each other: each waits for the second or third refusal that counts.
-  describe.concurrent('F10: what OpenBao refuses', () => {
-    test('a soft-deleted transit key stops sealing everywhere, and a restored one brings it back', async () => {
+  describe.concurrent('refusals by OpenBao (F10)', () => {
+    test('a soft-deleted transit key stops sealing everywhere, until it is restored', async () => {
       const world = await newWorld();
       const fleet = await world.startFleet({ policy: shortPolicy });
       const members = fleet.slice(0, 2);
@@ -176,7 +179,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
       everybodyWorks(fleet, before);
     });
 
-    test('a token that was revoked stops its instance alone', async () => {
+    test('a revoked token stops only its own instance', async () => {
       const world = await newWorld();
       const token = await world.createToken('member');
       const { codec: one } = await world.start('member', { policy: shortPolicy, token });

@@ -146,7 +146,7 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
 };
 
 for (const [title, start] of Object.entries(TARGETS)) {
-  test(`${title}: passes the conformance kit whole`, async () => {
+  test(`${title} passes the whole conformance kit`, async () => {
     const { results } = await runCodecConformance(await start());
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(30);

@@ -74,7 +74,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
   const values = variables.map((name) => process.env[name]);
   const more = optional.map((name) => process.env[name]);
 
-  test(`${variables.join(', ')} are all given, or none`, () => {
+  test(`${variables.join(', ')} are all set, or none`, () => {
     const isAsked = [...values, ...more].some((value) => value !== undefined);
     expect(values.map((value) => value !== undefined)).toEqual(variables.map(() => isAsked));
   });
@@ -92,7 +92,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
   });
 
-  test('a codec founds a ring with it, and another opens what the first sealed', async () => {
+  test('a codec creates a ring, and another unseals what the first sealed', async () => {
     const instance = await (await theTarget()).create();
     const { keyWrapper } = instance;
     try {

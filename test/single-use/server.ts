@@ -54,7 +54,11 @@ const security = new RequestStateSecurity({
   ...policy,
 });
 const mcp = createMcpHandler(() => {
-  const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+  const server = createProtectedMcpServer({
+    McpServer,
+    serverInfo: { name: 'refund-desk', version: '1.0.0' },
+    security,
+  });
   server.registerTool('refund', {}, (ctx): CallToolResult | InputRequiredResult => {
     if (ctx.mcpReq.requestState() === undefined) return inputRequired({ requestState: 'asked' });
     redeemed += 1;

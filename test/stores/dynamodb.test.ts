@@ -128,7 +128,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
     });
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(dynamodbSingleUse).returns.toExtend<SingleUseStore>();
     expect(moto).toBeDefined();
   });

@@ -21,7 +21,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
 /** What a store does when its server or the network to it fails: it says so in time, and works again afterwards. */
 export function describeFaults(title: string, target: FaultTarget): void {
-  describe(`a ${title} ring store in trouble`, () => {
+  describe(`a ${title} ring store with faults`, () => {
     const closing: (() => Promise<void> | undefined)[] = [];
     let names = 0;
     afterEach(async () => {
@@ -68,7 +68,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect((await store.read())?.document).toBe('after');
     });
 
-    test('under load, a server that dies and comes back costs unavailable calls and no acknowledged write', {
+    test('a server that dies and comes back under load costs unavailable calls and no acknowledged write', {
       timeout: 60_000,
     }, async () => {
       const name = `load-${Date.now()}`;
@@ -104,7 +104,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
 
-    test('F29: a frozen server: every call ends by its deadline, and what nobody waits for is not sent later', {
+    test('every call to a frozen server ends by its deadline, and a call that was given up is not sent later (F29)', {
       timeout: 60_000,
     }, async () => {
       const store = open({ callTimeoutSeconds: 1 });
@@ -129,7 +129,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(await store.read()).toEqual({ document: 'before', revision });
     });
 
-    test('a caller who aborts is let go at once', async () => {
+    test('an abort returns to the caller immediately', async () => {
       const store = open({ callTimeoutSeconds: 60 });
       await store.write('x', { expected: undefined });
       server().freeze();
@@ -162,7 +162,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       }
     });
 
-    test('F9: a network that is cut is unavailable until it is mended', async () => {
+    test('a network that is cut is unavailable until it is restored (F9)', async () => {
       const network = await proxy();
       const store = open({ callTimeoutSeconds: 1, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });

@@ -54,7 +54,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       expect(b.health().keys.map((key) => key.id)).toEqual(a.health().keys.map((key) => key.id));
     });
 
-    test('F31: a store that lost everything is healed by who runs, with the same keys', {
+    test('running members restore a store that lost everything, with the same keys (F31)', {
       timeout: 60_000,
     }, async () => {
       const name = freshName();

@@ -124,7 +124,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await without('storage.objects.list').read()).toEqual({ document: 'x', revision: expected });
   });
 
-  test('F9: who may do nothing, or comes with a token that has expired, is denied', async () => {
+  test('a server without permissions, or with an expired token, is denied (F9)', async () => {
     for (const ring of [ringOf(['none']), ringOf(['expired'])]) {
       await expect(ring.read()).rejects.toMatchObject(failed('denied'));
       await expect(ring.write('z', { expected: undefined })).rejects.toMatchObject(failed('denied'));

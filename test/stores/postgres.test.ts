@@ -69,7 +69,7 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
     },
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(postgresSingleUse).returns.toExtend<SingleUseStore>();
     expect(postgres).toBeDefined();
   });

@@ -57,7 +57,7 @@ describe.skipIf(redis === undefined)('Redis', () => {
     },
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(redisSingleUse).returns.toExtend<SingleUseStore>();
     expect(redis).toBeDefined();
   });

@@ -1,10 +1,11 @@
 import { hashedKeyId, type KeyHealth } from '@sealring/core';
 import type { History, Round } from './history.ts';
+import { type KeyPhases, keyFingerprint, keyPhases } from './key-phases.ts';
 import { type MemberHealth, reportOf } from './member.ts';
 import type { RingReport } from './ring-report.ts';
 import type { Scraped } from './scrape.ts';
 
-/** All that the page shows. Key ids are hashed in it: a page is easily photographed. */
+/** The data of the page. Key ids are hashed, because a page is easily photographed. */
 export interface View extends Omit<RingReport, 'keys' | 'sealingKey'> {
   readonly everySeconds: number;
   readonly keys: readonly ViewKey[];
@@ -12,26 +13,27 @@ export interface View extends Omit<RingReport, 'keys' | 'sealingKey'> {
   readonly rounds: readonly Round[];
 }
 
-export interface ViewKey extends Pick<KeyHealth, 'state' | 'created' | 'activates' | 'sealsUntil' | 'opensUntil'> {
+export interface ViewKey extends Pick<KeyHealth, 'state' | 'activates' | 'sealsUntil'> {
   readonly hash: string;
   readonly fingerprint: number;
   readonly seals: boolean;
+  readonly phases: KeyPhases;
 }
 
 export interface ViewMember {
   readonly name: string;
-  /** Why it did not answer. */
+  /** Why the member did not answer. */
   readonly failure: string | undefined;
   readonly health: MemberHealth | undefined;
 }
 
-/** A member's page of metrics, and what came of asking for it. */
+/** The address of a member's metrics, and its answer. */
 export interface AskedMember {
   readonly url: URL;
   readonly answer: Scraped;
 }
 
-/** Puts together what was seen in one round; `history` learns of it. */
+/** Builds the view of one round, and adds the round to `history`. */
 export function viewOf(
   ring: RingReport,
   asked: readonly AskedMember[],
@@ -59,11 +61,12 @@ export function viewOf(
 }
 
 /** Hashes the ids, as the events do. */
-function viewKeysOf({ keys, sealingKey }: RingReport): readonly ViewKey[] {
-  return keys.map(({ id, state, created, activates, sealsUntil, opensUntil }) => {
-    const hash = hashedKeyId(id);
-    // The number that members export; see fingerprint in @sealring/otel.
-    const fingerprint = Buffer.from(hash, 'base64url').readUIntBE(0, 6);
-    return { hash, fingerprint, seals: id === sealingKey, state, created, activates, sealsUntil, opensUntil };
+function viewKeysOf({ keys, sealingKey, at }: RingReport): readonly ViewKey[] {
+  const phases = keyPhases(keys, at);
+  return keys.flatMap(({ id, state, activates, sealsUntil }, index) => {
+    const own = phases[index];
+    if (own === undefined) return [];
+    const facts = { state, activates, sealsUntil, phases: own };
+    return [{ hash: hashedKeyId(id), fingerprint: keyFingerprint(id), seals: id === sealingKey, ...facts }];
   });
 }

@@ -81,7 +81,8 @@ describe('an answer to a read', () => {
       response.writeHead(200);
       const chunk = Buffer.alloc(65_536, 0x20);
       const more = (): void => {
-        while (!response.destroyed && response.write(chunk)) sent += chunk.length;
+        do sent += chunk.length;
+        while (!response.destroyed && response.write(chunk));
         response.once('drain', more);
       };
       more();

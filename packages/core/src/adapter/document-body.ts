@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { types } from 'node:util';
-import { MAX_DOCUMENT_BYTES } from '../ring-store.ts';
+import { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
 import type { Outcome } from './calls.ts';
 import { type StoreFailure, TOO_LARGE } from './failures.ts';
 

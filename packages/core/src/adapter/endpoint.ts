@@ -1,4 +1,4 @@
-import { optionRangeError } from '../options.ts';
+import { optionRangeError } from '../base/options.ts';
 import { urlWith } from './options.ts';
 
 const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;

@@ -1,8 +1,9 @@
-import { backoffMs, type Calls, storeCalls } from './calls.ts';
+import { type Backoff, backoffMs } from '../base/retry.ts';
+import { type Calls, storeCalls } from './calls.ts';
 import type { StoreFailure } from './failures.ts';
 
 const HEARTBEAT_MS = 15_000;
-const LONGEST_BACKOFF_MS = 30_000;
+const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 
 /** One connection that listens for writes. Not opened yet. */
 export interface PushListener {
@@ -112,7 +113,7 @@ export class Push {
   #startAgain(): void {
     this.#stop();
     this.#failures += 1;
-    this.#later(() => this.#start(), backoffMs(this.#failures, Math.random(), LONGEST_BACKOFF_MS));
+    this.#later(() => this.#start(), backoffMs(RECONNECTIONS, this.#failures, Math.random()));
   }
 
   #stop(): void {

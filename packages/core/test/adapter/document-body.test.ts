@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { decodeDocument, readBody } from '../../src/adapter/document-body.ts';
-import { MAX_DOCUMENT_BYTES } from '../../src/ring-store.ts';
+import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
 
 describe('readBody', () => {
   test('joins the chunks of a body, whatever the length is declared to be', async () => {

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../../src/clock.ts';
-import { KeyWrapperError } from '../../src/key-wrapper.ts';
-import type { KmsCodecOptions } from '../../src/kms-codec-options.ts';
+import { pause } from '../../src/base/clock.ts';
+import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
+import { KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
+import type { RingStore } from '../../src/contracts/ring-store.ts';
 import { encodeDocument, parseDocument } from '../../src/ring/document.ts';
-import type { RingStore } from '../../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 import { MachineClock } from '../support/machine-clock.ts';
 import { Thief } from '../support/thief.ts';
@@ -174,6 +174,29 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     await fleet.clock.advance(400);
     expect(wrong.codec.health()).toMatchObject({ status: 'ok', ready: true });
     await workFor(2 * HOUR, 300, [a, wrong]);
+  });
+});
+
+describe('a server whose clock steps after the end of a revoked key', () => {
+  test('6: does not take that key back from a document of before the revocation', async () => {
+    const member = await start();
+    const [revoked] = await entries();
+    const id = revoked?.id ?? '';
+    await fleet.clock.advance(20 * HOUR);
+    const backup = await entries();
+    expect(backup.map((entry) => entry.id)).toContain(id);
+    const revoking = member.codec.revoke(id);
+    await fleet.clock.advance(60);
+    await revoking;
+    await fleet.clock.advance(40 * HOUR);
+    expect(member.codec.health().keys.map((key) => key.id)).not.toContain(id);
+    member.clock.offsetSeconds = 3 * DAY;
+    const old = backup.filter((entry) => entry.id === id);
+    const document = { ring: 'default', claim: undefined, entries: [...old, ...(await entries())] };
+    await fleet.store.put(encodeDocument(document));
+    await fleet.clock.advance(400);
+    expect(member.codec.health().problems.map(({ kind }) => kind)).toContain('clock');
+    expect(member.codec.health().keys.map((key) => key.id)).not.toContain(id);
   });
 });
 

@@ -1,0 +1,345 @@
+import { show } from './options.ts';
+
+/*
+ * One file, because it is one printer: what is quick about it is that text, escapes and numbers go into one buffer.
+ */
+
+/** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
+const MAX_DEPTH = 512;
+/** Bytes that are printed before they are handed to {@link CanonicalJsonOptions.write}. */
+const PIECE = 65_536;
+/** Code units of a text that are printed at once: what they become stays in the processor's cache. */
+const PART = 8_192;
+/** Bytes of the longest escape, `\uXXXX`. */
+const LONGEST_ESCAPE = 6;
+
+/** How a value is printed. */
+export interface CanonicalJsonOptions {
+  /** Order the members of every object by code point. Default: false, insertion order. */
+  readonly sortKeys?: boolean;
+  /** Print ±Infinity, which `JSON.parse('1e400')` yields, as Python does, instead of refusing it. Default: false. */
+  readonly allowInfinity?: boolean;
+  /**
+   * Takes a long text in pieces while it is printed: ASCII, and overwritten when it returns. Only the rest is returned
+   * then. What it throws ends the printing. Default: none, everything is returned.
+   */
+  readonly write?: (piece: Uint8Array) => void;
+}
+
+/**
+ * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
+ * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys by code point, floats as Python prints them.
+ * A safe integer prints as an integer, every other number as a float: what `JSON.parse` has lost (`1.0`, integers
+ * beyond 2^53, the sign of `-0`) cannot be distinguished, so such values do not match across languages.
+ *
+ * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
+ *
+ * @throws {TypeError} for anything that is no plain JSON value: undefined, NaN, a bigint, a function, a class instance.
+ * @throws {RangeError} for nesting deeper than 512.
+ */
+export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
+  if (typeof value === 'string' && value.length < SHORT) {
+    // Nearly every name and id.
+    if (PLAIN.test(value)) return `"${value}"`;
+    // The engine escapes ASCII the same, but for U+007F.
+    if (!BEYOND_ASCII.test(value)) return JSON.stringify(value);
+  }
+  if (typeof value === 'number') return numberText(value, options.allowInfinity);
+  const printer = new Printer(options);
+  printer.print(value, 0);
+  return printer.rest();
+}
+
+/** Shorter texts by themselves are left to the engine. */
+const SHORT = 4_096;
+const BEYOND_ASCII = /[\u007f-\uffff]/;
+/** Printable ASCII that is printed as it stands: no quotation mark, no backslash. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const LETTER_U = 0x75;
+/** From this length on a text is worth the call of what the engine has for it. */
+const LONG = 48;
+/** Numbers of an array that the engine prints at once. */
+const RUN = 1_024;
+/** Fewer than this in a row are printed one by one. */
+const SHORT_RUN = 8;
+
+/** By code unit: 0 where it is printed as it stands, else what stands behind the backslash; `u` for a hexadecimal one. */
+const ESCAPES = Uint8Array.from({ length: 0x80 }, (_, unit) => {
+  const escaped = JSON.stringify(String.fromCharCode(unit)).slice(1, -1);
+  if (unit === 0x7f) return LETTER_U;
+  return escaped.length === 1 ? 0 : escaped.charCodeAt(1);
+});
+
+/** By byte: its two hexadecimal digits, written at once. */
+const HEX = Uint16Array.from({ length: 0x100 }, (_, byte) => (hexDigit(byte >> 4) << 8) | hexDigit(byte & 15));
+
+function escapeOf(unit: number): number {
+  return unit < 0x80 ? (ESCAPES[unit] ?? 0) : LETTER_U;
+}
+
+/** Writes a code unit whose escape is not 0, and returns where the next one belongs. */
+function writeEscape(to: DataView, at: number, unit: number, escape: number): number {
+  to.setUint16(at, (BACKSLASH << 8) | escape);
+  if (escape !== LETTER_U) return at + 2;
+  to.setUint16(at + 2, HEX[unit >> 8] ?? 0);
+  to.setUint16(at + 4, HEX[unit & 0xff] ?? 0);
+  return at + LONGEST_ESCAPE;
+}
+
+/** Prints into bytes, and joins nothing. Numbers that the engine prints the same way are left to it, many at once. */
+class Printer {
+  readonly #o: CanonicalJsonOptions;
+  #bytes = Buffer.allocUnsafe(512);
+  /** Of these bytes, once there was something to escape. */
+  #view: DataView | undefined;
+  #at = 0;
+
+  constructor(options: CanonicalJsonOptions) {
+    this.#o = options;
+  }
+
+  /** What was not handed on. */
+  rest(): string {
+    return this.#bytes.toString('latin1', 0, this.#at);
+  }
+
+  print(value: unknown, depth: number): void {
+    if (typeof value === 'string') return this.#string(value);
+    if (typeof value === 'number') return this.#number(value);
+    if (value === null) return this.#ascii('null');
+    if (typeof value === 'boolean') return this.#ascii(value ? 'true' : 'false');
+    if (typeof value !== 'object') throw new TypeError(`not a JSON value: ${show(value)}`);
+    if (depth >= MAX_DEPTH) throw new RangeError(`JSON nested deeper than ${MAX_DEPTH}`);
+    if (Array.isArray(value)) return this.#array(value, depth + 1);
+    const prototype: unknown = Object.getPrototypeOf(value);
+    if (prototype !== null && prototype !== Object.prototype) throw new TypeError('not a JSON value: a class instance');
+    this.#object(value, depth + 1);
+  }
+
+  #array(values: readonly unknown[], depth: number): void {
+    this.#ascii('[');
+    // Holes are visited: they are no JSON.
+    for (let i = 0; i < values.length; ) {
+      if (i > 0) this.#byte(COMMA);
+      const value = values[i];
+      i += 1;
+      if (typeof value === 'number' && values.length >= SHORT_RUN) i += this.#numbers(value, values, i, depth);
+      else this.print(value, depth);
+    }
+    this.#ascii(']');
+  }
+
+  /**
+   * Prints `first` and those of `values` from `from` on that the engine prints as Python does, and the one behind them.
+   * Every value is read once.
+   * @returns how many of `values` were printed.
+   */
+  #numbers(first: number, values: readonly unknown[], from: number, depth: number): number {
+    if (!isPlainNumber(first)) {
+      this.#number(first);
+      return 0;
+    }
+    const run = [first];
+    const end = Math.min(values.length, from + RUN);
+    let next: unknown;
+    let i = from;
+    let isStopped = false;
+    while (i < end && !isStopped) {
+      next = values[i];
+      i += 1;
+      if (typeof next === 'number' && isPlainNumber(next)) run.push(next);
+      else isStopped = true;
+    }
+    if (run.length < SHORT_RUN) this.#ascii(run.join(','));
+    // Some libraries put a toJSON on every array.
+    else this.#ascii('toJSON' in run ? run.join(',') : JSON.stringify(run).slice(1, -1));
+    if (isStopped) {
+      this.#byte(COMMA);
+      this.print(next, depth);
+    }
+    return i - from;
+  }
+
+  #object(value: object, depth: number): void {
+    const keys = Object.keys(value);
+    if (this.#o.sortKeys === true && keys.length > 1) sortByCodePoint(keys);
+    this.#ascii('{');
+    for (let i = 0; i < keys.length; i++) {
+      const key = keys[i] ?? '';
+      if (i > 0) this.#byte(COMMA);
+      this.#string(key);
+      this.#byte(COLON);
+      this.print(Reflect.get(value, key), depth);
+    }
+    this.#ascii('}');
+  }
+
+  #string(text: string): void {
+    this.#byte(QUOTE);
+    const isPlain = text.length > LONG && PLAIN.test(text);
+    for (let from = 0; from < text.length; from += PART) {
+      const part = text.length > PART ? text.slice(from, from + PART) : text;
+      if (isPlain) this.#ascii(part);
+      else this.#escaped(part);
+    }
+    this.#byte(QUOTE);
+  }
+
+  #escaped(text: string): void {
+    this.#reserve(text.length * LONGEST_ESCAPE);
+    if (text.length > LONG) return this.#longEscaped(text);
+    const bytes = this.#bytes;
+    let at = this.#at;
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i);
+      const escape = escapeOf(unit);
+      if (escape === 0) bytes[at++] = unit;
+      else at = writeEscape(this.#viewed(), at, unit, escape);
+    }
+    this.#at = at;
+  }
+
+  /** Copied out as a whole, bytes for ASCII and else code units, they are read several times quicker. */
+  #longEscaped(text: string): void {
+    const bytes = this.#bytes;
+    const view = this.#viewed();
+    let at = this.#at;
+    if (Buffer.byteLength(text) === text.length) {
+      const units = Buffer.from(text, 'latin1');
+      for (let i = 0; i < units.length; i++) {
+        const unit = units[i] ?? 0;
+        const escape = escapeOf(unit);
+        if (escape === 0) bytes[at++] = unit;
+        else at = writeEscape(view, at, unit, escape);
+      }
+    } else {
+      const copy = Buffer.from(text, 'utf16le');
+      const units = new DataView(copy.buffer, copy.byteOffset, copy.length);
+      for (let i = 0; i < copy.length; i += 2) {
+        const unit = units.getUint16(i, true);
+        const escape = escapeOf(unit);
+        if (escape === 0) bytes[at++] = unit;
+        else at = writeEscape(view, at, unit, escape);
+      }
+    }
+    this.#at = at;
+  }
+
+  #viewed(): DataView {
+    this.#view ??= new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#bytes.length);
+    return this.#view;
+  }
+
+  #number(value: number): void {
+    this.#ascii(numberText(value, this.#o.allowInfinity));
+  }
+
+  #ascii(text: string): void {
+    this.#reserve(text.length);
+    const bytes = this.#bytes;
+    let at = this.#at;
+    if (text.length > LONG) at += bytes.write(text, at, 'latin1');
+    else for (let i = 0; i < text.length; i++) bytes[at++] = text.charCodeAt(i);
+    this.#at = at;
+  }
+
+  #byte(byte: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#at++] = byte;
+  }
+
+  /** Makes room for so many bytes more. */
+  #reserve(count: number): void {
+    if (this.#at + count <= this.#bytes.length) return;
+    if (this.#o.write !== undefined && this.#at >= PIECE) {
+      this.#o.write(this.#bytes.subarray(0, this.#at));
+      this.#at = 0;
+      if (count <= this.#bytes.length) return;
+    }
+    const grown = Buffer.allocUnsafe(2 * (this.#at + count));
+    this.#bytes.copy(grown, 0, 0, this.#at);
+    this.#bytes = grown;
+    this.#view = undefined;
+  }
+}
+
+/** Whether the engine and Python print it the same: a safe integer, or a float without an exponent in either. */
+function isPlainNumber(value: number): boolean {
+  if (Number.isInteger(value)) return Number.isSafeInteger(value) && (value !== 0 || !Object.is(value, -0));
+  const size = Math.abs(value);
+  return size >= SMALLEST_PLAIN && size < LARGEST_PLAIN;
+}
+
+function hexDigit(value: number): number {
+  return value + (value < 10 ? 0x30 : 0x57);
+}
+
+/** Keys with none of these are in the same order by code unit, which the engine sorts by itself. */
+const SURROGATE_OR_ABOVE = /[\ud800-\uffff]/;
+/** So many keys are sorted by insertion: a call of `sort` costs more. */
+const FEW = 12;
+
+function sortByCodePoint(keys: string[]): void {
+  if (keys.length > FEW) {
+    keys.sort(keys.some((key) => SURROGATE_OR_ABOVE.test(key)) ? compareCodePoints : undefined);
+    return;
+  }
+  for (let i = 1; i < keys.length; i++) {
+    const key = keys[i] ?? '';
+    let to = i;
+    for (; to > 0 && compareCodePoints(keys[to - 1] ?? '', key) > 0; to--) keys[to] = keys[to - 1] ?? '';
+    keys[to] = key;
+  }
+}
+
+function numberText(value: number, allowInfinity: boolean | undefined): string {
+  if (Number.isSafeInteger(value) && !Object.is(value, -0)) return String(value);
+  if (Number.isNaN(value)) throw new TypeError('not a JSON value: NaN');
+  if (Number.isFinite(value)) return printFloat(value);
+  if (allowInfinity !== true) throw new TypeError(`not a JSON value: ${value}`);
+  return String(value);
+}
+
+/** Between these Python prints a float without an exponent, and so does the engine. */
+const [SMALLEST_PLAIN, LARGEST_PLAIN] = [1e-4, 1e16];
+
+/** Python's repr of a float: shortest digits, an exponent of two digits or more below 1e-4 and from 1e16 on. */
+export function printFloat(value: number): string {
+  if (value === 0) return Object.is(value, -0) ? '-0.0' : '0.0';
+  const size = Math.abs(value);
+  if (size >= SMALLEST_PLAIN && size < LARGEST_PLAIN) {
+    // Both languages print the shortest digits that come back to the same float.
+    const text = String(value);
+    return text.includes('.') ? text : `${text}.0`;
+  }
+  const [mantissa = '', exponentText = ''] = value.toExponential().split('e');
+  const exponent = Number(exponentText);
+  return `${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+}
+
+// UTF-16 order puts surrogates (astral characters) before U+E000..U+FFFF; code point order does not.
+function compareCodePoints(a: string, b: string): number {
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x === y) continue;
+    // Behind a high surrogate, which both have, a low one is the second half of a code point that begins there.
+    const isHalf = i > 0 && isHighSurrogate(a.charCodeAt(i - 1)) && (isLowSurrogate(x) || isLowSurrogate(y));
+    const start = isHalf ? i - 1 : i;
+    return (a.codePointAt(start) ?? 0) - (b.codePointAt(start) ?? 0);
+  }
+  return a.length - b.length;
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit < 0xe000;
+}

@@ -1,0 +1,92 @@
+import type { Moment } from '../base/clock.ts';
+import type { RingKeeper } from '../member/keeper.ts';
+import type { RingProblem } from '../member/problems.ts';
+import type { KeyState } from '../ring/schedule.ts';
+
+/** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
+export interface CodecHealth {
+  /** `degraded`: works, but needs attention. `failing`: send it no requests. */
+  readonly status: 'ok' | 'degraded' | 'failing';
+  /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
+  readonly ready: boolean;
+  /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
+  readonly canSeal: boolean;
+  /** Whether a key unseals tokens at present; else each is refused. */
+  readonly canUnseal: boolean;
+  /** How long sealing continues if neither the KMS nor the store answers any more. */
+  readonly sealUntil: Date | undefined;
+  /** Id of the key that seals now. */
+  readonly sealingKey: string | undefined;
+  /** All keys of the ring, oldest first. */
+  readonly keys: readonly KeyHealth[];
+  /** The last refresh that succeeded completely. */
+  readonly lastRefresh: Date | undefined;
+  /** The last unwrap by the KMS that returned the right bytes. */
+  readonly lastProof: Date | undefined;
+  /** The last failure, until a refresh succeeds: `kms denied`, `store unavailable`, … */
+  readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
+  /** What needs an operator, each with its remedy. */
+  readonly problems: readonly RingProblem[];
+}
+
+/** One key of the ring in {@link CodecHealth}. */
+export interface KeyHealth {
+  /** As in tokens and in the ring document. */
+  readonly id: string;
+  /** By this member's clock, now. */
+  readonly state: KeyState;
+  /** Whether this member has its bytes. */
+  readonly held: boolean;
+  /** When it was created. */
+  readonly created: Date;
+  /** From when on it may seal. */
+  readonly activates: Date;
+  /** From when on it no longer seals. */
+  readonly sealsUntil: Date;
+  /** From when on it no longer unseals. */
+  readonly opensUntil: Date;
+}
+
+/** The health of a keeper. @throws {CodecClosedError} */
+export function healthOf(keeper: RingKeeper): CodecHealth {
+  const { view, condition } = keeper;
+  const now = view.now();
+  const states = view.states(now);
+  const { limits } = view;
+  const canSeal = view.canSeal(now);
+  return {
+    status: condition.status(now),
+    ready: view.isReady(now),
+    canSeal,
+    canUnseal: view.canOpen(now),
+    sealUntil: sealUntilOf(limits.sealUntilMs, states),
+    sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
+    keys: states.map(({ key, state }) => ({
+      id: key.id,
+      state,
+      held: key.held !== undefined,
+      created: new Date(key.created),
+      activates: new Date(key.activates),
+      sealsUntil: new Date(key.sealsUntil),
+      opensUntil: new Date(key.opensUntil),
+    })),
+    lastRefresh: dateOf(limits.lastComplete),
+    lastProof: dateOf(limits.lastProof),
+    lastError: condition.lastFailure,
+    problems: condition.problems(now),
+  };
+}
+
+/** The limits of this member, or the end of the last key that may seal, if that comes first. */
+function sealUntilOf(limitMs: number | undefined, states: ReturnType<RingKeeper['view']['states']>): Date | undefined {
+  const ends = states.flatMap(({ key, state }) =>
+    key.held !== undefined && (state === 'active' || state === 'propagating') ? [key.sealsUntil] : [],
+  );
+  return limitMs === undefined
+    ? undefined
+    : new Date(ends.length === 0 ? limitMs : Math.min(limitMs, Math.max(...ends)));
+}
+
+function dateOf(moment: Moment | undefined): Date | undefined {
+  return moment === undefined ? undefined : new Date(moment.wallMs);
+}

@@ -1,0 +1,247 @@
+import { type Clock, type RandomSource, systemClock, systemRandom } from '../base/clock.ts';
+import {
+  finiteNumber,
+  label,
+  oneOf,
+  optionRangeError,
+  optionTypeError,
+  refuseUnknownOptions,
+  show,
+} from '../base/options.ts';
+import type { KeyWrapper } from '../contracts/key-wrapper.ts';
+import type { RingStore } from '../contracts/ring-store.ts';
+import { MAX_TOKEN_LENGTH } from '../formats/token.ts';
+import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from '../ring/policy.ts';
+import type { TokenFormatName } from '../tokens/token-formats.ts';
+
+const OWNER = 'createKmsCodec';
+const FORMATS: readonly TokenFormatName[] = ['sealring', 'python'];
+/** The longest `maxTokenLength`: never unlimited. */
+const MOST_TOKEN_LENGTH = 16 * 1024 * 1024;
+/** Shortest native token: an empty payload. */
+const LEAST_TOKEN_LENGTH = 102;
+const MAX_KEY_WRAPPERS = 8;
+
+/** Options of {@link createKmsCodec}. */
+export interface KmsCodecOptions {
+  /** Wraps data keys. Several: every data key is wrapped by each, and any one of them can unwrap it. 1 to 8. */
+  readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
+  /** Where the ring document is shared. */
+  readonly ring: RingStore;
+  /** Bound into every wrap and every derived key: 1 to 64 of `[A-Za-z0-9._-]`. Default `default`. */
+  readonly ringName?: string;
+  /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
+  readonly role?: 'member' | 'reader';
+  /** When a starting member creates a ring. `if-absent`, the default: once the ring was absent for
+   * `createAfterSeconds`. */
+  readonly create?: 'if-absent' | 'now' | 'never';
+  /** Keys created before this date count as revoked: for starts after a leak. Default none. */
+  readonly acceptKeysCreatedAfter?: Date;
+  /** What new tokens look like. Default `sealring`. */
+  readonly format?: 'sealring' | 'python';
+  /** What may be unsealed. Default `[format]`. */
+  readonly accept?: readonly ('sealring' | 'python')[];
+  /** Times of the ring; the same on every member. */
+  readonly policy?: Partial<RingPolicy>;
+  /** How many key wrappers must answer to publish a key; missing wraps are added later. Default all. */
+  readonly wrapQuorum?: number;
+  /** Close the key wrappers with the codec: for key wrappers that only this codec uses. Default false. */
+  readonly closeKeyWrappers?: boolean;
+  /** Accept wraps that do not authenticate their origin: anyone who can write the store can then mint tokens. Default false. */
+  readonly dangerouslyTrustStore?: boolean;
+  /**
+   * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that fork running machines; the
+   * encrypted wire of mcp.d always does. Default false.
+   */
+  readonly hedge?: boolean;
+  /** Longest token sealed or unsealed, characters: 102 to 16 777 216. Default 262 144. */
+  readonly maxTokenLength?: number;
+  /** Default: the system's clocks and timers. */
+  readonly clock?: Clock;
+  /** Replaces the system's generator, and the kernel's random device, which is otherwise mixed into salts. */
+  readonly random?: RandomSource;
+  /** Cancels the start. */
+  readonly signal?: AbortSignal;
+}
+
+/** Options as checked, copied and completed. */
+export interface CheckedOptions {
+  readonly keyWrappers: readonly KeyWrapper[];
+  readonly ring: RingStore;
+  readonly ringName: string;
+  readonly role: 'member' | 'reader';
+  readonly create: 'if-absent' | 'now' | 'never';
+  readonly acceptKeysCreatedAfter: Date | undefined;
+  readonly format: TokenFormatName;
+  readonly accept: readonly TokenFormatName[];
+  readonly policy: ResolvedPolicy;
+  readonly wrapQuorum: number;
+  readonly closeKeyWrappers: boolean;
+  readonly dangerouslyTrustStore: boolean;
+  readonly hedge: boolean;
+  readonly maxTokenLength: number;
+  readonly clock: Clock;
+  readonly random: RandomSource;
+  readonly signal: AbortSignal | undefined;
+}
+
+const KNOWN: readonly (keyof KmsCodecOptions)[] = [
+  'keyWrapper',
+  'ring',
+  'ringName',
+  'role',
+  'create',
+  'acceptKeysCreatedAfter',
+  'format',
+  'accept',
+  'policy',
+  'wrapQuorum',
+  'closeKeyWrappers',
+  'dangerouslyTrustStore',
+  'hedge',
+  'maxTokenLength',
+  'clock',
+  'random',
+  'signal',
+];
+
+/** @throws {TypeError | RangeError} naming option and value. */
+export function checkOptions(given: unknown): CheckedOptions {
+  refuseUnknownOptions(OWNER, given, KNOWN);
+  const options = given as Partial<Record<keyof KmsCodecOptions, unknown>>;
+  const ring = checkStore(options.ring);
+  const role = oneOf(OWNER, 'role', defaulted(options.role, 'member'), ['member', 'reader']);
+  const create = oneOf(OWNER, 'create', defaulted(options.create, 'if-absent'), ['if-absent', 'now', 'never']);
+  const format = oneOf(OWNER, 'format', defaulted(options.format, 'sealring'), FORMATS);
+  const dangerouslyTrustStore = flag('dangerouslyTrustStore', options.dangerouslyTrustStore);
+  const keyWrappers = checkWrappers(options.keyWrapper, role, dangerouslyTrustStore);
+  return Object.freeze({
+    keyWrappers,
+    ring,
+    ringName: label(OWNER, 'ringName', defaulted(options.ringName, 'default')),
+    role,
+    create,
+    acceptKeysCreatedAfter: checkDate(options.acceptKeysCreatedAfter),
+    format,
+    accept: checkAccept(defaulted(options.accept, [format])),
+    policy: resolvePolicy(options.policy, { storeKind: ring.kind, createNow: create === 'now' }),
+    wrapQuorum: checkQuorum(defaulted(options.wrapQuorum, keyWrappers.length), keyWrappers.length),
+    closeKeyWrappers: flag('closeKeyWrappers', options.closeKeyWrappers),
+    dangerouslyTrustStore,
+    hedge: flag('hedge', options.hedge),
+    maxTokenLength: Math.floor(
+      finiteNumber(
+        OWNER,
+        'maxTokenLength',
+        defaulted(options.maxTokenLength, MAX_TOKEN_LENGTH),
+        LEAST_TOKEN_LENGTH,
+        MOST_TOKEN_LENGTH,
+      ),
+    ),
+    clock: checkClock(defaulted(options.clock, systemClock)),
+    random: checkRandom(defaulted(options.random, systemRandom)),
+    signal: checkSignal(options.signal),
+  });
+}
+
+function checkWrappers(given: unknown, role: string, trustStore: boolean): readonly KeyWrapper[] {
+  const wrappers: readonly unknown[] = Array.isArray(given) ? [...given] : [given];
+  if (wrappers.length === 0 || wrappers.length > MAX_KEY_WRAPPERS) {
+    throw optionRangeError(
+      `${OWNER}: keyWrapper must be 1 to ${MAX_KEY_WRAPPERS} key wrappers, got ${wrappers.length}`,
+    );
+  }
+  return Object.freeze(wrappers.map((wrapper) => checkWrapper(wrapper, role, trustStore)));
+}
+
+function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWrapper {
+  const wrapper = given as Partial<KeyWrapper> | null | undefined;
+  if (
+    typeof wrapper !== 'object' ||
+    wrapper === null ||
+    typeof wrapper.wrap !== 'function' ||
+    typeof wrapper.unwrap !== 'function' ||
+    typeof wrapper.supports?.context !== 'boolean' ||
+    typeof wrapper.supports.authenticated !== 'boolean'
+  ) {
+    throw optionTypeError(`${OWNER}: keyWrapper must have wrap, unwrap and supports, got ${show(given)}`);
+  }
+  if (typeof wrapper.provider !== 'string' || !/^[a-z0-9-]{1,64}$/.test(wrapper.provider)) {
+    throw optionTypeError(`${OWNER}: keyWrapper.provider must be 1 to 64 of [a-z0-9-], got ${show(wrapper.provider)}`);
+  }
+  const signs = typeof wrapper.verify === 'function' && (role === 'reader' || typeof wrapper.sign === 'function');
+  if (!wrapper.supports.authenticated && !signs && !trustStore) {
+    throw optionTypeError(
+      `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin, so it must sign and verify; or set ` +
+        'dangerouslyTrustStore, and anyone who can write the store can mint tokens',
+    );
+  }
+  return wrapper as KeyWrapper;
+}
+
+function checkStore(given: unknown): RingStore {
+  const store = given as Partial<RingStore> | null | undefined;
+  if (
+    typeof store !== 'object' ||
+    store === null ||
+    typeof store.read !== 'function' ||
+    typeof store.write !== 'function' ||
+    typeof store.kind !== 'string'
+  ) {
+    throw optionTypeError(`${OWNER}: ring must be a ring store with kind, read and write, got ${show(given)}`);
+  }
+  return store as RingStore;
+}
+
+function checkAccept(given: unknown): readonly TokenFormatName[] {
+  if (!Array.isArray(given)) throw optionTypeError(`${OWNER}: accept must be an array, got ${show(given)}`);
+  if (given.length === 0) throw optionRangeError(`${OWNER}: accept must name at least one format, got an empty array`);
+  return Object.freeze(given.map((name: unknown) => oneOf(OWNER, 'accept', name, FORMATS)));
+}
+
+function checkQuorum(given: unknown, wrappers: number): number {
+  const quorum = finiteNumber(OWNER, 'wrapQuorum', given, 1, wrappers);
+  if (!Number.isInteger(quorum)) throw optionRangeError(`${OWNER}: wrapQuorum must be whole, got ${quorum}`);
+  return quorum;
+}
+
+function checkDate(given: unknown): Date | undefined {
+  if (given === undefined) return undefined;
+  if (!(given instanceof Date)) {
+    throw optionTypeError(`${OWNER}: acceptKeysCreatedAfter must be a Date, got ${show(given)}`);
+  }
+  if (Number.isNaN(given.getTime())) throw optionRangeError(`${OWNER}: acceptKeysCreatedAfter is an invalid Date`);
+  return new Date(given);
+}
+
+function checkClock(given: unknown): Clock {
+  const clock: Partial<Clock> | null = typeof given === 'object' ? given : null;
+  if (clock === null || typeof clock.wallMs !== 'function' || typeof clock.monotonicNs !== 'function') {
+    throw optionTypeError(`${OWNER}: clock must have wallMs and monotonicNs, got ${show(given)}`);
+  }
+  return clock as Clock;
+}
+
+function checkRandom(given: unknown): RandomSource {
+  if (typeof given !== 'function') throw optionTypeError(`${OWNER}: random must be a function, got ${show(given)}`);
+  return given as RandomSource;
+}
+
+function checkSignal(given: unknown): AbortSignal | undefined {
+  if (given !== undefined && !(given instanceof AbortSignal)) {
+    throw optionTypeError(`${OWNER}: signal must be an AbortSignal, got ${show(given)}`);
+  }
+  return given;
+}
+
+function flag(name: string, given: unknown): boolean {
+  if (given !== undefined && typeof given !== 'boolean') {
+    throw optionTypeError(`${OWNER}: ${name} must be a boolean, got ${show(given)}`);
+  }
+  return given === true;
+}
+
+/** The default stands for undefined only: null is a wrong value like any other. */
+function defaulted(given: unknown, fallback: unknown): unknown {
+  return given === undefined ? fallback : given;
+}

@@ -1,0 +1,43 @@
+import { sectionOn } from './errors.ts';
+
+/**
+ * Why a token was refused. For logs and metrics only: the client gets the same answer for all of them.
+ *
+ * - `malformed`: not the canonical text of a token of an accepted format.
+ * - `unknown key`: well formed, but no key that may unseal it now is held.
+ * - `seal`: authentication failed.
+ */
+export type InvalidReason = 'malformed' | 'unknown key' | 'seal';
+
+/**
+ * Protects opaque bytes as a URL-safe token. Both methods are synchronous and do no I/O.
+ *
+ * The contract is that of `RequestStateCodec` in the MCP Python SDK (`mcp.server.request_state`, 2.3.0), so a codec
+ * that keeps it can serve either SDK's boundary.
+ */
+export interface RequestStateCodec {
+  /** Returns a token protecting `payload`. The payload is neither kept nor changed. */
+  seal(payload: Uint8Array): string;
+  /**
+   * Returns the bytes given to {@link seal}.
+   * @throws {InvalidRequestState} for every token that was not sealed with a key of this codec, or was changed since.
+   */
+  unseal(token: string): Uint8Array;
+}
+
+/** A token was refused. `message` equals `reason`; no part of the token, the payload or a key is kept. */
+export class InvalidRequestState extends Error {
+  override readonly name = 'InvalidRequestState';
+  /** For logs and metrics; never for the client. */
+  readonly reason: InvalidReason;
+
+  constructor(reason: InvalidReason) {
+    super(reason);
+    this.reason = reason;
+  }
+
+  /** The section of the documentation on this reason, a path in Sealring's repository. For logs, as the reason is. */
+  get help(): string {
+    return sectionOn(`InvalidRequestState: ${this.reason}`);
+  }
+}

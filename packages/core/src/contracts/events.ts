@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { channel } from 'node:diagnostics_channel';
+
+/**
+ * What happened, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key ids are hashed with
+ * {@link hashedKeyId} first. `seconds` is the duration, `kind` the kind of the error.
+ */
+export interface CodecEvents {
+  /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
+  'sealring:refresh': {
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly seconds: number;
+  };
+  /** A new key was published by this member. */
+  'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly seconds: number };
+  /** A key could not be published. */
+  'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
+  /** The KMS key has a new version, which wrapped no key of the ring yet; `version` names it. A rotation follows. */
+  'sealring:key-version': { readonly provider: string; readonly version: string };
+  /** One attempt of a call to the KMS; `seconds` includes the wait for a free slot. */
+  'sealring:kms-call': {
+    readonly provider: string;
+    readonly operation: string;
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly seconds: number;
+  };
+  /** One call to the ring store; `kind` may also be `conflict`. */
+  'sealring:store-call': {
+    readonly store: string;
+    readonly operation: string;
+    readonly ok: boolean;
+    readonly kind?: string;
+    readonly seconds: number;
+  };
+  /** A data key was wrapped. */
+  'sealring:wrap': { readonly provider: string; readonly keyId: string };
+  /** A data key was unwrapped. */
+  'sealring:unwrap': { readonly provider: string; readonly keyId: string };
+  /** Another member wrote first; `keys` is the number of keys in the document that was not written. */
+  'sealring:conflict': { readonly keys: number };
+  /** This member wrote back what the store had lost; `keys` is the number of keys it knows. */
+  'sealring:healed': { readonly keys: number };
+  /** A token was unsealed with a key that no longer seals. */
+  'sealring:stale': { readonly keyId: string };
+  /** A token was refused, for this {@link InvalidReason}. */
+  'sealring:rejected': { readonly reason: string };
+  /** The `status` in `health()` changed to this. */
+  'sealring:state': { readonly status: string };
+}
+
+/** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed when nobody listens. */
+class EventChannel<Name extends keyof CodecEvents> {
+  readonly #channel;
+
+  constructor(name: Name) {
+    this.#channel = channel(name);
+  }
+
+  get isHeard(): boolean {
+    return this.#channel.hasSubscribers;
+  }
+
+  publish(event: () => CodecEvents[Name]): void {
+    if (!this.#channel.hasSubscribers) return;
+    const data = event();
+    this.#channel.publish('keyId' in data ? { ...data, keyId: hashedKeyId(data.keyId) } : data);
+  }
+}
+
+export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${Key}`> } = Object.freeze({
+  refresh: new EventChannel('sealring:refresh'),
+  rotation: new EventChannel('sealring:rotation'),
+  'rotation-failed': new EventChannel('sealring:rotation-failed'),
+  'key-version': new EventChannel('sealring:key-version'),
+  'kms-call': new EventChannel('sealring:kms-call'),
+  'store-call': new EventChannel('sealring:store-call'),
+  wrap: new EventChannel('sealring:wrap'),
+  unwrap: new EventChannel('sealring:unwrap'),
+  conflict: new EventChannel('sealring:conflict'),
+  healed: new EventChannel('sealring:healed'),
+  stale: new EventChannel('sealring:stale'),
+  rejected: new EventChannel('sealring:rejected'),
+  state: new EventChannel('sealring:state'),
+});
+
+type ChannelKey = keyof CodecEvents extends `sealring:${infer Key}` ? Key : never;
+
+/** A label for a key id, by which no token can be found from a metric: 12 characters of a hash. Events contain these. */
+export function hashedKeyId(id: string): string {
+  return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
+}

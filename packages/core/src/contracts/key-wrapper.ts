@@ -1,0 +1,152 @@
+import { sectionOn } from './errors.ts';
+
+/**
+ * What happened at the KMS, as far as a caller can act on it.
+ *
+ * - `throttled`, `unavailable`: may succeed later; retried within limits.
+ * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
+ * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
+ *
+ * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
+ */
+export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
+
+/** Every kind, the mildest first. */
+export const KEY_WRAPPER_ERROR_KINDS: readonly KeyWrapperErrorKind[] = [
+  'throttled',
+  'unavailable',
+  'denied',
+  'disabled',
+  'not-found',
+  'corrupt',
+];
+
+/** The redacted facts of a failed call. Everything here is chosen by the adapter; nothing is copied from a vendor's text. */
+export interface KeyWrapperErrorSummary {
+  /** The wrapper's `provider`. */
+  readonly provider: string;
+  /** The method of {@link KeyWrapper} that failed. */
+  readonly operation: 'wrap' | 'unwrap' | 'generate' | 'sign';
+  /** The vendor's code or exception name, if it is one the adapter lists. */
+  readonly code?: string | undefined;
+  /** HTTP status of the answer. */
+  readonly status?: number | undefined;
+  /** The service's request id. */
+  readonly requestId?: string | undefined;
+  /** Attempts made, this one included. */
+  readonly attempts?: number | undefined;
+  /** A fixed sentence of the adapter's own, for what an operator has to change. */
+  readonly hint?: string | undefined;
+  /** The error of each key wrapper, where several were asked and all failed. */
+  readonly causes?: readonly KeyWrapperError[] | undefined;
+}
+
+/**
+ * The KMS refused or failed. A vendor's error object is never attached: it can hold the data key
+ * (the Azure SDK keeps the request body, for one).
+ */
+export class KeyWrapperError extends Error {
+  override readonly name = 'KeyWrapperError';
+  /** See {@link KeyWrapperErrorKind}. */
+  readonly kind: KeyWrapperErrorKind;
+  /** The redacted answer of the service. Frozen. */
+  readonly summary: KeyWrapperErrorSummary;
+
+  constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
+    const facts = [
+      summary.code,
+      summary.status === undefined ? undefined : `HTTP ${summary.status}`,
+      summary.requestId === undefined ? undefined : `request ${summary.requestId}`,
+      summary.attempts === undefined || summary.attempts === 1 ? undefined : `${summary.attempts} attempts`,
+      summary.hint,
+    ].filter((fact) => fact !== undefined);
+    const message =
+      summary.causes === undefined
+        ? `${summary.provider} ${summary.operation}: ${kind}${facts.length === 0 ? '' : ` (${facts.join(', ')})`}`
+        : summary.causes.map((cause) => cause.message).join('; ');
+    super(message);
+    this.kind = kind;
+    this.summary = Object.freeze({ ...summary });
+  }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`KeyWrapperError: ${this.kind}`);
+  }
+}
+
+/** Ciphertext of a data key, and the exact version of the KMS key that made it. Not secret. */
+export interface WrappedKey {
+  /** The `provider` of the wrapper that made it. */
+  readonly provider: string;
+  /** The exact key version, as the provider writes it: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
+  readonly keyId: string;
+  /** Ciphertext, in the provider's own form. */
+  readonly wrapped: Uint8Array;
+  /** Authenticates the origin, where an unwrap does not: see {@link KeyWrapper.supports}. */
+  readonly signature?: Uint8Array;
+}
+
+/** What a wrap is bound to, and how long to wait for it. */
+export interface WrapOptions {
+  /** Authenticated with the wrapped key; an unwrap under another context fails with kind `corrupt`. */
+  readonly context: Readonly<Record<string, string>>;
+  /** Ends the call early; the call then rejects with kind `unavailable`. */
+  readonly signal?: AbortSignal;
+  /**
+   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
+   * publish.
+   */
+  readonly onServiceDate?: (date: Date) => void;
+}
+
+/**
+ * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider. The contract:
+ *
+ * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
+ * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
+ * 3. A wrapped key that names another provider or a KMS key outside the wrapper's allow-list is refused with kind
+ *    `corrupt` *before* any call.
+ * 4. Every failure is a {@link KeyWrapperError}; wrong arguments are a `TypeError` or `RangeError`.
+ * 5. Every call ends by itself within the wrapper's own deadline, and at once when `signal` aborts.
+ * 6. Data keys are exactly 32 bytes, and not 32 times the same byte. Where `supports.context` is false the ring hands
+ *    over 64 bytes, data key ‖ SHA-256(context), to be wrapped and returned as they are.
+ */
+export interface KeyWrapper {
+  /** `aws-kms`, `gcp-kms`, `azure-key-vault`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`. */
+  readonly provider: string;
+  /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
+  readonly keyId: string;
+  /** What the KMS does itself. */
+  readonly supports: {
+    /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
+    readonly context: boolean;
+    /** Whether an unwrap shows that somebody with the permission to wrap made it. Not so for wrapping with a public RSA key. */
+    readonly authenticated: boolean;
+    /**
+     * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
+     * new one. Default false.
+     */
+    readonly keyVersions?: boolean;
+  };
+  /**
+   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Distinguishes two
+   * wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same provider.
+   */
+  owns?(wrapped: WrappedKey): boolean;
+  /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
+  wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
+  /** Returns what was wrapped, in a new array. @throws {KeyWrapperError} */
+  unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
+  /** One call that makes a data key and wraps it, where the service has one. */
+  generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
+  /** Signs a ring entry in the KMS; needed where `supports.authenticated` is false. */
+  sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
+  /** Checks such a signature locally, with the pinned public key. */
+  verify?(entry: Uint8Array, signature: Uint8Array): boolean;
+  /** Closes what the wrapper itself has created; a client that it was given stays open. */
+  close?(): Promise<void>;
+}
+
+/** Bytes in a data key. */
+export const DATA_KEY_BYTES = 32;

@@ -1,0 +1,102 @@
+import { sectionOn } from './errors.ts';
+
+/** A ring document as read, with what identifies this version of it. */
+export interface StoredRing {
+  /** The text that was written, character for character. */
+  readonly document: string;
+  /** Opaque to everyone but the store; equal for equal versions. */
+  readonly revision: string;
+}
+
+/** Limits of a call, and a callback for the date of the service. */
+export interface RingStoreCallOptions {
+  /** Ends the call early; it then rejects with kind `unavailable`. */
+  readonly signal?: AbortSignal;
+  /**
+   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
+   * publish.
+   */
+  readonly onServiceDate?: (date: Date) => void;
+}
+
+/**
+ * Where the ring document is stored. The contract:
+ *
+ * 1. `read` resolves `undefined` only when the document is *known to be absent*. Unreachable, forbidden, damaged and
+ *    over-long are errors: a store that reports a failure as "absent" makes a starting fleet create a second ring.
+ * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
+ *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
+ * 3. A write that resolved is durable and seen by every later read.
+ * 4. Documents over {@link MAX_DOCUMENT_BYTES} are refused in both directions, without reading them whole. A `too-large` or
+ *    `corrupt` of `read` should have the revision of what is stored, by which one write can replace it.
+ */
+export interface RingStore {
+  /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
+  readonly kind: string;
+  /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
+  read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
+  /**
+   * @throws {RingConflictError} when somebody wrote first.
+   * @throws {RingStoreError} for every other failure.
+   */
+  write(
+    document: string,
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
+  ): Promise<{ readonly revision: string }>;
+  /** Calls `changed` soon after a write; an optimisation only. Returns a function that ends it. */
+  watch?(changed: () => void): () => void;
+  /** Closes what the store itself has created; a client that it was given stays open. */
+  close?(): Promise<void>;
+}
+
+/** Another member wrote first: read again. */
+export class RingConflictError extends Error {
+  override readonly name = 'RingConflictError';
+  constructor() {
+    super('the ring was changed by somebody else: read it again');
+  }
+
+  /** The section of the documentation on it, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn('RingConflictError');
+  }
+}
+
+/**
+ * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store cannot be written.
+ * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.
+ */
+export type RingStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+
+/** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
+export class RingStoreError extends Error {
+  override readonly name = 'RingStoreError';
+  readonly kind: RingStoreErrorKind;
+  readonly detail: string;
+  /**
+   * Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that knows the ring overwrites
+   * it.
+   */
+  readonly revision: string | undefined;
+  /** The vendor's code, if it is one that the store lists. */
+  readonly code: string | undefined;
+  constructor(
+    kind: RingStoreErrorKind,
+    detail: string,
+    { revision, code }: { readonly revision?: string; readonly code?: string | undefined } = {},
+  ) {
+    super(`ring store ${kind}: ${detail}`);
+    this.kind = kind;
+    this.detail = detail;
+    this.revision = revision;
+    this.code = code;
+  }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`RingStoreError: ${this.kind}`);
+  }
+}
+
+/** Bytes a ring document may have. */
+export const MAX_DOCUMENT_BYTES: number = 256 * 1024;

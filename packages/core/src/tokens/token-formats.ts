@@ -1,0 +1,233 @@
+import { createHmac } from 'node:crypto';
+import type { Moment } from '../base/clock.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
+import { SealUnavailableError } from '../contracts/errors.ts';
+import {
+  derivePythonKey,
+  maxPythonPayloadBytes,
+  openPython,
+  PYTHON_NONCE_BYTES,
+  type PythonKey,
+  parsePythonToken,
+  sealPython,
+} from '../formats/python.ts';
+import { openSealring } from '../formats/sealring.ts';
+import {
+  type DecodedToken,
+  decodeToken,
+  isSameKeyId,
+  keyIdText,
+  maxPayloadBytes,
+  SEALRING_PREFIX,
+  withDecodedToken,
+} from '../formats/sealring-token.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
+import type { UsableKey } from '../ring/snapshot.ts';
+import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
+
+/** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
+export interface KeySource {
+  /** @throws {SealUnavailableError} */
+  sealingKey(now: Moment): UsableKey;
+  openingKey(id: string, now: Moment): UsableKey | undefined;
+  /** Newest first. */
+  openingKeys(now: Moment): readonly UsableKey[];
+  noteUnknownKey(id: string | undefined, now: Moment): void;
+}
+
+/** What tokens look like. Knows nothing of where keys come from. */
+export interface TokenFormat {
+  seal(payload: Uint8Array, now: Moment): string;
+  /** @throws {InvalidRequestState} */
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey };
+  /**
+   * The id of the key that a token names, which may be none of `keys`; empty for a fingerprint that none of them has.
+   * @throws {InvalidRequestState} `malformed`.
+   */
+  keyIdOf(token: string, keys: readonly UsableKey[]): string;
+}
+
+export type TokenFormatName = 'sealring' | 'python';
+
+/** The format a token claims by its prefix and dots, without decoding it. */
+export function formatOf(token: string): TokenFormatName | undefined {
+  if (token.startsWith(SEALRING_PREFIX)) return 'sealring';
+  return token.startsWith('v1.') && !token.includes('.', 3) ? 'python' : undefined;
+}
+
+/** Native tokens over a key source. One per purpose: their token keys are separate. */
+export class SealringTokens implements TokenFormat {
+  readonly #source: KeySource;
+  readonly #state: SealingState;
+  readonly #cache: EnvelopeKeyCache;
+  readonly #purpose: string | undefined;
+  readonly #maxPayload: number;
+  /** By the lease of the data key. */
+  readonly #sealers = new WeakMap<object, TokenSealer>();
+  // Of the token that was unsealed last: nothing secret, and nothing that unseals. Tokens come in runs of one key id, and
+  // comparing its bytes costs less than cutting it out of each as a text and hashing that.
+  #lastWords: Int32Array | undefined;
+  #lastKeyId = '';
+
+  constructor(
+    source: KeySource,
+    state: SealingState,
+    cache: EnvelopeKeyCache,
+    options: { readonly purpose: string | undefined; readonly maxTokenLength: number },
+  ) {
+    this.#source = source;
+    this.#state = state;
+    this.#cache = cache;
+    this.#purpose = options.purpose;
+    this.#maxPayload = maxPayloadBytes(options.maxTokenLength);
+  }
+
+  seal(payload: Uint8Array, now: Moment): string {
+    checkLength(payload, this.#maxPayload);
+    const { held } = this.#source.sealingKey(now);
+    let sealer = this.#sealers.get(held.lease);
+    if (sealer === undefined) {
+      sealer = new TokenSealer(this.#state, (salt) =>
+        held.deriveTokenKey(salt, { purpose: this.#purpose, hedge: this.#state.hedge }),
+      );
+      this.#sealers.set(held.lease, sealer);
+    }
+    return sealer.seal(payload, now);
+  }
+
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
+    return withDecodedToken(token, openDecoded, this, now);
+  }
+
+  openDecoded(
+    decoded: DecodedToken,
+    token: string,
+    now: Moment,
+  ): { readonly payload: Uint8Array; readonly key: UsableKey } {
+    const isLast = this.#lastWords !== undefined && isSameKeyId(this.#lastWords, decoded.words);
+    const id = isLast ? this.#lastKeyId : keyIdText(token);
+    const key = this.#source.openingKey(id, now);
+    if (key === undefined) {
+      this.#source.noteUnknownKey(id, now);
+      throw new InvalidRequestState('unknown key');
+    }
+    const known = key.held.knownTokenKey(decoded.words);
+    const payload =
+      known !== undefined && known.purpose === this.#purpose
+        ? openSealring(known, decoded)
+        : this.#openFirst(key.held, decoded);
+    if (!isLast) {
+      this.#lastWords = new Int32Array(decoded.words);
+      this.#lastKeyId = id;
+    }
+    return { payload, key };
+  }
+
+  keyIdOf(token: string): string {
+    decodeToken(token);
+    return keyIdText(token);
+  }
+
+  /** Unseals the first token under a header. Only one that authenticated lets its token key be remembered. */
+  #openFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
+    const tokenKey = held.openingTokenKey(decoded, this.#purpose);
+    const payload = openSealring(tokenKey, decoded);
+    this.#cache.makeRoomForTokenKey();
+    held.rememberTokenKey(tokenKey);
+    return payload;
+  }
+}
+
+/** For {@link withDecodedToken}: a function that is made once costs a token nothing. */
+function openDecoded(
+  decoded: DecodedToken,
+  token: string,
+  tokens: SealringTokens,
+  now: Moment,
+): { readonly payload: Uint8Array; readonly key: UsableKey } {
+  return tokens.openDecoded(decoded, token, now);
+}
+
+/** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
+const PYTHON_TOKENS_PER_KEY = 2 ** 32;
+
+const HEDGE_INFO = 'sealring/python/hedge';
+
+/** What one data key comes to on the Python wire. */
+interface PythonUse {
+  readonly key: PythonKey;
+  /** Keys the payload hash of hedged nonces; only where those were asked for. */
+  readonly hedgeKey: Buffer | undefined;
+  sealed: number;
+}
+
+/** The Python SDK's tokens, under the secret that each data key derives for them. */
+export class PythonTokens implements TokenFormat {
+  readonly #source: KeySource;
+  readonly #state: Pick<SealingState, 'random' | 'hedge'>;
+  readonly #maxTokenLength: number;
+  readonly #maxPayload: number;
+  /** By the lease of the data key. */
+  readonly #keys = new WeakMap<object, PythonUse>();
+
+  constructor(source: KeySource, state: Pick<SealingState, 'random' | 'hedge'>, maxTokenLength: number) {
+    this.#source = source;
+    this.#state = state;
+    this.#maxTokenLength = maxTokenLength;
+    this.#maxPayload = maxPythonPayloadBytes(maxTokenLength);
+  }
+
+  seal(payload: Uint8Array, now: Moment): string {
+    checkLength(payload, this.#maxPayload);
+    const use = this.#keyOf(this.#source.sealingKey(now).held);
+    if (use.sealed >= PYTHON_TOKENS_PER_KEY) throw new SealUnavailableError('token limit of the key reached');
+    use.sealed += 1;
+    const nonce = new Uint8Array(PYTHON_NONCE_BYTES);
+    this.#state.random(nonce);
+    if (use.hedgeKey !== undefined) mix(nonce, hmac(use.hedgeKey, payload));
+    return sealPython(use.key, nonce, payload);
+  }
+
+  open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
+    const parsed = parsePythonToken(token, this.#maxTokenLength);
+    // Four bytes of fingerprint may collide within a ring: every key that has it is tried.
+    const matching = this.#source.openingKeys(now).filter((key) => this.#keyOf(key.held).key.kid === parsed.kid);
+    for (const [i, key] of matching.entries()) {
+      try {
+        return { payload: openPython(this.#keyOf(key.held).key, parsed), key };
+      } catch (error) {
+        if (i === matching.length - 1) throw error;
+      }
+    }
+    this.#source.noteUnknownKey(undefined, now);
+    throw new InvalidRequestState('unknown key');
+  }
+
+  keyIdOf(token: string, keys: readonly UsableKey[]): string {
+    const { kid } = parsePythonToken(token, this.#maxTokenLength);
+    return keys.find(({ held }) => this.#keyOf(held).key.kid === kid)?.id ?? '';
+  }
+
+  #keyOf(held: DataKey): PythonUse {
+    let use = this.#keys.get(held.lease);
+    if (use === undefined) {
+      const secret = held.secret('python');
+      const hedgeKey = this.#state.hedge ? hmac(secret, HEDGE_INFO) : undefined;
+      use = { key: derivePythonKey(secret), hedgeKey, sealed: 0 };
+      this.#keys.set(held.lease, use);
+    }
+    return use;
+  }
+}
+
+function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
+  return createHmac('sha256', key).update(data).digest();
+}
+
+/** A token that every server rejects for its length must not be sealed. */
+function checkLength(payload: Uint8Array, most: number): void {
+  if (payload.length > most) {
+    throw new RangeError(`a payload may have ${most} bytes, got ${payload.length}: its token would be refused`);
+  }
+}
