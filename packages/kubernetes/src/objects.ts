@@ -23,6 +23,12 @@ export interface Held {
 const UID = /^[0-9a-f-]{36}$/;
 const VERSION = /^[1-9]\d{0,18}$/;
 
+/** A condition that no object fulfils: objects have random uids, and etcd gives the version 1 to none. */
+export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
+  uid: '00000000-0000-0000-0000-000000000000',
+  resourceVersion: '1',
+});
+
 /** Changes with every write: a patch that changes nothing keeps the `resourceVersion`, and then two writers would win. */
 const WRITE_ANNOTATION = 'sealring.dev/write';
 

@@ -18,6 +18,7 @@ import {
   getRequest,
   type Held,
   heldIn,
+  NEVER_STORED,
   type Place,
   patchRequest,
   resourceOf,
@@ -128,8 +129,8 @@ class KubernetesRing implements RingStore {
     // Without onServiceDate: a call tells of one date, and the write does.
     const held = await this.#get(signal && { signal });
     if (held === undefined) return createRequest(this.#place, document);
-    if (held.entry !== undefined) throw new RingConflictError();
-    return patchRequest(this.#place, document, held);
+    // The API server says whether it is a conflict: it looks at the permissions first.
+    return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
   }
 
   /** Undefined where the object does not exist. */

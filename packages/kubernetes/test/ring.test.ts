@@ -218,6 +218,17 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(other.read()).rejects.toMatchObject(failed('denied', 'permissions'));
     });
 
+    test('who may not write is denied, also where a write would be a conflict', async () => {
+      const { name, ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const token = await api.token([`get secrets/${name}`]);
+      const { ring: readable } = newRing({ name, client: api.config({ token }) });
+      await expect(readable.write('two', { expected: undefined })).rejects.toMatchObject({
+        kind: 'denied',
+        code: 'Forbidden',
+      });
+    });
+
     test('a namespace that does not exist is denied at the first write', async () => {
       const { ring } = newRing({ namespace: 'nowhere' });
       expect(await ring.read()).toBeUndefined();
