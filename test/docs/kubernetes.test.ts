@@ -12,6 +12,7 @@ import { parseAllDocuments } from 'yaml';
 import { type ApiServer, NAMESPACE, startFakeApiServer } from '../support/kubernetes/api-server.ts';
 import { startRealApiServerOrSkip } from '../support/kubernetes/real-api-server.ts';
 import { freePort } from '../support/redis.ts';
+import { type Ended, runProgram } from '../support/run-program.ts';
 import { until } from '../support/until.ts';
 
 /* The guide docs/guides/kubernetes.md: its manifests belong together, an API server accepts them, and its program runs. */
@@ -162,14 +163,14 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
 
   test('with the service account of the manifests, servers create, rotate and follow the ring, and reach no other Secret', async () => {
     const secret = one('Secret').metadata.name;
-    const storeOf = (name: string): RingStore =>
-      kubernetesRing({ namespace, name, client: as(`system:serviceaccount:${namespace}:${account}`, api.config()) });
-    const member = (create: 'now' | 'never') =>
+    const client = as(`system:serviceaccount:${namespace}:${account}`, api.config());
+    const storeOf = (name: string): RingStore => kubernetesRing({ namespace, name, client });
+    const member = () =>
       createKmsCodec({
         keyWrapper: localKeyWrapper({ masterKey: MASTER_KEY }),
         ring: storeOf(secret),
         ringName: 'payments',
-        create,
+        create: 'never',
         policy: { missRefreshSeconds: 1 },
       });
     await expect
@@ -181,13 +182,13 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
         { timeout: 5_000 },
       )
       .toBe('allowed');
-    const job = await member('now');
-    const running = await member('never');
-    await job.rotate();
+    expect(await runJob(client, namespace)).toMatchObject({ code: 0, output: expect.stringContaining('created') });
+    const [first, running] = [await member(), await member()];
+    await first.rotate();
     await until(() => running.health().keys.length === 2);
     expect(running.health().keys).toHaveLength(2);
-    expect(running.unseal(job.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
-    await job.close();
+    expect(running.unseal(first.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
+    await first.close();
     await running.close();
     // What kubectl apply sends for a manifest that has not changed.
     await api.call('PATCH', `/api/v1/namespaces/${namespace}/secrets/${secret}`, one('Secret'));
@@ -198,6 +199,30 @@ describe.skipIf(real === undefined)('on kube-apiserver', () => {
     await expect(refused).rejects.toMatchObject({ kind: 'denied', code: 'Forbidden' });
   });
 });
+
+/** Writes a file for `KUBECONFIG`. */
+function kubeconfigOf(config: KubeConfig): string {
+  const file = join(folder, 'kubeconfig');
+  writeFileSync(file, config.exportConfig());
+  return file;
+}
+
+/** Runs the command of the Job with the settings of the ConfigMap, and a key that needs no account. */
+function runJob(config: KubeConfig, where: string): Promise<Ended> {
+  const key = join(folder, 'local.key');
+  writeFileSync(key, MASTER_KEY.toString('base64url'), { mode: 0o600 });
+  const { SEALRING_AWS_KMS_KEY_ID, ...settings } = Object(at(one('ConfigMap'), 'data')) as Record<string, string>;
+  expect(SEALRING_AWS_KMS_KEY_ID).toBeDefined();
+  const [command = '', ...args] = at(container('Job'), 'command') as readonly string[];
+  const env = {
+    ...process.env,
+    ...settings,
+    SEALRING_RING_STORE: settings['SEALRING_RING_STORE']?.replace(`//${namespace}/`, `//${where}/`),
+    SEALRING_LOCAL_KEY_FILE: key,
+    KUBECONFIG: kubeconfigOf(config),
+  };
+  return runProgram(process.execPath, [join(root, command), ...args], { cwd: root, env });
+}
 
 function as(impersonateUser: string, admin: KubeConfig): KubeConfig {
   const config = new KubeConfig();
@@ -231,15 +256,16 @@ describe('the program of the guide', () => {
 
   test('answers the probes, and ends on SIGTERM', async () => {
     const masterKey = MASTER_KEY.toString('hex');
-    const kubeconfig = join(folder, 'kubeconfig');
-    writeFileSync(kubeconfig, fake.config().exportConfig());
-    const created = await createKmsCodec({
-      keyWrapper: localKeyWrapper({ masterKey: MASTER_KEY }),
-      ring: kubernetesRing({ namespace: NAMESPACE, name: 'payments-ring', client: fake.config() }),
-      ringName: 'payments',
-      create: 'now',
+    const kubeconfig = kubeconfigOf(fake.config());
+    expect(await runJob(fake.config(), NAMESPACE)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('created'),
     });
-    await created.close();
+    // The Job may run before every deploy.
+    expect(await runJob(fake.config(), NAMESPACE)).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('not changed'),
+    });
     await using program = await startedProgram(programWith(masterKey), { KUBECONFIG: kubeconfig });
     const get = (path: string): Promise<Response> => fetch(`http://127.0.0.1:${program.port}${path}`);
     await until(() =>
