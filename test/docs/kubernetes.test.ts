@@ -89,7 +89,7 @@ describe('the manifests', () => {
     expect(at(container('Job'), 'envFrom', 0, 'configMapRef', 'name')).toBe(settings.metadata.name);
   });
 
-  test('run the Job and the servers from one image, as a user without rights', () => {
+  test('run the Job and the servers from one image, as a user that is not root', () => {
     expect(at(container('Job'), 'image')).toBe(at(container('Deployment'), 'image'));
     for (const kind of ['Deployment', 'Job']) {
       expect(at(one(kind), 'spec', 'template', 'spec', 'securityContext', 'runAsNonRoot')).toBe(true);

@@ -206,7 +206,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await patch('1')).toMatchObject(refused(409, 'Conflict', `secrets/${object.name}`));
     });
 
-    test('an object that is deleted and created anew has another uid and another version', async () => {
+    test('an object that is deleted and created again has another uid and another version', async () => {
       const object = talk();
       const first = await object.create();
       expect(await object.remove()).toMatchObject({ status: 200, kind: 'Status', about: `secrets/${object.name}` });
@@ -266,11 +266,11 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(await object.create()).toMatchObject(refused(404, 'NotFound', 'namespaces/nowhere'));
     });
 
-    test('a path that is no resource is 404 without a Status', async () => {
+    test('a path without a resource is 404 without a Status', async () => {
       expect(await talk().ask('GET', '/nothing')).toMatchObject({ status: 404, kind: 'undefined' });
     });
 
-    test('a token that nobody knows is Unauthorized', async () => {
+    test('an unknown token is Unauthorized', async () => {
       expect(await talk().get('unknown')).toMatchObject(refused(401, 'Unauthorized'));
     });
 
@@ -325,7 +325,7 @@ describe.each(servers)('answers of %s', (_, api) => {
       expect(events).toEqual(['MODIFIED', 'MODIFIED', 'DELETED', 'ADDED']);
     });
 
-    test('a watch from what is no version is an error of the server', async () => {
+    test('a watch from a text that is not a version is an error of the server', async () => {
       expect(await talk().watch('&resourceVersion=abc')).toEqual(['500']);
     });
 

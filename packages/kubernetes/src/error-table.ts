@@ -4,7 +4,7 @@ import { field } from './requests.ts';
 
 /** `not-found`: the object is not there. `conflict`: another write won. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
-  /** Of what is stored, where it is no document. */
+  /** Of what is stored, where it is not a document. */
   readonly revision?: string;
 }
 
@@ -58,7 +58,7 @@ export interface Subject {
 }
 
 /**
- * What an answer that is no success means, by its status and the `Status` object in its body, never by a message. A reason
+ * What an answer that is not a success means, by its status and the `Status` object in its body, never by a message. A reason
  * of the table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
  */
 export function failureOf(status: number, body: unknown, subject: Subject): Failure {

@@ -74,7 +74,7 @@ function dnsName(option: string, value: unknown, form: RegExp, wanted: string): 
   return given;
 }
 
-/** @throws {TypeError} for what is no client. */
+/** @throws {TypeError} for a value that is not a client. */
 function checkClient(value: unknown): KubernetesRingClient {
   const wanted = 'a KubeConfig (an object with getCurrentCluster and applyToHTTPSOptions)';
   objectWith<KubernetesRingClient>(OWNER, 'client', value, 'getCurrentCluster', wanted);

@@ -19,7 +19,7 @@ export interface Asked {
 /** An answer that was read to its end. */
 export interface Answer {
   readonly status: number;
-  /** Undefined for a body that is no JSON. */
+  /** Undefined for a body that is not JSON. */
   readonly body: unknown;
 }
 
@@ -72,7 +72,7 @@ export async function readAnswer(response: IncomingMessage): Promise<Outcome<Ans
   return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString('utf8')) } };
 }
 
-/** Undefined for what is no JSON: an answer of somebody on the way. */
+/** Undefined for text that is not JSON, such as the answer of a proxy. */
 export function parse(text: string): unknown {
   try {
     return JSON.parse(text);

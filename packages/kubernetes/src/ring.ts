@@ -37,7 +37,7 @@ import { watchListener } from './watch.ts';
  * Every write has the precondition `resourceVersion`, or creates the object. A ring is absent only if the API server
  * itself answers that this object does not exist. A document of 262 145 bytes or more is `too-large`, an entry that is
  * empty, not base64 or not UTF-8 is `corrupt`; both errors have the revision by which it can be replaced. An immutable
- * object is `read-only`. `watch` keeps one connection open, and resumes it where it ended.
+ * object is `read-only`. `watch` holds one connection, and resumes where it ended.
  *
  * A write that ended as `unavailable` may have been done all the same. The methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
@@ -126,7 +126,7 @@ class KubernetesRing implements RingStore {
       if (version === undefined) throw new RingConflictError();
       return patchRequest(this.#place, document, version);
     }
-    // Without onServiceDate: a call tells of one date, and the write does.
+    // Without onServiceDate: a call reports one date, and the write does.
     const held = await this.#get(signal && { signal });
     if (held === undefined) return createRequest(this.#place, document);
     // The API server says whether it is a conflict: it looks at the permissions first.

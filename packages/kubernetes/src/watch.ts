@@ -40,7 +40,7 @@ export function watchListener(source: ClientSource, place: Place): PushListener 
         const type = field(event, 'type');
         const version = field(field(field(event, 'object'), 'metadata'), 'resourceVersion');
         // An error has none: it is about no object.
-        if (typeof version !== 'string') throw new Error('the watch cannot go on');
+        if (typeof version !== 'string') throw new Error('the watch cannot continue');
         resourceVersion = version;
         if (type !== 'BOOKMARK') changed();
       }

@@ -38,7 +38,7 @@ const failed = (kind: RingStoreErrorKind, detail: string) => ({
 });
 const secrets = `/api/v1/namespaces/${NAMESPACE}/secrets`;
 let names = 0;
-/** A watch that ends within a second is not resumed, but opened anew after a pause. */
+/** A watch that ends within a second is not resumed: a new one starts after a pause. */
 const LONGER_THAN_SHORTEST_MS = 1_100;
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -86,7 +86,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(body).toMatchObject({ metadata: { labels: { team: 'payments' }, annotations: { note: 'kept' } } });
     });
 
-    test('an object that somebody created empty is a ring that does not exist, and needs no permission to create', async () => {
+    test('an object that was created empty is a ring that does not exist, and needs no permission to create', async () => {
       const { name, path } = newRing();
       const token = await api.token([`get secrets/${name}`, `patch secrets/${name}`]);
       const { ring } = newRing({ name, client: api.config({ token }) });
@@ -112,7 +112,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(lost?.reason).toBeInstanceOf(RingConflictError);
     });
 
-    test('a write that expects no ring is a conflict where there is one, and tells the date of the server', async () => {
+    test('a write that expects no ring is a conflict if there is one, and a read reports the date of the server', async () => {
       const { ring } = newRing();
       await ring.write('one', { expected: undefined });
       await expect(ring.write('two', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
@@ -122,7 +122,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(Math.abs(Number(dates[0]) - Date.now())).toBeLessThan(60_000);
     });
 
-    test('a ring that was deleted and created anew is another one, even with an equal resourceVersion', async () => {
+    test('a ring that was deleted and created again is another one, even with an equal resourceVersion', async () => {
       const { ring, path } = newRing();
       const { revision } = await ring.write('one', { expected: undefined });
       await api.call('DELETE', path);
@@ -156,7 +156,7 @@ describe.each(servers)('on %s', (_title, api) => {
     });
   });
 
-  describe('what is no ring', () => {
+  describe('a document that is not a ring', () => {
     test.each([
       ['an entry that is empty', '', 'corrupt', 'empty'],
       ['an entry that is not UTF-8', Buffer.from([0xff, 0xfe]).toString('base64'), 'corrupt', 'UTF-8'],
@@ -198,7 +198,7 @@ describe.each(servers)('on %s', (_title, api) => {
   });
 
   describe('refusals', () => {
-    test('a token that nobody knows is denied, and says why', async () => {
+    test('an unknown token is denied, and the error says why', async () => {
       const { ring } = newRing({ client: api.config({ token: 'expired' }) });
       await expect(ring.read()).rejects.toMatchObject(failed('denied', 'credentials are missing, wrong or expired'));
     });
@@ -218,7 +218,7 @@ describe.each(servers)('on %s', (_title, api) => {
       await expect(other.read()).rejects.toMatchObject(failed('denied', 'permissions'));
     });
 
-    test('who may not write is denied, also where a write would be a conflict', async () => {
+    test('a caller that may not write is denied, also if the write would be a conflict', async () => {
       const { name, ring } = newRing();
       await ring.write('one', { expected: undefined });
       const token = await api.token([`get secrets/${name}`]);
@@ -237,13 +237,13 @@ describe.each(servers)('on %s', (_title, api) => {
       );
     });
 
-    test('a 404 of somebody else is not an absent ring', async () => {
+    test('a 404 of another server is not an absent ring', async () => {
       const server = `${api.server.address}/not-the-api`;
       const { ring } = newRing({ client: kubeConfig({ server, skipTLSVerify: true }, 'admin') });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no API server for Secrets'));
     });
 
-    test('a refused connection says so', async () => {
+    test('a refused connection is unavailable, with its code', async () => {
       const { ring } = newRing({ client: api.config({ port: 1 }) });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'ECONNREFUSED'));
     });
@@ -296,7 +296,7 @@ describe.each(servers)('on %s', (_title, api) => {
       return () => heard;
     };
 
-    test('hears of writes, of a deletion, and of nothing else in the namespace', async () => {
+    test('reports writes and a deletion, and nothing else in the namespace', async () => {
       const { name, ring, path } = newRing();
       const { revision } = await ring.write('one', { expected: undefined });
       const heard = heardBy(ring);
@@ -340,26 +340,23 @@ describe.each(servers)('on %s', (_title, api) => {
       },
     );
 
-    test.runIf(api === fake)(
-      'starts anew where its version is too old, and counts that as a change (410)',
-      async () => {
-        const { ring } = newRing();
-        const { revision } = await ring.write('one', { expected: undefined });
-        const heard = heardBy(ring);
-        await expect.poll(heard).toBeGreaterThan(1);
-        await newRing().ring.write('x', { expected: undefined });
-        await pause(LONGER_THAN_SHORTEST_MS);
-        const before = heard();
-        await api.compact();
-        await fake.endWatches();
-        await expect.poll(heard).toBeGreaterThan(before);
-        const after = heard();
-        await ring.write('two', { expected: revision });
-        await expect.poll(heard).toBeGreaterThan(after);
-      },
-    );
+    test.runIf(api === fake)('starts again if its version is too old, and counts that as a change (410)', async () => {
+      const { ring } = newRing();
+      const { revision } = await ring.write('one', { expected: undefined });
+      const heard = heardBy(ring);
+      await expect.poll(heard).toBeGreaterThan(1);
+      await newRing().ring.write('x', { expected: undefined });
+      await pause(LONGER_THAN_SHORTEST_MS);
+      const before = heard();
+      await api.compact();
+      await fake.endWatches();
+      await expect.poll(heard).toBeGreaterThan(before);
+      const after = heard();
+      await ring.write('two', { expected: revision });
+      await expect.poll(heard).toBeGreaterThan(after);
+    });
 
-    test.runIf(api === fake)('resumes at a bookmark, which is no change', async () => {
+    test.runIf(api === fake)('resumes at a bookmark, which is not a change', async () => {
       const { ring } = newRing();
       await ring.write('one', { expected: undefined });
       const heard = heardBy(ring);
@@ -374,7 +371,7 @@ describe.each(servers)('on %s', (_title, api) => {
       expect(heard()).toBe(before);
     });
 
-    test('does not ask again at once where every watch ends at once', async () => {
+    test('pauses before the next watch if every watch ends at once', async () => {
       let asked = 0;
       const http = createServer((_, response) => {
         asked += 1;
