@@ -43,6 +43,7 @@ const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],
   [/^(?:KEY_ARN=\$\()?aws\b/, 'the same calls are made with the SDK against an emulator'],
+  [/^kubectl\b/, 'test/docs/kubernetes.test.ts sends the same manifests to kube-apiserver, and runs the same programs'],
   [/^SEALRING_LIVE_/, 'needs an account of yours; without one these tests say that they are skipped'],
 ];
 

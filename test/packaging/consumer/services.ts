@@ -16,6 +16,7 @@ import {
 } from '@sealring/core';
 import { dynamodbRing } from '@sealring/dynamodb';
 import { gcsRing } from '@sealring/gcs';
+import { kubernetesRing } from '@sealring/kubernetes';
 import { migrate, postgresRing } from '@sealring/postgres';
 import { redisRing } from '@sealring/redis';
 import { s3Ring } from '@sealring/s3';
@@ -35,6 +36,7 @@ export type Service =
   | { readonly kind: 'dynamodb'; readonly endpoint: string; readonly table: string; readonly name: string }
   | { readonly kind: 'gcs'; readonly endpoint: string; readonly bucket: string; readonly object: string }
   | { readonly kind: 'azure-blob'; readonly url: string; readonly account: Account; readonly blob: string }
+  | { readonly kind: 'kubernetes'; readonly server: string; readonly namespace: string; readonly name: string }
   | { readonly kind: 'redis'; readonly url: string; readonly key: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly name: string };
 
@@ -74,6 +76,19 @@ async function storeOf(service: Exclude<Service, { kind: 'kms' }>): Promise<Ring
       const { url, account, blob } = service;
       const credential = new StorageSharedKeyCredential(account.name, account.key);
       return azureBlobRing({ container: new ContainerClient(url, credential), blob });
+    }
+    case 'kubernetes': {
+      const { server, namespace, name } = service;
+      // Its SDK does not load on every Node.js that runs this.
+      const { KubeConfig } = await import('@kubernetes/client-node');
+      const client = new KubeConfig();
+      client.loadFromOptions({
+        clusters: [{ name: 'test', server, skipTLSVerify: true }],
+        users: [{ name: 'test', token: 'admin' }],
+        contexts: [{ name: 'test', cluster: 'test', user: 'test' }],
+        currentContext: 'test',
+      });
+      return kubernetesRing({ namespace, name, client });
     }
     case 'redis':
       return redisRing({ url: service.url, key: service.key });
