@@ -1,4 +1,4 @@
-"""Reads a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
+"""A member of a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
 
 What is named here is public; everything else may change.
 """
@@ -9,13 +9,14 @@ from .errors import (
     CodecClosedError,
     InvalidRequestState,
     KeyWrapperError,
+    RingConflictError,
     RingStoreError,
     SealUnavailableError,
 )
 from .health import CodecHealth, KeyHealth, RingProblem
-from .key_wrapper import KeyWrapper, WrappedKey
+from .key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, Supports, WrappedKey
 from .ring.policy import RingPolicy
-from .ring.store import RingStore, StoredRing
+from .ring.store import ReadableRing, RingStore, StoredRing, WatchableRing
 from .stores.file import FileRing
 from .stores.redis import RedisRing
 from .stores.s3 import S3Ring
@@ -27,6 +28,8 @@ __all__ = [
     "Clock",
     "CodecClosedError",
     "CodecHealth",
+    "DataKeyGenerator",
+    "EntrySigner",
     "FileRing",
     "InvalidRequestState",
     "KeyHealth",
@@ -35,7 +38,9 @@ __all__ = [
     "KmsCodec",
     "LocalKeyWrapper",
     "PurposeCodec",
+    "ReadableRing",
     "RedisRing",
+    "RingConflictError",
     "RingPolicy",
     "RingProblem",
     "RingStore",
@@ -43,5 +48,7 @@ __all__ = [
     "S3Ring",
     "SealUnavailableError",
     "StoredRing",
+    "Supports",
+    "WatchableRing",
     "WrappedKey",
 ]

@@ -1,6 +1,4 @@
-"""How long this reader may go on without the KMS and the store."""
-
-import random
+"""How long this process may go on without the KMS and the store."""
 
 from ..clock import Moment, age_ms
 from ..errors import KeyWrapperErrorKind, SealUnavailableReason
@@ -34,7 +32,6 @@ class Limits:
         # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
         self._stopped_at_ms: float | None = None
-        self._prove_after_ms = 0.0
         self.last_proof: Moment | None = None
         self.last_read: Moment | None = None
         """When the ring was read and had a key that is known."""
@@ -44,8 +41,6 @@ class Limits:
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
         self._refusals, self._stopped_at_ms = (), None
-        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
-        self._prove_after_ms = self._policy.prove_every_seconds * _MS * (1 - 0.2 * random.random())
         self.last_proof = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
@@ -67,12 +62,6 @@ class Limits:
     @property
     def is_stopped(self) -> bool:
         return self._stopped_at_ms is not None
-
-    def ms_until_proof(self, now: Moment) -> float:
-        """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        if self.last_proof is None or self.is_refused(now):
-            return 0
-        return max(0, self._prove_after_ms - age_ms(self.last_proof, now))
 
     def seal_block(self, now: Moment) -> SealUnavailableReason | None:
         """Why sealing is not allowed; None when it is."""
