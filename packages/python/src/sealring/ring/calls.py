@@ -94,6 +94,11 @@ class Calls:
     def seconds_left(self, until: Deadline | None) -> float:
         return 1e6 if until is None else until.ms_left(moment_of(self._clock)) / 1_000
 
+    def assert_open(self) -> None:
+        """Raises CodecClosedError once the codec is closed."""
+        if self.closing.is_set():
+            raise CodecClosedError
+
     def pause(self, seconds: float) -> None:
         """Waits; CodecClosedError as soon as the codec is closed."""
         if self.closing.wait(max(0.0, seconds)):

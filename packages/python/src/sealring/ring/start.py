@@ -46,7 +46,7 @@ class RingStart:
         view, progress = self.view, _Progress(self, self.view.now())
         conflicts = failures = 0
         while True:
-            self.calls.pause(0)
+            self.calls.assert_open()
             # Nothing that was judged by another time counts.
             if view.ring_clock.start_anew(view.now()):
                 progress.absent_since = None

@@ -185,7 +185,8 @@ class S3Ring:
         found = _identity_of(answer, member(answer, "Metadata", _WRITE_ID))
         if found is None:
             return RingStoreError("unavailable", "the answer has no ETag")
-        if isinstance(length, int) and len(data) != min(length, MAX_DOCUMENT_BYTES + 1):
+        is_short = isinstance(length, int) and len(data) != length
+        if is_short and len(data) <= MAX_DOCUMENT_BYTES:
             return RingStoreError("unavailable", "the body ended early")
         document: str | RingStoreError
         try:
