@@ -41,30 +41,14 @@ class Nothing:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Nothing())
 import sealring
-print(sealring.InvalidRequestState.__mro__[1].__name__)
 try:
     sealring.S3Ring(bucket='b', key='k')
 except ModuleNotFoundError as error:
     print(error.name)
 `;
   const { code, output } = await run(installed.python, ['-W', 'error', '-c', program]);
-  expect(output).toBe('Exception\nboto3\n');
+  expect(output).toBe('boto3\n');
   expect(code).toBe(0);
-});
-
-test('an mcp that is broken is not taken for none', async () => {
-  const program = `
-import sys
-class Broken:
-    def find_spec(self, name, path=None, target=None):
-        if name == 'pydantic':
-            raise ModuleNotFoundError(name, name=name)
-sys.meta_path.insert(0, Broken())
-import sealring
-`;
-  const { code, output } = await run(installed.python, ['-c', program]);
-  expect(code).toBe(1);
-  expect(output).toContain('ModuleNotFoundError: pydantic');
 });
 
 test('its own tests pass on the installed wheel, every one of them', async () => {

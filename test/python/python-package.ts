@@ -23,10 +23,14 @@ export interface PythonPackage {
 export function run(
   command: string,
   args: readonly string[],
-  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly cwd?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly timeoutMs?: number;
+  } = {},
 ): Promise<Ended> {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_COLOR: '1', ...options.env };
-  return runProgram(command, args, { ...options, env, timeoutMs: 300_000 });
+  return runProgram(command, args, { timeoutMs: 300_000, ...options, env });
 }
 
 /** The interpreter that has this version of the sources installed: `.cache/sealring-python-<hash>`, kept between runs. */

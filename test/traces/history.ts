@@ -28,7 +28,10 @@ export interface History {
 const LONGEST_PLAY_MS: number = 24 * HOUR;
 
 /** Every name that {@link historyOf} takes: attackers by chance, and plays. */
-export const HISTORIES: readonly string[] = [...Object.keys(ADVERSARIES).filter((name) => name.startsWith('W')), ...Object.keys(PLAYS)];
+export const HISTORIES: readonly string[] = [
+  ...Object.keys(ADVERSARIES).filter((name) => name.startsWith('W')),
+  ...Object.keys(PLAYS),
+];
 
 /** Runs a fleet with an attacker and records what its store held. The same name and seed give the same history. */
 export async function historyOf(name: string, seed: number): Promise<History> {

@@ -1,5 +1,5 @@
-import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
+import { createWriteStream } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { HISTORIES, historyOf } from './history.ts';
 import { scenesOf } from './scenes.ts';

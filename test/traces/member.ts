@@ -36,7 +36,13 @@ export class TracedMember implements Clock {
       return ahead === null ? undefined : Math.floor((scene.trueAheadMs + this.#steadyMs + ahead) / 1_000) * 1_000;
     };
     this.#store = new TracedStore(date(() => this.#storeDateMs));
-    this.#services = scene.providers.map((provider) => new TracedKms(provider, date(() => this.#kmsDateMs)));
+    this.#services = scene.providers.map(
+      (provider) =>
+        new TracedKms(
+          provider,
+          date(() => this.#kmsDateMs),
+        ),
+    );
     this.#services[0]?.learn(keys);
   }
 

@@ -47,7 +47,12 @@ async function* sceneOf(history: History, dice: Dice, index: number): AsyncGener
       word: word(),
       op: 'start',
       store: { document: first, ...(isDated ? {} : undated), ...(dice.chance(0.05) ? { failing: 'unavailable' } : {}) },
-      kms: { [scene.providers[0] ?? '']: { ...(isDated ? {} : undated), ...(dice.chance(0.05) ? { failing: 'denied' } : {}) } },
+      kms: {
+        [scene.providers[0] ?? '']: {
+          ...(isDated ? {} : undated),
+          ...(dice.chance(0.05) ? { failing: 'denied' } : {}),
+        },
+      },
     };
     const started = await make(start);
     yield started;
@@ -66,7 +71,12 @@ async function* sceneOf(history: History, dice: Dice, index: number): AsyncGener
       const change = dice.chance(0.25) ? drawChange(dice, scene, versions[at]?.document ?? null, steppedMs) : {};
       steppedMs += change.clock?.stepMs ?? 0;
       const wish = drawWish(dice, health, dueMs);
-      const step: Step = { word: word(), ...change, ...wish, ...(store === undefined ? {} : { store: { ...change.store, ...store } }) };
+      const step: Step = {
+        word: word(),
+        ...change,
+        ...wish,
+        ...(store === undefined ? {} : { store: { ...change.store, ...store } }),
+      };
       const line = await make(step);
       yield line;
       health = healthOf(line);
@@ -104,7 +114,9 @@ function drawChange(dice: Dice, scene: Scene, document: string | null, steppedMs
   const clear: Change = {
     ...(steppedMs === 0 ? {} : { clock: { stepMs: -steppedMs } }),
     store: { failing: null, dateAheadMs: 0 },
-    kms: Object.fromEntries(scene.providers.map((name) => [name, { failing: null, wrapFailing: null, dateAheadMs: 0 }])),
+    kms: Object.fromEntries(
+      scene.providers.map((name) => [name, { failing: null, wrapFailing: null, dateAheadMs: 0 }]),
+    ),
   };
   return dice.pick<() => Change>([
     () => clear,
@@ -122,7 +134,11 @@ function drawChange(dice: Dice, scene: Scene, document: string | null, steppedMs
     () => ({ kms: { [provider]: { wrapFailing: 'denied' } } }),
     () => ({ kms: { [provider]: { keyId: `key/${1 + Math.floor(dice.uniform() * 3)}` } } }),
     () => ({ kms: { [provider]: { dateAheadMs: Math.floor(dice.between(-2 * HOUR, 2 * HOUR)) } } }),
-    () => ({ clock: { stepMs: Math.floor(dice.pick([-1, 1]) * dice.pick([10 * MINUTE, 14 * HOUR, 72 * HOUR]) * dice.uniform()) } }),
+    () => ({
+      clock: {
+        stepMs: Math.floor(dice.pick([-1, 1]) * dice.pick([10 * MINUTE, 14 * HOUR, 72 * HOUR]) * dice.uniform()),
+      },
+    }),
     () => ({ clock: { sleptMs: Math.floor(dice.between(SECOND, 5 * HOUR)) } }),
   ])();
 }
@@ -146,7 +162,10 @@ function drawWish(dice: Dice, health: Expected['health'], dueMs: number): Pick<S
     () => ({ op: 'refresh' }),
     () => ({ op: 'rotate', argument: dice.pick(['requested', 'emergency']) }),
     () => (ids.length === 0 ? { op: 'refresh' } : { op: 'revoke', argument: dice.pick(ids) }),
-    () => (dice.chance(0.2) ? { op: 'revoke-before', argument: EPOCH_MS + Math.floor(dice.between(0, 20 * HOUR)) } : { op: 'push' }),
+    () =>
+      dice.chance(0.2)
+        ? { op: 'revoke-before', argument: EPOCH_MS + Math.floor(dice.between(0, 20 * HOUR)) }
+        : { op: 'push' },
     () => (dice.chance(0.1) ? { op: 'revoke', argument: 'AAAAAAAAAAAA' } : { op: 'seal' }),
     () => ({ op: 'seal' }),
     () => ({ op: 'push' }),

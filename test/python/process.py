@@ -1,4 +1,4 @@
-"""A Python reader that a test drives: one JSON object a line on standard input, one answer a line."""
+"""A Python process that a test drives: one JSON object a line on standard input, one answer a line."""
 
 import base64
 import json
@@ -73,6 +73,7 @@ def codec_of(options):
         key_wrapper=key_wrapper(options["keyWrapper"]),
         ring=ring(options["ring"]),
         ring_name=options["ringName"],
+        role=options.get("role", "reader"),
         format=options.get("format", "sealring"),
         accept=["sealring", "python"],
         policy=RingPolicy(**options.get("policy", {})),
@@ -100,6 +101,12 @@ def obey(codec, request):
             "keys": keys,
             "lastError": None if error is None else error.kind,
         }
+    if op == "rotate":
+        return codec.rotate(emergency=request["emergency"])
+    if op == "revoke":
+        return codec.revoke(request["keyId"])
+    if op == "prepare":
+        return codec.prepare(request["token"])
     if op not in ("start", "refresh", "close"):
         raise ValueError(op)
     return getattr(codec, op)()
