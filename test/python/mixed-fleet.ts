@@ -120,9 +120,9 @@ export class MixedFleet {
     run: (betweenRounds: (change: () => Promise<void>) => Promise<void>) => Promise<void>,
   ): Promise<void> {
     const changes: (() => Promise<void>)[] = [];
-    let isDone = false;
+    const done = new AbortController();
     const load = (async (): Promise<void> => {
-      while (!isDone) {
+      while (!done.signal.aborted) {
         await this.round();
         for (const change of changes.splice(0)) await change();
         await pause(20);
@@ -135,7 +135,7 @@ export class MixedFleet {
     try {
       await run(betweenRounds);
     } finally {
-      isDone = true;
+      done.abort();
       await load;
     }
   }

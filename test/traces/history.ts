@@ -82,14 +82,13 @@ async function attack(world: World, oracle: Oracle, name: string, seed: number):
 async function play(world: World, oracle: Oracle, name: string): Promise<void> {
   const found = PLAYS[name];
   if (found === undefined) throw new RangeError(`unknown play ${JSON.stringify(name)}`);
-  let isOver = false;
-  let failure: unknown;
-  found
-    .perform(new Stage(world, oracle, found.powers))
-    .catch((error: unknown) => (failure = error))
-    .finally(() => (isOver = true));
-  while (!isOver && world.timeline.nowMs < LONGEST_PLAY_MS) {
+  const performed = { isOver: false, failure: undefined as unknown };
+  found.perform(new Stage(world, oracle, found.powers)).then(
+    () => (performed.isOver = true),
+    (error: unknown) => Object.assign(performed, { isOver: true, failure: error }),
+  );
+  while (!performed.isOver && world.timeline.nowMs < LONGEST_PLAY_MS) {
     await world.timeline.advance(world.timeline.nowMs + 10 * SECOND, world.options.quantumMs);
   }
-  if (failure !== undefined) throw failure;
+  if (performed.failure !== undefined) throw performed.failure;
 }

@@ -25,7 +25,6 @@ export class TracedMember implements Clock {
   #timers: Timer[] = [];
   #order = 0;
   #codec: KmsCodec | undefined;
-  #isStarting = false;
 
   constructor(scene: Scene, keys: History['keys']) {
     this.#scene = scene;
@@ -141,7 +140,6 @@ export class TracedMember implements Clock {
 
   async #start(): Promise<void> {
     const { policy, create, providers, wrapQuorum, acceptKeysCreatedAfterMs, keyVersions } = this.#scene;
-    this.#isStarting = true;
     this.#codec = await createKmsCodec({
       policy,
       create,
@@ -156,20 +154,20 @@ export class TracedMember implements Clock {
 
   /** What an operation came to, time passing for as long as it takes. */
   async #ended(run: (codec: KmsCodec) => Promise<unknown>): Promise<string> {
-    let result: string | undefined;
+    const ended: { result?: string } = {};
     const codec = this.#codec as KmsCodec;
     run(codec).then(
-      (value) => (result = typeof value === 'string' ? value : 'ok'),
-      (error: unknown) => (result = nameOf(error)),
+      (value) => (ended.result = typeof value === 'string' ? value : 'ok'),
+      (error: unknown) => (ended.result = nameOf(error)),
     );
     await settled();
     const until = this.#steadyMs + LONGEST_OPERATION_MS;
-    while (result === undefined) {
+    while (ended.result === undefined) {
       const next = this.#next(until);
       if (next === undefined) throw new Error('an operation of a trace does not end');
       await this.#fire(next);
     }
-    return result;
+    return ended.result;
   }
 
   async #advance(untilMs: number): Promise<void> {

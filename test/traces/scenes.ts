@@ -192,7 +192,7 @@ function damaged(dice: Dice, document: string | null): string {
       () => delete key['ancestors'],
       () => (key['vouchers'] = {}),
       () => (key['opensUntil'] = '2027-06-01T00:00:00Z'),
-      () => parsed.keys.reverse(),
+      () => (parsed.keys = parsed.keys.toReversed()),
     ])();
   }
   return JSON.stringify(parsed);
