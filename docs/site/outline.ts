@@ -91,5 +91,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0020-a-new-key-version-brings-a-rotation.md',
     'docs/decisions/0021-keys-are-linked-both-ways.md',
     'docs/decisions/0022-what-a-full-ring-leaves-out.md',
+    'docs/decisions/0024-python-is-a-member.md',
   ],
 };
