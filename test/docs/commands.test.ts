@@ -25,6 +25,7 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
     /^(?:npx sealring-conformance|node --test)/,
     'test/conformance/newcomer.test.ts',
   ],
+  [/./, /^(?:npm init|npm install|npm run pack|mkdir)\b/, 'test/packaging/pages.test.ts'],
   [/^packages\/conformance\//, /^npx sealring-conformance/, 'packages/conformance/test/cli.test.ts'],
   [/^docs\/terraform\.md$/, /^aws (?:kms|s3api)|^terraform/, 'test/terraform/aws-kms.test.ts'],
 ];
@@ -33,7 +34,6 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
 const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^npm (test|run test:all)\b/, 'it is what runs this'],
   [/^npm run (?:bench|zoo|fuzz|mutants|canary)\b/, 'takes minutes; its parts have tests of their own'],
-  [/^npm install\b/, 'the names are of packages: test/packaging installs their tarballs, with the same names'],
   [/^pip install\b/, 'test/python installs the wheel from its file'],
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],

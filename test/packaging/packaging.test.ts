@@ -33,7 +33,14 @@ afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
 test('every published package has the same script words, and none that an installation runs', () => {
   for (const { manifest } of published) {
-    expect(Object.keys(manifest.scripts), manifest.name).toEqual(['build', 'typecheck', 'test', 'api', 'check']);
+    expect(Object.keys(manifest.scripts), manifest.name).toEqual([
+      'build',
+      'typecheck',
+      'test',
+      'api',
+      'check',
+      'prepack',
+    ]);
   }
 });
 

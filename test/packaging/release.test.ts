@@ -64,7 +64,9 @@ describe('the release workflow', () => {
     const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
     for (const { with: options } of checkouts) expect(options?.['persist-credentials']).toBe(false);
     expect(source).not.toMatch(/secrets\./);
-    expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('ignore-scripts=true\n');
+    expect(readFileSync(join(root, '.npmrc'), 'utf8')).toContain('strict-allow-scripts=true\n');
+    const { allowScripts }: { allowScripts: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    expect(new Set(Object.values(allowScripts))).toEqual(new Set([false]));
   });
 
   test('publishes with provenance, and runs what there is', () => {

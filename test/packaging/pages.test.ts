@@ -1,0 +1,143 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type PackageRegistry, servePackages } from '../support/package-registry.ts';
+import { type Ended, runProgram } from '../support/run-program.ts';
+import { packTarballs } from '../support/tarballs.ts';
+
+/*
+ * Each page with an `npm install` line as a reader meets it: an empty folder, `npm init -y`, the install lines as printed
+ * and nothing else, and the programs beneath them. Our own packages come from a registry of the test, all others from
+ * the usual one. The README installs tarballs, which lie where its own command puts them.
+ */
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const temporary = mkdtempSync(join(tmpdir(), 'sealring-pages-'));
+const INSTALL_MS = 240_000;
+const RUN_MS = 30_000;
+
+interface Fence {
+  readonly line: number;
+  readonly language: string;
+  readonly marks: readonly string[];
+  readonly text: string;
+}
+
+function fencesOf(page: string): readonly Fence[] {
+  const text = readFileSync(join(root, page), 'utf8');
+  return [...text.matchAll(/^```(\w+)([^\n]*)\n(.*?)^```$/gms)].map((match) => ({
+    line: text.slice(0, match.index).split('\n').length,
+    language: match[1] ?? '',
+    marks: (match[2] ?? '').split(' '),
+    text: match[3] ?? '',
+  }));
+}
+
+const isInstall = (line: string): boolean => line.startsWith('npm install ');
+const installsOf = (page: string): readonly string[] =>
+  fencesOf(page)
+    .filter(({ language }) => language === 'sh')
+    .flatMap(({ text }) => text.split('\n').filter(isInstall));
+
+function pages(): string[] {
+  const documents = ['.', 'guides', 'providers'].flatMap((folder) =>
+    readdirSync(join(root, 'docs', folder)).map((name) => join('docs', folder, name)),
+  );
+  const readmes = readdirSync(join(root, 'packages')).map((name) => join('packages', name, 'README.md'));
+  return ['README.md', ...documents, ...readmes].filter((page) => page.endsWith('.md') && installsOf(page).length > 0);
+}
+
+const found = pages();
+let registry: PackageRegistry;
+
+beforeAll(async () => {
+  const command = /^npm run pack -- \.\.\/(\S+)$/m.exec(readFileSync(join(root, 'README.md'), 'utf8'))?.[1] ?? '';
+  const { code, output } = await runProgram('npm', ['run', 'pack', '--', join(temporary, command)], { cwd: root });
+  if (code !== 0) throw new Error(output);
+  registry = await servePackages(packTarballs(temporary));
+}, INSTALL_MS);
+afterAll(async () => {
+  await registry?.[Symbol.asyncDispose]();
+  rmSync(temporary, { recursive: true, force: true });
+});
+
+test('the pages with install lines include the README, the first server and every package that a program imports', () => {
+  expect(found).toEqual(expect.arrayContaining(['README.md', join('docs', 'guides', 'first-server.md')]));
+  const manifests = readdirSync(join(root, 'packages')).filter((name) => name !== 'python');
+  expect(found).toEqual(expect.arrayContaining(manifests.map((name) => join('packages', name, 'README.md'))));
+});
+
+describe.each(found)('%s, in an empty project', (page) => {
+  const project = mkdtempSync(join(temporary, 'project-'));
+  const programs = fencesOf(page).filter(({ language }) => language === 'ts');
+  const fileOf = ({ line }: Fence): string => `line-${line}.mts`;
+
+  const { NODE_OPTIONS: _, NODE_PATH: __, ...environment } = process.env;
+  const run = (command: string, args: readonly string[], timeoutMs: number): Promise<Ended> =>
+    runProgram(command, args, {
+      cwd: project,
+      env: {
+        ...environment,
+        PATH: [dirname(process.execPath), environment['PATH']].join(delimiter),
+        npm_config_prefer_offline: 'true',
+      },
+      timeoutMs,
+    });
+
+  test(
+    'installs what its install lines name',
+    async () => {
+      expect((await run('npm', ['init', '-y'], RUN_MS)).code).toBe(0);
+      writeFileSync(join(project, '.npmrc'), registry.npmrc);
+      for (const line of installsOf(page)) {
+        const { code, output } = await run('bash', ['-c', line], INSTALL_MS);
+        expect(output).not.toMatch(/ERESOLVE|EBADENGINE|deprecated/);
+        expect(code, output).toBe(0);
+      }
+    },
+    INSTALL_MS,
+  );
+
+  test.runIf(programs.length > 0)(
+    'every program compiles with what was installed',
+    async () => {
+      for (const fence of programs) {
+        // A module, although a fence without imports would be a script.
+        const isModule = /^(import|export) /m.test(fence.text);
+        writeFileSync(join(project, fileOf(fence)), isModule ? fence.text : `${fence.text}\nexport {};\n`);
+      }
+      const config = {
+        compilerOptions: {
+          strict: true,
+          noEmit: true,
+          skipLibCheck: true,
+          allowImportingTsExtensions: true,
+          module: 'nodenext',
+          target: 'esnext',
+          lib: ['esnext'],
+          types: ['node'],
+          typeRoots: [join(root, 'node_modules', '@types')],
+        },
+        include: ['*.mts'],
+      };
+      writeFileSync(join(project, 'tsconfig.json'), JSON.stringify(config));
+      const { code, output } = await run(join(root, 'node_modules', '.bin', 'tsc'), ['-p', '.'], 120_000);
+      expect(output).toBe('');
+      expect(code).toBe(0);
+    },
+    120_000,
+  );
+
+  for (const fence of programs.filter(({ marks }) => !marks.includes('no-run'))) {
+    test(
+      `runs the program at line ${fence.line}`,
+      async () => {
+        const { code, output } = await run(process.execPath, [fileOf(fence)], RUN_MS);
+        expect(output).not.toMatch(/Warning:.*(MODULE_TYPELESS|ExperimentalWarning)/);
+        expect(code, output).toBe(0);
+      },
+      RUN_MS,
+    );
+  }
+});
