@@ -157,3 +157,22 @@ def test_a_service_whose_date_is_wrong_is_said(fleet: Fleet) -> None:
         health = codec.health()
         assert (health.status, health.ready) == ("degraded", True)
         assert [problem.kind for problem in health.problems] == ["service-clock"]
+
+
+def test_a_key_that_ended_by_a_clock_that_was_set_right_since_seals_and_opens_again(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        token, right = codec.seal(b"x"), fleet.clock.wall
+        # Wrong by more than the life of the key, and confirmed by a date that is as wrong.
+        fleet.clock.wall += 86_400_000 + 3_960_000
+        fleet.store.date_ms = fleet.clock.wall
+        run_pass(codec, reads=True)
+        run_pass(codec, reads=True)
+        assert [key.held for key in codec.health().keys] in ([], [False])
+        fleet.clock.wall = fleet.store.date_ms = right
+        for _ in range(2):
+            fleet.clock.advance(1)
+            run_pass(codec, reads=True)
+        assert codec.unseal(token) == b"x"
+        assert codec.unseal(codec.seal(b"y")) == b"y"
