@@ -3,6 +3,9 @@ import { storedKeys } from './stored-keys.ts';
 import { EPOCH_MS } from './timeline.ts';
 import { SECOND, type World } from './world.ts';
 
+/** Entries that a member keeps in the document without having unwrapped them. */
+const MOST_CARRIED = 4;
+
 /** A key as two parties compare it: id, and whether it is revoked. */
 function told(id: string, isRevoked: boolean): string {
   return isRevoked ? `${id}!` : id;
@@ -27,7 +30,8 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
     .filter((key) => counts(key.id))
     .map((key) => told(key.id, key.revoked !== undefined && believed.has(key.id)));
   if (!storedKeys(world.store.document).some(({ id }) => world.kms.isGenuine(id))) return 'the store holds no ring';
-  const isFull = storedKeys(world.store.document).length >= 64;
+  // What a writer carries beside the keys may leave by the next write.
+  const isFull = storedKeys(world.store.document).length >= 64 - MOST_CARRIED;
   for (const member of members) {
     if (!member.isUp || member.codec === undefined) continue;
     const known = member.codec
@@ -35,7 +39,8 @@ export function disagreement(world: World, members: readonly SimulatedMember[]):
       .keys.filter((key) => counts(key.id) && (key.held || key.state === 'revoked'))
       .map((key) => told(key.id, key.state === 'revoked'));
     // Who does not know a revoked key at all cannot use it either; so the oldest of them leave a full document.
-    const more = known.filter((key) => !stored.includes(key) && !(isFull && key.endsWith('!')));
+    const hasNoRoom = isFull && member.codec.health().keys.length >= 64;
+    const more = known.filter((key) => !stored.includes(key) && !(hasNoRoom && key.endsWith('!')));
     const less = stored.filter((key) => !known.includes(key) && !key.endsWith('!'));
     if (more.length + less.length > 0) {
       return `${member.name} alone knows ${more.join(' ') || 'nothing'}, the store alone ${less.join(' ') || 'nothing'}`;

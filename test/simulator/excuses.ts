@@ -88,8 +88,14 @@ export class Excuses {
     const { clock } = this.#world.ownTrouble(member);
     if (clock.isLately(this.#world.timeline.nowMs, this.refreshMs)) return true;
     // Without any date a clock that was wrong from the beginning is what this process takes for right, until it restarts.
+    return !this.#world.isDated && this.startedWithoutTime(member);
+  }
+
+  /** Whether the clock of this member was wrong when its process began. */
+  startedWithoutTime(member: SimulatedMember): boolean {
+    const { clock } = this.#world.ownTrouble(member);
     const startedAt = member.startedAtMs ?? 0;
-    return !this.#world.isDated && clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
+    return clock.spells.some(({ from, until }) => from <= startedAt && startedAt <= until);
   }
 
   /** Whether a clock that is wrong, or was until just now, was right when this process began, and runs on without a pause. */
@@ -126,12 +132,29 @@ export class Excuses {
 
   /** A revocation by whoever has no KMS, or no time, comes without a successor: who reads it makes one. */
   #awaitsSuccessor(member: SimulatedMember): boolean {
+    if (this.#isWithheldFrom(member)) return true;
     if (member.codec?.health().problems.some(({ kind }) => kind === 'no-sealing-key') !== true) return false;
-    const { timeline, kmsTrouble } = this.#world;
-    const { writtenAsRevoked } = this.#world;
+    const { timeline, kmsTrouble, writtenAsRevoked } = this.#world;
     const written = [...writtenAsRevoked].flatMap(([id, atMs]) => (this.#isRevoked(id) ? [atMs] : []));
     const lastMs = Math.max(...this.#revocations.confirmedAt.values(), ...written);
     return timeline.nowMs - lastMs < 2 * this.refreshMs || kmsTrouble.isLately(timeline.nowMs, this.refreshMs);
+  }
+
+  /**
+   * Whether a member knows of a revocation, and has no key to seal with, while somebody writes the store who can withhold
+   * every successor for as long as he goes on.
+   */
+  #isWithheldFrom(member: SimulatedMember): boolean {
+    const { timeline, hostility, writtenAsRevoked } = this.#world;
+    const spell = hostility.spells.at(-1);
+    if (spell === undefined || !hostility.isLately(timeline.nowMs, 2 * this.refreshMs)) return false;
+    const keys = member.codec?.health().keys ?? [];
+    if (keys.some(({ state, held }) => state === 'active' && held)) return false;
+    const { confirmedAt } = this.#revocations;
+    return keys.some(({ id, state }) => {
+      const atMs = Math.max(confirmedAt.get(id) ?? 0, writtenAsRevoked.get(id) ?? 0);
+      return state === 'revoked' && this.#isRevoked(id) && atMs >= spell.from - 2 * this.refreshMs;
+    });
   }
 
   /** A successor may be late by the grace; whoever denies wraps for longer ends the ring's only key. */
@@ -164,15 +187,20 @@ export class Excuses {
     };
   }
 
-  /** As whoever holds it knows it: the times of a key that is not held may be anybody's. */
-  #keyOf(keyId: string): KeyHealth | undefined {
+  /** As its publisher wrote them, else as whoever holds the key knows them: the times of other entries may be anybody's. */
+  #timesOf(keyId: string): { readonly createdMs: number; readonly activatesMs: number } | undefined {
+    const seen = this.#world.firstSeen.get(keyId);
+    if (seen?.isHonest === true) {
+      return { createdMs: Date.parse(seen.key.created), activatesMs: Date.parse(seen.key.activates) };
+    }
     let found: KeyHealth | undefined;
     for (const member of this.#world.members) {
       const key = member.codec?.health().keys.find(({ id }) => id === keyId);
-      if (key?.held === true) return key;
+      if (key?.held === true) found = key;
+      if (found?.held === true) break;
       found ??= key;
     }
-    return found;
+    return found && { createdMs: Number(found.created), activatesMs: Number(found.activates) };
   }
 
   /** Whether a key was published during the last `ms` that whoever lacked the KMS could not unwrap in time. */
@@ -189,17 +217,17 @@ export class Excuses {
 
   /** Emergency keys, first keys and successors of revoked ones: those that are asked to be. */
   isHasty(keyId: string): boolean {
-    const key = this.#keyOf(keyId);
-    if (key === undefined) return false;
+    const times = this.#timesOf(keyId);
+    if (times === undefined) return false;
     const { refreshEverySeconds, backoffCapSeconds, clockSkewSeconds } = this.#world.policy;
     const emergencyMs = (refreshEverySeconds + backoffCapSeconds + clockSkewSeconds + 2) * SECOND;
-    return Number(key.activates) - Number(key.created) <= emergencyMs;
+    return times.activatesMs - times.createdMs <= emergencyMs;
   }
 
   /** First keys and successors of revoked ones seal at once; whoever has not read the ring since cannot open. */
   #isActiveAtOnce(keyId: string): boolean {
-    const key = this.#keyOf(keyId);
-    return key !== undefined && key.activates <= key.created;
+    const times = this.#timesOf(keyId);
+    return times !== undefined && times.activatesMs <= times.createdMs;
   }
 
   isSpreading(keyId: string): boolean {

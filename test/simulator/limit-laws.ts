@@ -135,7 +135,9 @@ export class LimitLaws {
     const wall = EPOCH_MS + this.#world.timeline.nowMs;
     const half = (this.#world.options.clockSkewSeconds * SECOND) / 2 + SECOND;
     const until = Date.parse(what === 'seal' ? key.sealsUntil : key.opensUntil) + half;
-    const isEarly = what === 'seal' && wall < Date.parse(key.activates) - 2 * half;
+    // What was sealed by a clock that was ahead goes on being sealed with: an older key never seals again.
+    const isBound = this.#excuses.startedWithoutTime(member);
+    const isEarly = what === 'seal' && !isBound && wall < Date.parse(key.activates) - 2 * half;
     if (wall > until || isEarly) {
       this.#report(
         'a key keeps its times',

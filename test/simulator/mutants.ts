@@ -226,6 +226,11 @@ export const MUTANTS: readonly Mutant[] = [
     'const ids = new Set(meant.map(({ id }) => id));',
     'this.#checkClock();\n    const ids = new Set(meant.map(({ id }) => id));',
   ]),
+  mutant('revoked-keys-come-back', 'what was revoked is not unwrapped again after its end', [
+    'ring/facts.ts',
+    'else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);',
+    'else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);',
+  ]),
   mutant('no-successor-later', 'a ring that has no key to seal with is given one', [
     'member/keeper.ts',
     'if (neededKey === undefined) return;',

@@ -35,9 +35,11 @@ function faults(names: string, seed: number, days = 1.25, policy: Partial<WorldP
 }
 
 /** Each adversary in turn, so that few runs meet many guards. */
-export const ADVERSARY_SEARCHES: readonly Search[] = ADVERSARY_SEEDS.flatMap((seed) =>
-  Object.keys(ADVERSARIES).map((name) => episode(name, seed)),
-);
+export const ADVERSARY_SEARCHES: readonly Search[] = [
+  ...ADVERSARY_SEEDS.flatMap((seed) => Object.keys(ADVERSARIES).map((name) => episode(name, seed))),
+  // The only one that meets a wrap that is right beside one that is not, of the same key.
+  episode('W+k-older', 11),
+];
 
 /** Faults that are aimed at guards; the test of every class of faults has them too. */
 const FAULT_SEARCHES: readonly Search[] = [
@@ -54,6 +56,7 @@ const FAULT_SEARCHES: readonly Search[] = [
   faults('late-write', 1),
   faults('freeze', 1),
   faults('date-wrong', 1),
+  faults('date-wrong', 2),
   faults('flapping', 1, 0.5),
   faults('revocation-in-trouble', 1),
   faults('revocation-of-all', 1),

@@ -41,29 +41,26 @@ export class Spreading {
     if (this.#revokedAt.size === 0) return;
     const stored = storedKeys(this.#world.store.document).filter(({ revoked }) => revoked !== undefined);
     const ids = new Set(stored.map(({ id }) => id));
-    let healable: ReadonlySet<string> | undefined;
     for (const id of this.#revokedAt.keys()) {
       if (ids.has(id)) {
         this.#missing.delete(id);
         continue;
       }
-      if (!this.#missing.has(id) || !(healable ??= this.#healable()).has(id))
-        this.#lostAt.set(id, this.#world.timeline.nowMs);
+      if (!this.#missing.has(id) || !this.#isHealable(id)) this.#lostAt.set(id, this.#world.timeline.nowMs);
       this.#missing.add(id);
     }
   }
 
-  /** Keys that somebody knows as revoked who has had the time to read the ring, and to write it. */
-  #healable(): ReadonlySet<string> {
+  /** Whether somebody knows a key as revoked who has had the time to read the ring, and to write it. */
+  #isHealable(id: string): boolean {
     const { timeline, storeTrouble, members } = this.#world;
     const { refreshMs } = this.#excuses;
-    if (storeTrouble.isLately(timeline.nowMs, refreshMs)) return new Set();
-    const well = members.filter((member) => {
+    if (storeTrouble.isLately(timeline.nowMs, refreshMs)) return false;
+    return members.some((member) => {
       const { store, machine } = this.#world.ownTrouble(member);
       const isAway = [store, machine].some((trouble) => trouble.isLately(timeline.nowMs, refreshMs));
-      return member.isUp && !isAway && !this.#excuses.isLost(member);
+      if (!member.isUp || isAway || this.#excuses.isLost(member)) return false;
+      return member.codec?.health().keys.some((key) => key.id === id && key.state === 'revoked') === true;
     });
-    const known = well.flatMap((member) => member.codec?.health().keys ?? []);
-    return new Set(known.filter(({ state }) => state === 'revoked').map(({ id }) => id));
   }
 }

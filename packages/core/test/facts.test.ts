@@ -102,6 +102,14 @@ describe('a key that is not known', () => {
     expect(learn(revoked, documentWith(first), judgementOf()).wanted).toEqual([]);
   });
 
+  test('F36 is not wanted again where it was known to be revoked when its life was over', () => {
+    const wantedWith = (over: ReadonlySet<string>) =>
+      learn(known, documentWith(first, second), judgementOf({ over, isUnconfirmed: true, nowMs: two.opensUntil }))
+        .wanted;
+    expect(wantedWith(new Set())).toEqual([second]);
+    expect(wantedWith(new Set([two.id]))).toEqual([]);
+  });
+
   test('is wanted newest first', () => {
     const entries = [second, third, entryBy(four, [one])];
     const { wanted } = learn(known, documentWith(...entries), judgementOf());
@@ -877,6 +885,26 @@ describe('writing', () => {
       }),
       { numRuns: RUNS },
     );
+  });
+
+  test('members that each opened another wrap of a key keep both where a thief has filled its entry', () => {
+    const [key1, key2] = POOL as [TestKey, TestKey];
+    const [root, entry] = HONEST as [RingEntry, RingEntry];
+    const thiefs = (from: number, count: number): RingWrap[] =>
+      Array.from({ length: count }, (_, i) => wrapBy(key2, { keyId: `v${from + i}` }));
+    const opened = ['a', 'b'].map((keyId) => wrapBy(key2, { keyId }));
+    const members = opened.map((wrap) => {
+      const filled = { ...entry, wraps: [...opened, ...thiefs(0, 14)] };
+      const member = new Member();
+      const known = [unwrappedKey(RING, root, key1.held, root.wraps[0], 0)];
+      member.known = createSnapshot([...known, unwrappedKey(RING, filled, key2.held, wrap, 0)]);
+      return member;
+    });
+    const { writes, stored } = exchange(members, documentWith(root, { ...entry, wraps: thiefs(14, 16) }));
+    expect(writes).toBe(2);
+    const wraps = stored.entries.find(({ id }) => id === key2.id)?.wraps.map(({ keyId }) => keyId);
+    expect(wraps).toEqual(expect.arrayContaining(['a', 'b']));
+    expect(wraps).toHaveLength(16);
   });
 
   test.each<readonly [string, fc.Arbitrary<RingDocument>, number]>([

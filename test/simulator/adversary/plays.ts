@@ -461,6 +461,76 @@ export const PLAYS: Readonly<Record<string, Play>> = Object.freeze({
       stage.end();
     },
   },
+  /** The entry of a revoked key, as it was before the revocation, for a member whose clock has stepped after the key's end. */
+  'a-revoked-key-after-its-end': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      const id = stage.member(0).codec?.health().sealingKey;
+      const old = stage.current.keys.filter((entry) => entry.id === id);
+      await stage.operate(stage.member(0), 'revoke');
+      const endMs = Math.max(...old.map(({ opensUntil }) => Date.parse(opensUntil))) - stage.composer.wallMs;
+      await stage.pause(endMs + 2 * stage.world.policy.clockSkewSeconds * SECOND);
+      stage.world.clockIsWrong(stage.member(1), 72 * HOUR, 20 * MINUTE);
+      stage.begin();
+      stage.deliver({ ...stage.current, keys: [...old, ...stage.current.keys.filter((entry) => entry.id !== id)] });
+      await stage.pause(15 * MINUTE);
+      stage.end();
+    },
+  },
+  /** Rotations that somebody asks for leave room for revocations. */
+  'rotations-without-end': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      stage.deliver(stage.current);
+      stage.end();
+      for (let i = 0; i < 52; i++) await stage.operate(stage.member(0), 'rotate');
+      const count = stage.current.keys.length;
+      if (count > 48) stage.oracle.report('asked rotations stop at 48 keys', `${count} keys`);
+      // Until the ring has room again.
+      await stage.pause(14 * HOUR);
+    },
+  },
+  /** A member starts with its clock ahead of the end of a key, before any service gives a date, and is set right. */
+  'a-clock-set-right-by-the-first-date': {
+    powers: W,
+    perform: async (stage) => {
+      const { world } = stage;
+      const member = stage.member(1);
+      // The oldest of three keys ends within two hours, and no rotation is due.
+      await stage.until(9.6 * HOUR);
+      stage.begin();
+      stage.deliver(stage.current);
+      stage.end();
+      for (const { dates } of [world.kms, world.store]) dates.aheadMs = undefined;
+      world.clockIsWrong(member, 2.5 * HOUR, 30 * MINUTE);
+      await stage.restart(member);
+      await stage.pause(15 * MINUTE);
+      for (const { dates } of [world.kms, world.store]) dates.aheadMs = 0;
+      await stage.pause(15 * MINUTE);
+      await stage.settle();
+      const different = disagreement(world, world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
+  /** All hear of a revocation, and none of a successor that anybody makes, for as long as somebody writes the store. */
+  'a-successor-is-withheld': {
+    powers: W,
+    perform: async (stage) => {
+      await stage.until(7 * HOUR);
+      stage.begin();
+      await stage.operate(stage.member(0), 'revoke all');
+      const { keys } = stage.current;
+      stage.hold({ ...stage.current, keys: keys.filter(({ revoked }) => revoked !== undefined) });
+      await stage.pause(40 * MINUTE);
+      stage.end();
+      await stage.settle();
+      const different = disagreement(stage.world, stage.world.members);
+      if (different !== undefined) stage.oracle.report('everybody agrees', different);
+    },
+  },
   /** Revocations by the dozen in a ring that is full: nobody reads of the first before the last. */
   'revocations-one-after-another-in-a-full-ring': {
     powers: W,

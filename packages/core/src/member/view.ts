@@ -46,6 +46,8 @@ export class RingView {
   #overdueAt: Deadline | undefined;
   // The next key may be vouched for by any key that this member ever knew.
   readonly #past = new Map<string, Signer>();
+  // Newest last. A clock that steps must not bring a revoked key back after its end.
+  readonly #over = new Set<string>();
   // Newest last. One that turns up after all was written late.
   readonly #attempted = new Set<string>();
   #onOverdue: () => void = () => undefined;
@@ -190,9 +192,7 @@ export class RingView {
 
   /** This member is about to publish a key. */
   noteAttempt(id: string): void {
-    this.#attempted.add(id);
-    const [oldest] = this.#attempted;
-    if (this.#attempted.size > MAX_PAST && oldest !== undefined) this.#attempted.delete(oldest);
+    remember(this.#attempted, id);
   }
 
   /**
@@ -227,7 +227,9 @@ export class RingView {
     for (const key of keys) {
       const { id, created, opensUntil, revoked, signer, isLeft } = key;
       const hasEnded = isUsable(key) && wallMs >= opensUntil;
-      if (!this.isRemovable(key, now)) kept.push(hasEnded ? { ...key, held: undefined } : key);
+      const isOver = this.isRemovable(key, now);
+      if (isOver && revoked) remember(this.#over, id);
+      if (!isOver) kept.push(hasEnded ? { ...key, held: undefined } : key);
       else if (signer !== undefined && !isLeft) this.rememberPast({ id, created, opensUntil, revoked, key: signer });
     }
     for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
@@ -270,6 +272,7 @@ export class RingView {
       isUnconfirmed: this.clockTrouble(now) !== undefined,
       clockSkewMs: this.#o.policy.clockSkewSeconds * 1_000,
       past: this.#past,
+      over: this.#over,
       isPinnedOut: (times) => this.isPinnedOut(times),
     };
   }
@@ -299,4 +302,11 @@ export class RingView {
     this.#overdueAt = undefined;
     this.#onOverdue();
   }
+}
+
+/** Adds an id to the newest that are remembered. */
+function remember(ids: Set<string>, id: string): void {
+  ids.add(id);
+  const [oldest] = ids;
+  if (ids.size > MAX_PAST && oldest !== undefined) ids.delete(oldest);
 }

@@ -44,6 +44,8 @@ export interface Judgement {
   readonly clockSkewMs: number;
   /** Keys that have ended and can still certify, by id. */
   readonly past: Signers;
+  /** Ids of keys that were known to be revoked when their life was over: they are never unwrapped again. */
+  readonly over?: ReadonlySet<string>;
   readonly isPinnedOut: (times: KeyTimes) => boolean;
 }
 
@@ -145,13 +147,14 @@ export function learn(
     if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
     const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
+    const isOver = judgement.over?.has(entry.id) === true;
     // What this member's own pin refuses needs no proof: it is kept for the others.
     const isPinnedOut = judgement.isPinnedOut(entry);
     const isOurs = key?.signer !== undefined || ancestors.has(entry.id);
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
     if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
     else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
-    else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);
+    else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const tombstones = [...keys.values()].filter(isTombstone);
@@ -512,15 +515,15 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
   return new Map([...there, ...macs]);
 }
 
-/** Where there is no room for all: those that this member made or opened, then right ones that another wrote. */
+/**
+ * Where there is no room for all: those that this member made or opened, then right ones in the order in which they stand
+ * there. Each member moves its own to the front, so those that others opened stay, and no two members take turns.
+ */
 function wrapsOf(ring: string, { wraps, signer }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (signer === undefined || wraps.length < MAX_WRAPS) return wraps;
-  const isOther = (wrap: RingWrap): boolean => !wraps.some((known) => isSameFact(known, wrap));
-  const others = there.filter((wrap) => isOther(wrap) && isRightWrap(ring, wrap, signer));
-  return [...wraps.filter(({ isProved }) => isProved), ...others, ...wraps.filter(({ isProved }) => !isProved)].slice(
-    0,
-    MAX_WRAPS,
-  );
+  const right = there.filter((wrap) => isRightWrap(ring, wrap, signer));
+  const all = [...wraps.filter(({ isProved }) => isProved), ...right, ...wraps.filter(({ isProved }) => !isProved)];
+  return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
 /** Those that this member made or opened; the first where there is none, since an entry has one at least. */

@@ -177,6 +177,29 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
   });
 });
 
+describe('a server whose clock steps after the end of a revoked key', () => {
+  test('6: does not take that key back from a document of before the revocation', async () => {
+    const member = await start();
+    const [revoked] = await entries();
+    const id = revoked?.id ?? '';
+    await fleet.clock.advance(20 * HOUR);
+    const backup = await entries();
+    expect(backup.map((entry) => entry.id)).toContain(id);
+    const revoking = member.codec.revoke(id);
+    await fleet.clock.advance(60);
+    await revoking;
+    await fleet.clock.advance(40 * HOUR);
+    expect(member.codec.health().keys.map((key) => key.id)).not.toContain(id);
+    member.clock.offsetSeconds = 3 * DAY;
+    const old = backup.filter((entry) => entry.id === id);
+    const document = { ring: 'default', claim: undefined, entries: [...old, ...(await entries())] };
+    await fleet.store.put(encodeDocument(document));
+    await fleet.clock.advance(400);
+    expect(member.codec.health().problems.map(({ kind }) => kind)).toContain('clock');
+    expect(member.codec.health().keys.map((key) => key.id)).not.toContain(id);
+  });
+});
+
 describe('a server that started with its clock ten hours ahead, by which an older key has ended', () => {
   /** The two live keys of a ring, the older first; and such a server, which a date has told so. Nobody else runs. */
   async function alone() {
