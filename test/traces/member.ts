@@ -1,10 +1,11 @@
 import { type Clock, createKmsCodec, type KmsCodec, type RandomSource } from '@sealring/core';
 import type { History } from './history.ts';
-import { TracedKms, TracedStore } from './services.ts';
+import { digest, TracedKms, TracedStore } from './services.ts';
 import type { Expected, Scene, Step } from './trace.ts';
 
 /** Longest time that an operation may take, milliseconds of the trace. */
 const LONGEST_OPERATION_MS = 1_000_000;
+const DATA_KEY_BYTES = 32;
 
 interface Timer {
   readonly due: number;
@@ -22,6 +23,7 @@ export class TracedMember implements Clock {
   #storeDateMs: number | null = 0;
   #kmsDateMs: number | null = 0;
   #word = 0;
+  #dataKeys = 0;
   #timers: Timer[] = [];
   #order = 0;
   #codec: KmsCodec | undefined;
@@ -62,7 +64,9 @@ export class TracedMember implements Clock {
   }
 
   readonly #random: RandomSource = (fill) => {
-    for (let i = 0; i < fill.length; i++) fill[i] = this.#word >>> (8 * (i % 4));
+    // No two data keys are the same, or a member would draw again for ever.
+    if (fill.length === DATA_KEY_BYTES) fill.set(digest(`random/${this.#dataKeys++}`));
+    else for (let i = 0; i < fill.length; i++) fill[i] = this.#word >>> (8 * (i % 4));
   };
 
   /** Makes a step, and says what came of it. */

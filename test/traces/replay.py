@@ -19,6 +19,7 @@ from sealring.ring.calls import FOREGROUND
 FORBIDDEN = "forbidden"
 LONGEST_OPERATION_MS = 1_000_000
 PREPARE_MS = 2_000
+DATA_KEY_BYTES = 32
 
 
 def digest(text):
@@ -158,7 +159,7 @@ class Member:
     def __init__(self, scene, keys):
         self.clocks = Clocks(scene)
         self.store = Store(self.clocks)
-        self.word = 0
+        self.word = self.data_keys = 0
         versions = scene["keyVersions"]
         self.services = [Kms(name, self.clocks, versions) for name in scene["providers"]]
         self.services[0].kept = {
@@ -193,6 +194,10 @@ class Member:
         self.result = None
 
     def random(self, count):
+        # No two data keys are the same, or a member would draw again for ever.
+        if count == DATA_KEY_BYTES:
+            self.data_keys += 1
+            return digest(f"random/{self.data_keys - 1}")
         return bytes(self.word >> (8 * (i % 4)) & 255 for i in range(count))
 
     # What the member's thread does.

@@ -152,7 +152,8 @@ export class TracedStore {
   }
 }
 
-function digest(text: string): Buffer {
+/** The 32 bytes that stand for `text`. */
+export function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 

@@ -1,7 +1,7 @@
 """What a process learns of a document: facts that prove themselves, and nothing else. Monotone:
 nothing that is known is ever lost or changed. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from typing import Any, NamedTuple
@@ -38,6 +38,9 @@ class Judgement(NamedTuple):
     past: Signers
     """Keys that have ended and can still certify."""
     accepts_created_from_ms: float
+    over: Container[str] = frozenset()
+    """Ids of keys that were known to be revoked when their life was over: they are never unwrapped
+    again."""
 
     def has_ended(self, entry: RingEntry) -> bool:
         return not self.is_unconfirmed and self.now_ms >= entry.opens_until
@@ -202,7 +205,7 @@ def _unknown(
         is_ours = (key is not None and key.signer is not None) or entry.id in ancestors
         if key is None and (is_revoked or is_pinned_out):
             keys[entry.id] = tombstone(entry, entry.revocation if is_revoked else None)
-        elif is_pinned_out or (is_revoked and not is_link):
+        elif is_pinned_out or ((is_revoked or entry.id in judgement.over) and not is_link):
             continue
         elif is_ours or is_vouched(entry, signers):
             wanted[entry.id] = entry

@@ -201,16 +201,21 @@ def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
 
 
 def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
-    """Where there is no room for all: those that this process made or opened, then right ones that
-    another wrote."""
+    """Where there is no room for all: those that this process made or opened, then right ones in
+    the order in which they stand there. Each member moves its own to the front, so those that
+    others opened stay, and no two members take turns."""
     wraps, signer = key.wraps, key.signer
     if signer is None or len(wraps) < MAX_WRAPS:
         return wraps
     there = () if read is None else read.wraps
-    others = (wrap for wrap in there if wrap not in wraps and is_right_wrap(wrap, signer))
     proved = (wrap for wrap in wraps if wrap.is_proved)
+    right = (wrap for wrap in there if is_right_wrap(wrap, signer))
     unproved = (wrap for wrap in wraps if not wrap.is_proved)
-    return (*proved, *others, *unproved)[:MAX_WRAPS]
+    kept: list[RingWrap] = []
+    for wrap in (*proved, *right, *unproved):
+        if len(kept) < MAX_WRAPS and wrap not in kept:
+            kept.append(wrap)
+    return tuple(kept)
 
 
 def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:

@@ -48,6 +48,8 @@ class RingView:
         self._sealed_with: str | None = None
         # The next key may be vouched for by any key that was ever known, the ended ones included.
         self._past: dict[str, RingKey] = {}
+        # Newest last. A clock that steps must not bring a revoked key back after its end.
+        self._over: dict[str, None] = {}
         # Keys that this process tried to publish, newest last: one that turns up after all was
         # written late.
         self._attempted: dict[str, None] = {}
@@ -116,9 +118,7 @@ class RingView:
 
     def note_attempt(self, key_id: str) -> None:
         """This process is about to publish a key."""
-        self._attempted[key_id] = None
-        if len(self._attempted) > MAX_RING_KEYS:
-            del self._attempted[next(iter(self._attempted))]
+        _remember_id(self._attempted, key_id)
 
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
         """From when on, by the monotonic clock, a key that is learned now seals here. A planned one
@@ -177,7 +177,10 @@ class RingView:
             ]
             if tuple(held) == snapshot.keys:
                 return
-            over = (key for key in snapshot.keys if self._is_over(key, wall_ms))
+            over = [key for key in snapshot.keys if self._is_over(key, wall_ms)]
+            for key in over:
+                if key.is_revoked:
+                    _remember_id(self._over, key.id)
             self._remember(signers_of((key for key in over if not key.is_left), self._past))
             self._install(create_snapshot(held, snapshot.carried, snapshot.unreadable))
 
@@ -218,6 +221,7 @@ class RingView:
             is_unconfirmed=self.ring_clock.trouble(now) is not None,
             clock_skew_ms=self.policy.clock_skew_seconds * 1_000,
             past=self._past,
+            over=self._over,
             accepts_created_from_ms=self._accepts_created_from_ms,
         )
 
@@ -254,3 +258,10 @@ class RingView:
         if self.overdue_at is not None and self.overdue_at.ms_left(now) <= 0:
             self.overdue_at = None
             self.on_overdue()
+
+
+def _remember_id(ids: dict[str, None], key_id: str) -> None:
+    """Adds an id to the newest that are remembered."""
+    ids[key_id] = None
+    if len(ids) > MAX_RING_KEYS:
+        del ids[next(iter(ids))]
