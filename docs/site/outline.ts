@@ -44,6 +44,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/write-your-own-codec.md',
     'docs/guides/hardening.md',
     'docs/guides/surviving-changes.md',
+    'docs/architecture.md',
+    'docs/api-review.md',
     'docs/guides/packaging.md',
     'docs/benchmarks.md',
   ],

@@ -9,7 +9,7 @@ import { type GrownRing, joinRing, ringOf, tokensOfOthers } from './growth-rings
 import { payloadOf } from './payload.ts';
 
 const PAYLOAD_BYTES = 358;
-/** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/key-cache.ts. */
+/** Salts that a codec remembers: MAX_TOKEN_KEYS of packages/core/src/keys/envelope-key-cache.ts. */
 const MOST_SALTS = 10_000;
 /** On each ring: what else grows by chance meanwhile is shared by all of them. */
 const CODECS = 20;

@@ -105,7 +105,7 @@ describe.skipIf(redis === undefined).concurrent('a publication that takes longer
       return ready && performance.now() - thawed > 4_000 * policy.refreshEverySeconds;
     });
     expect(failures).toEqual([]);
-    expect(said).toEqual(expect.stringContaining('held up for too long'));
+    expect(said).toEqual(expect.stringContaining('delayed for too long'));
     expect(await storedKeyIds(key)).toEqual([founded]);
     // And its next one is as good as any.
     await publisher.tell('rotate', { emergency: false });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, inject, test } from 'vitest';
+import { npmEnvironment } from '../support/npm-environment.ts';
 import { pythonVenv } from '../support/python-venv.ts';
 import { freePort } from '../support/redis.ts';
 import { runProgram } from '../support/run-program.ts';
@@ -56,7 +57,7 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
       if (name !== undefined) writeFileSync(join(project, name), text);
     }
     const aws = await pythonVenv('awscli', ['awscli==1.46.3']);
-    const { NODE_OPTIONS: _, ...environment } = process.env;
+    const environment = npmEnvironment();
     const env = {
       ...environment,
       PATH: [dirname(process.execPath), aws, environment['PATH']].join(delimiter),
@@ -64,7 +65,6 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
       AWS_ENDPOINT_URL: moto,
       AWS_ACCESS_KEY_ID: 'any',
       AWS_SECRET_ACCESS_KEY: 'word',
-      npm_config_prefer_offline: 'true',
     };
     const { code, output } = await runProgram('bash', ['-c', scriptOf(commandsOf(PAGE))], {
       cwd: project,

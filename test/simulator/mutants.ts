@@ -28,7 +28,7 @@ export const MUTANTS: readonly Mutant[] = [
     'return named.length >= 0 && rightVouchers(ring, entry, signers).size > 0;',
   ]),
   mutant('ancestors-are-not-proved', 'a key certifies itself whom it comes after', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'const own = { ...entry, ancestors: key.ancestors };',
     'const own = entry;',
   ]),
@@ -43,12 +43,12 @@ export const MUTANTS: readonly Mutant[] = [
     'isNewer(signer, key));',
   ]),
   mutant('uncertified-revocations', 'a revocation that nobody certifies is ignored', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (claim.by.size > 99) return key;',
   ]),
   mutant('revocations-are-not-learned', 'a certified revocation is learned', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'if (!isCertified(ring, key, claim, signers)) return key;',
     'if (isCertified(ring, key, claim, signers)) return key;',
   ]),
@@ -128,19 +128,23 @@ export const MUTANTS: readonly Mutant[] = [
     '',
   ]),
   mutant('certifies-times-that-are-not-proved', 'of a key that was never unwrapped nobody certifies the revocation', [
-    'ring/facts.ts',
+    'ring/written-document.ts',
     'if (isTombstone(key)) {\n    // Of a key that was never unwrapped',
     'if (signers.size < 0) {\n    // Of a key that was never unwrapped',
   ]),
   mutant('judged-oldest-first', 'revocations are judged newest first', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'const entries = document.entries.toSorted(newestFirst);',
     'const entries = document.entries.toSorted((a, b) => newestFirst(b, a));',
   ]),
   mutant(
     'who-missed-a-revocation-is-not-told',
     'a full document keeps the revocation of a key that somebody wrote as live',
-    ['ring/facts.ts', 'return there.revoked === undefined ? 2 : 1;', 'return there.revoked === undefined ? 0 : 0;'],
+    [
+      'ring/written-document.ts',
+      'return there.revoked === undefined ? 2 : 1;',
+      'return there.revoked === undefined ? 0 : 0;',
+    ],
   ),
   mutant('young-revocations-leave', 'a revocation stays in the document until everybody has read it', [
     'member/writer.ts',
@@ -181,32 +185,32 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('carries-all', 'at most 4 keys are carried', ['ring/snapshot.ts', 'MAX_CARRIED = 4', 'MAX_CARRIED = 64']),
   // What is kept and written.
   mutant('lacking-live-keys', 'a document that lacks live keys changes nothing', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'const keys = new Map(known.byId);',
     'const keys = new Map([...known.byId].filter(([id]) => document.entries.some((entry) => entry.id === id)));',
   ]),
   mutant('nothing-is-repaired', 'what a document lacks is written', [
-    'member/sync.ts',
+    'member/repairs.ts',
     'if (!lacks(read, known, judgement)) return false;',
     'if (read.ring !== undefined) return false;',
   ]),
   mutant('lost-revocations-stay-lost', 'a revocation that a document lacks is written', [
-    'ring/facts.ts',
+    'ring/written-document.ts',
     'lacksRevocation(ring, key, entry, signers) ||\n',
     '',
   ]),
   mutant('revocation-lost-on-merge', 'a writer writes every revocation that it knows', [
-    'ring/facts.ts',
+    'ring/written-document.ts',
     'const mine = key.revocation;',
-    'const mine = key.signer === undefined ? key.revocation : undefined;',
+    'const mine = key.authenticator === undefined ? key.revocation : undefined;',
   ]),
   mutant('repairs-without-pause', 'at most one repairing write per R and member', [
-    'member/sync.ts',
-    'this.#policy.refreshEverySeconds * MS - sinceLast',
+    'member/repairs.ts',
+    'this.#o.policy.refreshEverySeconds * MS - sinceLast',
     'Math.min(sinceLast, 0)',
   ]),
   mutant('corrupt-by-id', 'corrupt is remembered per (id, wrap)', [
-    'kms/wraps.ts',
+    'kms/corrupt-wraps.ts',
     'const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];',
     'const facts = [entry.id, timesOf(entry).length, provider, keyId.length > 0, wrapped.length > 0, signed];',
   ]),
@@ -227,7 +231,7 @@ export const MUTANTS: readonly Mutant[] = [
     'this.#checkClock();\n    const ids = new Set(meant.map(({ id }) => id));',
   ]),
   mutant('revoked-keys-come-back', 'what was revoked is not unwrapped again after its end', [
-    'ring/facts.ts',
+    'ring/learn.ts',
     'else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);',
     'else if (vouched && (isLink || !isKnownAsRevoked)) wanted.push(entry);',
   ]),
@@ -253,9 +257,9 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   // Proof, reads, and the kill switch.
   mutant('proof-pretended', 'only an unwrap that returned the right bytes is proof', [
-    'member/sync.ts',
-    'if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());',
-    'if (error instanceof KeyWrapperError) this.#view.limits.proved(this.#view.now());',
+    'member/kms-check.ts',
+    'if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());',
+    'if (error instanceof KeyWrapperError) view.limits.proved(view.now());',
   ]),
   mutant('seals-without-a-read', 'sealing ends without a read of the ring', [
     'member/limits.ts',
@@ -329,7 +333,7 @@ export const MUTANTS: readonly Mutant[] = [
     'a revoked key opens nothing',
     ['ring/schedule.ts', 'return !key.revoked && nowMs < key.opensUntil;', 'return nowMs < key.opensUntil;'],
     [
-      'ring/facts.ts',
+      'ring/learn.ts',
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
@@ -343,7 +347,7 @@ export const MUTANTS: readonly Mutant[] = [
       'return key.activates <= nowMs && nowMs < key.sealsUntil;',
     ],
     [
-      'ring/facts.ts',
+      'ring/learn.ts',
       'return { ...key, revoked: true, held: undefined, revocation: claim };',
       'return { ...key, revoked: true, revocation: claim };',
     ],
@@ -355,8 +359,8 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('late-publishers-publish', 'a publisher that was late publishes nothing', [
     'member/writer.ts',
-    'return ageMs(began, this.#view.now()) > mostMs;',
-    'return ageMs(began, this.#view.now()) > mostMs * 1_000;',
+    'return ageMs(began, this.#o.view.now()) > mostMs;',
+    'return ageMs(began, this.#o.view.now()) > mostMs * 1_000;',
   ]),
   mutant('ready-without-a-read', 'not ready when others may seal with unknown keys', [
     'member/limits.ts',
@@ -366,12 +370,12 @@ export const MUTANTS: readonly Mutant[] = [
   mutant(
     'ready-without-the-newest',
     'ready means that every key is held that others may have sealed a living token with',
-    ['member/view.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
+    ['ring/snapshot.ts', 'return isUsed && !carried.some(isMissed);', 'return isUsed || carried.some(isMissed);'],
   ),
   mutant('ready-without-a-covered-one', 'tokens of a key that was not unwrapped live on when a newer one seals', [
-    'member/view.ts',
-    'wallMs < lastSealMs + tokensLiveMs;',
-    'wallMs < lastSealMs && tokensLiveMs > 0;',
+    'ring/snapshot.ts',
+    'nowMs < lastSealMs + tokensLiveMs;',
+    'nowMs < lastSealMs && tokensLiveMs > 0;',
   ]),
   // Clocks.
   mutant(
@@ -383,7 +387,7 @@ export const MUTANTS: readonly Mutant[] = [
       '',
     ],
     ['member/founding.ts', 'if (trouble !== undefined) throw', "if (trouble === '') throw"],
-    ['member/writer.ts', 'this.#view.clockTrouble(now) !== undefined || ', ''],
+    ['member/writer.ts', 'this.#o.view.clockTrouble(now) !== undefined || ', ''],
   ),
   mutant(
     'removes-at-any-time',
@@ -419,33 +423,42 @@ export const MUTANTS: readonly Mutant[] = [
   ]),
   mutant('absence-is-left', 'a running member writes over absence', [
     'member/sync.ts',
-    'this.#considerRepair(document, now);\n    if (failure',
-    'if (stored !== undefined) this.#considerRepair(document, now);\n    if (failure',
+    'this.repairs.consider(document, now, isForeign);\n    if (failure',
+    'if (stored !== undefined) this.repairs.consider(document, now, isForeign);\n    if (failure',
   ]),
   mutant('junk-is-left', 'what is no document of this ring is written over', [
     'member/sync.ts',
-    'this.#considerRepair(document, now);\n    if (failure',
-    'if (!this.#isForeign) this.#considerRepair(document, now);\n    if (failure',
+    'this.repairs.consider(document, now, isForeign);\n    if (failure',
+    'if (!isForeign) this.repairs.consider(document, now, isForeign);\n    if (failure',
   ]),
   // Work that others can cause.
   mutant('a-read-for-every-token', 'at most one read per missRefresh', [
-    'member/keeper.ts',
-    'if (this.#nextCausedReadAt === undefined || hasPassed(this.#nextCausedReadAt, now)) {',
-    'if (this.#nextCausedReadAt === undefined || this.#nextCausedReadAt.wallMs > 0) {',
+    'member/caused-reads.ts',
+    'if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {',
+    'if (this.#nextAt === undefined || this.#nextAt.wallMs > 0) {',
   ]),
-  mutant('a-proof-for-every-miss', 'an unknown key id causes no call of the KMS', [
-    'member/keeper.ts',
-    'if (this.#isOverdue(this.view.now())) return this.#pass({ ...options, reads: true });',
-    'this.#proofWanted = true;\n    return this.#pass({ ...options, reads: true });',
-  ]),
+  mutant(
+    'a-proof-for-every-miss',
+    'an unknown key id causes no call of the KMS',
+    [
+      'member/caused-reads.ts',
+      'if (this.#isOverdue(view.now())) return this',
+      'if (view.now() !== undefined) return this',
+    ],
+    [
+      'member/keeper.ts',
+      'pass: (options) => this.#pass(options),',
+      'pass: (options) => {\n        this.#isCheckWanted = true;\n        return this.#pass(options);\n      },',
+    ],
+  ),
   mutant(
     'a-pass-for-every-notification',
     'notifications are coalesced, missRefresh apart',
-    ['member/keeper.ts', 'if (this.view.isClosed || this.#isPushPending) return;', 'if (this.view.isClosed) return;'],
+    ['member/caused-reads.ts', 'if (view.isClosed || this.#isPushPending) return;', 'if (view.isClosed) return;'],
     [
-      'member/keeper.ts',
-      ': msUntil(next, this.view.now()) + jitterMs;',
-      ': 0 * msUntil(next, this.view.now()) + jitterMs / 99;',
+      'member/caused-reads.ts',
+      ': msUntil(next, view.now()) + jitterMs;',
+      ': 0 * msUntil(next, view.now()) + jitterMs / 99;',
     ],
   ),
 ];

@@ -1,7 +1,7 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { keyIdOf } from '../../packages/core/src/formats/derivation.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import { HeldKey } from '../../packages/core/src/key-cache.ts';
+import { DataKey } from '../../packages/core/src/keys/data-key.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { isNewer } from '../../packages/core/src/ring/certificates.ts';
 import type { World } from './world.ts';
@@ -11,7 +11,7 @@ export interface StolenKey {
   readonly id: string;
   readonly created: number;
   readonly dataKey: Uint8Array;
-  readonly held: HeldKey;
+  readonly held: DataKey;
 }
 
 /** The ring's name in this world: the default. */
@@ -35,12 +35,12 @@ export class Thefts {
     const created = this.#createdOf(id);
     if (dataKey === undefined || created === undefined || this.stolen.some((key) => key.id === id)) return;
     this.#world.trace(`stolen: ${id}`);
-    this.stolen.push({ id, created, dataKey, held: new HeldKey(dataKey, RING) });
+    this.stolen.push({ id, created, dataKey, held: new DataKey(dataKey, RING) });
   }
 
   /** Makes a data key of the attacker's own. */
   make(dataKey: Uint8Array, created: number): StolenKey {
-    const held = new HeldKey(dataKey, RING);
+    const held = new DataKey(dataKey, RING);
     const key = { id: held.id, created, dataKey, held };
     this.own.push(key);
     return key;

@@ -5,29 +5,28 @@
  */
 
 import type { KeyObject } from 'node:crypto';
-import { keeperOf } from './kms-codec.ts';
-import { show } from './options.ts';
+import { show } from './base/options.ts';
+import { keeperOf } from './codec/ring-codec.ts';
+import type { SecretFormat } from './keys/data-key.ts';
 
 export { decodeBase64url, MAX_TOKEN_LENGTH } from './formats/token.ts';
-
-/** The formats that start from a secret of their own: sub(label), first 32 bytes. */
-export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
+export type { SecretFormat } from './keys/data-key.ts';
 
 /** The secrets of one format over a ring, as of the moment each is asked for. */
 export interface FormatSecrets {
   /** The sealing key's. @throws {SealUnavailableError} when no key may seal now. */
   readonly seal: KeyObject;
-  /** Of all keys that may open now, newest first; at most 64. */
+  /** Of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
   /**
-   * To be told of a token that none of {@link open} opened: the ring is read, at most once per missRefresh, for a key
-   * that another member published meanwhile. Resolves, whatever comes of it, when such a read has ended.
+   * Call it for a token that none of {@link open} can unseal: the ring is read, at most once per missRefresh, for a key
+   * that another member published meanwhile. Resolves when that read has ended, whether it succeeded or not.
    */
   noteUnknownKey(): Promise<void>;
 }
 
 /**
- * The secrets that a peer's format starts from, live: for `@sealring/mcp` only. They open that format and no other.
+ * The secrets that a peer's format starts from, live: for `@sealring/mcp` only. They unseal that format and no other.
  * @throws {TypeError} unless `codec` was made by `createKmsCodec`.
  */
 export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecrets {
@@ -42,7 +41,7 @@ export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecr
       return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
     },
     noteUnknownKey(): Promise<void> {
-      return keeper.refreshForToken(view.now(), { foreground: true });
+      return keeper.causedReads.forToken(view.now(), { foreground: true });
     },
   });
 }

@@ -5,13 +5,15 @@
  * @packageDocumentation
  */
 
-export { AesGcmRequestStateCodec } from './aes-gcm-codec.ts';
-export { type CanonicalJsonOptions, canonicalJson } from './canonical-json.ts';
-export type { Clock, RandomSource } from './clock.ts';
-export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './codec.ts';
-export type { CodecHealth, KeyHealth } from './codec-health.ts';
-export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './errors.ts';
-export { type CodecEvents, hashedKeyId } from './events.ts';
+export { type CanonicalJsonOptions, canonicalJson } from './base/canonical-json.ts';
+export type { Clock, RandomSource } from './base/clock.ts';
+export { AesGcmRequestStateCodec } from './codec/aes-gcm-codec.ts';
+export type { CodecHealth, KeyHealth } from './codec/codec-health.ts';
+export { createKmsCodec, type KmsCodec, type RingTokenCodec, type TokenFacts } from './codec/kms-codec.ts';
+export type { KmsCodecOptions } from './codec/kms-codec-options.ts';
+export { type InvalidReason, InvalidRequestState, type RequestStateCodec } from './contracts/codec.ts';
+export { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from './contracts/errors.ts';
+export { type CodecEvents, hashedKeyId } from './contracts/events.ts';
 export {
   type KeyWrapper,
   KeyWrapperError,
@@ -19,13 +21,7 @@ export {
   type KeyWrapperErrorSummary,
   type WrapOptions,
   type WrappedKey,
-} from './key-wrapper.ts';
-export { createKmsCodec, type KmsCodec, type RingTokenCodec, type TokenFacts } from './kms-codec.ts';
-export type { KmsCodecOptions } from './kms-codec-options.ts';
-export { type LocalKeyWrapperOptions, localKeyWrapper } from './local-key-wrapper.ts';
-export type { RingProblem, RingProblemKind } from './member/problems.ts';
-export type { RingPolicy } from './ring/policy.ts';
-export type { KeyState } from './ring/schedule.ts';
+} from './contracts/key-wrapper.ts';
 export {
   RingConflictError,
   type RingStore,
@@ -33,7 +29,11 @@ export {
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,
-} from './ring-store.ts';
+} from './contracts/ring-store.ts';
+export { type LocalKeyWrapperOptions, localKeyWrapper } from './kms/local-key-wrapper.ts';
+export type { RingProblem, RingProblemKind } from './member/problems.ts';
+export type { RingPolicy } from './ring/policy.ts';
+export type { KeyState } from './ring/schedule.ts';
 export { fileRing } from './stores/file-ring.ts';
 export { memoryRing } from './stores/memory-ring.ts';
 export { staticRing } from './stores/static-ring.ts';

@@ -1,9 +1,9 @@
 import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Closing } from '../src/closing.ts';
-import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { Closing } from '../src/base/closing.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { KmsCalls } from '../src/kms/kms-calls.ts';
-import { keeperOf } from '../src/kms-codec.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 import { VirtualClock } from './support/virtual-clock.ts';

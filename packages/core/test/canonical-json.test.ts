@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson, printFloat } from '../src/canonical-json.ts';
+import { canonicalJson, printFloat } from '../src/base/canonical-json.ts';
 
 interface Vector {
   readonly name: string;

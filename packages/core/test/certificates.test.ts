@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { HeldKey } from '../src/key-cache.ts';
+import { DataKey } from '../src/keys/data-key.ts';
 import {
   ancestorsMacOf,
   areRightAncestors,
@@ -55,7 +55,7 @@ describe('what is newer', () => {
 
 describe('what is certified', () => {
   const dataKey = createHash('sha256').update('a data key').digest();
-  const held = new HeldKey(dataKey, RING);
+  const held = new DataKey(dataKey, RING);
   const sub = createHmac('sha512', dataKey).update('sealring/v1/ring-mac\0\0\x08payments').digest().subarray(0, 32);
   const hmac = (text: string): string => createHmac('sha256', sub).update(text, 'ascii').digest('base64url');
   const own = { ...testKey(1), id: held.id, held };
@@ -63,35 +63,39 @@ describe('what is certified', () => {
   test('F27 a voucher is an HMAC over ring, id and all four times of the new key', () => {
     const { id } = newest;
     const times = '"2026-11-21T03:03:00Z","2026-11-21T04:03:00Z","2026-11-22T03:03:00Z","2026-11-23T03:03:00Z"';
-    expect(voucherOf(RING, newest, held).toString('base64url')).toBe(hmac(`["key","payments","${id}",${times}]`));
+    expect(voucherOf(RING, newest, held.authenticator).toString('base64url')).toBe(
+      hmac(`["key","payments","${id}",${times}]`),
+    );
   });
 
   test('F27 the MAC of a wrap is over ring, id, provider, version of the key, ciphertext and signature', () => {
     const wrap = { provider: 'local', keyId: 'é', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     const common = `["wrap","payments","${held.id}","local","\\u00e9","-_8A"`;
-    expect(wrapMacOf(RING, wrap, held).toString('base64url')).toBe(hmac(`${common},null]`));
+    expect(wrapMacOf(RING, wrap, held.authenticator).toString('base64url')).toBe(hmac(`${common},null]`));
     const signed = { ...wrap, signature: Buffer.from([1, 2, 3]) };
-    expect(wrapMacOf(RING, signed, held).toString('base64url')).toBe(hmac(`${common},"AQID"]`));
+    expect(wrapMacOf(RING, signed, held.authenticator).toString('base64url')).toBe(hmac(`${common},"AQID"]`));
   });
 
   test('F27 what a key says of its ancestors is an HMAC over ring, its own id and theirs', () => {
     const ids = [middle.id, oldest.id];
     const text = `["ancestors","payments","${held.id}","${middle.id}","${oldest.id}"]`;
-    expect(ancestorsMacOf(RING, ids, held).toString('base64url')).toBe(hmac(text));
-    expect(ancestorsMacOf(RING, [], held).toString('base64url')).toBe(hmac(`["ancestors","payments","${held.id}"]`));
+    expect(ancestorsMacOf(RING, ids, held.authenticator).toString('base64url')).toBe(hmac(text));
+    expect(ancestorsMacOf(RING, [], held.authenticator).toString('base64url')).toBe(
+      hmac(`["ancestors","payments","${held.id}"]`),
+    );
   });
 
   test('F27 a certificate of revocation is over ring, id and time', () => {
     const text = `["revoked","payments","${newest.id}","2026-11-21T03:00:00Z"]`;
-    expect(certificateOf(RING, newest.id, T0, held).toString('base64url')).toBe(hmac(text));
+    expect(certificateOf(RING, newest.id, T0, held.authenticator).toString('base64url')).toBe(hmac(text));
   });
 
-  test('a key that is limited to the ring goes on certifying, and one that is overwritten does not', () => {
-    const limited = new HeldKey(dataKey, RING);
-    limited.limitToRing();
-    expect(voucherOf(RING, newest, limited)).toEqual(voucherOf(RING, newest, own.held));
-    limited.destroy();
-    expect(() => voucherOf(RING, newest, limited)).toThrow('was overwritten');
+  test('an authenticator outlives its data key, and throws once it is overwritten itself', () => {
+    const gone = new DataKey(dataKey, RING);
+    gone.destroy();
+    expect(voucherOf(RING, newest, gone.authenticator)).toEqual(voucherOf(RING, newest, own.held.authenticator));
+    gone.authenticator.destroy();
+    expect(() => voucherOf(RING, newest, gone.authenticator)).toThrow('was overwritten');
   });
 });
 
@@ -135,9 +139,9 @@ describe('the MAC of a wrap', () => {
   const wrap = wrapBy(newest, { signature: Buffer.from('signed') });
 
   test('is right under the key that is wrapped, and under no other', () => {
-    expect(isRightWrap(RING, wrap, newest.held)).toBe(true);
-    expect(isRightWrap(RING, wrap, oldest.held)).toBe(false);
-    expect(isRightWrap('orders', wrap, newest.held)).toBe(false);
+    expect(isRightWrap(RING, wrap, newest.held.authenticator)).toBe(true);
+    expect(isRightWrap(RING, wrap, oldest.held.authenticator)).toBe(false);
+    expect(isRightWrap('orders', wrap, newest.held.authenticator)).toBe(false);
   });
 
   test.each<readonly [string, Partial<typeof wrap>]>([
@@ -147,23 +151,23 @@ describe('the MAC of a wrap', () => {
     ['signature', { signature: Buffer.from('other') }],
     ['MAC', { mac: Buffer.alloc(32, 1) }],
   ])('is wrong for another %s', (_, change) => {
-    expect(isRightWrap(RING, { ...wrap, ...change }, newest.held)).toBe(false);
+    expect(isRightWrap(RING, { ...wrap, ...change }, newest.held.authenticator)).toBe(false);
   });
 
   test('is wrong without the signature that it covers', () => {
     const { signature: _, ...unsigned } = wrap;
-    expect(isRightWrap(RING, unsigned, newest.held)).toBe(false);
+    expect(isRightWrap(RING, unsigned, newest.held.authenticator)).toBe(false);
   });
 });
 
 describe('what a key says of its ancestors', () => {
   test('is right under the key that says it, for these and no others', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
-    expect(areRightAncestors(RING, said, newest.held)).toBe(true);
-    expect(areRightAncestors(RING, said, middle.held)).toBe(false);
-    expect(areRightAncestors('orders', said, newest.held)).toBe(false);
+    expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
+    expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);
+    expect(areRightAncestors('orders', said, newest.held.authenticator)).toBe(false);
     for (const ids of [[oldest.id], [middle.id, oldest.id], [...said.ids, stranger.id], []]) {
-      expect(areRightAncestors(RING, { ...said, ids }, newest.held)).toBe(false);
+      expect(areRightAncestors(RING, { ...said, ids }, newest.held.authenticator)).toBe(false);
     }
   });
 });

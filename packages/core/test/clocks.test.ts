@@ -1,10 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../src/clock.ts';
-import { SealUnavailableError } from '../src/errors.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
+import type { Clock } from '../src/base/clock.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { SealUnavailableError } from '../src/contracts/errors.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { createSnapshot, sealingKeyOf } from '../src/ring/snapshot.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';

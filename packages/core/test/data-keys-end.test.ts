@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { HeldKey } from '../src/key-cache.ts';
-import { keeperOf } from '../src/kms-codec.ts';
+import type { Clock } from '../src/base/clock.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import type { DataKey } from '../src/keys/data-key.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import { Fleet, type Member, seal } from './support/fleet.ts';
+import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { isOverwritten } from './support/overwritten.ts';
 
 let fleet: Fleet;
@@ -12,7 +13,7 @@ beforeEach(() => {
 afterEach(() => fleet.close());
 
 /** The only key of a member, and when it ends. */
-function onlyKey(member: Member): { readonly held: HeldKey; readonly opensUntil: number } {
+function onlyKey(member: Member): { readonly held: DataKey; readonly opensUntil: number } {
   const [key] = keeperOf(member.codec)?.view.snapshot.keys ?? [];
   if (key?.held === undefined) throw new Error('the member holds no key');
   return { held: key.held, opensUntil: key.opensUntil };
@@ -92,4 +93,27 @@ test('3: a reader whose only key has ended is not ready, and cannot unseal', asy
   await fleet.clock.advance(1);
   expect(reader.codec.health()).toMatchObject({ status: 'failing', ready: false, canUnseal: false });
   expect(() => reader.codec.unseal(token)).toThrow('unknown key');
+});
+
+test('a key that expired by a wrong clock unseals again, once the clock is right', async () => {
+  let aheadMs = 0;
+  const clock: Clock = {
+    wallMs: () => fleet.clock.wallMs() + aheadMs,
+    monotonicNs: () => fleet.clock.monotonicNs(),
+    schedule: (callback, delayMs) => fleet.clock.schedule(callback, delayMs),
+  };
+  // A store whose clock is as wrong as that of the reader confirms it.
+  fleet.store.date = () => new Date(clock.wallMs());
+  const member = await fleet.start();
+  const reader = await fleet.start({ role: 'reader', clock });
+  const token = seal(member);
+  const { held, opensUntil } = onlyKey(reader);
+  aheadMs = opensUntil - fleet.clock.wallMs() - 500_000;
+  await fleet.clock.advance(601);
+  expect(open(reader, token)).toBe('InvalidRequestState: unknown key');
+  expect(isOverwritten(held)).toBe(true);
+  aheadMs = 0;
+  await fleet.clock.advance(1_200);
+  expect(reader.codec.health()).toMatchObject({ ready: true, canUnseal: true });
+  expect(open(reader, token)).toBe('state');
 });

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { channels, hashedKeyId } from '../src/events.ts';
-import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { channels, hashedKeyId } from '../src/contracts/events.ts';
+import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { Fleet } from './support/fleet.ts';
 
 type Event = Readonly<Record<string, unknown>>;

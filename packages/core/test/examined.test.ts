@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../src/clock.ts';
-import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { pause } from '../src/base/clock.ts';
+import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 

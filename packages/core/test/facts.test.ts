@@ -9,19 +9,10 @@ import {
   type RingEntry,
   type RingWrap,
 } from '../src/ring/document.ts';
-import {
-  documentOf,
-  isTombstone,
-  type Judgement,
-  lacks,
-  learn,
-  lineagesOf,
-  revokedKey,
-  signersOf,
-  unwrappedKey,
-  withUnwrapped,
-} from '../src/ring/facts.ts';
+import { isTombstone, type Judgement, revokedKey, signersOf, unwrappedKey } from '../src/ring/facts.ts';
+import { learn, lineagesOf, withUnwrapped } from '../src/ring/learn.ts';
 import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../src/ring/snapshot.ts';
+import { documentOf, lacks } from '../src/ring/written-document.ts';
 import {
   documentWith,
   entryBy,
@@ -146,7 +137,7 @@ describe('a key that is not known', () => {
     const revoked = { ...entryBy(one, []), revoked: revocationBy(one.id, [two]) };
     const learned = learn(knowing([two, second]), documentWith(revoked, second), judgementOf());
     expect(learned.wanted).toEqual([]);
-    expect(keyOf(learned.known, one)).toMatchObject({ revoked: true, held: undefined, signer: undefined });
+    expect(keyOf(learned.known, one)).toMatchObject({ revoked: true, held: undefined, authenticator: undefined });
   });
 
   test('that an older, a revoked or an unknown one certifies as revoked is not', () => {
@@ -229,7 +220,7 @@ describe('a key that is known only for being revoked', () => {
     expect(wish(known, heir).wanted.map(({ id }) => id)).toEqual([one.id]);
     const key = unwrappedKey(RING, gone, one.held, gone.wraps[0], 0);
     const opened = withUnwrapped(known, [key], judgementOf());
-    expect(keyOf(opened, one)).toMatchObject({ revoked: true, held: undefined, signer: one.held });
+    expect(keyOf(opened, one)).toMatchObject({ revoked: true, held: undefined, authenticator: one.held.authenticator });
     expect(wish(opened, heir).wanted.map(({ id }) => id)).toEqual([newestKey.id]);
   });
 
@@ -301,7 +292,11 @@ describe('a known key', () => {
       documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
       judgementOf(),
     ).known;
-    expect(keyOf(revoked, two)).toMatchObject({ revoked: true, held: undefined, signer: two.held });
+    expect(keyOf(revoked, two)).toMatchObject({
+      revoked: true,
+      held: undefined,
+      authenticator: two.held.authenticator,
+    });
   });
 
   test('is revoked by a newer one, and not by an older one', () => {
@@ -355,7 +350,7 @@ describe('revoking a key', () => {
 
   test('makes its own certificate, and that of the newest key', () => {
     const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
-    expect(revoked).toMatchObject({ revoked: true, held: undefined, signer: two.held });
+    expect(revoked).toMatchObject({ revoked: true, held: undefined, authenticator: two.held.authenticator });
     expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));
   });
 
@@ -546,7 +541,7 @@ describe('what is written', () => {
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
       ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
       wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
-      ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held) },
+      ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
     const keptOf = (heirOf: TestKey, read: RingDocument | undefined): readonly string[] => {
@@ -772,7 +767,7 @@ const stolenEntry = fc
     const own = POOL.find(({ id }) => id === entry.id) as TestKey;
     const honestOnes = HONEST.find(({ id }) => id === entry.id)?.vouchers ?? new Map<string, Uint8Array>();
     const vouchers = new Map([
-      ...by.map((each) => [each.id, voucherOf(RING, entry, each.held)] as const),
+      ...by.map((each) => [each.id, voucherOf(RING, entry, each.held.authenticator)] as const),
       ...honestOnes,
     ]);
     const made = versions.map((n) => wrapBy(own, { keyId: `v${n}` }));

@@ -3,7 +3,7 @@
  * write was acknowledged. Also imported by the test, for the documents.
  */
 import { writeSync } from 'node:fs';
-import { RingConflictError, type RingStore } from '../src/ring-store.ts';
+import { RingConflictError, type RingStore } from '../src/contracts/ring-store.ts';
 import { fileRing } from '../src/stores/file-ring.ts';
 
 const REPEATS = 8_000;

@@ -1,7 +1,7 @@
 import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../src/clock.ts';
-import { createKmsCodec } from '../src/kms-codec.ts';
+import { pause } from '../src/base/clock.ts';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
 import { encodeDocument, parseDocument } from '../src/ring/document.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KeyWrapper, KeyWrapperErrorKind } from '../src/key-wrapper.ts';
-import { KeyWrapperError } from '../src/key-wrapper.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import type { KeyWrapper, KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
+import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument } from '../src/ring/document.ts';
 import { Draws } from './support/draws.ts';
 import { EventLog } from './support/event-log.ts';

@@ -1,8 +1,8 @@
 import { randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../src/clock.ts';
-import { createKmsCodec } from '../src/kms-codec.ts';
-import type { RingStore } from '../src/ring-store.ts';
+import { pause } from '../src/base/clock.ts';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
+import type { RingStore } from '../src/contracts/ring-store.ts';
 import { busiestSecond, CallTimes } from './support/calls-in-time.ts';
 import { Fleet, open, seal } from './support/fleet.ts';
 

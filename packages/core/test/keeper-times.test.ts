@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Moment } from '../src/clock.ts';
-import { CodecClosedError } from '../src/errors.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { RingConflictError, type RingStore } from '../src/ring-store.ts';
+import type { Moment } from '../src/base/clock.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { CodecClosedError } from '../src/contracts/errors.ts';
+import { RingConflictError, type RingStore } from '../src/contracts/ring-store.ts';
 import { CallTimes } from './support/calls-in-time.ts';
 import { Draws } from './support/draws.ts';
 import { EventLog } from './support/event-log.ts';
@@ -525,7 +525,8 @@ describe('who waits, and who does not', () => {
   function waits(member: Member, id: string | undefined, seconds: number, from?: Moment): boolean | undefined {
     const keeper = keeperOf(member.codec);
     const { wallMs, steadyMs } = from ?? keeper?.view.limits.lastRead ?? { wallMs: 0, steadyMs: 0 };
-    return keeper?.needsRefreshFor(id, { wallMs: wallMs + seconds * 1_000, steadyMs: steadyMs + seconds * 1_000 });
+    const at = { wallMs: wallMs + seconds * 1_000, steadyMs: steadyMs + seconds * 1_000 };
+    return keeper?.causedReads.isWorthWaitingFor(id, at);
   }
 
   test('a token waits when the ring was read longer ago than refreshEvery, or its key is unknown', async () => {

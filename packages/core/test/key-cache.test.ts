@@ -2,21 +2,23 @@ import { createHmac, randomBytes, randomFillSync } from 'node:crypto';
 import { inspect } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Moment } from '../src/base/clock.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
+import { subKey } from '../src/formats/derivation.ts';
 import {
-  decodeToken,
   deriveTokenKey,
   type SealingTokenKey,
   sealSealring,
   type TokenKey,
   tokenKeySource,
 } from '../src/formats/sealring.ts';
-import { EnvelopeKeyCache, HeldKey, MAX_TOKEN_KEYS } from '../src/key-cache.ts';
+import { decodeToken } from '../src/formats/sealring-token.ts';
+import { DataKey } from '../src/keys/data-key.ts';
+import { EnvelopeKeyCache, MAX_TOKEN_KEYS } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { SealringTokens } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import { SealringTokens } from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 /** What every use of an overwritten key says. */
 const GONE = /was overwritten/;
@@ -24,22 +26,36 @@ const START = 1_795_000_000_000;
 const HOUR = 3_600_000;
 const moment: Moment = Object.freeze({ wallMs: START, steadyMs: 1_000 });
 
-function newKey(ring = 'payments'): { readonly dataKey: Buffer; readonly held: HeldKey } {
+/** The owner of the keys that a test makes. */
+let cache = new EnvelopeKeyCache('payments');
+beforeEach(() => {
+  cache = new EnvelopeKeyCache('payments');
+});
+
+function newKey(): { readonly dataKey: Buffer; readonly held: DataKey } {
   const dataKey = randomBytes(32);
-  return { dataKey, held: new HeldKey(dataKey, ring) };
+  return { dataKey, held: cache.take(Buffer.from(dataKey)) };
 }
 
-function isDestroyed(held: HeldKey): boolean {
+function isDestroyed(held: DataKey): boolean {
   try {
-    held.copyDataKey().fill(0);
+    held.copyBytes().fill(0);
     return false;
   } catch {
     return true;
   }
 }
 
+function canAuthenticate({ authenticator }: DataKey): boolean {
+  try {
+    return authenticator.mac('a fact').length === 32;
+  } catch {
+    return false;
+  }
+}
+
 /** The token key of a salt of its own, to open with. */
-function openingOf(held: HeldKey): TokenKey {
+function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
   return held.openingTokenKey(decodeToken(token), undefined);
 }
@@ -73,95 +89,82 @@ describe('F22 what is left of a data key', () => {
     dataKey.fill(1);
     expect(held.equals(same)).toBe(true);
     expect(held.equals(dataKey)).toBe(false);
-    expect(held.id).toBe(new HeldKey(same, 'another').id);
-    const copy = held.copyDataKey();
+    expect(held.id).toBe(new DataKey(same, 'another').id);
+    const copy = held.copyBytes();
     copy.fill(0);
     expect(held.equals(same)).toBe(true);
   });
 
-  for (const end of ['destroy', 'limitToRing'] as const) {
-    test(`${end} overwrites every buffer that holds the data key or a format's secret`, () => {
-      const dataKey = randomBytes(32);
-      const formats = ['python', 'typescript', 'mcp.d'] as const;
-      let held = new HeldKey(randomBytes(32), 'payments');
-      const secrets: Buffer[] = [];
-      const made = buffersMadeBy(() => {
-        held = new HeldKey(dataKey, 'payments');
-        for (const format of formats) secrets.push(held.secret(format));
-        held.deriveTokenKey(randomBytes(18));
-      });
-      const canaries = [dataKey, ...secrets].map((bytes) => Buffer.from(bytes));
-      const holding = () => made.filter((buffer) => canaries.some((canary) => buffer.includes(canary)));
-      expect(holding().length).toBeGreaterThanOrEqual(4);
-      held[end]();
-      expect(holding()).toEqual([]);
-      expect(secrets.every((secret) => secret.equals(Buffer.alloc(32)))).toBe(true);
-    });
+  const formats = ['python', 'typescript', 'mcp.d'] as const;
 
-    test(`after ${end} no data key, token key or format key is given out, and none of zeros is derived`, () => {
-      const { held } = newKey();
-      held.rememberTokenKey(openingOf(held));
-      const formats = ['python', 'typescript', 'mcp.d'] as const;
-      for (const format of formats) held.formatKey(format);
-      held[end]();
-      expect(() => held.copyDataKey()).toThrow(GONE);
-      expect(() => held.equals(Buffer.alloc(32))).toThrow(GONE);
-      expect(() => held.deriveTokenKey(randomBytes(18))).toThrow(GONE);
-      expect(() => held.deriveTokenKey(randomBytes(18), { purpose: 'cursor' })).toThrow(GONE);
-      for (const format of formats) {
-        expect(() => held.secret(format)).toThrow(GONE);
-        expect(() => held.formatKey(format)).toThrow(GONE);
-      }
-      expect(held.tokenKeyCount).toBe(0);
+  test('destroying a data key overwrites every buffer that holds it or the secret of a format', () => {
+    const dataKey = randomBytes(32);
+    let held = new DataKey(randomBytes(32), 'payments');
+    const secrets: Buffer[] = [];
+    const made = buffersMadeBy(() => {
+      held = new DataKey(dataKey, 'payments');
+      for (const format of formats) secrets.push(held.secret(format));
+      held.deriveTokenKey(randomBytes(18));
     });
-  }
-
-  test('a key limited to the ring certifies facts as it always did; a destroyed one does not', () => {
-    const { held } = newKey();
-    const before = held.certify('a fact');
-    held.limitToRing();
-    expect(held.certify('a fact')).toEqual(before);
-    expect(held.certify('another')).not.toEqual(before);
+    const canaries = [dataKey, ...secrets].map((bytes) => Buffer.from(bytes));
+    const holding = () => made.filter((buffer) => canaries.some((canary) => buffer.includes(canary)));
+    expect(holding().length).toBeGreaterThanOrEqual(4);
     held.destroy();
-    expect(() => held.certify('a fact')).toThrow(GONE);
+    expect(holding()).toEqual([]);
+    expect(secrets.every((secret) => secret.equals(Buffer.alloc(32)))).toBe(true);
   });
 
-  test('a key limited to the ring still has the sub-key of the ring that it always had; a destroyed one does not', () => {
-    for (const signedBefore of [true, false]) {
-      const { dataKey, held } = newKey();
-      const sub = createHmac('sha512', dataKey)
-        .update('sealring/v1/ring-mac\0')
-        .update(Buffer.from([0, 8]))
-        .update('payments')
-        .digest();
-      if (signedBefore) held.secret('ring-mac');
-      held.limitToRing();
-      expect(held.secret('ring-mac')).toEqual(sub.subarray(0, 32));
-      held.limitToRing();
-      expect(held.secret('ring-mac')).toEqual(sub.subarray(0, 32));
-      const secret = held.secret('ring-mac');
-      held.destroy();
-      expect(secret).toEqual(Buffer.alloc(32));
-      expect(() => held.secret('ring-mac')).toThrow(GONE);
+  test('a destroyed data key hands out no bytes, token key or format key, and derives none from zeros', () => {
+    const { held } = newKey();
+    held.rememberTokenKey(openingOf(held));
+    for (const format of formats) held.formatKey(format);
+    held.destroy();
+    expect(() => held.copyBytes()).toThrow(GONE);
+    expect(() => held.equals(Buffer.alloc(32))).toThrow(GONE);
+    expect(() => held.deriveTokenKey(randomBytes(18))).toThrow(GONE);
+    expect(() => held.deriveTokenKey(randomBytes(18), { purpose: 'cursor' })).toThrow(GONE);
+    for (const format of formats) {
+      expect(() => held.secret(format)).toThrow(GONE);
+      expect(() => held.formatKey(format)).toThrow(GONE);
     }
+    expect(held.tokenKeyCount).toBe(0);
   });
 
-  test('a key that was destroyed stays so when it is limited to the ring afterwards', () => {
+  test('the authenticator of a destroyed data key authenticates facts as before', () => {
     const { held } = newKey();
+    const before = held.authenticator.mac('a fact');
     held.destroy();
-    held.limitToRing();
-    expect(() => held.secret('ring-mac')).toThrow(GONE);
+    expect(held.authenticator.mac('a fact')).toEqual(before);
+    expect(held.authenticator.mac('another')).not.toEqual(before);
+  });
+
+  test('an authenticator has the ring-mac sub-key of the data key, overwrites it when destroyed, and throws from then on', () => {
+    const { dataKey } = newKey();
+    const sub = createHmac('sha512', dataKey)
+      .update('sealring/v1/ring-mac\0')
+      .update(Buffer.from([0, 8]))
+      .update('payments')
+      .digest()
+      .subarray(0, 32);
+    let authenticator = newKey().held.authenticator;
+    const made = buffersMadeBy(() => {
+      ({ authenticator } = new DataKey(dataKey, 'payments'));
+    });
+    const holding = () => made.filter((buffer) => buffer.includes(sub));
+    expect(authenticator.mac('a fact')).toEqual(createHmac('sha256', sub).update('a fact').digest());
+    expect(holding().length).toBeGreaterThan(0);
+    authenticator.destroy();
+    expect(holding()).toEqual([]);
+    expect(() => authenticator.mac('a fact')).toThrow(GONE);
   });
 
   test('F15 warm token keys go with the key', () => {
-    for (const end of ['destroy', 'limitToRing'] as const) {
-      const { held } = newKey();
-      const tokenKey = openingOf(held);
-      held.rememberTokenKey(tokenKey);
-      expect(held.knownTokenKey(tokenKey.words)).toBe(tokenKey);
-      held[end]();
-      expect(held.knownTokenKey(tokenKey.words)).toBeUndefined();
-    }
+    const { held } = newKey();
+    const tokenKey = openingOf(held);
+    held.rememberTokenKey(tokenKey);
+    expect(held.knownTokenKey(tokenKey.words)).toBe(tokenKey);
+    held.destroy();
+    expect(held.knownTokenKey(tokenKey.words)).toBeUndefined();
   });
 });
 
@@ -180,16 +183,16 @@ describe('F21 no sink shows a key', () => {
 
   test('inspect, JSON and String of a held key and of the cache hold none of its bytes', () => {
     const { dataKey, held } = newKey();
-    const cache = new EnvelopeKeyCache();
-    cache.hold(held);
-    const secrets = [dataKey, held.secret('python'), held.secret('ring-mac'), held.secret('mcp.d')];
+    held.authenticator.mac('a fact');
+    const ringMac = subKey(dataKey, 'ring-mac', 'payments').subarray(0, 32);
+    const secrets = [dataKey, held.secret('python'), ringMac, held.secret('mcp.d')];
     const tokenKey = held.deriveTokenKey(randomBytes(18), { hedge: true });
     const opening = openingOf(held);
     held.rememberTokenKey(opening);
     held.formatKey('python');
     const keys = [tokenKey.key.export(), opening.key.export()];
     const bytes = [...secrets, tokenKey.hedgeKey ?? randomBytes(14), ...keys];
-    for (const thing of [held, cache, { held, cache, list: [held] }]) {
+    for (const thing of [held, held.authenticator, cache, { held, cache, list: [held] }]) {
       const sinks = [
         inspect(thing, {
           depth: Infinity,
@@ -213,7 +216,7 @@ describe('F21 no sink shows a key', () => {
     held.destroy();
     let text = '';
     try {
-      held.copyDataKey();
+      held.copyBytes();
     } catch (error) {
       text = inspect(error, { showHidden: true, depth: Infinity });
     }
@@ -223,51 +226,71 @@ describe('F21 no sink shows a key', () => {
 });
 
 describe('F23 the envelope key cache', () => {
-  test('has one held key per data key: another one of the same bytes is overwritten', () => {
-    const cache = new EnvelopeKeyCache();
-    const { dataKey, held } = newKey();
-    const again = new HeldKey(dataKey, 'payments');
-    expect(cache.hold(held)).toBe(held);
-    expect(cache.hold(held)).toBe(held);
-    expect(cache.hold(again)).toBe(held);
-    expect([isDestroyed(held), isDestroyed(again)]).toEqual([false, true]);
+  const noIds: ReadonlySet<string> = new Set();
+
+  test('has one data key for the same bytes, and overwrites the bytes that it is given', () => {
+    const bytes = randomBytes(32);
+    const [once, again] = [Buffer.from(bytes), Buffer.from(bytes)];
+    const held = cache.take(once);
+    expect(cache.take(again)).toBe(held);
+    expect([once, again]).toEqual([Buffer.alloc(32), Buffer.alloc(32)]);
+    expect(held.equals(bytes)).toBe(true);
     expect(cache.size).toBe(1);
   });
 
   test('finds a key by its id, and no other', () => {
-    const cache = new EnvelopeKeyCache();
-    const [one, two] = [newKey().held, newKey().held];
-    cache.hold(one);
-    expect([cache.get(one.id), cache.get(two.id), cache.get('')]).toEqual([one, undefined, undefined]);
+    const one = cache.take(randomBytes(32));
+    expect([cache.get(one.id), cache.get(randomBytes(9).toString('base64url')), cache.get('')]).toEqual([
+      one,
+      undefined,
+      undefined,
+    ]);
   });
 
-  test('F22 pruning overwrites exactly the keys that are refused', () => {
-    const cache = new EnvelopeKeyCache();
-    const keys = Array.from({ length: 20 }, () => cache.hold(newKey().held));
-    const kept = new Set(keys.filter((_, i) => i % 3 === 0));
-    cache.prune((key) => kept.has(key));
-    expect(cache.size).toBe(kept.size);
+  test('F22 overwrites exactly the data keys and authenticators that are not to be kept', () => {
+    const keys = Array.from({ length: 20 }, () => cache.take(randomBytes(32)));
+    const ids = (some: readonly DataKey[]): ReadonlySet<string> => new Set(some.map(({ id }) => id));
+    const [held, limited] = [keys.filter((_, i) => i % 3 === 0), keys.filter((_, i) => i % 3 === 1)];
+    cache.retain(ids(held), ids(limited));
+    expect(cache.size).toBe(held.length);
     for (const key of keys) {
-      expect(isDestroyed(key)).toBe(!kept.has(key));
-      expect(cache.get(key.id)).toBe(kept.has(key) ? key : undefined);
+      expect(isDestroyed(key)).toBe(!held.includes(key));
+      expect(cache.get(key.id)).toBe(held.includes(key) ? key : undefined);
+      expect(canAuthenticate(key)).toBe(held.includes(key) || limited.includes(key));
     }
   });
 
-  test('F22 clearing overwrites all keys', () => {
-    const cache = new EnvelopeKeyCache();
-    const keys = Array.from({ length: 5 }, () => cache.hold(newKey().held));
+  test('gives a data key that comes back its authenticator again, and lets it seal', () => {
+    const bytes = randomBytes(32);
+    const { id, authenticator } = cache.take(Buffer.from(bytes));
+    cache.retain(noIds, new Set([id]));
+    const back = cache.take(bytes);
+    expect(back.authenticator).toBe(authenticator);
+    expect(sealWith(back.deriveTokenKey(randomBytes(18)))).toMatch(/^sr1\./);
+    expect(cache.get(id)).toBe(back);
+  });
+
+  test('F22 overwrites a key that is dropped, with its authenticator', () => {
+    const [one, two] = [cache.take(randomBytes(32)), cache.take(randomBytes(32))];
+    cache.drop(one.id);
+    cache.drop('none');
+    expect([isDestroyed(one), isDestroyed(two), cache.size]).toEqual([true, false, 1]);
+    expect(() => one.authenticator.mac('a fact')).toThrow(GONE);
+  });
+
+  test('F22 overwrites everything when it is cleared', () => {
+    const keys = Array.from({ length: 5 }, () => cache.take(randomBytes(32)));
     cache.clear();
     expect(cache.size).toBe(0);
     expect(keys.every(isDestroyed)).toBe(true);
+    for (const { authenticator } of keys) expect(() => authenticator.mac('a fact')).toThrow(GONE);
   });
 });
 
 /** Native tokens over some keys in a cache: the first one seals. */
-function tokensOver(...keys: readonly HeldKey[]) {
-  const cache = new EnvelopeKeyCache();
-  for (const key of keys) cache.hold(key);
+function tokensOver(...keys: readonly DataKey[]) {
   const times = { created: 0, activates: 0, sealsUntil: START + HOUR, opensUntil: START + 2 * HOUR };
-  const usable = (held: HeldKey): UsableKey => ({
+  const usable = (held: DataKey): UsableKey => ({
     id: held.id,
     ...times,
     revoked: false,
@@ -275,7 +298,7 @@ function tokensOver(...keys: readonly HeldKey[]) {
     vouchers: new Map(),
     wraps: [],
     held,
-    signer: held,
+    authenticator: held.authenticator,
     sealsFromSteadyMs: 0,
     isLeft: false,
   });
@@ -300,7 +323,7 @@ function tokensOver(...keys: readonly HeldKey[]) {
     cache,
     { purpose: undefined, maxTokenLength: 262_144 },
   );
-  return { tokens, cache };
+  return { tokens };
 }
 
 /** Bytes on V8's heap that something reaches. */
@@ -355,14 +378,14 @@ describe('F5 remembered token keys', () => {
 
   test('hold at most 10 000 headers over all keys, taken from the key that has most, oldest first', () => {
     const [one, two] = [newKey(), newKey()];
-    const { tokens, cache } = tokensOver(one.held, two.held);
+    const { tokens } = tokensOver(one.held, two.held);
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
     expect(MAX_TOKEN_KEYS).toBe(10_000);
     // Stands for ten thousand clients: what differs is the header alone.
     const model = openingOf(two.held);
     const wordsOf = (i: number) => new Int32Array(12).fill(i);
     for (let i = 0; i < 9_990; i++) {
-      cache.boundTokenKeys();
+      cache.makeRoomForTokenKey();
       two.held.rememberTokenKey({ ...model, words: wordsOf(i) });
     }
     for (let i = 0; i < 300; i++) {
@@ -376,7 +399,7 @@ describe('F5 remembered token keys', () => {
     expect([known(0), known(289), known(290), known(5_000)]).toEqual([false, false, true, true]);
     // One key alone is bounded too.
     for (let i = 0; i < 20_000; i++) {
-      cache.boundTokenKeys();
+      cache.makeRoomForTokenKey();
       one.held.rememberTokenKey({ ...model, words: wordsOf(-1 - i) });
     }
     expect(total()).toBe(MAX_TOKEN_KEYS);

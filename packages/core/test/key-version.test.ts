@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
 import { EventLog } from './support/event-log.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 

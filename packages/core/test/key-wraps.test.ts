@@ -8,12 +8,13 @@ import {
   sign,
 } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { describe, expect, test } from 'vitest';
-import type { RandomSource } from '../src/clock.ts';
-import { Closing } from '../src/closing.ts';
-import { hashedKeyId } from '../src/events.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
-import { type KeyWrapper, KeyWrapperError } from '../src/key-wrapper.ts';
+import { describe, expect, test, vi } from 'vitest';
+import type { RandomSource } from '../src/base/clock.ts';
+import { Closing } from '../src/base/closing.ts';
+import { hashedKeyId } from '../src/contracts/events.ts';
+import { type KeyWrapper, KeyWrapperError } from '../src/contracts/key-wrapper.ts';
+import { DataKey } from '../src/keys/data-key.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/kms/data-key-bytes.ts';
 import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
 import { KeyWraps, lacksWraps } from '../src/kms/wraps.ts';
@@ -61,7 +62,7 @@ function member(wrappers: readonly KeyWrapper[], options: Options = {}): KeyWrap
     quorum: options.quorum ?? wrappers.length,
     trustStore: options.trustStore ?? false,
     calls: new KmsCalls({ clock, random: zeros, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
-    cache: new EnvelopeKeyCache(),
+    cache: new EnvelopeKeyCache(options.ring ?? RING),
     random,
     clock,
   });
@@ -149,9 +150,9 @@ describe('F35 a wrap that anybody with a public key could have made', () => {
     const key = { key: publicKms.publicKey, padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: 'sha256' };
     const wrapped = publicEncrypt(key, boundPlaintext(dataKey, wrapContext(RING, TIMES)));
     const { provider, keyId } = publicKms.connect();
-    const held = new HeldKey(dataKey, RING);
+    const held = new DataKey(dataKey, RING);
     const wrap = { provider, keyId, wrapped };
-    const wraps = [{ ...wrap, mac: wrapMacOf(RING, wrap, held) }];
+    const wraps = [{ ...wrap, mac: wrapMacOf(RING, wrap, held.authenticator) }];
     return {
       dataKey,
       entry: { id: held.id, ...TIMES, vouchers: vouch(), ancestors: undefined, revoked: undefined, wraps },
@@ -212,7 +213,19 @@ describe('a new data key', () => {
     expect(taken).toHaveLength(2);
     expect(taken).not.toContain(entry.id);
     expect(entry).toMatchObject({ id: held.id, ...TIMES, revoked: undefined });
-    for (const wrap of entry.wraps) expect(isRightWrap(RING, wrap, held)).toBe(true);
+    for (const wrap of entry.wraps) expect(isRightWrap(RING, wrap, held.authenticator)).toBe(true);
+  });
+
+  test('F22 is overwritten where it could not be wrapped', async () => {
+    const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
+    const kms = new FaultKms();
+    const cut = { ...kms.connect(), wrap: async () => Promise.reject(new Error('no')), generate: undefined };
+    const { generate: _, ...keyWrapper } = cut;
+    await expect(member([keyWrapper]).create(TIMES, nobody, vouch, BACKGROUND)).rejects.toThrow(KeyWrapperError);
+    const [made] = take.mock.results.map(({ value }) => value as DataKey);
+    take.mockRestore();
+    expect(() => made?.copyBytes()).toThrow('was overwritten');
+    expect(() => made?.authenticator.mac('a fact')).toThrow('was overwritten');
   });
 
   test('is vouched for by its id and times', async () => {
@@ -446,7 +459,7 @@ describe('wraps by several wrappers', () => {
     const added = await member([a, b, c]).missingWraps(entry, held, BACKGROUND);
     expect(added.map(({ provider }) => provider)).toEqual(['b', 'c']);
     const all = { ...entry, wraps: [...entry.wraps, ...added] };
-    for (const wrap of all.wraps) expect(isRightWrap(RING, wrap, held)).toBe(true);
+    for (const wrap of all.wraps) expect(isRightWrap(RING, wrap, held.authenticator)).toBe(true);
     for (const wrapper of [a, b, c]) {
       expect((await member([wrapper]).unwrap(all, BACKGROUND)).held.id).toBe(held.id);
     }

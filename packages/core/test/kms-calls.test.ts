@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { later, momentOf, type RandomSource } from '../src/clock.ts';
-import { Closing } from '../src/closing.ts';
-import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/key-wrapper.ts';
+import { later, momentOf, pause, type RandomSource } from '../src/base/clock.ts';
+import { Closing } from '../src/base/closing.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
 import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 
@@ -294,7 +294,7 @@ describe('F29 a call that hangs', () => {
     expect(all.every(({ error }) => error === undefined)).toBe(true);
   });
 
-  test('is let go when it has ended: no timer runs on, and close does not abort it any more', async () => {
+  test('leaves no timer when it has ended; the signal of one that failed aborts, that of one that answered never does', async () => {
     const { calls, clock, closing } = setUp();
     const signals: AbortSignal[] = [];
     const answers = watch(calls.call(WHAT, async (signal) => [signals.push(signal)], BACKGROUND));
@@ -313,7 +313,28 @@ describe('F29 a call that hangs', () => {
     expect(clock.timers).toBe(0);
     closing.abort(new Error('closed'));
     await clock.advance(10);
-    expect(signals.map(({ aborted }) => aborted)).toEqual([false, false]);
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
+  });
+
+  test('F22 has an answer discarded that comes after its deadline or after close, and no answer that is taken', async () => {
+    const { calls, clock, closing } = setUp();
+    const discarded: string[] = [];
+    const call = (answer: string, seconds: number): { readonly value?: string; readonly error?: unknown } =>
+      watch(
+        calls.call(
+          WHAT,
+          () => pause(clock, seconds * 1_000).then(() => answer),
+          BACKGROUND,
+          (late) => void discarded.push(late),
+        ),
+      );
+    const [taken, late] = [call('taken', 4), call('late', 6)];
+    await clock.advance(5.5);
+    const closed = call('closed', 1);
+    closing.abort(new Error('closed'));
+    await clock.advance(2);
+    expect([taken.value, late.error, closed.error]).toEqual(['taken', unavailable, unavailable]);
+    expect(discarded).toEqual(['late', 'closed']);
   });
 });
 

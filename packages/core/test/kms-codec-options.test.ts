@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { createKmsCodec } from '../src/kms-codec.ts';
-import { checkOptions, type KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
+import { checkOptions, type KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { type RingPolicy, resolvePolicy } from '../src/ring/policy.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
 

@@ -3,15 +3,16 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
-import { InvalidRequestState, type RequestStateCodec } from '../src/codec.ts';
-import { CodecClosedError, SealUnavailableError } from '../src/errors.ts';
-import { channels } from '../src/events.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { createKmsCodec, type KmsCodec, keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
-import type { RingStore } from '../src/ring-store.ts';
+import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
+import { createKmsCodec, type KmsCodec } from '../src/codec/kms-codec.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { InvalidRequestState, type RequestStateCodec } from '../src/contracts/codec.ts';
+import { CodecClosedError, SealUnavailableError } from '../src/contracts/errors.ts';
+import { channels } from '../src/contracts/events.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import type { RingStore } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
 import { VirtualClock } from './support/virtual-clock.ts';
 
@@ -188,7 +189,7 @@ describe('a codec over a ring', () => {
     expect(outcome(codec, seal(codec))).toBe('state');
     expect(codec.health().sealingKey).not.toBe(sealingKey);
     // F22: its bytes are gone too.
-    expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
+    expect(() => held?.copyBytes()).toThrow(/was overwritten/);
     expect(held).toBeDefined();
   });
 });
@@ -584,9 +585,9 @@ describe('after close', () => {
     await codec.rotate();
     const keys = keeperOf(codec)?.view.snapshot.keys.map((key) => key.held) ?? [];
     expect(keys).toHaveLength(2);
-    for (const [i, held] of keys.entries()) expect(held?.copyDataKey()).toEqual(fleet.dataKeys[i]);
+    for (const [i, held] of keys.entries()) expect(held?.copyBytes()).toEqual(fleet.dataKeys[i]);
     await codec.close();
-    for (const held of keys) expect(() => held?.copyDataKey()).toThrow(/was overwritten/);
+    for (const held of keys) expect(() => held?.copyBytes()).toThrow(/was overwritten/);
   });
 
   test('await using closes', async () => {
@@ -654,7 +655,7 @@ describe('F21 canaries', () => {
       const secrets = [
         canary,
         ...fleet.dataKeys,
-        ...held.flatMap((key) => [key.secret('python'), key.secret('ring-mac')]),
+        ...held.flatMap((key) => [key.secret('python'), key.secret('mcp.d')]),
       ];
       const sinks = [
         ...internals.flatMap((each) => [inspect(each, everything), inspect(each)]),
@@ -719,7 +720,7 @@ test('13: a payload that says another length than it has is refused, not sealed 
   closers.push(() => codec.close());
   const payload = new Uint8Array(300_000);
   Object.defineProperty(payload, 'length', { value: 10 });
-  expect(() => codec.seal(payload)).toThrow(new TypeError('payload must not have a length of its own'));
+  expect(() => codec.seal(payload)).toThrow(new TypeError('payload must not define its own length'));
   expect(() => codec.for('data').seal(payload)).toThrow(TypeError);
   expect(codec.unseal(codec.seal(Buffer.from('state')))).toEqual(new Uint8Array(Buffer.from('state')));
 });

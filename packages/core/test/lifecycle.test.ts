@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SealUnavailableError } from '../src/errors.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { SealUnavailableError } from '../src/contracts/errors.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import { type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;

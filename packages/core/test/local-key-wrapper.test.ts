@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { WrappedKey } from '../src/key-wrapper.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { WrappedKey } from '../src/contracts/key-wrapper.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 
 const masterKey = Buffer.from('\xffcanary-master-key-of-more-than-32-bytes', 'latin1');
 const wrapper = localKeyWrapper({ masterKey });

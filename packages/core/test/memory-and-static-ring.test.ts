@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { MAX_DOCUMENT_BYTES, RingConflictError, RingStoreError } from '../src/ring-store.ts';
+import { MAX_DOCUMENT_BYTES, RingConflictError, RingStoreError } from '../src/contracts/ring-store.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
 import { staticRing } from '../src/stores/static-ring.ts';
 

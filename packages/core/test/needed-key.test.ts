@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../src/clock.ts';
-import { KeyWrapperError } from '../src/key-wrapper.ts';
+import { pause } from '../src/base/clock.ts';
+import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { Thief } from './support/thief.ts';

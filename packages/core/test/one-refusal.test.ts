@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { InvalidRequestState, type RequestStateCodec } from '../src/codec.ts';
+import { InvalidRequestState, type RequestStateCodec } from '../src/contracts/codec.ts';
 import { Fleet, type Member, seal } from './support/fleet.ts';
 
 const DAY = 86_400;

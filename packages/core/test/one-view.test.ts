@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import type { RingStore } from '../src/contracts/ring-store.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import type { RingStore } from '../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 let fleet: Fleet;

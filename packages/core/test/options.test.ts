@@ -1,6 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { finiteNumber, isConstant, label, oneOf, refuseUnknownOptions, secretBytes, show } from '../src/options.ts';
+import {
+  finiteNumber,
+  isConstant,
+  label,
+  oneOf,
+  refuseUnknownOptions,
+  secretBytes,
+  show,
+} from '../src/base/options.ts';
 
 describe('a wrong value in an error', () => {
   test.each([

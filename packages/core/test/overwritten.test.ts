@@ -1,10 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { EnvelopeKeyCache, type HeldKey } from '../src/key-cache.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import type { DataKey } from '../src/keys/data-key.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { isOverwritten } from './support/overwritten.ts';
@@ -80,7 +81,7 @@ function withoutContext(provider: string): KeyWrapper {
   };
 }
 
-function heldBy(member: Member): HeldKey[] {
+function heldBy(member: Member): DataKey[] {
   return keeperOf(member.codec)?.view.snapshot.keys.flatMap(({ held }) => held ?? []) ?? [];
 }
 
@@ -143,7 +144,7 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
 describe('F22: the data keys in memory are overwritten', () => {
   test('when their life is over: of ten days of rotations, only the live ones are left', async () => {
     const a = await fleet.start();
-    const all = new Set<HeldKey>();
+    const all = new Set<DataKey>();
     for (let hour = 0; hour < 10 * 24; hour++) {
       await fleet.clock.advance(3_600);
       for (const held of heldBy(a)) all.add(held);
@@ -166,7 +167,7 @@ describe('F22: the data keys in memory are overwritten', () => {
   });
 
   test('on close, the one that was being unwrapped too', async () => {
-    const hold = vi.spyOn(EnvelopeKeyCache.prototype, 'hold');
+    const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
     const a = await fleet.start();
     const ring = fleet.store.connectUnwatched();
     const b = await fleet.start({ ring });
@@ -175,27 +176,27 @@ describe('F22: the data keys in memory are overwritten', () => {
     let closed: Promise<void> | undefined;
     const close = (): void => void (closed ??= b.codec.close());
     subscribe('sealring:unwrap', close);
-    hold.mockClear();
+    take.mockClear();
     await expect(b.codec.refresh()).rejects.toMatchObject({ name: 'CodecClosedError' });
     await closed;
     unsubscribe('sealring:unwrap', close);
-    expect(hold.mock.calls.map(([held]) => isOverwritten(held))).toEqual([true]);
-    hold.mockRestore();
+    expect(take.mock.results.map(({ value }) => isOverwritten(value as DataKey))).toEqual([true]);
+    take.mockRestore();
   });
 
-  test('on close, with what still certifies facts of the ring', async () => {
+  test('on close, with what still authenticates facts of the ring', async () => {
     const a = await fleet.start();
     await a.codec.rotate();
     await a.codec.revoke(a.codec.health().sealingKey ?? '');
     const view = keeperOf(a.codec)?.view;
-    const left = Array.from(view?.signers.values() ?? [], ({ key }) => key);
-    // Three keys were held; one of them, revoked, is there as a signer only.
-    expect([left.length, left.filter(isOverwritten).length]).toEqual([3, 1]);
+    const held = heldBy(a);
+    const authenticators = Array.from(view?.signers.values() ?? [], ({ authenticator }) => authenticator);
+    // Of three keys one is revoked: its authenticator alone is left.
+    expect([held.length, authenticators.length]).toEqual([2, 3]);
+    for (const authenticator of authenticators) expect(authenticator.mac('a fact')).toHaveLength(32);
     await a.codec.close();
-    for (const held of left) {
-      expect(isOverwritten(held)).toBe(true);
-      expect(() => held.secret('ring-mac')).toThrow(/was overwritten/);
-    }
+    expect(held.map(isOverwritten)).toEqual([true, true]);
+    for (const authenticator of authenticators) expect(() => authenticator.mac('a fact')).toThrow(/was overwritten/);
     expect(view?.signers.size).toBe(0);
   });
 });

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { KeyWrapper, KeyWrapperErrorKind } from '../src/key-wrapper.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { KeyWrapper, KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
+import { type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import { type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;

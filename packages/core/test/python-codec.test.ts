@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
-import { InvalidRequestState } from '../src/codec.ts';
+import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
 import {
   derivePythonKey,
   openPython,

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SealUnavailableError } from '../src/errors.ts';
-import type { KeyWrapperErrorKind } from '../src/key-wrapper.ts';
-import { RingStoreError, type RingStoreErrorKind } from '../src/ring-store.ts';
+import { SealUnavailableError } from '../src/contracts/errors.ts';
+import type { KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
+import { RingStoreError, type RingStoreErrorKind } from '../src/contracts/ring-store.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 const HOUR = 3_600;
@@ -155,7 +155,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
 
   test('the documentation says so where health() is described', () => {
     const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
-    const source = readFileSync(join(import.meta.dirname, '../src/codec-health.ts'), 'utf8');
+    const source = readFileSync(join(import.meta.dirname, '../src/codec/codec-health.ts'), 'utf8');
     for (const text of [readme, source]) {
       expect(text).toMatch(/never for liveness/);
     }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Clock, type Moment, momentOf } from '../src/clock.ts';
+import { type Clock, type Moment, momentOf } from '../src/base/clock.ts';
 import { RingClock } from '../src/member/ring-clock.ts';
 import { resolvePolicy } from '../src/ring/policy.ts';
 import { VirtualClock } from './support/virtual-clock.ts';

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson } from '../src/canonical-json.ts';
+import { canonicalJson } from '../src/base/canonical-json.ts';
+import { RingStoreError, type RingStoreErrorKind } from '../src/contracts/ring-store.ts';
 import {
   encodeDocument,
   type Macs,
@@ -12,7 +13,6 @@ import {
   signedBytes,
   wrapContext,
 } from '../src/ring/document.ts';
-import { RingStoreError, type RingStoreErrorKind } from '../src/ring-store.ts';
 
 const RING = 'payments';
 const RING_FORMAT = 'sealring/ring/1';

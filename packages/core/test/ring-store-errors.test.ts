@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { keeperOf } from '../src/kms-codec.ts';
-import { RingConflictError, type RingStore, RingStoreError, type RingStoreErrorKind } from '../src/ring-store.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import {
+  RingConflictError,
+  type RingStore,
+  RingStoreError,
+  type RingStoreErrorKind,
+} from '../src/contracts/ring-store.ts';
 import { EventLog } from './support/event-log.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 

@@ -24,7 +24,7 @@ import {
   type RingStore,
   type RingStoreError,
   type RingStoreErrorKind,
-} from '../src/ring-store.ts';
+} from '../src/contracts/ring-store.ts';
 import { tryFileLock } from '../src/stores/file-lock.ts';
 import { fileRing } from '../src/stores/file-ring.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';

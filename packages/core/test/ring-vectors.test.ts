@@ -1,10 +1,11 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { HeldKey } from '../src/key-cache.ts';
+import { DataKey } from '../src/keys/data-key.ts';
 import { ancestorsMacOf, certificateOf, type Signer, voucherOf, wrapMacOf } from '../src/ring/certificates.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
-import { isTombstone, type Judgement, learn, unwrappedKey } from '../src/ring/facts.ts';
+import { isTombstone, type Judgement, unwrappedKey } from '../src/ring/facts.ts';
+import { learn } from '../src/ring/learn.ts';
 import { createSnapshot, type RingKey } from '../src/ring/snapshot.ts';
 import { ringDocumentVectors } from './vectors/make-ring-documents.ts';
 
@@ -59,9 +60,9 @@ const text = readFileSync(new URL('../../../vectors/ring-documents.json', import
 const { ring, clockSkewSeconds, keys, documents, certificates, learn: learning }: Vectors = JSON.parse(text);
 const bytes = (encoded: string): Buffer => Buffer.from(encoded, 'base64url');
 
-function heldOf(name: string): HeldKey {
+function heldOf(name: string): DataKey {
   const key = keys.find((one) => one.name === name);
-  return new HeldKey(bytes(key?.dataKey ?? ''), ring);
+  return new DataKey(bytes(key?.dataKey ?? ''), ring);
 }
 
 function entryOf(name: string): RingEntry {
@@ -100,16 +101,20 @@ describe('certificates', () => {
 function macOf(certificate: Certificate): Buffer {
   const { kind, key = '', keys: named = [], at = '', provider = '', keyId = '', wrapped = '', signature } = certificate;
   const signer = heldOf(certificate.signer);
-  if (kind === 'voucher') return voucherOf(ring, entryOf(key), signer);
+  if (kind === 'voucher') return voucherOf(ring, entryOf(key), signer.authenticator);
   if (kind === 'ancestors')
     return ancestorsMacOf(
       ring,
       named.map((name) => heldOf(name).id),
-      signer,
+      signer.authenticator,
     );
-  if (kind === 'revocation') return certificateOf(ring, heldOf(key).id, Date.parse(at), signer);
+  if (kind === 'revocation') return certificateOf(ring, heldOf(key).id, Date.parse(at), signer.authenticator);
   const wrap = { provider, keyId, wrapped: bytes(wrapped) };
-  return wrapMacOf(ring, signature === undefined ? wrap : { ...wrap, signature: bytes(signature) }, signer);
+  return wrapMacOf(
+    ring,
+    signature === undefined ? wrap : { ...wrap, signature: bytes(signature) },
+    signer.authenticator,
+  );
 }
 
 describe('what is learned', () => {
@@ -146,7 +151,7 @@ function keyOf(name: string, isRevoked: boolean): RingKey {
 
 function signerOf(name: string): Signer {
   const { id, created, opensUntil } = entryOf(name);
-  return { id, created, opensUntil, revoked: false, key: heldOf(name) };
+  return { id, created, opensUntil, revoked: false, authenticator: heldOf(name).authenticator };
 }
 
 test('the example in the guide on the wire format is what the formulas give, and what ours give', () => {
@@ -179,13 +184,13 @@ test('the example in the guide on the wire format is what the formulas give, and
     mac(b, revoked),
   ]);
   // And by ours.
-  const [older, newer] = [new HeldKey(a, 'payments'), new HeldKey(b, 'payments')];
+  const [older, newer] = [new DataKey(a, 'payments'), new DataKey(b, 'payments')];
   expect([older.id, newer.id]).toEqual(values.slice(0, 2));
   const [, , id = '', ...stamps] = JSON.parse(vouched) as readonly string[];
   const [created = 0, activates = 0, sealsUntil = 0, opensUntil = 0] = stamps.map((stamp) => Date.parse(stamp));
   const entry = { id, created, activates, sealsUntil, opensUntil };
   const at = Date.parse((JSON.parse(revoked) as readonly string[]).at(-1) ?? '');
-  expect(voucherOf('payments', entry, older)).toEqual(bytes(values[4] ?? ''));
-  expect(ancestorsMacOf('payments', [older.id], newer)).toEqual(bytes(values[6] ?? ''));
-  expect(certificateOf('payments', older.id, at, newer)).toEqual(bytes(values[10] ?? ''));
+  expect(voucherOf('payments', entry, older.authenticator)).toEqual(bytes(values[4] ?? ''));
+  expect(ancestorsMacOf('payments', [older.id], newer.authenticator)).toEqual(bytes(values[6] ?? ''));
+  expect(certificateOf('payments', older.id, at, newer.authenticator)).toEqual(bytes(values[10] ?? ''));
 });

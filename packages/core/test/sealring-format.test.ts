@@ -9,18 +9,19 @@ import {
 } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Clock, Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { createKmsCodec, type KmsCodec } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { Clock, Moment } from '../src/base/clock.ts';
+import { createKmsCodec, type KmsCodec } from '../src/codec/kms-codec.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { RingStoreError } from '../src/contracts/ring-store.ts';
+import { DataKey } from '../src/keys/data-key.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingEntry } from '../src/ring/document.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { RingStoreError } from '../src/ring-store.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
-import { type KeySource, SealringTokens } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import { type KeySource, SealringTokens } from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 /*
  * The format once more, from wire-formats.md alone: nothing of src takes part.
@@ -124,7 +125,7 @@ function referenceOpen(dataKey: Uint8Array, ring: string, token: string, purpose
 
 const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
 
-function usable(held: HeldKey): UsableKey {
+function usable(held: DataKey): UsableKey {
   return {
     id: held.id,
     created: 0,
@@ -136,14 +137,14 @@ function usable(held: HeldKey): UsableKey {
     vouchers: new Map(),
     wraps: [],
     held,
-    signer: held,
+    authenticator: held.authenticator,
     sealsFromSteadyMs: 0,
     isLeft: false,
   };
 }
 
 /** Native tokens over a table of keys by id; the first one seals. */
-function tokensOver(table: ReadonlyMap<string, HeldKey>, purpose?: string): SealringTokens & { misses: string[] } {
+function tokensOver(table: ReadonlyMap<string, DataKey>, purpose?: string): SealringTokens & { misses: string[] } {
   const misses: string[] = [];
   const source: KeySource = {
     sealingKey: () => {
@@ -163,15 +164,14 @@ function tokensOver(table: ReadonlyMap<string, HeldKey>, purpose?: string): Seal
     hedge: false,
     kernelEntropy: () => new Uint8Array(0),
   });
-  const cache = new EnvelopeKeyCache();
-  for (const held of table.values()) cache.hold(held);
+  const cache = new EnvelopeKeyCache('payments');
   const tokens = new SealringTokens(source, state, cache, { purpose, maxTokenLength: MAX_LENGTH });
   return Object.assign(tokens, { misses });
 }
 
 function oneKey(ring = 'payments', purpose?: string) {
   const dataKey = randomBytes(32);
-  const held = new HeldKey(dataKey, ring);
+  const held = new DataKey(dataKey, ring);
   return { dataKey, ring, held, tokens: tokensOver(new Map([[held.id, held]]), purpose) };
 }
 
@@ -265,8 +265,8 @@ describe('an implementation written from the document alone', () => {
 
   test('F25 the ring name separates the token keys of one data key, and its length keeps it apart from the salt', () => {
     const dataKey = randomBytes(32);
-    const ours = new HeldKey(dataKey, 'a');
-    const theirs = new HeldKey(dataKey, 'ab');
+    const ours = new DataKey(dataKey, 'a');
+    const theirs = new DataKey(dataKey, 'ab');
     expect(ours.id).toBe(theirs.id);
     const token = tokensOver(new Map([[ours.id, ours]])).seal(Buffer.from('state'), now);
     expect(reasonOf(() => tokensOver(new Map([[theirs.id, theirs]])).open(token, now))).toBe('seal');
@@ -322,7 +322,7 @@ describe('changed tokens', () => {
 
   for (const warm of [false, true]) {
     test(`every flipped bit is refused ${warm ? 'while its header is warm' : 'by a cold opener'}: in the key id as an unknown key, elsewhere by its seal`, () => {
-      const held = new HeldKey(dataKey, ring);
+      const held = new DataKey(dataKey, ring);
       const tokens = tokensOver(new Map([[held.id, held]]));
       for (let bit = 0; bit < bytes.length * 8; bit++) {
         if (warm) tokens.open(token, now);
@@ -336,7 +336,7 @@ describe('changed tokens', () => {
   }
 
   test('bytes added to or cut from the end of a body are refused', () => {
-    const held = new HeldKey(dataKey, ring);
+    const held = new DataKey(dataKey, ring);
     const tokens = tokensOver(new Map([[held.id, held]]));
     for (let cut = 1; cut <= 10; cut++) {
       const shorter = PREFIX + bytes.subarray(0, -cut).toString('base64url');
@@ -347,7 +347,7 @@ describe('changed tokens', () => {
   });
 
   test('F19 a tag cut to 4, 8, 12 or 15 bytes is no tag', () => {
-    const held = new HeldKey(dataKey, ring);
+    const held = new DataKey(dataKey, ring);
     const tokens = tokensOver(new Map([[held.id, held]]));
     for (const length of [0, 8, 40]) {
       const whole = take(referenceSeal(dataKey, ring, randomBytes(length)));
@@ -727,7 +727,7 @@ describe('a ciphertext made for two keys', () => {
 
   test('F3 F16 where two data keys have one key id, the commitment decides which opens a ciphertext made for both', () => {
     const [one, two] = [randomBytes(32), randomBytes(32)];
-    const held = [new HeldKey(one, 'payments'), new HeldKey(two, 'payments')] as const;
+    const held = [new DataKey(one, 'payments'), new DataKey(two, 'payments')] as const;
     // The id of the first, claimed for the second: what 2^72 work, or a hash that broke, would make.
     const ofOne = tokensOver(new Map([[held[0].id, held[0]]]));
     const ofTwo = tokensOver(new Map([[held[0].id, held[1]]]));

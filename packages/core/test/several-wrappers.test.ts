@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/key-wrapper.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind } from '../src/contracts/key-wrapper.ts';
 import { allOf, firstOf } from '../src/kms/several-wrappers.ts';
 
 /** Each may pass, or be mended, sooner than the next. */

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readKernelEntropy } from '../src/kernel-entropy.ts';
-import { createKmsCodec, keeperOf } from '../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../src/kms-codec-options.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import { readKernelEntropy } from '../src/base/kernel-entropy.ts';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
+import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument } from '../src/ring/document.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { memoryRing } from '../src/stores/memory-ring.ts';
 import { CallTimes } from './support/calls-in-time.ts';
 import { Draws } from './support/draws.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { CodecHealth } from '../src/codec-health.ts';
+import type { CodecHealth } from '../src/codec/codec-health.ts';
 import { encodeDocument, parseDocument, type RingEntry, wrapContext } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 import { Thief } from './support/thief.ts';
@@ -125,7 +125,7 @@ describe('F25: rings that share a KMS key', () => {
     const a = await robbed();
     const before = await stored();
     const other = new Thief('orders');
-    for (const id of thief.stolen) other.steal(thief.key(id).copyDataKey());
+    for (const id of thief.stolen) other.steal(thief.key(id).copyBytes());
     const entries = before.entries.map((entry) => other.certified({ ...entry, vouchers: new Map() }, other.stolen));
     await fleet.store.put(encodeDocument({ ...before, ring: 'orders', entries }));
     await expect(fleet.start({ ringName: 'orders' })).rejects.toMatchObject({

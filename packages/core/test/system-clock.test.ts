@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { type Clock, coarseMomentOf, momentOf, systemClock } from '../src/clock.ts';
+import { type Clock, coarseMomentOf, momentOf, systemClock } from '../src/base/clock.ts';
 
 afterEach(() => {
   vi.restoreAllMocks();

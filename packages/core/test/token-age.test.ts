@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { keeperOf } from '../src/kms-codec.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
 let fleet: Fleet;

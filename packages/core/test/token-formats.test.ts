@@ -8,15 +8,22 @@ import {
   timingSafeEqual,
 } from 'node:crypto';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { AesGcmRequestStateCodec } from '../src/aes-gcm-codec.ts';
-import type { Moment } from '../src/clock.ts';
-import { InvalidRequestState } from '../src/codec.ts';
+import type { Moment } from '../src/base/clock.ts';
+import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
+import { InvalidRequestState } from '../src/contracts/codec.ts';
 import { derivePythonKey } from '../src/formats/python.ts';
-import { decodeToken } from '../src/formats/sealring.ts';
-import { EnvelopeKeyCache, HeldKey } from '../src/key-cache.ts';
+import { decodeToken } from '../src/formats/sealring-token.ts';
+import { DataKey } from '../src/keys/data-key.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import type { UsableKey } from '../src/ring/snapshot.ts';
-import { formatOf, type KeySource, PythonTokens, SealringTokens, type TokenFormat } from '../src/token-formats.ts';
-import { createSealingState } from '../src/token-sealer.ts';
+import {
+  formatOf,
+  type KeySource,
+  PythonTokens,
+  SealringTokens,
+  type TokenFormat,
+} from '../src/tokens/token-formats.ts';
+import { createSealingState } from '../src/tokens/token-sealer.ts';
 
 const RING = 'payments';
 const MAX_LENGTH = 256 * 1024;
@@ -24,39 +31,47 @@ const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 }
 const random = (fill: Uint8Array): void => void randomFillSync(fill);
 const state = Buffer.from('state');
 
-function usable(held: HeldKey): UsableKey {
+function usable(held: DataKey): UsableKey {
   const times = { created: 0, activates: 0, sealsUntil: Infinity, opensUntil: Infinity };
   const facts = { revoked: false, revocation: undefined, vouchers: new Map(), wraps: [] };
-  return { id: held.id, ...times, ...facts, held, signer: held, sealsFromSteadyMs: 0, isLeft: false };
+  return {
+    id: held.id,
+    ...times,
+    ...facts,
+    held,
+    authenticator: held.authenticator,
+    sealsFromSteadyMs: 0,
+    isLeft: false,
+  };
 }
 
 /** A source of some keys, of which the first seals; remembers what it was told of. */
-function sourceOf(keys: readonly HeldKey[]): KeySource & { readonly misses: (string | undefined)[] } {
+function sourceOf(keys: readonly DataKey[]): KeySource & { readonly misses: (string | undefined)[] } {
   const misses: (string | undefined)[] = [];
   return {
     misses,
-    sealingKey: () => usable(keys[0] as HeldKey),
+    sealingKey: () => usable(keys[0] as DataKey),
     openingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
     openingKeys: () => keys.map(usable),
     noteUnknownKey: (id) => void misses.push(id),
   };
 }
 
-function native(keys: readonly HeldKey[], options: { purpose?: string; maxTokenLength?: number } = {}) {
+function native(keys: readonly DataKey[], options: { purpose?: string; maxTokenLength?: number } = {}) {
   const source = sourceOf(keys);
   const sealing = createSealingState({ random, hedge: false, kernelEntropy: () => new Uint8Array(0) });
   const { purpose, maxTokenLength = MAX_LENGTH } = options;
-  const cache = new EnvelopeKeyCache();
+  const cache = new EnvelopeKeyCache(RING);
   return Object.assign(new SealringTokens(source, sealing, cache, { purpose, maxTokenLength }), { source });
 }
 
-function python(keys: readonly HeldKey[], maxTokenLength: number = MAX_LENGTH) {
+function python(keys: readonly DataKey[], maxTokenLength: number = MAX_LENGTH) {
   const source = sourceOf(keys);
   return Object.assign(new PythonTokens(source, { random, hedge: false }, maxTokenLength), { source });
 }
 
-function newKey(): HeldKey {
-  return new HeldKey(randomBytes(32), RING);
+function newKey(): DataKey {
+  return new DataKey(randomBytes(32), RING);
 }
 
 /** The payload and the key of a token, or why it was refused. */
@@ -110,8 +125,8 @@ describe('the format that a token claims', () => {
 
 describe('F30 a payload whose token nobody would open', () => {
   for (const [name, make, least] of [
-    ['sealring', (held: HeldKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
-    ['python', (held: HeldKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
+    ['sealring', (held: DataKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
+    ['python', (held: DataKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
   ] as const) {
     test(`is not sealed as ${name}, and the longest one is`, () => {
       const held = newKey();
@@ -213,7 +228,7 @@ describe('native tokens', () => {
 describe('tokens of the Python SDK', () => {
   test('are those of its codec under the secret that the data key derives for it', () => {
     const dataKey = randomBytes(32);
-    const held = new HeldKey(dataKey, RING);
+    const held = new DataKey(dataKey, RING);
     const message = Buffer.concat([Buffer.from('sealring/v1/python\0'), Buffer.from([0, 8]), Buffer.from(RING)]);
     const secret = createHmac('sha512', dataKey).update(message).digest().subarray(0, 32);
     const peer = new AesGcmRequestStateCodec([secret]);
@@ -244,7 +259,7 @@ describe('tokens of the Python SDK', () => {
   });
 
   test('cost one derivation per key, however many are sealed and opened', () => {
-    const secrets = vi.spyOn(HeldKey.prototype, 'secret');
+    const secrets = vi.spyOn(DataKey.prototype, 'secret');
     const tokens = python([newKey(), newKey()]);
     for (let i = 0; i < 5; i++) tokens.open(tokens.seal(state, now), now);
     expect(secrets).toHaveBeenCalledTimes(2);
@@ -252,14 +267,14 @@ describe('tokens of the Python SDK', () => {
 
   // Found by trying: their keys on this wire have one fingerprint, of 32 bits.
   const twins = [15_985, 69_952].map(
-    (n) => new HeldKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
-  ) as [HeldKey, HeldKey];
+    (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
+  ) as [DataKey, DataKey];
 
   test('F16 open under the right one of two keys that share a fingerprint, and under neither when changed', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
-      const tokens = python(order as HeldKey[]);
+      const tokens = python(order as DataKey[]);
       for (const held of twins) {
         const token = python([held]).seal(state, now);
         expect(outcome(tokens, token)).toBe(`state under ${held.id}`);
@@ -282,18 +297,16 @@ describe('tokens of the Python SDK', () => {
 describe('F22 what is left in memory', () => {
   test('of the blocks that keys are derived in is nothing, whether a header fits its key or not', () => {
     const dataKey = randomBytes(32);
-    const sealer = native([new HeldKey(dataKey, RING)]);
+    const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);
-    const held = new HeldKey(dataKey, RING);
     const blocks = results(hmacs, 'digest');
+    const held = new DataKey(dataKey, RING);
     held.deriveTokenKey(randomBytes(18));
     held.deriveTokenKey(randomBytes(18), { hedge: true, purpose: 'cursor' });
     const opener = native([held]);
     expect(outcome(opener, token)).toBe(`state under ${held.id}`);
     expect(outcome(native([held], { purpose: 'cursor' }), sealer.seal(state, now))).toBe('seal');
-    for (const label of ['python', 'typescript', 'mcp.d', 'ring-mac'] as const) {
-      expect(isZero(held.secret(label))).toBe(false);
-    }
+    for (const label of ['python', 'typescript', 'mcp.d'] as const) expect(isZero(held.secret(label))).toBe(false);
     expect(blocks().map(({ length }) => length)).toEqual(Array.from({ length: 8 }, () => 64));
     expect(blocks().every(isZero)).toBe(true);
   });
@@ -336,7 +349,8 @@ describe('a token key', () => {
       const key = held.formatKey(format);
       expect(held.formatKey(format)).toBe(key);
       expect(key.equals(createSecretKey(held.secret(format)))).toBe(true);
-      expect(timingSafeEqual(key.export(), held.secret('ring-mac'))).toBe(false);
+      const other = held.secret(format === 'python' ? 'mcp.d' : 'python');
+      expect(timingSafeEqual(key.export(), other)).toBe(false);
     }
   });
 });

@@ -1,9 +1,9 @@
 import { createHash, createHmac, hkdfSync, randomBytes, randomFillSync } from 'node:crypto';
 import { startupSnapshot } from 'node:v8';
 import { describe, expect, test, vi } from 'vitest';
-import { type Moment, momentOf, type RandomSource } from '../src/clock.ts';
+import { type Moment, momentOf, type RandomSource } from '../src/base/clock.ts';
 import { deriveTokenKey, tokenKeySource } from '../src/formats/sealring.ts';
-import { createSealingState, type SealingState, TOKENS_PER_SALT, TokenSealer } from '../src/token-sealer.ts';
+import { createSealingState, type SealingState, TOKENS_PER_SALT, TokenSealer } from '../src/tokens/token-sealer.ts';
 
 const FROZEN: Moment = momentAt(1_795_000_000_123, 77_000_000_000n);
 const DATA_KEY = randomBytes(32);

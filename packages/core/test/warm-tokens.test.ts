@@ -1,11 +1,11 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { Closing } from '../src/closing.ts';
-import { EnvelopeKeyCache } from '../src/key-cache.ts';
+import { Closing } from '../src/base/closing.ts';
+import { keeperOf } from '../src/codec/ring-codec.ts';
+import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import { KmsCalls } from '../src/kms/kms-calls.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { KeyWraps } from '../src/kms/wraps.ts';
-import { keeperOf } from '../src/kms-codec.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
 import { parseDocument, type RingEntry } from '../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 
@@ -103,7 +103,7 @@ describe('F15, F26: a key is unwrapped under its own name and circumstances only
       quorum: 1,
       trustStore: false,
       calls: new KmsCalls({ clock, random, timeoutSeconds: 5, closing, onServiceDate: () => undefined }),
-      cache: new EnvelopeKeyCache(),
+      cache: new EnvelopeKeyCache('default'),
       random,
       clock,
     });

@@ -1,10 +1,10 @@
 import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../src/clock.ts';
-import type { KeyWrapper } from '../src/key-wrapper.ts';
-import { localKeyWrapper } from '../src/local-key-wrapper.ts';
+import type { Clock } from '../src/base/clock.ts';
+import type { KeyWrapper } from '../src/contracts/key-wrapper.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
 import { parseDocument } from '../src/ring/document.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../src/ring-store.ts';
 import { EventLog } from './support/event-log.ts';
 import { Fleet, type Member, open, seal } from './support/fleet.ts';
 

@@ -2,8 +2,12 @@ import { canonicalJson, createKmsCodec, localKeyWrapper, memoryRing } from '@sea
 import { bytes, Fault, fuzzKey, internal, type Parser, text } from '../parser.ts';
 import { frozen } from './tokens.ts';
 
+interface Authenticator {
+  readonly id: string;
+}
 interface Held {
   readonly id: string;
+  readonly authenticator: Authenticator;
 }
 type Macs = ReadonlyMap<string, Uint8Array>;
 interface Wrap {
@@ -31,10 +35,10 @@ interface DocumentModule {
   readonly encodeDocument: (document: Document) => string;
 }
 interface CertificatesModule {
-  readonly voucherOf: (ring: string, entry: Entry, signer: Held) => Buffer;
-  readonly wrapMacOf: (ring: string, wrap: Wrap, own: Held) => Buffer;
-  readonly ancestorsMacOf: (ring: string, ids: readonly string[], own: Held) => Buffer;
-  readonly certificateOf: (ring: string, id: string, at: number, signer: Held) => Buffer;
+  readonly voucherOf: (ring: string, entry: Entry, signer: Authenticator) => Buffer;
+  readonly wrapMacOf: (ring: string, wrap: Wrap, own: Authenticator) => Buffer;
+  readonly ancestorsMacOf: (ring: string, ids: readonly string[], own: Authenticator) => Buffer;
+  readonly certificateOf: (ring: string, id: string, at: number, signer: Authenticator) => Buffer;
 }
 interface Key extends Entry {
   readonly held: Held | undefined;
@@ -44,17 +48,21 @@ interface Snapshot {
   readonly byId: ReadonlyMap<string, { readonly revoked: boolean }>;
 }
 interface FactsModule {
-  readonly learn: (known: Snapshot, document: Document, judgement: object) => { known: Snapshot; wanted: Entry[] };
   readonly unwrappedKey: (ring: string, entry: Entry, held: Held, opened: Wrap | undefined, from: number) => Key;
+}
+interface LearnModule {
+  readonly learn: (known: Snapshot, document: Document, judgement: object) => { known: Snapshot; wanted: Entry[] };
   readonly withUnwrapped: (known: Snapshot, keys: readonly Key[], judgement: object) => Snapshot;
+}
+interface WrittenDocumentModule {
   readonly lacks: (document: Document, known: Snapshot, judgement: object) => boolean;
   readonly documentOf: (known: Snapshot, read: Document, options: object) => Document;
 }
 interface SnapshotModule {
   readonly createSnapshot: (keys: readonly Key[]) => Snapshot;
 }
-interface KeyCacheModule {
-  readonly HeldKey: new (dataKey: Uint8Array, ring: string) => Held;
+interface DataKeyModule {
+  readonly DataKey: new (dataKey: Uint8Array, ring: string) => Held;
 }
 
 const words = [
@@ -193,12 +201,13 @@ async function certification() {
   const { voucherOf, wrapMacOf, ancestorsMacOf, certificateOf } = await internal<CertificatesModule>(
     'core/src/ring/certificates.ts',
   );
-  const { learn, unwrappedKey, withUnwrapped, lacks, documentOf } =
-    await internal<FactsModule>('core/src/ring/facts.ts');
+  const { unwrappedKey } = await internal<FactsModule>('core/src/ring/facts.ts');
+  const { learn, withUnwrapped } = await internal<LearnModule>('core/src/ring/learn.ts');
+  const { lacks, documentOf } = await internal<WrittenDocumentModule>('core/src/ring/written-document.ts');
   const { createSnapshot } = await internal<SnapshotModule>('core/src/ring/snapshot.ts');
-  const { HeldKey } = await internal<KeyCacheModule>('core/src/key-cache.ts');
+  const { DataKey } = await internal<DataKeyModule>('core/src/keys/data-key.ts');
   // The member holds the first two; the third one is unwrapped where the member wants it.
-  const keys = [0, 1, 2].map((n) => new HeldKey(fuzzKey(`data key ${n}`), RING));
+  const keys = [0, 1, 2].map((n) => new DataKey(fuzzKey(`data key ${n}`), RING));
   const held = new Map(keys.map((key) => [key.id, key]));
   const past = new Map();
   const judgement = { ring: RING, nowMs: frozen.wallMs(), clockSkewMs: 300_000, past, isPinnedOut: () => false };
@@ -212,13 +221,15 @@ async function certification() {
         new Map([...macs].map(([by, mac]) => [by, held.has(by) ? make(held.get(by) as Held) : mac]));
       return {
         ...entry,
-        vouchers: made(vouchers, (signer) => voucherOf(RING, entry, signer)),
-        ancestors: own && ancestors && { ids: ancestors.ids, mac: ancestorsMacOf(RING, ancestors.ids, own) },
+        vouchers: made(vouchers, (signer) => voucherOf(RING, entry, signer.authenticator)),
+        ancestors: own &&
+          ancestors && { ids: ancestors.ids, mac: ancestorsMacOf(RING, ancestors.ids, own.authenticator) },
         revoked: revoked && {
           ...revoked,
-          by: made(revoked.by, (signer) => certificateOf(RING, id, revoked.at, signer)),
+          by: made(revoked.by, (signer) => certificateOf(RING, id, revoked.at, signer.authenticator)),
         },
-        wraps: own === undefined ? wraps : wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(RING, wrap, own) })),
+        wraps:
+          own === undefined ? wraps : wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(RING, wrap, own.authenticator) })),
       };
     }),
   });

@@ -1,5 +1,5 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../../packages/core/src/ring/certificates.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
@@ -134,7 +134,7 @@ export class Composer {
       sealsUntil: spelt(this.wallMs + 5 * HOUR),
       opensUntil: spelt(this.wallMs + 7 * HOUR),
     });
-    entry.ancestors = { ids: [], mac: ancestorsMacOf(RING, [], key.held).toString('base64url') };
+    entry.ancestors = { ids: [], mac: ancestorsMacOf(RING, [], key.held.authenticator).toString('base64url') };
     return { format: 'sealring/ring/1', ring: RING, keys: [entry] };
   }
 
@@ -145,25 +145,26 @@ export class Composer {
   }
 
   /** Adds a voucher. Whether the entry names the signer as its ancestor too is left to chance where it is not said. */
-  vouch(entry: Entry, signer: HeldKey, names?: boolean): void {
+  vouch(entry: Entry, signer: DataKey, names?: boolean): void {
     const times = {
       created: Date.parse(entry.created),
       activates: Date.parse(entry.activates),
       sealsUntil: Date.parse(entry.sealsUntil),
       opensUntil: Date.parse(entry.opensUntil),
     };
-    entry.vouchers[signer.id] = voucherOf(RING, { id: entry.id, ...times }, signer).toString('base64url');
+    entry.vouchers[signer.id] = voucherOf(RING, { id: entry.id, ...times }, signer.authenticator).toString('base64url');
     // A key says itself whom it comes after: of one that is not his he can only say what is found out.
     const own = this.thefts.all.find(({ id }) => id === entry.id);
     if (own === undefined && !(names ?? this.dice.chance(0.5))) return;
     const ids = [signer.id, ...(entry.ancestors?.ids ?? [])].slice(0, 8);
-    const mac = own === undefined ? this.junk(32) : ancestorsMacOf(RING, ids, own.held).toString('base64url');
+    const mac =
+      own === undefined ? this.junk(32) : ancestorsMacOf(RING, ids, own.held.authenticator).toString('base64url');
     entry.ancestors = { ids, mac };
   }
 
-  certify(entry: Entry, signer: HeldKey): void {
+  certify(entry: Entry, signer: DataKey): void {
     const at = entry.revoked?.at ?? formatTime(Math.floor(this.wallMs / SECOND) * SECOND);
-    const mac = certificateOf(RING, entry.id, Date.parse(at), signer).toString('base64url');
+    const mac = certificateOf(RING, entry.id, Date.parse(at), signer.authenticator).toString('base64url');
     entry.revoked = { at, by: { ...entry.revoked?.by, [signer.id]: mac } };
   }
 
@@ -182,7 +183,7 @@ export class Composer {
       opensUntil: Date.parse(entry.opensUntil),
     };
     const wrap = this.world.kms.keep(Uint8Array.from(key.dataKey), wrapContext(RING, times));
-    const mac = wrapMacOf(RING, wrap, key.held).toString('base64url');
+    const mac = wrapMacOf(RING, wrap, key.held.authenticator).toString('base64url');
     entry.wraps = [
       { provider: wrap.provider, keyId: wrap.keyId, wrapped: Buffer.from(wrap.wrapped).toString('base64url'), mac },
     ];
@@ -389,7 +390,7 @@ const KEYED_EDITS: readonly Edit[] = [
     entry.wraps = Array.from({ length: composer.dice.pick([1, 15]) }, () => {
       const wrapped = composer.junk(12);
       const wrap = { provider: 'simulated', keyId: 'key/1', wrapped: Buffer.from(wrapped, 'base64url') };
-      return { ...wrap, wrapped, mac: wrapMacOf(RING, wrap, key.held).toString('base64url') };
+      return { ...wrap, wrapped, mac: wrapMacOf(RING, wrap, key.held.authenticator).toString('base64url') };
     });
   },
 ];
@@ -417,7 +418,7 @@ const WRAPPING_EDITS: readonly Edit[] = [
     const ids = newestFirst(document)
       .map(({ id }) => id)
       .slice(0, 8);
-    entry.ancestors = { ids, mac: ancestorsMacOf(RING, ids, key.held).toString('base64url') };
+    entry.ancestors = { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator).toString('base64url') };
     for (const other of composer.thefts.all) if (composer.dice.chance(0.5)) composer.vouch(entry, other.held);
     document.keys.push(entry);
   },

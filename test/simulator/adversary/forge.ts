@@ -1,11 +1,11 @@
 // @boundaries-ignore what an adversary forges is made by the core's own parts
 import { sealSealring } from '../../../packages/core/src/formats/sealring.ts';
 // @boundaries-ignore what an adversary forges is made by the core's own parts
-import type { HeldKey } from '../../../packages/core/src/key-cache.ts';
+import type { DataKey } from '../../../packages/core/src/keys/data-key.ts';
 import type { Dice } from '../dice.ts';
 
 /** A token as a holder of the data key can make it at any time. */
-export function forge(key: HeldKey, dice: Dice): string {
+export function forge(key: DataKey, dice: Dice): string {
   const [salt, nonce] = [new Uint8Array(18), new Uint8Array(12)];
   dice.source(salt);
   dice.source(nonce);

@@ -1,8 +1,11 @@
+import { systemClock } from '../base/clock.ts';
+import { Closing } from '../base/closing.ts';
+import { Deadlines, type GivenUp } from '../base/deadlines.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import type { ServiceFailure, StoreFailure } from './failures.ts';
 
-/** Longest pause after the first failure, and after any, in milliseconds. */
-const BACKOFF_BASE_MS = 100;
-const BACKOFF_CAP_MS = 2000;
+/** Between the attempts of a call. */
+export const ATTEMPTS: Backoff = { firstMs: 100, capMs: 2_000 };
 
 /** What one attempt came to. */
 export type Outcome<T, Failure> = { readonly answer: T } | { readonly failure: Failure };
@@ -32,17 +35,28 @@ export interface RetryOptions<Failure> {
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
 }
 
+/** A failure on its way through the retries; never leaves this file. */
+class Failed<Failure> extends Error {
+  readonly failure: Failure;
+
+  constructor(failure: Failure) {
+    super('the call failed');
+    this.failure = failure;
+  }
+}
+
 /**
  * The calls of one store or key wrapper. Each attempt has a deadline, attempts are repeated within bounds, and `close`
- * ends whatever is under way. See {@link storeCalls} and {@link keyWrapperCalls}.
+ * ends all calls that are under way. See {@link storeCalls} and {@link keyWrapperCalls}.
  */
 export class Calls<Failure> {
   readonly #options: CallsOptions<Failure>;
-  readonly #underWay = new Set<() => void>();
-  #isClosed = false;
+  readonly #closing = new Closing();
+  readonly #deadlines: Deadlines;
 
   constructor(options: CallsOptions<Failure>) {
     this.#options = options;
+    this.#deadlines = new Deadlines(systemClock, options.timeoutMs, this.#closing);
   }
 
   /**
@@ -52,33 +66,41 @@ export class Calls<Failure> {
    *
    * @param signal - The caller's.
    * @param call - One attempt; what it throws is classified.
-   * @param discard - Is given an answer that came too late for anybody to take: for overwriting a key in it.
+   * @param discard - Gets an answer that came too late for anybody to take, to overwrite a key in it. Must not throw.
    */
   async run<T>(
     signal: AbortSignal | undefined,
     call: (signal: AbortSignal) => Promise<Outcome<T, Failure>>,
     discard?: (answer: T) => void,
   ): Promise<CallOutcome<T, Failure>> {
-    for (let attempts = 1; ; attempts++) {
-      const reason = this.#reasonToStop(signal);
-      if (reason !== undefined) return { failure: this.#options.unavailable(reason), attempts: attempts - 1 };
-      const outcome = await this.#attempt(signal, call, discard);
-      if ('answer' in outcome) return outcome;
-      const { failure } = outcome;
-      if (this.#reasonToStop(signal) !== undefined || !this.#mayRepeat(failure, attempts)) return { failure, attempts };
-      await this.#pause(backoffMs(attempts, Math.random()), signal);
+    let attempts = 0;
+    const attempt = (): Promise<T> => {
+      if (!this.#isEnded(signal)) attempts += 1;
+      return this.#attempt(signal, call, discard);
+    };
+    try {
+      const answer = await retry(attempt, {
+        waitMs: (error) => {
+          const mayRepeat = error instanceof Failed && this.#mayRepeat(error.failure as Failure, attempts);
+          return mayRepeat && !this.#isEnded(signal) ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
+        },
+        pause: (delayMs) => this.#pause(delayMs, signal),
+      });
+      return { answer };
+    } catch (error) {
+      const failure =
+        error instanceof Failed ? (error.failure as Failure) : this.#options.unavailable('the call failed');
+      return { failure, attempts };
     }
   }
 
   /** Ends the calls under way, as `unavailable`, and all later ones. */
   close(): void {
-    this.#isClosed = true;
-    for (const stop of this.#underWay) stop();
+    this.#closing.abort(undefined);
   }
 
-  #reasonToStop(signal: AbortSignal | undefined): string | undefined {
-    if (this.#isClosed) return `the ${this.#options.owner} is closed`;
-    return signal?.aborted === true ? 'aborted by the caller' : undefined;
+  #isEnded(signal: AbortSignal | undefined): boolean {
+    return this.#closing.aborted || signal?.aborted === true;
   }
 
   #mayRepeat(failure: Failure, attempts: number): boolean {
@@ -86,41 +108,30 @@ export class Calls<Failure> {
     return retries !== undefined && attempts < retries.maxAttempts && retries.mayPass(failure, attempts);
   }
 
+  /** @throws {Failed} */
   #attempt<T>(
     signal: AbortSignal | undefined,
     call: (signal: AbortSignal) => Promise<Outcome<T, Failure>>,
     discard: ((answer: T) => void) | undefined,
-  ): Promise<Outcome<T, Failure>> {
-    const { classify, timeoutMs, unavailable } = this.#options;
-    return new Promise((resolve) => {
-      const own = new AbortController();
-      let hasEnded = false;
-      const end = (outcome: Outcome<T, Failure>): void => {
-        if (hasEnded) {
-          if ('answer' in outcome) discard?.(outcome.answer);
-          return;
-        }
-        hasEnded = true;
-        clearTimeout(deadline);
-        unwatch();
-        resolve(outcome);
-        if ('failure' in outcome) own.abort();
-      };
-      const giveUp = (reason: string): void => end({ failure: unavailable(reason) });
-      const unwatch = this.#watch(signal, () => giveUp(this.#reasonToStop(signal) ?? ''));
-      const deadline = setTimeout(() => giveUp('no answer within timeoutSeconds'), timeoutMs);
-      deadline.unref();
+  ): Promise<T> {
+    const { classify, unavailable } = this.#options;
+    const answered = async (own: AbortSignal): Promise<T> => {
+      let outcome: Outcome<T, Failure>;
+      try {
+        outcome = await call(own);
+      } catch (error) {
+        outcome = { failure: classify(error) };
+      }
+      if ('failure' in outcome) throw new Failed(outcome.failure);
+      return outcome.answer;
+    };
+    const errorOf = (reason: GivenUp): Error => new Failed(unavailable(this.#textOf(reason)));
+    return this.#deadlines.run(answered, errorOf, { signal, discard });
+  }
 
-      const settle = async (): Promise<void> => {
-        try {
-          end(await call(own.signal));
-        } catch (error) {
-          end({ failure: classify(error) });
-        }
-      };
-      // What `classify` or `discard` throws would end the process.
-      settle().catch(() => giveUp('the call failed'));
-    });
+  #textOf(reason: GivenUp): string {
+    if (reason === 'closed') return `the ${this.#options.owner} is closed`;
+    return reason === 'aborted' ? 'aborted by the caller' : 'no answer within timeoutSeconds';
   }
 
   // Keeps the process alive, unlike a deadline: between two attempts no socket does, and a command-line run whose call
@@ -129,22 +140,14 @@ export class Calls<Failure> {
     return new Promise((resolve) => {
       const done = (): void => {
         clearTimeout(timer);
-        unwatch();
+        signal?.removeEventListener('abort', done);
+        this.#closing.removeEventListener('abort', done);
         resolve();
       };
-      const unwatch = this.#watch(signal, done);
+      signal?.addEventListener('abort', done);
+      this.#closing.addEventListener('abort', done);
       const timer = setTimeout(done, delayMs);
     });
-  }
-
-  /** Calls `stop` when the caller aborts or the owner is closed, until the returned function is called. */
-  #watch(signal: AbortSignal | undefined, stop: () => void): () => void {
-    signal?.addEventListener('abort', stop, { once: true });
-    this.#underWay.add(stop);
-    return () => {
-      signal?.removeEventListener('abort', stop);
-      this.#underWay.delete(stop);
-    };
   }
 }
 
@@ -206,12 +209,4 @@ export function keyWrapperCalls(
         (failure.kind === 'throttled' || failure.kind === 'unavailable') && mayPass(failure, attempts),
     },
   });
-}
-
-/**
- * Milliseconds to wait after so many failures, for `uniform` in [0, 1): full jitter, so that a fleet that was throttled
- * together does not come back together (AWS Architecture Blog, "Exponential Backoff And Jitter").
- */
-export function backoffMs(failures: number, uniform: number): number {
-  return uniform * Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** (failures - 1));
 }

@@ -1,4 +1,4 @@
-import { refuseUnknownOptions } from '../options.ts';
+import { refuseUnknownOptions } from '../base/options.ts';
 
 /** What a factory that makes its own key wrapper sets itself. */
 const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];

@@ -1,5 +1,5 @@
-import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../key-wrapper.ts';
-import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../ring-store.ts';
+import { KeyWrapperError, type KeyWrapperErrorKind, type KeyWrapperErrorSummary } from '../contracts/key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../contracts/ring-store.ts';
 
 /**
  * What a failed call of a store says, in words of our own: nothing in it is copied from the vendor's text. A store may
@@ -12,7 +12,7 @@ export interface StoreFailure<Kind extends string = RingStoreErrorKind> {
   readonly code?: string;
 }
 
-/** What a failed call of a key service says, in words of our own: nothing in it is copied from the vendor's text. */
+/** What a failed call of a KMS says, in words of our own: nothing in it is copied from the vendor's text. */
 export interface ServiceFailure {
   readonly kind: KeyWrapperErrorKind;
   /** The vendor's code or exception name, if it is one the adapter lists. */

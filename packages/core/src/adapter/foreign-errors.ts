@@ -1,9 +1,9 @@
 import { types } from 'node:util';
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { StoreFailure } from './failures.ts';
 
 /**
- * A property of a stranger's object, own or inherited. A getter runs his code, and what it throws can be his error, with
+ * A property of a stranger's object, own or inherited. A getter runs foreign code, and what it throws can be an error with
  * a key in it: it counts as not there, and so does whatever a proxy holds. Never throws.
  */
 export function property(holder: unknown, name: string): unknown {
@@ -68,7 +68,7 @@ export function findRow<Row>(
   return undefined;
 }
 
-/** What a status means where the code of a key service does not say: 401, 403, 404 and 429; else `unavailable`. */
+/** What a status means where the code of a KMS does not say: 401, 403, 404 and 429; else `unavailable`. */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';
   if (status === 404) return 'not-found';

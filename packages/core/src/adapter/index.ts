@@ -1,16 +1,10 @@
 /**
- * For authors of key wrappers and ring stores: what each of them would otherwise write anew, and those names of the
+ * For authors of key wrappers and ring stores: what each of them would otherwise write again, and those names of the
  * contract that it speaks of. The whole contract is `@sealring/core`.
  *
  * @packageDocumentation
  */
 
-export {
-  KeyWrapperError,
-  type KeyWrapperErrorKind,
-  type KeyWrapperErrorSummary,
-  type WrappedKey,
-} from '../key-wrapper.ts';
 export {
   finiteNumber as numberWithin,
   label,
@@ -20,13 +14,19 @@ export {
   quote,
   refuseUnknownOptions,
   show,
-} from '../options.ts';
+} from '../base/options.ts';
+export {
+  KeyWrapperError,
+  type KeyWrapperErrorKind,
+  type KeyWrapperErrorSummary,
+  type WrappedKey,
+} from '../contracts/key-wrapper.ts';
 export {
   MAX_DOCUMENT_BYTES,
   type RingStoreCallOptions,
   RingStoreError,
   type RingStoreErrorKind,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
 export {
   type CallOutcome,
   Calls,

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
-import { DATA_KEY_BYTES, type WrappedKey } from '../key-wrapper.ts';
-import { isConstant, show } from '../options.ts';
+import { isConstant, show } from '../base/options.ts';
+import { DATA_KEY_BYTES, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { corrupt, type KeyWrapperOperation } from './failures.ts';
 import { checkCallback, signalOf, wrongType } from './options.ts';
 
@@ -16,7 +16,7 @@ export interface ContextSupport {
 export interface CheckedWrapOptions {
   readonly context: Record<string, string>;
   readonly signal: AbortSignal | undefined;
-  /** Is told the service's own time, where the key wrapper learns it. */
+  /** Receives the service's own time, where the key wrapper learns it. */
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
@@ -52,7 +52,7 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
 
 /**
  * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. A copy, so that a caller
- * who overwrites his before a second attempt does not have zeros wrapped; overwrite it when the call has ended.
+ * who overwrites the original before a second attempt does not have zeros wrapped; overwrite it when the call has ended.
  *
  * @throws {TypeError} for what is no `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
  */

@@ -1,4 +1,4 @@
-import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../options.ts';
+import { finiteNumber, optionRangeError, optionTypeError, quote, show } from '../base/options.ts';
 
 /** The error for an option of a wrong type; shows the value's type only where the value may be a secret. */
 export function wrongType(owner: string, name: string, wanted: string, value: unknown): TypeError {

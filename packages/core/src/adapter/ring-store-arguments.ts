@@ -1,6 +1,6 @@
-import { finiteNumber, refuseUnknownOptions } from '../options.ts';
+import { finiteNumber, refuseUnknownOptions } from '../base/options.ts';
+import { MAX_DOCUMENT_BYTES, type RingStoreCallOptions, RingStoreError } from '../contracts/ring-store.ts';
 import { BOUNDS, DEFAULT_CLOCK_SKEW_SECONDS } from '../ring/policy.ts';
-import { MAX_DOCUMENT_BYTES, type RingStoreCallOptions, RingStoreError } from '../ring-store.ts';
 import { tooLarge } from './failures.ts';
 import { checkCallback, signalOf, textWithin, wrongType } from './options.ts';
 

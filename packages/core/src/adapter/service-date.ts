@@ -1,13 +1,13 @@
-/** Told of the date that a service puts on its answers; never throws into the call it is about. */
+/** Receives the date that a service puts on its answers; never throws into the call it is about. */
 export type OnServiceDate = ((date: Date) => void) | undefined;
 
-/** Tells `onServiceDate` of the `Date` header of an answer (RFC 9110, section 6.6.1). What is no date is not told. */
+/** Gives `onServiceDate` the `Date` header of an answer (RFC 9110, section 6.6.1), if it is a date. */
 export function noteDateHeader(header: unknown, onServiceDate: OnServiceDate): void {
   if (onServiceDate === undefined || typeof header !== 'string') return;
   noteServiceTime(Date.parse(header), onServiceDate);
 }
 
-/** Tells `onServiceDate` of a service's clock, milliseconds since the epoch. What is no time is not told. */
+/** Gives `onServiceDate` the time of a service, milliseconds since the epoch, if it is a number. */
 export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void {
   if (typeof ms === 'number' && Number.isFinite(ms)) onServiceDate?.(new Date(ms));
 }
@@ -23,7 +23,7 @@ interface WithMiddleware {
 }
 
 /**
- * Has an AWS SDK command tell `onServiceDate` of the `Date` header of its answer, refusals included. On the command and
+ * Has an AWS SDK command give `onServiceDate` the `Date` header of its answer, refusals included. On the command and
  * not on its client, which is not ours; a command of another make is left as it is.
  */
 export function noteDateOf<Command extends object>(command: Command, onServiceDate: OnServiceDate): Command {

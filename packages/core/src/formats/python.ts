@@ -1,5 +1,5 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
-import { InvalidRequestState } from '../codec.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from './token.ts';
 
 const PREFIX = 'v1.';
@@ -58,7 +58,7 @@ export function derivePythonKey(secret: Uint8Array): PythonKey {
 /**
  * Seals `payload` under a nonce of 12 bytes that must never have been used with this key (SP 800-38D section 8).
  * @throws {TypeError} for a nonce of another length.
- * @throws {RangeError} for a payload over {@link PYTHON_MAX_PAYLOAD_BYTES}: nobody would open its token.
+ * @throws {RangeError} for a payload over {@link PYTHON_MAX_PAYLOAD_BYTES}: every server rejects its token.
  */
 export function sealPython(key: PythonKey, nonce: Uint8Array, payload: Uint8Array): string {
   if (nonce.length !== PYTHON_NONCE_BYTES) throw new TypeError(`a nonce has ${PYTHON_NONCE_BYTES} bytes`);
@@ -93,7 +93,7 @@ export function parsePythonToken(token: string, maxTokenLength: number = MAX_TOK
 }
 
 /**
- * Opens a token under the key that has its fingerprint. The result is a fresh array of its own.
+ * Unseals a token with the key that has its fingerprint. The result is a fresh array of its own.
  * @throws {InvalidRequestState} `seal` when authentication fails.
  */
 export function openPython(key: PythonKey, token: PythonToken): Uint8Array {

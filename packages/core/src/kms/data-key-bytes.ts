@@ -1,15 +1,20 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { types } from 'node:util';
-import { canonicalJson } from '../canonical-json.ts';
-import { DATA_KEY_BYTES, KeyWrapperError } from '../key-wrapper.ts';
-import { isConstant } from '../options.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { isConstant } from '../base/options.ts';
+import { DATA_KEY_BYTES, KeyWrapperError } from '../contracts/key-wrapper.ts';
 
 /** What a key wrapper returned as a data key. @throws {KeyWrapperError} `corrupt` */
 export function checkedDataKey(bytes: unknown, provider: string, operation: 'generate' | 'unwrap'): Uint8Array {
   if (!types.isUint8Array(bytes) || bytes.length !== DATA_KEY_BYTES || isConstant(bytes)) {
-    throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is no data key of 32 bytes' });
+    throw new KeyWrapperError('corrupt', { provider, operation, hint: 'the answer is not a 32-byte data key' });
   }
   return bytes;
+}
+
+/** Overwrites what a key wrapper returned; leaves alone what are no bytes. Never throws. */
+export function overwrite(bytes: unknown): void {
+  if (types.isUint8Array(bytes)) bytes.fill(0);
 }
 
 /** D ‖ SHA-256(context): what a service without context is given to wrap. The caller overwrites it. */

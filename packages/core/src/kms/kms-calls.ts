@@ -8,16 +8,17 @@ import {
   type RandomSource,
   secondsSince,
   uniform,
-} from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { Deadlines, started } from '../deadlines.ts';
-import { channels } from '../events.ts';
+} from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { Deadlines, started } from '../base/deadlines.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
+import { channels } from '../contracts/events.ts';
 import {
   KEY_WRAPPER_ERROR_KINDS,
   KeyWrapperError,
   type KeyWrapperErrorKind,
   type KeyWrapperErrorSummary,
-} from '../key-wrapper.ts';
+} from '../contracts/key-wrapper.ts';
 
 /** Calls of one member that may be under way at once. */
 const MAX_IN_FLIGHT = 4;
@@ -25,8 +26,7 @@ const MAX_IN_FLIGHT = 4;
 const MAX_WAITING = 256;
 /** Retries of a foreground call (start, publish, prepare); background calls have none: the next refresh is theirs. */
 const FOREGROUND_RETRIES = 3;
-const RETRY_BASE_MS = 100;
-const RETRY_CAP_MS = 2_000;
+const RETRIES: Backoff = { firstMs: 200, capMs: 2_000 };
 
 const KINDS: ReadonlySet<unknown> = new Set(KEY_WRAPPER_ERROR_KINDS);
 
@@ -65,40 +65,57 @@ export class KmsCalls {
     this.#clock = options.clock;
     this.#random = options.random;
     this.#closing = options.closing;
-    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
+    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
   /**
-   * Makes one call, retrying `throttled` and `unavailable` where somebody waits.
+   * Makes one call, retrying `throttled` and `unavailable` where somebody waits. `discard` gets every answer that comes too
+   * late, to overwrite a key in it; it must not throw.
    * @throws {KeyWrapperError} whatever the wrapper threw: an error that is none of ours becomes `unavailable`, without
    * its text, which may be secret.
    */
-  async call<T>(what: Call, run: (signal: AbortSignal) => Promise<T>, options: CallOptions): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
-      try {
-        const answer = await this.#deadlines.run(
-          (signal) => this.#inSlot(what, run, signal),
-          () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
-          this.#msLeft(options),
-        );
-        this.#tell(what, asked, undefined);
-        return answer;
-      } catch (error) {
-        const failure = ours(error, what);
-        this.#tell(what, asked, failure.kind);
-        if (!(await this.waitToRetry(failure, attempt, options))) throw failure;
-      }
-    }
+  call<T>(
+    what: Call,
+    run: (signal: AbortSignal) => Promise<T>,
+    options: CallOptions,
+    discard?: (answer: T) => void,
+  ): Promise<T> {
+    return this.retried(() => this.#once(what, run, options, discard), options);
   }
 
-  /** Waits until the next attempt after so many; false, at once, when there is none to be made. */
-  async waitToRetry(failure: unknown, attempt: number, options: CallOptions): Promise<boolean> {
-    if (!options.foreground || !mayPass(failure) || this.#closing.aborted || attempt > FOREGROUND_RETRIES) return false;
-    const wait = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** attempt) * uniform(this.#random);
-    if (wait >= this.#msLeft(options)) return false;
-    await pause(this.#clock, wait, this.#closing);
-    return true;
+  /** Repeats what failed with `throttled` or `unavailable`, where somebody waits for it and there is time left. */
+  retried<T>(attempt: () => Promise<T>, options: CallOptions): Promise<T> {
+    return retry(attempt, {
+      waitMs: (failure, failures) => {
+        const isFinal = !mayPass(failure) || this.#closing.aborted || failures > FOREGROUND_RETRIES;
+        if (!options.foreground || isFinal) return undefined;
+        const wait = backoffMs(RETRIES, failures, uniform(this.#random));
+        return wait < this.#msLeft(options) ? wait : undefined;
+      },
+      pause: (delayMs) => pause(this.#clock, delayMs, this.#closing),
+    });
+  }
+
+  async #once<T>(
+    what: Call,
+    run: (signal: AbortSignal) => Promise<T>,
+    options: CallOptions,
+    discard: ((answer: T) => void) | undefined,
+  ): Promise<T> {
+    const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
+    try {
+      const answer = await this.#deadlines.run(
+        (signal) => this.#inSlot(what, run, signal),
+        () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
+        { atMostMs: this.#msLeft(options), discard },
+      );
+      this.#emit(what, asked, undefined);
+      return answer;
+    } catch (error) {
+      const failure = ours(error, what);
+      this.#emit(what, asked, failure.kind);
+      throw failure;
+    }
   }
 
   /** Resolves after `delayMs`, or as soon as `sooner` does. */
@@ -109,8 +126,8 @@ export class KmsCalls {
     waited.abort();
   }
 
-  /** On close every call ends: that says nothing of the KMS. */
-  #tell({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
+  /** On close every call ends: that says nothing about the KMS. */
+  #emit({ provider, operation }: Call, asked: Moment | undefined, kind: KeyWrapperErrorKind | undefined): void {
     if (asked === undefined || this.#closing.aborted) return;
     const seconds = secondsSince(asked, momentOf(this.#clock));
     channels['kms-call'].publish(() =>

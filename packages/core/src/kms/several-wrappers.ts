@@ -1,4 +1,4 @@
-import { KEY_WRAPPER_ERROR_KINDS, KeyWrapperError } from '../key-wrapper.ts';
+import { KEY_WRAPPER_ERROR_KINDS, KeyWrapperError } from '../contracts/key-wrapper.ts';
 
 /** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
 export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {

@@ -1,62 +1,45 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { canonicalJson } from '../canonical-json.ts';
-import { ageMs, type Clock, type Moment, momentOf, type RandomSource } from '../clock.ts';
-import { channels } from '../events.ts';
+import { timingSafeEqual } from 'node:crypto';
+import { type Clock, type RandomSource } from '../base/clock.ts';
+import { isConstant } from '../base/options.ts';
+import { channels } from '../contracts/events.ts';
+import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
 import { keyIdOf } from '../formats/derivation.ts';
-import { type EnvelopeKeyCache, HeldKey } from '../key-cache.ts';
-import { DATA_KEY_BYTES, type KeyWrapper, KeyWrapperError, type WrappedKey } from '../key-wrapper.ts';
-import { isConstant } from '../options.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { ancestorsMacOf, wrapMacOf } from '../ring/certificates.ts';
-import {
-  base64url,
-  type Macs,
-  type RingEntry,
-  type RingWrap,
-  signedBytes,
-  timesOf,
-  wrapContext,
-} from '../ring/document.ts';
+import { type Macs, type RingEntry, type RingWrap, wrapContext } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
-import { boundPlaintext, checkedDataKey, unboundPlaintext } from './data-key-bytes.ts';
+import { CorruptWraps, type WrappedEntry } from './corrupt-wraps.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, firstOf } from './several-wrappers.ts';
+import { type Context, isOwn, WrapperCalls } from './wrapper-calls.ts';
 
 /** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
 
-/** How long a wrap that the KMS called corrupt is not asked about again, and how many of them are remembered. */
-const CORRUPT_FOR_MS = 3_600_000;
-const MAX_CORRUPT = 4_096;
-
 /** By what a key wrapper wraps. */
 export type WrappedVersion = Pick<WrappedKey, 'provider' | 'keyId'>;
 
 /** A data key and the wrap that it came from. */
 export interface Unwrapped {
-  readonly held: HeldKey;
+  readonly held: DataKey;
   readonly wrap: RingWrap | undefined;
 }
 
-/** What a KMS may be asked about: a stored entry, or a known key. */
-type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
-
 /**
  * Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with any of them. What an
- * unwrap returned is believed only after its id and its context were recomputed.
+ * unwrap returned is trusted only after its id and its context were computed again.
  */
 export class KeyWraps {
   readonly #ring: string;
-  readonly #wrappers: readonly KeyWrapper[];
+  readonly #wrappers: readonly WrapperCalls[];
   readonly #quorum: number;
-  readonly #trustStore: boolean;
   readonly #calls: KmsCalls;
   readonly #cache: EnvelopeKeyCache;
   readonly #random: RandomSource;
-  readonly #clock: Clock;
-  /** By {@link #identityOf}: a wrap is corrupt for one entry, not for a key id. Oldest first. */
-  readonly #corrupt = new Map<string, Moment>();
+  readonly #corrupt: CorruptWraps;
 
   constructor(options: {
     readonly ring: string;
@@ -69,13 +52,12 @@ export class KeyWraps {
     readonly clock: Clock;
   }) {
     this.#ring = options.ring;
-    this.#wrappers = options.wrappers;
+    this.#wrappers = options.wrappers.map((wrapper) => new WrapperCalls(wrapper, options));
     this.#quorum = options.quorum;
-    this.#trustStore = options.trustStore;
     this.#calls = options.calls;
     this.#cache = options.cache;
     this.#random = options.random;
-    this.#clock = options.clock;
+    this.#corrupt = new CorruptWraps(options.clock);
   }
 
   /**
@@ -85,18 +67,16 @@ export class KeyWraps {
    */
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
-    const held = new HeldKey(dataKey, this.#ring);
-    dataKey.fill(0);
-    return { held: this.#cache.hold(held), wrap };
+    return { held: this.#cache.take(dataKey), wrap };
   }
 
   /** An entry that the KMS refused though it may be used: its wraps are no better than corrupt ones. */
   noteCorrupt(entry: WrappedEntry): void {
-    for (const wrap of entry.wraps) this.#noteCorrupt(entry, wrap);
+    for (const wrap of entry.wraps) this.#corrupt.note(entry, wrap);
   }
 
-  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes proves the right to use the key. */
-  async prove(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<void> {
+  /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes shows that the key may be used. */
+  async prove(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);
@@ -112,24 +92,27 @@ export class KeyWraps {
     isTaken: (id: string) => boolean,
     vouch: (entry: KeyTimes & { readonly id: string }) => Macs,
     options: CallOptions = FOREGROUND,
-  ): Promise<{ readonly entry: RingEntry; readonly held: HeldKey }> {
+  ): Promise<{ readonly entry: RingEntry; readonly held: DataKey }> {
     const context = wrapContext(this.#ring, times);
     for (;;) {
-      const { dataKey, firstWrap } = await this.#generate(context, options);
+      const made = await this.#generate(context, options);
+      if (isTaken(keyIdOf(made.dataKey).toString('base64url'))) {
+        made.dataKey.fill(0);
+        continue;
+      }
+      const held = this.#cache.take(made.dataKey);
+      const dataKey = held.copyBytes();
       try {
-        const held = new HeldKey(dataKey, this.#ring);
-        if (isTaken(held.id)) {
-          held.destroy();
-          continue;
-        }
         const named = { id: held.id, ...times };
-        const wraps = await this.#wrapWithAll(dataKey, named, firstWrap, options);
-        const certified = wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.#ring, wrap, held) }));
+        const wraps = await this.#wrapWithAll(dataKey, named, made.firstWrap, options);
+        const certified = wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.#ring, wrap, held.authenticator) }));
         const vouchers = vouch(named);
         const ids = [...vouchers.keys()];
-        const ancestors = { ids, mac: ancestorsMacOf(this.#ring, ids, held) };
-        const entry = { ...named, vouchers, ancestors, revoked: undefined, wraps: certified };
-        return { entry, held: this.#cache.hold(held) };
+        const ancestors = { ids, mac: ancestorsMacOf(this.#ring, ids, held.authenticator) };
+        return { entry: { ...named, vouchers, ancestors, revoked: undefined, wraps: certified }, held };
+      } catch (error) {
+        this.#cache.drop(held.id);
+        throw error;
       } finally {
         dataKey.fill(0);
       }
@@ -137,16 +120,18 @@ export class KeyWraps {
   }
 
   /** Wraps by key wrappers that have none among those of `key` yet, as far as they could be made. */
-  async missingWraps(key: WrappedEntry, held: HeldKey, options: CallOptions): Promise<readonly RingWrap[]> {
-    const missing = this.#wrappers.filter((wrapper) => !key.wraps.some((wrap) => isOwn(wrapper, wrap)));
+  async missingWraps(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<readonly RingWrap[]> {
+    const missing = this.#wrappers.filter((wrapper) => !key.wraps.some((wrap) => wrapper.owns(wrap)));
     if (missing.length === 0) return [];
-    const dataKey = held.copyDataKey();
+    const dataKey = held.copyBytes();
     try {
       const added = await Promise.allSettled(
         missing.map((wrapper) => this.#wrapOne(wrapper, dataKey, key, undefined, options)),
       );
       return added.flatMap((result) =>
-        result.status === 'fulfilled' ? [{ ...result.value, mac: wrapMacOf(this.#ring, result.value, held) }] : [],
+        result.status === 'fulfilled'
+          ? [{ ...result.value, mac: wrapMacOf(this.#ring, result.value, held.authenticator) }]
+          : [],
       );
     } finally {
       dataKey.fill(0);
@@ -159,12 +144,12 @@ export class KeyWraps {
    * @throws {KeyWrapperError} where none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
-    const context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
+    const context: Context = Object.freeze({ 'sealring:ring': this.#ring, 'sealring:purpose': 'key-version' });
     const looks = this.#wrappers.map(async (wrapper) => {
-      const own = known.filter((wrap) => isOwn(wrapper, wrap));
-      if (wrapper.supports.keyVersions !== true || own.length === 0) return [];
+      const own = known.filter((wrap) => wrapper.owns(wrap));
+      if (wrapper.wrapper.supports.keyVersions !== true || own.length === 0) return [];
       const { dataKey } = this.#ownDataKey();
-      const { provider, keyId } = await this.#wrap(wrapper, dataKey, context, { foreground: false });
+      const { provider, keyId } = await wrapper.wrap(dataKey, context, { foreground: false });
       dataKey.fill(0);
       return own.some((wrap) => wrap.keyId === keyId) ? [] : [{ provider, keyId }];
     });
@@ -176,24 +161,12 @@ export class KeyWraps {
   }
 
   async #generate(
-    context: Readonly<Record<string, string>>,
+    context: Context,
     options: CallOptions,
-  ): Promise<{
-    readonly dataKey: Uint8Array;
-    readonly firstWrap: WrappedKey | undefined;
-  }> {
-    const [first] = this.#wrappers as readonly [KeyWrapper];
-    // A service without context wraps our own bytes (data key ‖ hash), which it cannot generate.
-    if (first.generate === undefined || !first.supports.context) return this.#ownDataKey();
-    const { provider } = first;
-    const generate = first.generate.bind(first);
+  ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
+    const [first] = this.#wrappers as readonly [WrapperCalls];
     try {
-      const made = await this.#calls.call(
-        { provider, operation: 'generate' },
-        (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
-        options,
-      );
-      return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
+      return (await first.generate(context, options)) ?? this.#ownDataKey();
     } catch (error) {
       if (this.#quorum === this.#wrappers.length) throw error;
       // The others may be enough.
@@ -204,7 +177,7 @@ export class KeyWraps {
   #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
     const dataKey = new Uint8Array(DATA_KEY_BYTES);
     this.#random(dataKey);
-    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one and the same byte');
+    if (isConstant(dataKey)) throw new RangeError('the random source filled a data key with one repeated byte');
     return { dataKey, firstWrap: undefined };
   }
 
@@ -226,79 +199,38 @@ export class KeyWraps {
     return wraps;
   }
 
-  /** Wraps, signs where an unwrap proves no origin, and proves the wrap by unwrapping it. */
+  /** Wraps, signs where an unwrap says nothing about the origin, and checks the wrap by unwrapping it. */
   async #wrapOne(
-    wrapper: KeyWrapper,
+    wrapper: WrapperCalls,
     dataKey: Uint8Array,
     entry: KeyTimes & { readonly id: string },
     ready: WrappedKey | undefined,
     options: CallOptions,
   ): Promise<WrappedKey> {
     const context = wrapContext(this.#ring, entry);
-    const { provider } = wrapper;
-    const wrapped = ready ?? (await this.#wrap(wrapper, dataKey, context, options));
+    const { provider } = wrapper.wrapper;
+    const wrapped = ready ?? (await wrapper.wrap(dataKey, context, options));
     channels.wrap.publish(() => ({ provider, keyId: entry.id }));
-    const signed = await this.#signed(wrapper, entry, wrapped, options);
-    const back = await this.#unwrapWith(wrapper, signed, context, options);
+    const signed = await wrapper.signed(entry, wrapped, options);
+    const back = await wrapper.unwrap(signed, context, options);
     const same = timingSafeEqual(back, dataKey);
     back.fill(0);
     if (!same) throw new KeyWrapperError('corrupt', { provider, operation: 'unwrap' });
     return signed;
   }
 
-  async #wrap(
-    wrapper: KeyWrapper,
-    dataKey: Uint8Array,
-    context: Readonly<Record<string, string>>,
-    options: CallOptions,
-  ): Promise<WrappedKey> {
-    const { provider, supports } = wrapper;
-    const plaintext = supports.context ? dataKey : boundPlaintext(dataKey, context);
-    try {
-      return await this.#calls.call(
-        { provider, operation: 'wrap' },
-        (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
-        options,
-      );
-    } finally {
-      if (plaintext !== dataKey) plaintext.fill(0);
-    }
-  }
-
-  async #signed(
-    wrapper: KeyWrapper,
-    entry: KeyTimes & { readonly id: string },
-    wrapped: WrappedKey,
-    options: CallOptions,
-  ): Promise<WrappedKey> {
-    if (wrapper.supports.authenticated || wrapper.sign === undefined) return wrapped;
-    const sign = wrapper.sign.bind(wrapper);
-    const signature = await this.#calls.call(
-      { provider: wrapper.provider, operation: 'sign' },
-      (signal) => sign(signedBytes(this.#ring, entry, wrapped), { signal }),
-      options,
-    );
-    return { ...wrapped, signature };
-  }
-
   /**
    * Unwraps with the first key wrapper that can. Where somebody waits, the next one is asked as soon as one has failed or
    * taken its time, and all of them again before this fails: one service that hangs must not cost a start its retries.
    */
-  async #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#unwrapWithEach(entry, options);
-      } catch (error) {
-        if (!(await this.#calls.waitToRetry(error, attempt, options))) throw error;
-      }
-    }
+  #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
+    return this.#calls.retried(() => this.#unwrapWithEach(entry, options), options);
   }
 
   async #unwrapWithEach(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     const candidates = this.#wrappers.flatMap((wrapper) =>
       entry.wraps
-        .filter((wrap) => isOwn(wrapper, wrap) && !this.#isCorrupt(entry, wrap))
+        .filter((wrap) => wrapper.owns(wrap) && !this.#isCorrupt(entry, wrap))
         .map((wrap) => ({ wrapper, wrap })),
     );
     if (candidates.length === 0) throw new KeyWrapperError('corrupt', noWrapOfOurs(this.#wrappers));
@@ -321,76 +253,29 @@ export class KeyWraps {
   }
 
   async #unwrapEntry(
-    wrapper: KeyWrapper,
+    wrapper: WrapperCalls,
     entry: WrappedEntry,
     wrap: RingWrap,
     options: CallOptions,
   ): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     try {
-      this.#checkOrigin(wrapper, entry, wrap);
-      const dataKey = await this.#unwrapWith(wrapper, wrap, wrapContext(this.#ring, entry), options);
-      // The id is recomputed: a document cannot give a key another name.
+      const dataKey = await wrapper.unwrapStored(entry, wrap, options);
+      // The id is computed again: a document cannot give a key another name.
       if (keyIdOf(dataKey).toString('base64url') !== entry.id) {
         dataKey.fill(0);
-        throw new KeyWrapperError('corrupt', { provider: wrapper.provider, operation: 'unwrap' });
+        throw new KeyWrapperError('corrupt', { provider: wrap.provider, operation: 'unwrap' });
       }
-      channels.unwrap.publish(() => ({ provider: wrapper.provider, keyId: entry.id }));
+      channels.unwrap.publish(() => ({ provider: wrap.provider, keyId: entry.id }));
       return { dataKey, wrap };
     } catch (error) {
-      if (error instanceof KeyWrapperError && error.kind === 'corrupt') this.#noteCorrupt(entry, wrap);
+      if (error instanceof KeyWrapperError && error.kind === 'corrupt') this.#corrupt.note(entry, wrap);
       throw error;
     }
   }
 
-  /** A wrap for which this member holds the key was opened before: what the KMS says of it later is another matter. */
+  /** A wrap for which this member holds the key was unwrapped before: what the KMS says of it later is another matter. */
   #isCorrupt(entry: WrappedEntry, wrap: RingWrap): boolean {
-    if (this.#cache.get(entry.id) !== undefined) return false;
-    const since = this.#corrupt.get(this.#identityOf(entry, wrap));
-    return since !== undefined && ageMs(since, momentOf(this.#clock)) < CORRUPT_FOR_MS;
-  }
-
-  #noteCorrupt(entry: WrappedEntry, wrap: RingWrap): void {
-    this.#corrupt.set(this.#identityOf(entry, wrap), momentOf(this.#clock));
-    for (const oldest of this.#corrupt.keys()) {
-      if (this.#corrupt.size <= MAX_CORRUPT) return;
-      this.#corrupt.delete(oldest);
-    }
-  }
-
-  #identityOf(entry: WrappedEntry, { provider, keyId, wrapped, signature }: RingWrap): string {
-    const signed = signature === undefined ? null : base64url(signature);
-    const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];
-    return createHash('sha256').update(canonicalJson(facts)).digest('base64url');
-  }
-
-  /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
-  #checkOrigin(wrapper: KeyWrapper, entry: WrappedEntry, wrap: RingWrap): void {
-    if (wrapper.supports.authenticated || this.#trustStore) return;
-    const ok =
-      wrap.signature !== undefined && wrapper.verify?.(signedBytes(this.#ring, entry, wrap), wrap.signature) === true;
-    if (!ok) {
-      throw new KeyWrapperError('corrupt', {
-        provider: wrapper.provider,
-        operation: 'unwrap',
-        hint: 'the wrap carries no valid signature',
-      });
-    }
-  }
-
-  async #unwrapWith(
-    wrapper: KeyWrapper,
-    wrap: WrappedKey,
-    context: Readonly<Record<string, string>>,
-    options: CallOptions,
-  ): Promise<Uint8Array> {
-    const { provider } = wrapper;
-    const plaintext = await this.#calls.call(
-      { provider, operation: 'unwrap' },
-      (signal) => wrapper.unwrap(wrap, { context, signal, onServiceDate: this.#calls.onServiceDate }),
-      options,
-    );
-    if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
-    return unboundPlaintext(plaintext, context, provider);
+    return this.#cache.get(entry.id) === undefined && this.#corrupt.has(entry, wrap);
   }
 }
 
@@ -399,11 +284,7 @@ export function lacksWraps(entry: { readonly wraps: readonly RingWrap[] }, wrapp
   return wrappers.some((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
 }
 
-function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
-  return wrap.provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
-}
-
-function noWrapOfOurs(wrappers: readonly KeyWrapper[]): { provider: string; operation: 'unwrap'; hint: string } {
-  const provider = wrappers.map((wrapper) => wrapper.provider).join(' or ');
+function noWrapOfOurs(wrappers: readonly WrapperCalls[]): { provider: string; operation: 'unwrap'; hint: string } {
+  const provider = wrappers.map(({ wrapper }) => wrapper.provider).join(' or ');
   return { provider, operation: 'unwrap', hint: 'the ring holds no wrap by this key wrapper' };
 }

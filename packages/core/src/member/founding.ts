@@ -1,58 +1,38 @@
-import { ageMs, type Moment, type RandomSource, uniform } from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
-import { RingConflictError, type RingStore, RingStoreError } from '../ring-store.ts';
-import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
-import type { RingView } from './view.ts';
-import type { RingWriter } from './writer.ts';
+import { ageMs, type Moment, type RandomSource, uniform } from '../base/clock.ts';
+import { type Backoff, backoffMs } from '../base/retry.ts';
+import { RingConflictError, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
+import type { Stored } from '../stores/stored-ring.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /** Enough that two claims never are alike. */
 const CLAIM_BYTES = 16;
-const FIRST_LOOK_MS = 50;
-const LONGEST_LOOK_MS = 3_000;
-/** Calls to the KMS one after the other, retries included, that a founder may need: generate, sign, prove. */
+/** Between looks at a store in which another member has claimed. */
+const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
+/** Calls to the KMS one after the other, retries included, that the first key of a ring may need: generate, sign, unwrap. */
 const CALLS_OF_A_FOUNDER = 12;
+
+type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view' | 'stored' | 'writer'>;
 
 /**
  * Makes the key of a ring that has none to seal with, or waits for who does: members that start at once, or hear at once
  * that every key is revoked, must not each make a data key.
  *
  * In a store that other processes share, whoever wins the compare-and-swap of a claim makes the key, and the others
- * wait. A claim whose owner is gone is taken over after as long as he could have needed, measured by the clock of who
- * waits; if he lives after all, his key loses the race. After three times as long no claim counts: they may be anybody's.
+ * wait. A claim whose owner is gone is taken over after as long as the owner could have needed, measured by the clock
+ * of the member that waits; if the owner lives after all, its key loses the race. After three times as long no claim counts: they may be anybody's.
  * Where all members are in this process, taking turns is enough.
  */
 export class Founding {
-  readonly #store: RingStore;
-  readonly #policy: ResolvedPolicy;
-  readonly #random: RandomSource;
-  readonly #closing: Closing;
-  readonly #view: RingView;
-  readonly #stored: StoredRingDocument;
-  readonly #writer: RingWriter;
+  readonly #o: Parts;
   #ownClaim: string | undefined;
   #waitingFor: { readonly claim: string; readonly since: Moment } | undefined;
   /** Since when others claim, and when that was last seen. */
   #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
 
-  constructor(options: {
-    readonly store: RingStore;
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly closing: Closing;
-    readonly view: RingView;
-    readonly stored: StoredRingDocument;
-    readonly writer: RingWriter;
-  }) {
-    this.#store = options.store;
-    this.#policy = options.policy;
-    this.#random = options.random;
-    this.#closing = options.closing;
-    this.#view = options.view;
-    this.#stored = options.stored;
-    this.#writer = options.writer;
+  constructor(parts: Parts) {
+    this.#o = parts;
   }
 
   /**
@@ -62,20 +42,20 @@ export class Founding {
    * @throws {RingStoreError | KeyWrapperError} what kept this member from making it; the claim is given back.
    */
   async attempt(reason: 'initial' | 'emergency' = 'initial'): Promise<number> {
-    const there = this.#stored.latest;
-    if (this.#store.kind === 'memory') return inTurn(this.#store, () => this.#createIfUnchanged(there, reason));
+    const there = this.#o.stored.latest;
+    if (this.#o.store.kind === 'memory') return inTurn(this.#o.store, () => this.#createIfUnchanged(there, reason));
     const wait = this.#waitForAnother(there?.document?.claim);
     if (wait > 0) return wait;
     // By another time the ring may well be alive.
-    const trouble = this.#view.clockTrouble();
+    const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key is made: ${trouble}`);
     // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
-    const claim = (this.#ownClaim ??= newClaim(this.#random));
-    await this.#writer.claim(claim);
+    const claim = (this.#ownClaim ??= newClaim(this.#o.random));
+    await this.#o.writer.claim(claim);
     try {
-      await this.#writer.publish(reason);
+      await this.#o.writer.publish(reason);
     } catch (error) {
-      if (!(error instanceof RingConflictError) && !this.#closing.aborted) await this.#giveBack();
+      if (!(error instanceof RingConflictError) && !this.#o.closing.aborted) await this.#giveBack();
       throw error;
     }
     this.#waiting = undefined;
@@ -83,16 +63,16 @@ export class Founding {
   }
 
   async #createIfUnchanged(there: Stored | undefined, reason: 'initial' | 'emergency'): Promise<number> {
-    if ((await this.#stored.read())?.revision !== there?.revision) throw new RingConflictError();
-    await this.#writer.publish(reason);
+    if ((await this.#o.stored.read())?.revision !== there?.revision) throw new RingConflictError();
+    await this.#o.writer.publish(reason);
     return 0;
   }
 
   /** A while where another's claim may still become a key; 0 where this member claims. */
   #waitForAnother(claim: string | undefined): number {
     if (claim === undefined || claim === this.#ownClaim) return 0;
-    const now = this.#view.now();
-    const patience = CALLS_OF_A_FOUNDER * this.#policy.kmsTimeoutSeconds * MS;
+    const now = this.#o.view.now();
+    const patience = CALLS_OF_A_FOUNDER * this.#o.policy.kmsTimeoutSeconds * MS;
     if (this.#waitingFor?.claim !== claim) this.#waitingFor = { claim, since: now };
     const last = this.#waiting;
     const since = last !== undefined && ageMs(last.seen, now) <= patience ? last.since : now;
@@ -100,14 +80,13 @@ export class Founding {
     this.#waiting = { since, seen: now };
     const isHeeded = ageMs(this.#waitingFor.since, now) < patience && ageMs(since, now) < 3 * patience;
     if (!isHeeded) return 0;
-    const wait = Math.min(LONGEST_LOOK_MS, FIRST_LOOK_MS * 2 ** this.#looks) * (0.5 + uniform(this.#random) / 2);
     this.#looks += 1;
-    return wait;
+    return backoffMs(LOOKS, this.#looks, uniform(this.#o.random));
   }
 
-  /** So that the others need not wait. Where it fails they do; what kept this member from founding is thrown. */
+  /** So that the others need not wait. Where it fails they do; what kept this member from making the key is thrown. */
   async #giveBack(): Promise<void> {
-    const [result] = await Promise.allSettled([this.#writer.claim(undefined)]);
+    const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);
     if (result.status === 'fulfilled') this.#ownClaim = undefined;
   }
 }

@@ -1,4 +1,4 @@
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 
 /*
  * A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap for seconds, so
@@ -20,7 +20,7 @@ export interface KillSwitch {
 
 export const ARMED: KillSwitch = Object.freeze({ refusals: Object.freeze([]), trippedAt: undefined });
 
-/** Whether an error of this kind is a refusal: an answer about the right to use the key, not about availability. */
+/** Whether an error of this kind is a refusal: an answer about the permission to use the key, not about availability. */
 export function isRefusal(kind: KeyWrapperErrorKind): boolean {
   return kind === 'denied' || kind === 'not-found' || kind === 'disabled';
 }

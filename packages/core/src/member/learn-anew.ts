@@ -1,19 +1,12 @@
-import { KeyWrapperError } from '../key-wrapper.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
 import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
 import { isCertified, newestFirst, type Signer } from '../ring/certificates.ts';
 import { type RingDocument, type RingEntry, timesOf } from '../ring/document.ts';
-import {
-  isFromTheFuture,
-  isTombstone,
-  type Judgement,
-  learn,
-  lineagesOf,
-  signersOf,
-  unwrappedKey,
-} from '../ring/facts.ts';
+import { isFromTheFuture, isTombstone, type Judgement, signersOf, unwrappedKey } from '../ring/facts.ts';
+import { learn, lineagesOf } from '../ring/learn.ts';
 import { createSnapshot, isUsable, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingStoreError } from '../ring-store.ts';
 import { isRefusal } from './kill-switch.ts';
 
 /** Entries of a document that are unwrapped at once. */
@@ -25,7 +18,7 @@ export interface LearnAnewOptions extends CallOptions {
   readonly wraps: KeyWraps;
   /** Entries that an attempt before has unwrapped already; added to. */
   readonly unwrapped: Map<string, Unwrapped>;
-  /** Told of every unwrap that succeeded. */
+  /** Called after every unwrap that succeeded. */
   readonly onProof: () => void;
 }
 
@@ -63,8 +56,8 @@ export async function pastSigners(document: RingDocument, options: LearnAnewOpti
   attempt.throwWhatMayLink();
   const isRevoked = (id: string): boolean => attempt.learned().byId.get(id)?.revoked === true;
   return attempt.entries.flatMap((entry) => {
-    const key = attempt.keyOf(entry)?.held;
-    return key === undefined ? [] : [{ ...entry, revoked: isRevoked(entry.id), key }];
+    const held = attempt.keyOf(entry)?.held;
+    return held === undefined ? [] : [{ ...entry, revoked: isRevoked(entry.id), authenticator: held.authenticator }];
   });
 }
 
@@ -135,7 +128,10 @@ class Attempt {
     const { keys } = this.learned();
     if (failed.length > 0 && !keys.some(isUsable)) throw failed.find(isRefused) ?? failed[0];
     if (!keys.some(isUsable) && live.some((entry) => this.keyOf(entry) !== undefined && this.#isFromTheFuture(entry))) {
-      throw new RingStoreError('unavailable', "the ring's keys were made later than this machine's clock says it is");
+      throw new RingStoreError(
+        'unavailable',
+        "the keys of the ring were created in the future by this machine's clock",
+      );
     }
     if (live.length === 0 && this.#document.entries.some((entry) => this.#isPinnedOutLive(entry))) {
       throw new RingStoreError('corrupt', 'the ring holds no live key that may be used');
@@ -187,7 +183,9 @@ class Attempt {
     );
     const keys = this.entries.flatMap((entry) => {
       const held = this.keyOf(entry)?.held;
-      return held === undefined ? [] : [{ entry, signer: { ...entry, revoked: false, key: held } }];
+      return held === undefined
+        ? []
+        : [{ entry, signer: { ...entry, revoked: false, authenticator: held.authenticator } }];
     });
     return lineagesOf(ring, keys).filter((group) => group.some((id) => usable.has(id)));
   }

@@ -1,14 +1,14 @@
-import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../clock.ts';
-import type { SealUnavailableReason } from '../errors.ts';
-import type { KeyWrapperErrorKind } from '../key-wrapper.ts';
+import { ageMs, type Deadline, earlier, hasPassed, later, type Moment } from '../base/clock.ts';
+import type { SealUnavailableReason } from '../contracts/errors.ts';
+import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } from './kill-switch.ts';
 
 const MS = 1_000;
 
 /**
- * How long this member may go on without the KMS and the store. Only an unwrap that returned the right bytes is proof
- * of the right to use the key, and only a good read of the ring tells about revocations.
+ * How long this member may go on without the KMS and the store. Only an unwrap that returned the right bytes shows
+ * that the key may still be used, and only a good read of the ring shows revocations.
  */
 export class Limits {
   readonly #policy: ResolvedPolicy;
@@ -18,7 +18,7 @@ export class Limits {
   #killSwitch: KillSwitch = ARMED;
   #proofUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two, and when opening ends after it: every token looks at one of these.
+  // The earlier of the two, and when unsealing ends after it: every token looks at one of these.
   #sealUntil: Deadline | undefined;
   #openUntil: Deadline | undefined;
 
@@ -104,7 +104,7 @@ export class Limits {
     if (this.#proofUntil === undefined || this.#readUntil === undefined) return;
     const { tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
     this.#sealUntil = earlier(this.#proofUntil, this.#readUntil);
-    // What was sealed last is opened for its whole life.
+    // What was sealed last is unsealed for its whole life.
     this.#openUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
   }
 }

@@ -1,4 +1,4 @@
-import type { Moment } from '../clock.ts';
+import type { Moment } from '../base/clock.ts';
 import { MAX_KEYS_TO_ROTATE } from '../ring/policy.ts';
 import { isUsable, liveKeys } from '../ring/snapshot.ts';
 import type { RingClock } from './ring-clock.ts';
@@ -11,11 +11,11 @@ import type { RingWriter } from './writer.ts';
  *
  * - `clock`: this machine's time is not confirmed; it publishes nothing.
  * - `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
- * - `contested`: something else keeps writing into this ring's slot of the store.
+ * - `contested`: something else keeps writing to the place of this ring in the store.
  * - `foreign-ring`: the store holds no key that a known one vouches for.
  * - `unreadable-key`: a key of the ring that no key wrapper of this process can unwrap; its tokens are refused here.
- * - `no-sealing-key`: every key is revoked or has ended, and none could be made yet.
- * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be asked for.
+ * - `no-sealing-key`: every key is revoked or has expired, and no new one could be created yet.
+ * - `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be requested.
  */
 export type RingProblemKind =
   | 'clock'
@@ -54,23 +54,23 @@ export function problemsOf(
   if (disputed !== undefined) {
     problems.push({
       kind: 'service-clock',
-      detail: `the date of the ${disputed} is not that of this machine`,
+      detail: `the clock of the ${disputed} disagrees with the clock of this machine`,
       remedy: `compare the clock of the ${disputed} with NTP`,
     });
   }
-  if (sync.isContested(now)) {
+  if (sync.repairs.isContested(now)) {
     problems.push({
       kind: 'contested',
-      detail: 'something that is no ring of this fleet keeps being written in its place',
-      remedy: 'give every fleet a place of its own in the store, and check who may write this one',
+      detail: 'something else keeps writing to the place of this ring in the store',
+      remedy: 'give each fleet its own place in the store, and check who can write to this one',
     });
   }
   const isUsableNow = liveKeys(view.snapshot, view.wallMs(now)).some(isUsable);
-  if (sync.isForeign && !isUsableNow) {
+  if (sync.repairs.isForeign && !isUsableNow) {
     problems.push({
       kind: 'foreign-ring',
       detail: 'the store holds keys that no known key vouches for, and this process has no usable key left',
-      remedy: 'if that is the ring to go on with, restart this process; else import a copy of the right one',
+      remedy: 'if that ring is the right one, restart this process; otherwise import a copy of the right one',
     });
   }
   const [unreadable] = view.snapshot.unreadable;
@@ -79,21 +79,21 @@ export function problemsOf(
       kind: 'unreadable-key',
       detail: `no key wrapper of this process can unwrap the key ${unreadable.id} of the ring`,
       remedy:
-        'give this process the key wrappers of the others; if it has them, somebody wrote a false key: see incidents',
+        'give this process the same key wrappers as the others; if it has them, somebody wrote a forged key: see the guide on incidents',
     });
   }
   if (role === 'member' && writer.isDead) {
     problems.push({
       kind: 'no-sealing-key',
-      detail: 'no key may seal: all have ended or are revoked',
-      remedy: 'a member makes one as soon as the KMS answers, the clock is right and the ring has room',
+      detail: 'no key can seal: all have expired or are revoked',
+      remedy: 'a member creates one as soon as the KMS answers, the clock is right and the ring has room',
     });
   }
   if (writer.keyCount >= MAX_KEYS_TO_ROTATE) {
     problems.push({
       kind: 'nearly-full',
       detail: `the ring has ${writer.keyCount} of 64 keys`,
-      remedy: 'stop asking for rotations until the oldest keys have ended; revoking still works',
+      remedy: 'request no rotations until the oldest keys have expired; revocation still works',
     });
   }
   return problems;

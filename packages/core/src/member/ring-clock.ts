@@ -1,4 +1,4 @@
-import { type Clock, type Moment, momentOf } from '../clock.ts';
+import { type Clock, type Moment, momentOf } from '../base/clock.ts';
 import type { ResolvedPolicy } from '../ring/policy.ts';
 
 /** Whose clock it is. */
@@ -13,15 +13,15 @@ const SLEW = 0.001;
  * The one clock of a member: what is checked against the dates of KMS and store is what keys are judged by, and what is
  * written into the ring.
  *
- * The wall clock is believed while it goes along with the monotonic one. A step of more than the tolerated skew is
+ * The wall clock is trusted while it goes along with the monotonic one. A step of more than the tolerated skew is
  * unconfirmed until a date fits it, or until it is taken back; meanwhile the monotonic clock goes on from the last time
- * that was believed. Nothing is published, removed or declared ended by an unconfirmed time.
+ * that was trusted. Nothing is published, removed or declared ended by an unconfirmed time.
  */
 export class RingClock {
   readonly #clock: Clock;
   readonly #stepMs: number;
   readonly #toleratedMs: number;
-  /** Wall time minus monotonic time when the wall clock was last believed; undefined before the first look. */
+  /** Wall time minus monotonic time when the wall clock was last trusted; undefined before the first look. */
   #offsetMs: number | undefined;
   /** Whether a date has ever fitted {@link #offsetMs}. */
   #isDated = false;
@@ -30,7 +30,7 @@ export class RingClock {
   #lastTickSteadyMs = 0;
   /** By service: its date minus monotonic time. Only those noted since the wall clock last stepped. */
   readonly #dates = new Map<DatedService, number>();
-  /** Time since the machine started, suspensions included, minus wall time, when that was last believed. */
+  /** Time since the machine started, suspensions included, minus wall time, when that was last trusted. */
   #uptimeOffsetMs: number | undefined;
 
   constructor(policy: ResolvedPolicy, clock: Clock) {

@@ -1,50 +1,18 @@
-import {
-  ageMs,
-  type Clock,
-  type Deadline,
-  hasPassed,
-  later,
-  type Moment,
-  msUntil,
-  pause,
-  type RandomSource,
-  uniform,
-} from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { KeyWrapperError } from '../key-wrapper.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
+import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, pause, uniform } from '../base/clock.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import { createSnapshot, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingConflictError, RingStoreError } from '../ring-store.ts';
-import type { Stored, StoredRingDocument } from '../stores/stored-ring.ts';
-import type { Founding } from './founding.ts';
+import type { Stored } from '../stores/stored-ring.ts';
 import { isDead, LineageError } from './learn-anew.ts';
-import type { RingClock } from './ring-clock.ts';
-import type { RingSync } from './sync.ts';
-import type { RingView } from './view.ts';
-import type { RingWriter } from './writer.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
-const BACKOFF_BASE_MS = 200;
-const BACKOFF_CAP_MS = 5_000;
-const LONGEST_CONFLICT_WAIT_MS = 1_000;
-/** An absence that nothing was heard of for longer begins anew. */
+const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
+const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
+/** An absence that was not seen for longer begins again. */
 const LONGEST_SILENCE_MS = 60_000;
-
-export interface RingStartOptions {
-  readonly policy: ResolvedPolicy;
-  readonly role: 'member' | 'reader';
-  readonly create: 'if-absent' | 'now' | 'never';
-  readonly clock: Clock;
-  readonly random: RandomSource;
-  readonly closing: Closing;
-  readonly view: RingView;
-  readonly stored: StoredRingDocument;
-  readonly sync: RingSync;
-  readonly founding: Founding;
-  readonly ringClock: RingClock;
-  readonly writer: RingWriter;
-}
 
 /**
  * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
@@ -53,32 +21,28 @@ export interface RingStartOptions {
  *
  * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
  */
-export async function startRing(options: RingStartOptions): Promise<void> {
+export async function startRing(options: MemberParts): Promise<void> {
   const { clock, random, closing, view, ringClock } = options;
   const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
-  let conflicts = 0;
-  for (let failures = 0; ; ) {
-    closing.throwIfAborted();
-    // Nothing that was judged by another time counts.
-    if (ringClock.startAnew(view.now())) start.absentSince = undefined;
-    try {
-      if (await attempt(options, start)) return;
-    } catch (error) {
+  const look = async (): Promise<void> => {
+    do {
       closing.throwIfAborted();
-      if (error instanceof RingConflictError) {
-        const wait = Math.min(LONGEST_CONFLICT_WAIT_MS, 2 ** conflicts) * uniform(random);
-        conflicts += 1;
-        await pause(clock, wait, closing);
-        continue;
-      }
+      // Nothing that was judged by another time counts.
+      if (ringClock.startAnew(view.now())) start.absentSince = undefined;
+    } while (!(await attempt(options, start)));
+  };
+  let conflicts = 0;
+  await retry(look, {
+    waitMs: (error, failures) => {
+      closing.throwIfAborted();
+      if (error instanceof RingConflictError) return backoffMs(CONFLICTS, ++conflicts, uniform(random));
       const left = msUntil(deadlineOf(options, start), view.now());
-      if (left <= 0 || !mayPass(error)) throw error;
+      if (left <= 0 || !mayPass(error)) return undefined;
       start.lastFailure = error;
-      const wait = Math.min(BACKOFF_CAP_MS, BACKOFF_BASE_MS * 2 ** failures);
-      failures += 1;
-      await pause(clock, Math.min(left, wait * uniform(random)), closing);
-    }
-  }
+      return Math.min(left, backoffMs(FAILURES, failures - conflicts, uniform(random)));
+    },
+    pause: (delayMs) => pause(clock, delayMs, closing),
+  });
 }
 
 /** How far a start has come. */
@@ -91,7 +55,7 @@ interface Start {
 }
 
 /** One look at the store. False: look again. */
-async function attempt(options: RingStartOptions, start: Start): Promise<boolean> {
+async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
   const there = await stored.read();
   const document = there?.document;
@@ -123,14 +87,14 @@ async function attempt(options: RingStartOptions, start: Start): Promise<boolean
 }
 
 /** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
-function deadlineOf({ policy, role }: RingStartOptions, { startedAt, lastAbsent }: Start): Deadline {
+function deadlineOf({ policy, role }: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const waiting = lastAbsent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
   return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
 }
 
 /** Creates the ring, once there was none for long enough. False: look again. */
 async function createOrWait(
-  options: RingStartOptions,
+  options: MemberParts,
   absentSince: Moment,
   there: Stored | undefined,
   known: RingSnapshot,
@@ -156,7 +120,7 @@ async function createOrWait(
 }
 
 /** False, after a while, where somebody else is at it: look again. */
-async function isFounded({ founding, clock, closing }: RingStartOptions): Promise<boolean> {
+async function isFounded({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;

@@ -1,39 +1,22 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, type RandomSource, uniform } from '../clock.ts';
-import { KeyWrapperError } from '../key-wrapper.ts';
+import { ageMs, type Moment } from '../base/clock.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import type { KeyWraps, Unwrapped } from '../kms/wraps.ts';
+import type { Unwrapped } from '../kms/wraps.ts';
 import { newestFirst } from '../ring/certificates.ts';
-import { encodeDocument, type RingDocument, type RingEntry } from '../ring/document.ts';
-import {
-  belongs,
-  documentOf,
-  isFromTheFuture,
-  isTombstone,
-  lacks,
-  learn,
-  unwrappedKey,
-  withUnwrapped,
-} from '../ring/facts.ts';
-import type { ResolvedPolicy } from '../ring/policy.ts';
-import { newest } from '../ring/schedule.ts';
-import { createSnapshot, isUsable, liveKeys, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
-import { RingStoreError } from '../ring-store.ts';
-import type { StoredRingDocument } from '../stores/stored-ring.ts';
+import { type RingDocument, type RingEntry } from '../ring/document.ts';
+import { isFromTheFuture, isTombstone, unwrappedKey } from '../ring/facts.ts';
+import { belongs, learn, withUnwrapped } from '../ring/learn.ts';
+import { createSnapshot, isUsable, type RingKey, type RingSnapshot } from '../ring/snapshot.ts';
 import { isRefusal } from './kill-switch.ts';
+import type { KmsCheck } from './kms-check.ts';
 import { isDead, type LearnAnewOptions, learnAnew, pastSigners } from './learn-anew.ts';
-import type { RingView } from './view.ts';
+import type { MemberParts } from './parts.ts';
+import type { Repairs } from './repairs.ts';
 
 const MS = 1_000;
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
-/** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
-const REPAIR_WAIT_MS = 5_000;
-/** What is no document of this ring is looked at twice, at least so far apart. */
-const FOREIGN_WAIT_MS = 5_000;
-const CONTESTED_WINDOW_MS = 3_600_000;
-/** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
-const CONTESTED_AFTER = 3;
-
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
   /** Unwrap later what is not urgent: after a notification the whole fleet reads at once. */
@@ -42,84 +25,73 @@ export interface SyncOptions extends CallOptions {
   readonly forToken?: boolean;
 }
 
-/** Brings what this member knows up to date with the store: a document is a carrier of facts that prove themselves. */
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wraps' | 'stored' | 'view'>;
+
+/** Brings what this member knows up to date with the store: a document is a carrier of facts that authenticate themselves. */
 export class RingSync {
-  readonly #ring: string;
-  readonly #policy: ResolvedPolicy;
-  readonly #random: RandomSource;
-  readonly #wraps: KeyWraps;
-  readonly #stored: StoredRingDocument;
-  readonly #view: RingView;
-  #jitterOf: Moment | undefined;
-  #proofIntervalMs = 0;
+  readonly repairs: Repairs;
+  readonly check: KmsCheck;
+  readonly #o: Parts;
   #learnedFrom: RingDocument | undefined;
   /** What was judged by another time is judged again. */
   #learnedShift = 0;
-  #repairAt: Deadline | undefined;
-  /** What was found to lack nothing. */
-  #wholeDocument: RingDocument | undefined;
-  #wholeSnapshot: RingSnapshot | undefined;
-  #repairedAt: Moment | undefined;
-  #overwritten: readonly Moment[] = [];
-  #isForeign = false;
   #wasAnswered = false;
   /** Entries that a start has unwrapped: it may have to begin again. */
   readonly #unwrapped = new Map<string, Unwrapped>();
 
-  constructor(options: {
-    readonly ring: string;
-    readonly policy: ResolvedPolicy;
-    readonly random: RandomSource;
-    readonly wraps: KeyWraps;
-    readonly stored: StoredRingDocument;
-    readonly view: RingView;
-  }) {
-    this.#ring = options.ring;
-    this.#policy = options.policy;
-    this.#random = options.random;
-    this.#wraps = options.wraps;
-    this.#stored = options.stored;
-    this.#view = options.view;
+  constructor(parts: Parts, repairs: Repairs, check: KmsCheck) {
+    this.#o = parts;
+    this.repairs = repairs;
+    this.check = check;
   }
 
   /**
-   * Reads the ring and learns what it says. What it is found to lack is written later, by {@link takeRepair}.
+   * Reads the ring and learns what it says. What it is found to lack is written later: see {@link Repairs}.
    * @throws {RingStoreError} when it cannot be read.
    * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else of it is learned all the same.
    */
   async read(options: SyncOptions): Promise<void> {
     this.#wasAnswered = false;
-    const stored = await this.#stored.read();
+    const stored = await this.#o.stored.read();
     this.#wasAnswered = true;
     const { document } = stored ?? {};
     let failure: unknown;
     const isLearned = document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS;
-    if (document !== undefined && (!isLearned || this.#view.snapshot.carried.length > 0)) {
+    if (document !== undefined && (!isLearned || this.#o.view.snapshot.carried.length > 0)) {
       failure = await this.#learnFrom(document, options);
       // What cannot be read now may be readable later, though the document stays as it is.
-      const judgement = this.#view.judgement(this.#view.now());
+      const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
-      const isWhole = failure === undefined && this.#view.snapshot.unreadable.length === 0 && !isUnsettled;
+      const isWhole = failure === undefined && this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
       // A token makes nobody go over to another ring: the next read that is not for one looks again.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
-    const now = this.#view.now();
-    this.#view.retire(now);
+    const now = this.#o.view.now();
+    this.#o.view.retire(now);
     // What this member's own pin refuses says nothing of who wrote it.
-    const { byId } = this.#view.snapshot;
-    const teaches = document?.entries.some(({ id }) => byId.get(id)?.signer !== undefined) === true;
-    if (teaches) this.#view.limits.wasRead(now);
-    this.#isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
-    this.#considerRepair(document, now);
+    const { byId } = this.#o.view.snapshot;
+    const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
+    if (teaches) this.#o.view.limits.wasRead(now);
+    const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
+    this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
     // Neither the store nor this member knows a key that lives: it makes one, as it would in a ring that it can read.
     const entries = stored === undefined ? [] : document?.entries;
-    const known = [...this.#view.snapshot.keys, ...this.#view.snapshot.carried];
-    if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#view.wallMs(now)))
+    const known = [...this.#o.view.snapshot.keys, ...this.#o.view.snapshot.carried];
+    if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#o.view.wallMs(now)))
       return;
     if (stored === undefined) throw new RingStoreError('unavailable', 'the ring is absent from its store');
     if (stored.document === undefined) throw stored.error;
     if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
+  }
+
+  /** Before something is written: what cannot be unwrapped yet does not hinder that. */
+  async readToWrite(options: SyncOptions): Promise<void> {
+    try {
+      await this.read(options);
+    } catch (error) {
+      if (!(error instanceof KeyWrapperError)) throw error;
+    }
   }
 
   #noteLearned(document: RingDocument | undefined): void {
@@ -127,8 +99,8 @@ export class RingSync {
     this.#learnedShift = this.#timeShift();
   }
 
-  #timeShift(now: Moment = this.#view.now()): number {
-    return this.#view.wallMs(now) - now.steadyMs;
+  #timeShift(now: Moment = this.#o.view.now()): number {
+    return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
   /** Whether the store answered the last read, with whatever: then it can be written. */
@@ -136,95 +108,30 @@ export class RingSync {
     return this.#wasAnswered;
   }
 
-  /** Whether what the store holds is no document of this ring. */
-  get isForeign(): boolean {
-    return this.#isForeign;
-  }
-
-  /** Whether the store was seen to lack something that this member knows, and it is not written yet. */
-  get isRepairing(): boolean {
-    return this.#repairAt !== undefined;
-  }
-
-  /** Whether something else keeps being written into this ring's slot of the store. */
-  isContested(now: Moment): boolean {
-    return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
-  }
-
-  get repairAt(): Deadline | undefined {
-    return this.#repairAt;
-  }
-
-  /** Whether what was just read is to be written over now. */
-  takeRepair(): boolean {
-    const now = this.#view.now();
-    if (!this.#wasAnswered || this.#repairAt === undefined || !hasPassed(this.#repairAt, now)) return false;
-    this.#repairAt = undefined;
-    this.#repairedAt = now;
-    if (this.#isForeign) this.#overwritten = [...this.#overwritten, now].slice(-(CONTESTED_AFTER + 1));
-    return true;
-  }
-
-  /** What did not reach the store is no reason to wait for the next refresh: the backoff of a store that fails is enough. */
-  repairWasLost(): void {
-    this.#repairedAt = undefined;
-  }
-
-  #considerRepair(document: RingDocument | undefined, now: Moment): void {
-    const { snapshot } = this.#view;
-    // Time only ends what could be lacking, so that this holds until either of the two is another one.
-    const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
-    if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
-      this.#repairAt = undefined;
-      this.#wholeDocument = document;
-      this.#wholeSnapshot = snapshot;
-      return;
-    }
-    if (this.#repairAt !== undefined) return;
-    const wait = REPAIR_WAIT_MS * uniform(this.#random) + (this.#isForeign ? FOREIGN_WAIT_MS : 0);
-    const sinceLast = this.#repairedAt === undefined ? Number.POSITIVE_INFINITY : ageMs(this.#repairedAt, now);
-    this.#repairAt = later(now, Math.max(wait, this.#policy.refreshEverySeconds * MS - sinceLast));
-  }
-
-  /** Junk is no reason to write, and neither is what could only be written as it stands. */
-  #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
-    const ring = this.#ring;
-    const read = document ?? { ring, claim: undefined, entries: [] };
-    const judgement = this.#view.judgement(now);
-    if (!lacks(read, known, judgement)) return false;
-    const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
-    const wanted = documentOf(known, read, { ring, past: this.#view.past, isRemovable });
-    // What a full document has no room for would be missing afterwards, too.
-    const ids = new Set(wanted.entries.map(({ id }) => id));
-    const written = known.keys.filter(({ id }) => ids.has(id));
-    if (!lacks(read, known, judgement, written)) return false;
-    return encodeDocument(wanted) !== encodeDocument(read);
-  }
-
   /** Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its successor. */
   async #learnFrom(document: RingDocument, options: SyncOptions): Promise<unknown> {
-    const began = this.#view.now();
-    const { carried, unreadable } = this.#view.snapshot;
+    const began = this.#o.view.now();
+    const { carried, unreadable } = this.#o.view.snapshot;
     const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
     const failures = new Map<string, unknown>();
     const judged = (known: RingSnapshot): ReturnType<typeof learn> =>
-      learn(known, document, this.#view.judgement(this.#view.now()));
-    let { known, wanted } = judged(this.#view.snapshot);
+      learn(known, document, this.#o.view.judgement(this.#o.view.now()));
+    let { known, wanted } = judged(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
       // What others cause asks for nothing twice: that has its time.
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
-      // What is said to be revoked may prove to be so by a newer key, without an unwrap; and what failed before must not
+      // What is said to be revoked may be certified by a newer key, without an unwrap; and what failed before must not
       // keep the others from being tried.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
-      if (batch.length === 0 || ageMs(began, this.#view.now()) > 4 * this.#policy.kmsTimeoutSeconds * MS) break;
+      if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
       const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
       if (learned.length === 0) continue;
-      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#view.judgement(this.#view.now()))));
+      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
     if (refused.length > 0 && options.forToken !== true) await this.#judgeRefused(refused, failures, options);
@@ -232,12 +139,12 @@ export class RingSync {
     const isUnreadable = ({ id }: RingEntry): boolean =>
       failures.has(id) ? isCorrupt(failures.get(id)) : wasUnreadable.has(id);
     const pending = wanted.filter((entry) => !isUnreadable(entry));
-    this.#view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
+    this.#o.view.install(createSnapshot(known.keys, pending, wanted.filter(isUnreadable)));
     return pending.map(({ id }) => failures.get(id)).find((failure) => failure !== undefined);
   }
 
   #isUrgent(entry: RingEntry): boolean {
-    return entry.activates <= this.#view.wallMs();
+    return entry.activates <= this.#o.view.wallMs();
   }
 
   async #unwrapEach(
@@ -247,22 +154,22 @@ export class RingSync {
     options: SyncOptions,
     failures: Map<string, unknown>,
   ): Promise<readonly RingKey[]> {
-    const results = await Promise.allSettled(entries.map((entry) => this.#wraps.unwrap(entry, options)));
-    const now = this.#view.now();
+    const results = await Promise.allSettled(entries.map((entry) => this.#o.wraps.unwrap(entry, options)));
+    const now = this.#o.view.now();
     return results.flatMap((result, i) => {
       const entry = entries[i] as RingEntry;
       if (result.status === 'rejected') {
         failures.set(entry.id, result.reason);
         return [];
       }
-      this.#view.limits.proved(now);
+      this.#o.view.limits.proved(now);
       const { held, wrap } = result.value;
-      const key = unwrappedKey(this.#ring, entry, held, wrap, this.#view.sealsFrom(entry, now));
-      if (belongs(key, entry, document, known, this.#view.judgement(now))) return [key];
+      const key = unwrappedKey(this.#o.ring, entry, held, wrap, this.#o.view.sealsFrom(entry, now));
+      if (belongs(key, entry, document, known, this.#o.view.judgement(now))) return [key];
       const provider = providersOf(entry);
       failures.set(
         entry.id,
-        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'of another ring' }),
+        new KeyWrapperError('corrupt', { provider, operation: 'unwrap', hint: 'the key belongs to another ring' }),
       );
       return [];
     });
@@ -275,30 +182,30 @@ export class RingSync {
     options: SyncOptions,
   ): Promise<void> {
     try {
-      if (!(await this.prove(options))) return;
+      if (!(await this.check.run(options))) return;
     } catch {
       // Counted by the kill switch, where it is a refusal; the refresh fails by what the entry was answered.
       return;
     }
     for (const entry of refused) {
-      this.#wraps.noteCorrupt(entry);
+      this.#o.wraps.noteCorrupt(entry);
       failures.set(entry.id, new KeyWrapperError('corrupt', { provider: providersOf(entry), operation: 'unwrap' }));
     }
   }
 
   /**
-   * The one exception to "a member that knows a key never starts anew": its ring was created only lately, while the store
-   * was without an older one, and that is back. Goes over to it; what it sealed itself it opens to its end.
+   * The one exception to "a member that knows a key never starts again": its ring was created only lately, while the store
+   * was without an older one, and that is back. Goes over to it; what it sealed itself it unseals to its end.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
-    const { keys, byId } = this.#view.snapshot;
+    const { keys, byId } = this.#o.view.snapshot;
     const [root] = keys
       .filter((key) => !key.isLeft && !isTombstone(key))
       .toSorted(newestFirst)
       .slice(-1);
     // Its oldest known key says of itself that there was none before it: of a ring that is older than that some are gone.
     if (root?.ancestors?.ids.length !== 0) return false;
-    const isYoung = root.created > this.#view.wallMs() - this.#policy.storeOutageSeconds * MS;
+    const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
     const isOlder = document.entries.some(({ created }) => created < root.created);
     if (!isYoung || !isOlder || document.entries.some(({ id }) => byId.has(id))) return false;
     let known: RingSnapshot;
@@ -309,11 +216,11 @@ export class RingSync {
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {
-      // What is not installed is overwritten by the next one that is.
+      // What is not installed is overwritten when the next snapshot is.
       this.#unwrapped.clear();
     }
-    if (isDead(known, this.#view.wallMs())) return false;
-    this.#view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
+    if (isDead(known, this.#o.view.wallMs())) return false;
+    this.#o.view.begin(createSnapshot([...known.keys, ...keys.map((key) => ({ ...key, isLeft: true }))]));
     return true;
   }
 
@@ -322,66 +229,32 @@ export class RingSync {
     return learnAnew(document, this.#anewOptions(options));
   }
 
-  /** Remembers what the ended keys of a dead ring can certify. */
+  /** Remembers the authenticators of a ring whose keys have all expired. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
-    for (const signer of await pastSigners(document, this.#anewOptions(options))) this.#view.rememberPast(signer);
+    this.#o.view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
     this.#unwrapped.clear();
   }
 
   #anewOptions(options: CallOptions): LearnAnewOptions {
     return {
       ...options,
-      wraps: this.#wraps,
+      wraps: this.#o.wraps,
       unwrapped: this.#unwrapped,
-      // What this member knew of another ring, or of what it took for this one, says nothing of a ring that it learns anew.
-      judgement: () => ({ ...this.#view.judgement(this.#view.now()), past: new Map() }),
-      onProof: () => this.#view.limits.proved(this.#view.now()),
+      // What this member knew of another ring, or of what it took for this one, says nothing about a ring that it learns from the beginning.
+      judgement: () => ({ ...this.#o.view.judgement(this.#o.view.now()), past: new Map() }),
+      onProof: () => this.#o.view.limits.proved(this.#o.view.now()),
     };
   }
 
   /** Makes what a start has learned the view. */
   begin(known: RingSnapshot, document: RingDocument | undefined): void {
-    if (known.keys.some(isUsable)) this.#view.limits.wasRead(this.#view.now());
-    this.#view.begin(known);
+    if (known.keys.some(isUsable)) this.#o.view.limits.wasRead(this.#o.view.now());
+    this.#o.view.begin(known);
     // What was refused or corrupt at the start is looked at again by those who vouch for it.
     const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
     this.#noteLearned(isWhole ? document : undefined);
     this.#unwrapped.clear();
-    this.#considerRepair(document, this.#view.now());
-  }
-
-  /** Milliseconds until the KMS is to be asked for the next proof; 0 when that is due. */
-  msUntilProof(): number {
-    const { limits } = this.#view;
-    const now = this.#view.now();
-    const { lastProof } = limits;
-    if (this.#provable() === undefined) return Number.POSITIVE_INFINITY;
-    if (lastProof === undefined || limits.isRefused(now)) return 0;
-    // Drawn once per proof: drawn at every look, the shortest of many draws would win.
-    if (lastProof !== this.#jitterOf) {
-      this.#jitterOf = lastProof;
-      this.#proofIntervalMs = this.#policy.proveEverySeconds * MS * (1 - 0.2 * uniform(this.#random));
-    }
-    return Math.max(0, this.#proofIntervalMs - ageMs(lastProof, now));
-  }
-
-  #provable(): ReturnType<typeof newest<RingKey & { readonly held: NonNullable<RingKey['held']> }>> {
-    const keys = liveKeys(this.#view.snapshot, this.#view.wallMs()).filter(isUsable);
-    return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
-  }
-
-  /** Unwraps the newest key once more. False: there is none to unwrap. @throws {KeyWrapperError} */
-  async prove(options: SyncOptions): Promise<boolean> {
-    const key = this.#provable();
-    if (key === undefined) return false;
-    try {
-      await this.#wraps.prove(key, key.held, options);
-      this.#view.limits.proved(this.#view.now());
-      return true;
-    } catch (error) {
-      if (error instanceof KeyWrapperError) this.#view.limits.failed(error.kind, this.#view.now());
-      throw error;
-    }
+    this.repairs.consider(document, this.#o.view.now());
   }
 }
 

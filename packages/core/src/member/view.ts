@@ -1,6 +1,7 @@
-import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../clock.ts';
-import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../errors.ts';
-import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { ageMs, type Clock, coarseMomentOf, type Deadline, hasPassed, type Moment, momentOf } from '../base/clock.ts';
+import { NewestIds } from '../base/newest-ids.ts';
+import { CodecClosedError, SealUnavailableError, type SealUnavailableReason } from '../contracts/errors.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts';
 import type { RingWrap } from '../ring/document.ts';
 import { type Judgement, signersOf } from '../ring/facts.ts';
@@ -8,6 +9,7 @@ import { MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
 import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from '../ring/schedule.ts';
 import {
   createSnapshot,
+  holdsNewest,
   isUsable,
   liveKeys,
   type RingKey,
@@ -34,7 +36,7 @@ export interface RingViewOptions {
 }
 
 /**
- * What this member knows of the ring, and what it may do with it: everything that sealing and opening look at.
+ * What this member knows of the ring, and what it may do with it: everything that sealing and unsealing look at.
  * Synchronous, without I/O and timers; whoever reads the ring swaps its snapshot by one assignment.
  */
 export class RingView {
@@ -47,9 +49,9 @@ export class RingView {
   // The next key may be vouched for by any key that this member ever knew.
   readonly #past = new Map<string, Signer>();
   // Newest last. A clock that steps must not bring a revoked key back after its end.
-  readonly #over = new Set<string>();
+  readonly #over = new NewestIds(MAX_PAST);
   // Newest last. One that turns up after all was written late.
-  readonly #attempted = new Set<string>();
+  readonly #attempted = new NewestIds(MAX_PAST);
   #onOverdue: () => void = () => undefined;
 
   constructor(options: RingViewOptions) {
@@ -88,8 +90,8 @@ export class RingView {
   }
 
   /**
-   * The moment of a token that is about to be opened, coarse. What its gap may cause is caused here: a token is decoded
-   * in place, so nobody else may be called between its decoding and its opening.
+   * The moment of a token that is about to be unsealed, coarse. A pass that is overdue is started here, before the token is
+   * decoded.
    */
   nowToOpen(): Moment {
     const now = coarseMomentOf(this.#o.clock);
@@ -119,7 +121,7 @@ export class RingView {
     return key;
   }
 
-  /** The key with this id, if it may open now. */
+  /** The key with this id, if it may unseal now. */
   openingKey(id: string, now: Moment): UsableKey | undefined {
     const key = this.snapshot.byId.get(id);
     this.#noticeGap(now);
@@ -129,7 +131,7 @@ export class RingView {
     return key;
   }
 
-  /** All keys that may open now, newest first. */
+  /** All keys that may unseal now, newest first. */
   openingKeys(now: Moment): readonly UsableKey[] {
     const { snapshot } = this;
     this.#noticeGap(now);
@@ -156,49 +158,40 @@ export class RingView {
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
     const isCurrent = this.canOpen(now) && this.limits.isCurrent(now);
-    return sealing && isCurrent && this.clockTrouble(now) === undefined && this.#holdsNewest(now);
-  }
-
-  /** Whether what others may seal with by now can be opened here, and what they have sealed that is not too old. */
-  #holdsNewest(now: Moment): boolean {
-    const wallMs = this.wallMs(now);
-    const { keys, carried } = this.snapshot;
-    const held = keys.filter((key) => isUsable(key) && !key.isLeft);
-    const { tokenLifetimeSeconds, clockSkewSeconds } = this.#o.policy;
-    const skewMs = clockSkewSeconds * 1_000;
-    const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
-    // A key that was active at once may have sealed until a planned one, published before it, took its place.
-    const isMissed = (entry: KeyTimes): boolean => {
-      const newer = held.filter(({ activates }) => activates > entry.activates);
-      const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
-      return entry.activates - skewMs <= wallMs && wallMs < lastSealMs + tokensLiveMs;
-    };
-    const isUsed = held.some((key) => key.activates <= wallMs && wallMs < key.sealsUntil);
-    return isUsed && !carried.some(isMissed);
+    return (
+      sealing &&
+      isCurrent &&
+      this.clockTrouble(now) === undefined &&
+      holdsNewest(this.snapshot, this.wallMs(now), this.#o.policy)
+    );
   }
 
   states(now: Moment): ReturnType<typeof statesOf> {
     return statesOf(this.snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
   }
 
-  /** Swaps the snapshot. Overwritten is what a key that is not held any more could seal and open with, and what is left out. */
+  /** Swaps the snapshot, and has every key overwritten that is no longer of use. */
   install(snapshot: RingSnapshot): void {
     if (this.#closed) return;
     this.#snapshot = snapshot;
-    for (const { held, signer } of snapshot.keys) if (held === undefined) signer?.limitToRing();
-    const kept = new Set(this.signers.keys());
-    this.#o.cache.prune((key) => kept.has(key.id));
+    this.#overwriteTheRest();
+  }
+
+  /** Of use are the data keys of the snapshot, and what authenticates facts for it or did so once. */
+  #overwriteTheRest(): void {
+    const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
+    this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));
   }
 
   /** This member is about to publish a key. */
   noteAttempt(id: string): void {
-    remember(this.#attempted, id);
+    this.#attempted.add(id);
   }
 
   /**
    * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned one that comes to a
    * member which has read the ring without a gap, or which tried to publish it, came late where it is active soon: it is
-   * not sealed with before the others can have learned it too. Hasty ones are told by their times.
+   * not sealed with before the others can have learned it too. The times of hasty ones show that they are.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -225,12 +218,14 @@ export class RingView {
     const wallMs = this.wallMs(now);
     const kept: RingKey[] = [];
     for (const key of keys) {
-      const { id, created, opensUntil, revoked, signer, isLeft } = key;
+      const { id, created, opensUntil, revoked, authenticator, isLeft } = key;
       const hasEnded = isUsable(key) && wallMs >= opensUntil;
       const isOver = this.isRemovable(key, now);
-      if (isOver && revoked) remember(this.#over, id);
+      if (isOver && revoked) this.#over.add(id);
       if (!isOver) kept.push(hasEnded ? { ...key, held: undefined } : key);
-      else if (signer !== undefined && !isLeft) this.rememberPast({ id, created, opensUntil, revoked, key: signer });
+      else if (authenticator !== undefined && !isLeft) {
+        this.#past.set(id, { id, created, opensUntil, revoked, authenticator });
+      }
     }
     for (const { id } of [...this.#past.values()].toSorted(newestFirst).slice(MAX_PAST)) this.#past.delete(id);
     const isSame = kept.length === keys.length && kept.every((key, i) => key === keys[i]);
@@ -244,10 +239,10 @@ export class RingView {
     return Math.max(0, Math.min(...ends) - this.wallMs(now));
   }
 
-  /** Remembers what an ended key can certify. */
-  rememberPast(signer: Signer): void {
-    signer.key.limitToRing();
-    this.#past.set(signer.id, signer);
+  /** Remembers what expired keys can authenticate; their data keys are overwritten. */
+  rememberPast(signers: Iterable<Signer>): void {
+    for (const signer of signers) this.#past.set(signer.id, signer);
+    this.#overwriteTheRest();
   }
 
   /** Whether a key may leave the document: its life is over on every clock. */
@@ -283,7 +278,7 @@ export class RingView {
     return acceptCreatedFromMs !== undefined && created < acceptCreatedFromMs;
   }
 
-  /** Timers do not run while a machine is suspended: the first call after `deadline` tells `onOverdue`. */
+  /** Timers do not run while a machine is suspended: the first call after `deadline` calls `onOverdue`. */
   expectRefreshBefore(deadline: Deadline, onOverdue: () => void): void {
     this.#overdueAt = deadline;
     this.#onOverdue = onOverdue;
@@ -302,11 +297,4 @@ export class RingView {
     this.#overdueAt = undefined;
     this.#onOverdue();
   }
-}
-
-/** Adds an id to the newest that are remembered. */
-function remember(ids: Set<string>, id: string): void {
-  ids.add(id);
-  const [oldest] = ids;
-  if (ids.size > MAX_PAST && oldest !== undefined) ids.delete(oldest);
 }

@@ -1,12 +1,13 @@
-import { ageMs, later, type Moment, secondsSince } from '../clock.ts';
-import { channels } from '../events.ts';
-import { type KeyWrapper, KeyWrapperError } from '../key-wrapper.ts';
+import { ageMs, later, type Moment, secondsSince } from '../base/clock.ts';
+import { channels } from '../contracts/events.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import { type KeyWraps, lacksWraps } from '../kms/wraps.ts';
+import { lacksWraps } from '../kms/wraps.ts';
 import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
-import { documentOf, isTombstone, lacks, revokedKey, unwrappedKey } from '../ring/facts.ts';
-import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
+import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS } from '../ring/policy.ts';
 import { emergencyWaitMs, isPlanned, type KeyTimes, type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
 import {
   createSnapshot,
@@ -15,11 +16,11 @@ import {
   liveKeys,
   type RingKey,
   type RingSnapshot,
+  type UsableKey,
   withKeys,
 } from '../ring/snapshot.ts';
-import { RingConflictError, RingStoreError } from '../ring-store.ts';
-import type { StoredRingDocument } from '../stores/stored-ring.ts';
-import type { RingView } from './view.ts';
+import { documentOf, lacks } from '../ring/written-document.ts';
+import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
@@ -34,32 +35,17 @@ const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
 /** How many deadlines of the KMS a revocation waits for a successor. */
 const CALLS_OF_A_SUCCESSOR = 3;
 
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wrappers' | 'wraps' | 'stored' | 'view'>;
+
 /**
  * What a member writes: all that it knows, with new keys, revocations and further wraps. Every write is one
  * compare-and-swap of the document that was read; what lost the race is read again, never forced.
  */
 export class RingWriter {
-  readonly #ring: string;
-  readonly #policy: ResolvedPolicy;
-  readonly #wrappers: readonly KeyWrapper[];
-  readonly #wraps: KeyWraps;
-  readonly #stored: StoredRingDocument;
-  readonly #view: RingView;
+  readonly #o: Parts;
 
-  constructor(options: {
-    readonly ring: string;
-    readonly policy: ResolvedPolicy;
-    readonly wrappers: readonly KeyWrapper[];
-    readonly wraps: KeyWraps;
-    readonly stored: StoredRingDocument;
-    readonly view: RingView;
-  }) {
-    this.#ring = options.ring;
-    this.#policy = options.policy;
-    this.#wrappers = options.wrappers;
-    this.#wraps = options.wraps;
-    this.#stored = options.stored;
-    this.#view = options.view;
+  constructor(parts: Parts) {
+    this.#o = parts;
   }
 
   /**
@@ -69,11 +55,11 @@ export class RingWriter {
    * @throws {RingConflictError} when somebody else was faster.
    */
   async claim(claim: string | undefined): Promise<void> {
-    const now = this.#view.now();
-    const { snapshot } = this.#view;
-    const there = this.#stored.latest?.document;
-    const isWhole = there !== undefined && !lacks(there, snapshot, this.#view.judgement(now));
-    await this.#stored.write({ ...(isWhole ? there : this.#documentOf(snapshot, now)), claim });
+    const now = this.#o.view.now();
+    const { snapshot } = this.#o.view;
+    const there = this.#o.stored.latest?.document;
+    const isWhole = there !== undefined && !lacks(there, snapshot, this.#o.view.judgement(now));
+    await this.#o.stored.write({ ...(isWhole ? there : this.#documentOf(snapshot, now)), claim });
   }
 
   /**
@@ -84,7 +70,7 @@ export class RingWriter {
     this.#checkRoom(reason);
     this.#checkClock();
     const { began, entry, key } = await this.#newKey(reason);
-    await this.#write(withKeys(this.#view.snapshot, [key]), entry, began);
+    await this.#write(withKeys(this.#o.view.snapshot, [key]), entry, began);
     this.#announce(entry, reason, began);
   }
 
@@ -95,12 +81,12 @@ export class RingWriter {
    * that no newer one can certify, when the others are written.
    */
   async revoke(meant: readonly RingKey[]): Promise<void> {
-    const { signers, snapshot } = this.#view;
-    const now = this.#view.now();
+    const { signers, snapshot } = this.#o.view;
+    const now = this.#o.view.now();
     const ids = new Set(meant.map(({ id }) => id));
     // No certificate is by a key that is revoked along.
     const stay = new Map([...signers].filter(([id]) => !ids.has(id)));
-    const certified = meant.flatMap((key) => revokedKey(this.#ring, key, this.#view.wallMs(now), stay) ?? []);
+    const certified = meant.flatMap((key) => revokedKey(this.#o.ring, key, this.#o.view.wallMs(now), stay) ?? []);
     const isCertified = ({ id }: { readonly id: string }): boolean => certified.some((key) => key.id === id);
     const waiting = snapshot.carried.filter((entry) => ids.has(entry.id) && !isCertified(entry));
     const [missed] = certified.length === 0 ? meant : waiting;
@@ -122,8 +108,8 @@ export class RingWriter {
   }
 
   async #successor(known: RingSnapshot, now: Moment): Promise<NewKey | undefined> {
-    if (this.#view.clockTrouble(now) !== undefined || !this.#hasRoom(known)) return undefined;
-    const until = later(now, CALLS_OF_A_SUCCESSOR * this.#policy.kmsTimeoutSeconds * MS);
+    if (this.#o.view.clockTrouble(now) !== undefined || !this.#hasRoom(known)) return undefined;
+    const until = later(now, CALLS_OF_A_SUCCESSOR * this.#o.policy.kmsTimeoutSeconds * MS);
     try {
       const successor = await this.#newKey('revocation', { foreground: true, until });
       return this.#isTooOld(successor.entry, successor.began) ? undefined : successor;
@@ -136,8 +122,8 @@ export class RingWriter {
 
   /** Writes what this member knows over what was read. */
   async restore(): Promise<void> {
-    await this.#write(this.#view.snapshot, undefined, undefined);
-    const { length } = this.#view.snapshot.keys;
+    await this.#write(this.#o.view.snapshot, undefined, undefined);
+    const { length } = this.#o.view.snapshot.keys;
     channels.healed.publish(() => ({ keys: length }));
   }
 
@@ -154,19 +140,19 @@ export class RingWriter {
   get neededKey(): 'initial' | 'emergency' | undefined {
     const coveredMs = this.#coveredMs();
     if (coveredMs <= 0) return 'initial';
-    const readMs = (this.#policy.refreshEverySeconds + this.#policy.backoffCapSeconds) * MS;
-    const emergencyMs = emergencyWaitMs(this.#policy);
-    if (coveredMs > emergencyMs + readMs || this.#view.clockTrouble() !== undefined) return undefined;
+    const readMs = (this.#o.policy.refreshEverySeconds + this.#o.policy.backoffCapSeconds) * MS;
+    const emergencyMs = emergencyWaitMs(this.#o.policy);
+    if (coveredMs > emergencyMs + readMs || this.#o.view.clockTrouble() !== undefined) return undefined;
     if (coveredMs <= emergencyMs) return 'initial';
     return this.keyCount < MAX_KEYS_TO_ROTATE ? 'emergency' : undefined;
   }
 
   /** How long from now on some key may seal, without a gap; a new one that is still to be unwrapped counts for a while. */
   #coveredMs(): number {
-    const wallMs = this.#view.wallMs();
-    const { keys, carried } = this.#view.snapshot;
+    const wallMs = this.#o.view.wallMs();
+    const { keys, carried } = this.#o.view.snapshot;
     const mine = keys.filter((key) => !key.isLeft && !key.revoked && isUsable(key));
-    const awaited = carried.filter(({ created }) => created + emergencyWaitMs(this.#policy) > wallMs);
+    const awaited = carried.filter(({ created }) => created + emergencyWaitMs(this.#o.policy) > wallMs);
     let untilMs = wallMs;
     for (const { activates, sealsUntil } of [...mine, ...awaited].toSorted((a, b) => a.activates - b.activates)) {
       if (activates <= untilMs) untilMs = Math.max(untilMs, sealsUntil);
@@ -176,7 +162,7 @@ export class RingWriter {
 
   /** Keys that count against the bounds of the ring. */
   get keyCount(): number {
-    return this.#countOf(this.#view.snapshot);
+    return this.#countOf(this.#o.view.snapshot);
   }
 
   #countOf({ keys }: RingSnapshot): number {
@@ -184,8 +170,8 @@ export class RingWriter {
   }
 
   #keysOf(keys: readonly RingKey[]): readonly RingKey[] {
-    const now = this.#view.now();
-    return keys.filter((key) => !key.isLeft && !this.#view.isRemovable(key, now));
+    const now = this.#o.view.now();
+    return keys.filter((key) => !key.isLeft && !this.#o.view.isRemovable(key, now));
   }
 
   /**
@@ -193,8 +179,8 @@ export class RingWriter {
    * everybody who reaches the store has read of the revocation.
    */
   #hasRoom({ keys }: RingSnapshot): boolean {
-    const wallMs = this.#view.wallMs();
-    const { refreshEverySeconds, clockSkewSeconds } = this.#policy;
+    const wallMs = this.#o.view.wallMs();
+    const { refreshEverySeconds, clockSkewSeconds } = this.#o.policy;
     const readMs = (2 * refreshEverySeconds + clockSkewSeconds) * MS;
     const isSpare = ({ revocation }: RingKey): boolean =>
       revocation !== undefined && Math.abs(wallMs - revocation.at) > readMs;
@@ -205,90 +191,94 @@ export class RingWriter {
   #checkRoom(reason: RotationReason): void {
     const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
-    const isFull = atMost === undefined ? !this.#hasRoom(this.#view.snapshot) : count >= atMost;
-    if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; the oldest must end first`);
+    const isFull = atMost === undefined ? !this.#hasRoom(this.#o.view.snapshot) : count >= atMost;
+    if (isFull) throw new RingStoreError('too-large', `the ring has ${count} keys; wait until the oldest expires`);
   }
 
-  #lackingWraps(): readonly (RingKey & { readonly held: NonNullable<RingKey['held']> })[] {
-    return liveKeys(this.#view.snapshot, this.#view.wallMs())
+  #lackingWraps(): readonly UsableKey[] {
+    return liveKeys(this.#o.view.snapshot, this.#o.view.wallMs())
       .filter(isUsable)
-      .filter((key) => !key.isLeft && lacksWraps(key, this.#wrappers));
+      .filter((key) => !key.isLeft && lacksWraps(key, this.#o.wrappers));
   }
 
   /** Gives keys the wraps that a key wrapper could not make when they were published. */
   async addMissingWraps(options: CallOptions): Promise<void> {
     const richer: RingKey[] = [];
     for (const key of this.#lackingWraps()) {
-      const added = await this.#wraps.missingWraps(key, key.held, options);
+      const added = await this.#o.wraps.missingWraps(key, key.held, options);
       if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(proved)] });
     }
-    if (richer.length > 0) await this.#write(withKeys(this.#view.snapshot, richer), undefined, undefined);
+    if (richer.length > 0) await this.#write(withKeys(this.#o.view.snapshot, richer), undefined, undefined);
   }
 
   async #newKey(reason: RotationReason, options?: CallOptions): Promise<NewKey> {
-    const began = this.#view.now();
-    const { signers, snapshot } = this.#view;
+    const began = this.#o.view.now();
+    const { signers, snapshot } = this.#o.view;
     const { keys, carried } = snapshot;
     // What is merely carried may be anybody's: it cannot put a new key into the future.
-    const nowMs = this.#view.wallMs(began);
-    const madeAt = [...keys, ...this.#view.past.values()].map(({ created }) => created);
+    const nowMs = this.#o.view.wallMs(began);
+    const madeAt = [...keys, ...this.#o.view.past.values()].map(({ created }) => created);
     const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
-    const times = timesOfNewKey(reason, nowMs, this.#policy, newest);
-    const listed = new Set(this.#stored.latest?.document?.entries.map(({ id }) => id));
+    const times = timesOfNewKey(reason, nowMs, this.#o.policy, newest);
+    const listed = new Set(this.#o.stored.latest?.document?.entries.map(({ id }) => id));
     const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
     // By every key that this member can sign with, live, revoked or ended.
-    const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#ring, named, signers);
-    const { entry, held } = await this.#wraps.create(times, isTaken, vouch, options);
-    const now = this.#view.now();
-    this.#view.limits.proved(now);
-    this.#view.noteAttempt(entry.id);
+    const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#o.ring, named, signers);
+    const { entry, held } = await this.#o.wraps.create(times, isTaken, vouch, options);
+    const now = this.#o.view.now();
+    this.#o.view.limits.proved(now);
+    this.#o.view.noteAttempt(entry.id);
     const key = {
-      ...unwrappedKey(this.#ring, entry, held, undefined, this.#view.sealsFrom(entry, now)),
+      ...unwrappedKey(this.#o.ring, entry, held, undefined, this.#o.view.sealsFrom(entry, now)),
       vouchers: entry.vouchers,
       wraps: entry.wraps.map(proved),
     };
     return { began, entry, key };
   }
 
-  /** A publisher that was held up publishes nothing: its key would be active before the others can know it. */
+  /** A publisher that was delayed publishes nothing: its key would be active before the others can know it. */
   #isTooOld(entry: RingEntry, began: Moment): boolean {
-    const mostMs = isPlanned(entry, this.#policy) ? this.#policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
-    return ageMs(began, this.#view.now()) > mostMs;
+    const mostMs = isPlanned(entry, this.#o.policy) ? this.#o.policy.refreshEverySeconds * MS : HASTY_ENTRY_MS;
+    return ageMs(began, this.#o.view.now()) > mostMs;
   }
 
   async #write(known: RingSnapshot, added: RingEntry | undefined, began: Moment | undefined): Promise<void> {
-    const now = this.#view.now();
+    const now = this.#o.view.now();
     if (added !== undefined && began !== undefined && this.#isTooOld(added, began)) {
-      throw new RingStoreError('unavailable', 'nothing is published: this member was held up for too long');
+      throw new RingStoreError('unavailable', 'nothing is published: this member was delayed for too long');
     }
     const document = this.#documentOf(known, now);
     try {
-      await this.#stored.write(document);
+      await this.#o.stored.write(document);
     } catch (error) {
       if (error instanceof RingConflictError) channels.conflict.publish(() => ({ keys: document.entries.length }));
       throw error;
     }
-    this.#view.limits.wasRead(this.#view.now());
-    this.#view.install(known);
+    this.#o.view.limits.wasRead(this.#o.view.now());
+    this.#o.view.install(known);
   }
 
   #documentOf(known: RingSnapshot, now: Moment): RingDocument {
-    const isRemovable = (key: RingKey): boolean => this.#view.isRemovable(key, now);
-    return documentOf(known, this.#stored.latest?.document, { ring: this.#ring, past: this.#view.past, isRemovable });
+    const isRemovable = (key: RingKey): boolean => this.#o.view.isRemovable(key, now);
+    return documentOf(known, this.#o.stored.latest?.document, {
+      ring: this.#o.ring,
+      past: this.#o.view.past,
+      isRemovable,
+    });
   }
 
   /** Times are taken from this member's clock: written by a wrong one they would be wrong for everybody. */
   #checkClock(): void {
-    const trouble = this.#view.clockTrouble();
+    const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
   }
 
   #announce(entry: RingEntry, reason: RotationReason, began: Moment): void {
-    channels.rotation.publish(() => ({ keyId: entry.id, reason, seconds: secondsSince(began, this.#view.now()) }));
+    channels.rotation.publish(() => ({ keyId: entry.id, reason, seconds: secondsSince(began, this.#o.view.now()) }));
   }
 }
 
-/** A new key, wrapped and proved, not yet published. */
+/** A new key, wrapped and checked, not yet published. */
 interface NewKey {
   readonly began: Moment;
   readonly entry: RingEntry;

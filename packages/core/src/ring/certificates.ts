@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
-import { canonicalJson } from '../canonical-json.ts';
-import type { HeldKey } from '../key-cache.ts';
-import type { WrappedKey } from '../key-wrapper.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import type { WrappedKey } from '../contracts/key-wrapper.ts';
+import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import {
   type Ancestors,
   base64url,
@@ -16,8 +16,8 @@ import {
 import type { KeyTimes } from './schedule.ts';
 
 /**
- * A key as far as it certifies facts: live, revoked or ended. A member remembers the `ring-mac` sub-keys of all that it
- * knew, since the next key may be vouched for by any of them.
+ * A key as far as it authenticates facts: live, revoked or expired. A member remembers the authenticators of all keys that
+ * it knew, because the voucher of the next key may be of any of them.
  */
 export interface Signer {
   readonly id: string;
@@ -26,7 +26,7 @@ export interface Signer {
   readonly revoked: boolean;
   /** Of a ring that this member left: it vouches for nothing in the one that it went over to. */
   readonly isLeft?: boolean;
-  readonly key: HeldKey;
+  readonly authenticator: RingAuthenticator;
 }
 
 /** By key id. */
@@ -49,8 +49,8 @@ export function newestFirst(
 }
 
 /** HMAC-SHA-256 by which `signer` vouches for a new key, 32 bytes. */
-export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string }, signer: HeldKey): Buffer {
-  return signer.certify(textOfKey(ring, entry));
+export function voucherOf(ring: string, entry: KeyTimes & { readonly id: string }, signer: RingAuthenticator): Buffer {
+  return signer.mac(textOfKey(ring, entry));
 }
 
 /** `known`, and in the room that is left the vouchers of those older than the entry, newest first. */
@@ -64,7 +64,10 @@ export function vouchersBy(
   const mayVouch = (signer: Signer): boolean => signer.isLeft !== true && isNewer(entry, signer);
   const older = [...signers.values()].filter((signer) => mayVouch(signer) && !known.has(signer.id));
   const added = older.toSorted(newestFirst).slice(0, MAX_VOUCHERS - known.size);
-  return new Map([...known, ...added.map(({ id, key }) => [id, voucherOf(ring, entry, key)] as const)]);
+  return new Map([
+    ...known,
+    ...added.map(({ id, authenticator }) => [id, voucherOf(ring, entry, authenticator)] as const),
+  ]);
 }
 
 function textOfKey(ring: string, entry: KeyTimes & { readonly id: string }): string {
@@ -72,24 +75,24 @@ function textOfKey(ring: string, entry: KeyTimes & { readonly id: string }): str
 }
 
 /** HMAC-SHA-256 under an entry's own key over one of its wraps, 32 bytes. */
-export function wrapMacOf(ring: string, wrap: WrappedKey, own: HeldKey): Buffer {
+export function wrapMacOf(ring: string, wrap: WrappedKey, own: RingAuthenticator): Buffer {
   const { provider, keyId, wrapped, signature } = wrap;
   const signed = signature === undefined ? null : base64url(signature);
-  return own.certify(canonicalJson(['wrap', ring, own.id, provider, keyId, base64url(wrapped), signed]));
+  return own.mac(canonicalJson(['wrap', ring, own.id, provider, keyId, base64url(wrapped), signed]));
 }
 
 /** HMAC-SHA-256 under an entry's own key over the ids of those that vouch for it, 32 bytes. */
-export function ancestorsMacOf(ring: string, ids: readonly string[], own: HeldKey): Buffer {
-  return own.certify(canonicalJson(['ancestors', ring, own.id, ...ids]));
+export function ancestorsMacOf(ring: string, ids: readonly string[], own: RingAuthenticator): Buffer {
+  return own.mac(canonicalJson(['ancestors', ring, own.id, ...ids]));
 }
 
-export function areRightAncestors(ring: string, ancestors: Ancestors | undefined, own: HeldKey): boolean {
+export function areRightAncestors(ring: string, ancestors: Ancestors | undefined, own: RingAuthenticator): boolean {
   return ancestors !== undefined && timingSafeEqual(ancestors.mac, ancestorsMacOf(ring, ancestors.ids, own));
 }
 
 /** HMAC-SHA-256 by which `signer` certifies that the key `id` is revoked, 32 bytes. */
-export function certificateOf(ring: string, id: string, at: number, signer: HeldKey): Buffer {
-  return signer.certify(textOfRevocation(ring, id, at));
+export function certificateOf(ring: string, id: string, at: number, signer: RingAuthenticator): Buffer {
+  return signer.mac(textOfRevocation(ring, id, at));
 }
 
 function textOfRevocation(ring: string, id: string, at: number): string {
@@ -105,7 +108,7 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 
 /**
  * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: anybody
- * can vouch for the keys of a ring with a key of his own. Until its key is unwrapped nobody knows who wrote `ancestors`.
+ * can vouch for the keys of a ring with a key of their own. Until its key is unwrapped nobody knows who wrote `ancestors`.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
   const named = entry.ancestors?.ids ?? [];
@@ -116,7 +119,7 @@ function areNamed(vouchers: Macs, named: readonly string[]): boolean {
   return named.some((id) => vouchers.has(id));
 }
 
-export function isRightWrap(ring: string, wrap: RingWrap, own: HeldKey): boolean {
+export function isRightWrap(ring: string, wrap: RingWrap, own: RingAuthenticator): boolean {
   return timingSafeEqual(wrap.mac, wrapMacOf(ring, wrap, own));
 }
 
@@ -149,7 +152,7 @@ function rightOnes(macs: Macs, signers: Signers, textOf: () => string): Map<stri
     const signer = signers.get(id);
     if (signer === undefined) continue;
     text ??= textOf();
-    if (timingSafeEqual(mac, signer.key.certify(text))) right.set(id, mac);
+    if (timingSafeEqual(mac, signer.authenticator.mac(text))) right.set(id, mac);
   }
   return right;
 }

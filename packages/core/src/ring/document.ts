@@ -1,9 +1,9 @@
-import { canonicalJson } from '../canonical-json.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { LABEL } from '../base/options.ts';
+import type { WrappedKey } from '../contracts/key-wrapper.ts';
+import { MAX_DOCUMENT_BYTES, RingStoreError } from '../contracts/ring-store.ts';
 import { KEY_ID_BYTES } from '../formats/derivation.ts';
 import { decodeBase64url } from '../formats/token.ts';
-import type { WrappedKey } from '../key-wrapper.ts';
-import { LABEL } from '../options.ts';
-import { MAX_DOCUMENT_BYTES, RingStoreError } from '../ring-store.ts';
 import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 
@@ -58,7 +58,7 @@ export interface RingEntry extends KeyTimes {
   readonly wraps: readonly RingWrap[];
 }
 
-/** A parsed ring document: a carrier of facts. Well-formed; nothing in it is believed for being in it. */
+/** A parsed ring document: a carrier of facts. Well-formed; nothing in it is trusted for being in it. */
 export interface RingDocument {
   readonly ring: string;
   /** Of a member that is about to create the first key; 16 bytes in base64url. */
@@ -70,7 +70,7 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of a ring document: of the expected ring, or of any. Pure: what to believe of it is another step.
+ * Parses the text of a ring document: of the expected ring, or of any. Pure: what to trust of it is another step.
  * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown, missing, or longer than
  * {@link encodeDocument} spells it, is refused. A new format takes another slot of the store.
  */
@@ -126,7 +126,7 @@ export function wrapContext(ring: string, times: KeyTimes): Readonly<Record<stri
   });
 }
 
-/** What a wrap's signature covers, where an unwrap proves no origin. */
+/** What a wrap's signature covers, where an unwrap does not authenticate the origin. */
 export function signedBytes(ring: string, entry: KeyTimes & { readonly id: string }, wrap: WrappedKey): Uint8Array {
   const text = canonicalJson(
     {

@@ -1,11 +1,11 @@
 /**
  * For programs that look after a ring: what its document says, what a policy comes to, and when a rotation is due, as
- * members reckon. Nothing in a document is believed for being in it: to report, never to act on.
+ * members reckon. Nothing in a document is trusted for being in it: report it, never act on it.
  *
  * @packageDocumentation
  */
 
-export { MAX_DOCUMENT_BYTES } from '../ring-store.ts';
+export { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
 export {
   type Ancestors,
   type Macs,

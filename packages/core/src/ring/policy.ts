@@ -1,4 +1,4 @@
-import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../options.ts';
+import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/options.ts';
 
 /** Keys that a ring document may have. */
 export const MAX_RING_KEYS = 64;
@@ -16,17 +16,17 @@ export interface RingPolicy {
   /** Longest wait between attempts while the ring or the KMS fails: 10 s doubling up to this. Default 60. */
   readonly backoffCapSeconds: number;
   /**
-   * How long a key opens after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
-   * refused. It bounds the lives of keys: a token is opened until its key ends, whatever its age. Default 3 600.
+   * How long a key unseals after it has stopped sealing, plus 2 × clockSkew; a boundary with a longer time to live is
+   * refused. It bounds the lives of keys: a token is unsealed until its key expires, whatever its age. Default 3 600.
    */
   readonly tokenLifetimeSeconds: number;
-  /** How often a member makes the KMS prove that it may still use the key, minus up to 20 % jitter. Default 900. */
+  /** How often the KMS check asks whether this member may still use the key, minus up to 20 % jitter. Default 900. */
   readonly proveEverySeconds: number;
-  /** Longest sealing without such a proof. At least 3 × proveEverySeconds. Default 3 600. */
+  /** Longest sealing without a KMS check that passed. At least 3 × proveEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;
   /** Longest sealing without a good read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21 600. */
   readonly storeOutageSeconds: number;
-  /** How long a new key is only opened with. At least sealOutage + 2 × refreshEvery + clockSkew, the default. */
+  /** How long a new key unseals before it seals. At least sealOutage + 2 × refreshEvery + clockSkew, the default. */
   readonly propagationSeconds: number;
   /** How long a key seals before its successor does. At least 4 × propagationSeconds. Default 86 400. */
   readonly rotateEverySeconds: number;
@@ -37,7 +37,7 @@ export interface RingPolicy {
   readonly createAfterSeconds: number;
   /**
    * How often a member looks whether the KMS key has a new version, minus up to 20 % jitter, where the key wrapper can
-   * tell: one more `wrap`. A version that no key of the ring was wrapped by brings a rotation, where the newest key is as
+   * see it: one more `wrap`. A version that no key of the ring was wrapped by brings a rotation, where the newest key is as
    * old as that. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
@@ -80,7 +80,7 @@ export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, ma
 };
 
 /**
- * Fills in the defaults and checks the laws between the times.
+ * Fills in the defaults and checks the rules between the times.
  * @throws {TypeError} for an unknown option or a non-number.
  * @throws {RangeError} for NaN, a value out of range, or a pair of options that contradict each other, naming both.
  */

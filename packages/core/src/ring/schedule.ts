@@ -8,7 +8,7 @@ export interface KeyTimes {
   readonly created: number;
   /** From here on it may seal. */
   readonly activates: number;
-  /** From here on it opens only. */
+  /** From here on it only unseals. */
   readonly sealsUntil: number;
   /** From here on it does nothing. */
   readonly opensUntil: number;
@@ -67,7 +67,7 @@ export function emergencyWaitMs(policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds + policy.backoffCapSeconds + policy.clockSkewSeconds) * MS;
 }
 
-/** Whether a key was given the time to spread before it seals; the others are told by their times alone. */
+/** Whether a key was given the time to spread before it seals; their times show it. */
 export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
   return key.activates - key.created >= policy.propagationSeconds * MS;
 }
@@ -123,7 +123,7 @@ export function maySeal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && key.activates <= nowMs && nowMs < key.sealsUntil;
 }
 
-/** Whether a key's own times let it open now. */
+/** Whether a key's own times let it unseal now. */
 export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }

@@ -1,14 +1,16 @@
-import type { HeldKey } from '../key-cache.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
-import { compareAge, type KeyState, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
+import type { ResolvedPolicy } from './policy.ts';
+import { compareAge, type KeyState, type KeyTimes, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
-  /** Whether this member made it or opened it: only such a wrap is never given up. */
+  /** Whether this member made it or unwrapped it: such a wrap is never given up. */
   readonly isProved: boolean;
 }
 
-/** A key of the ring as this member knows it: facts that proved themselves. */
+/** A key of the ring as this member knows it: facts that authenticated themselves. */
 export interface RingKey extends ScheduledKey {
   /** Those that this member could check; right for ever. */
   readonly vouchers: Macs;
@@ -17,19 +19,19 @@ export interface RingKey extends ScheduledKey {
   /** Undefined while `revoked` is false, and where it is this member's own pin that says so. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
-  /** What seals and opens; undefined for a key that is revoked or has ended. */
-  readonly held: HeldKey | undefined;
-  /** What certifies: the held key, or what is left of it. Undefined for a key that was never unwrapped. */
-  readonly signer: HeldKey | undefined;
+  /** What seals and unseals; undefined for a key that is revoked or has expired. */
+  readonly held: DataKey | undefined;
+  /** What authenticates facts of the ring; undefined for a key that was never unwrapped. */
+  readonly authenticator: RingAuthenticator | undefined;
   /** From when on this member seals with it, by its monotonic clock: a planned key that came late seals late. */
   readonly sealsFromSteadyMs: number;
-  /** Of a ring that this member left for an older one: opens what it sealed, and is never written again. */
+  /** Of a ring that this member left for an older one: unseals what it sealed, and is never written again. */
   readonly isLeft: boolean;
 }
 
 /**
- * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that a seal or an
- * unseal never sees half of a change.
+ * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that nobody who
+ * seals or unseals sees half of a change.
  */
 export interface RingSnapshot {
   /** Oldest first by (activates, id). */
@@ -65,7 +67,7 @@ export function withKeys(known: RingSnapshot, keys: readonly RingKey[]): RingSna
 }
 
 /** A key that can be used: its bytes are here. */
-export type UsableKey = RingKey & { readonly held: HeldKey };
+export type UsableKey = RingKey & { readonly held: DataKey };
 
 /**
  * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
@@ -95,9 +97,28 @@ export function sealingKeyOf(
   return late;
 }
 
-/** The keys that must be held to open whatever the fleet sealed. */
+/** The keys that must be held to unseal whatever the fleet sealed. */
 export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKey[] {
   return snapshot.keys.filter((key) => mayOpen(key, nowMs));
+}
+
+/** Whether what others may seal with by now can be unsealed here, and what they have sealed that is not too old. */
+export function holdsNewest(
+  { keys, carried }: RingSnapshot,
+  nowMs: number,
+  { tokenLifetimeSeconds, clockSkewSeconds }: ResolvedPolicy,
+): boolean {
+  const held = keys.filter((key) => isUsable(key) && !key.isLeft);
+  const skewMs = clockSkewSeconds * 1_000;
+  const tokensLiveMs = tokenLifetimeSeconds * 1_000 + 2 * skewMs;
+  // A key that was active at once may have sealed until a planned one, published before it, took its place.
+  const isMissed = (entry: KeyTimes): boolean => {
+    const newer = held.filter(({ activates }) => activates > entry.activates);
+    const lastSealMs = Math.min(entry.sealsUntil, ...newer.map(({ activates }) => activates));
+    return entry.activates - skewMs <= nowMs && nowMs < lastSealMs + tokensLiveMs;
+  };
+  const isUsed = held.some((key) => key.activates <= nowMs && nowMs < key.sealsUntil);
+  return isUsed && !carried.some(isMissed);
 }
 
 export function isUsable(key: RingKey): key is UsableKey {
@@ -105,7 +126,7 @@ export function isUsable(key: RingKey): key is UsableKey {
 }
 
 /** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
-export type ShownKey = ScheduledKey & { readonly held: HeldKey | undefined };
+export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */
 export function statesOf(

@@ -128,7 +128,7 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
 
 const UNKNOWN = '0';
 
-/** Asked anew each time: a process restored from a snapshot is another one than it was. */
+/** Asked again each time: a process restored from a snapshot is another one than it was. */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),

@@ -6,20 +6,21 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tooLarge } from '../adapter/failures.ts';
 import { checkRead, checkWatcher, checkWrite, refuseAborted } from '../adapter/ring-store-arguments.ts';
-import { optionTypeError, show } from '../options.ts';
+import { optionTypeError, show } from '../base/options.ts';
+import { type Backoff, backoffMs } from '../base/retry.ts';
 import {
   MAX_DOCUMENT_BYTES,
   RingConflictError,
   type RingStore,
   RingStoreError,
   type StoredRing,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
 import { codeOf, type FileLock, LOCK_USABLE_MS, removeIfPresent, tryFileLock } from './file-lock.ts';
 
 const OWNER = 'fileRing';
 const WRITE_DEADLINE_MS = 10_000;
-const FIRST_BACKOFF_MS = 4;
-const LONGEST_BACKOFF_MS = 250;
+/** Between attempts to get the lock. */
+const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
 
 /**
  * A ring store in one file, for the processes of one machine, or of several that share a file system with atomic rename,
@@ -79,7 +80,7 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
     await provePresent(dirname(file));
-    if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link leads nowhere');
+    if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link points to nothing');
     return undefined;
   }
   try {
@@ -134,7 +135,7 @@ async function write(
 ): Promise<{ readonly revision: string }> {
   const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
   if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
-  for (let attempt = 0; ; attempt++) {
+  for (let attempt = 1; ; attempt++) {
     // Also before the lock: whoever has lost already need not wait for it.
     await expectRevision(file, expected);
     const lock = await tryFileLock(`${file}.lock`);
@@ -147,9 +148,8 @@ async function write(
     }
     const leftMs = Number(deadlineNs - process.hrtime.bigint()) / 1e6;
     if (leftMs <= 0) throw new RingStoreError('unavailable', `others held the lock for ${WRITE_DEADLINE_MS} ms`);
-    const backoffMs = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** attempt);
     // Not unref'ed: a process must not end in the middle of a write it waits for.
-    await pause(Math.min(leftMs, Math.random() * backoffMs), undefined, { signal });
+    await pause(Math.min(leftMs, backoffMs(LOCK_BACKOFF, attempt, Math.random())), undefined, { signal });
   }
 }
 

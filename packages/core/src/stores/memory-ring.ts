@@ -1,5 +1,5 @@
 import { checkRead, checkWatcher, checkWrite } from '../adapter/ring-store-arguments.ts';
-import { RingConflictError, type RingStore, type StoredRing } from '../ring-store.ts';
+import { RingConflictError, type RingStore, type StoredRing } from '../contracts/ring-store.ts';
 
 const OWNER = 'memoryRing';
 

@@ -1,6 +1,6 @@
 import { checkDocument, checkRead } from '../adapter/ring-store-arguments.ts';
-import { optionRangeError } from '../options.ts';
-import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../ring-store.ts';
+import { optionRangeError } from '../base/options.ts';
+import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
 
 const OWNER = 'staticRing';
 

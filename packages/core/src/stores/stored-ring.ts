@@ -1,15 +1,15 @@
-import { type Clock, momentOf, secondsSince } from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { Deadlines } from '../deadlines.ts';
-import { channels } from '../events.ts';
-import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
+import { type Clock, momentOf, secondsSince } from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { Deadlines } from '../base/deadlines.ts';
+import { channels } from '../contracts/events.ts';
 import {
   RingConflictError,
   type RingStore,
   RingStoreError,
   type RingStoreErrorKind,
   type StoredRing,
-} from '../ring-store.ts';
+} from '../contracts/ring-store.ts';
+import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
 
 /** What a store holds, with the store's revision of it. */
 export type Stored =
@@ -46,7 +46,7 @@ export class StoredRingDocument {
     this.#ring = options.ring;
     this.#clock = options.clock;
     this.#closing = options.closing;
-    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds, options.closing);
+    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
   }
 
   /** As last read or written: what a write replaces. Undefined for a store that holds nothing. */
@@ -111,7 +111,7 @@ export class StoredRingDocument {
     return channels['store-call'].isHeard ? this.#told(operation, call) : call;
   }
 
-  /** Tells the listeners how a call went. On close every call ends: that says nothing of the store. */
+  /** Emits how a call went. On close every call ends: that says nothing about the store. */
   async #told<T>(operation: 'read' | 'write', call: Promise<T>): Promise<T> {
     const asked = momentOf(this.#clock);
     const tell = (outcome: { readonly ok: boolean; readonly kind?: string }): void => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { backoffMs, type Calls, keyWrapperCalls, storeCalls } from '../../src/adapter/calls.ts';
+import { ATTEMPTS, type Calls, keyWrapperCalls, storeCalls } from '../../src/adapter/calls.ts';
 import type { ServiceFailure, StoreFailure } from '../../src/adapter/failures.ts';
+import { backoffMs } from '../../src/base/retry.ts';
 
 const LIMITS = { timeoutMs: 20, maxAttempts: 3 };
 const LONG_MS = 60_000;
@@ -175,11 +176,11 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
 
 describe('attempts of a key wrapper', () => {
   test('F6: pauses have full jitter, double from 100 ms, and end at 2 s', () => {
-    expect(backoffMs(1, 0)).toBe(0);
-    expect([1, 2, 3, 4, 5, 6, 50].map((failures) => backoffMs(failures, 1))).toEqual([
+    expect(backoffMs(ATTEMPTS, 1, 0)).toBe(0);
+    expect([1, 2, 3, 4, 5, 6, 50].map((failures) => backoffMs(ATTEMPTS, failures, 1))).toEqual([
       100, 200, 400, 800, 1600, 2000, 2000,
     ]);
-    expect(backoffMs(2, 0.25)).toBe(50);
+    expect(backoffMs(ATTEMPTS, 2, 0.25)).toBe(50);
   });
 
   test.each(['denied', 'disabled', 'not-found', 'corrupt'] as const)('law 3: %s is not tried again', async (kind) => {

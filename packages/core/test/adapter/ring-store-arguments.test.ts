@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { checkClaim, checkRead, checkWatcher, checkWrite } from '../../src/adapter/ring-store-arguments.ts';
-import { MAX_DOCUMENT_BYTES } from '../../src/ring-store.ts';
+import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
 
 const OWNER = 'aRing';
 const EXPECTED = { expected: undefined };

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SealUnavailableError } from '../../src/errors.ts';
-import { type KeyWrapper, KeyWrapperError } from '../../src/key-wrapper.ts';
-import { keeperOf } from '../../src/kms-codec.ts';
-import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+import { keeperOf } from '../../src/codec/ring-codec.ts';
+import { SealUnavailableError } from '../../src/contracts/errors.ts';
+import { type KeyWrapper, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
+import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { encodeDocument, parseDocument, type RingDocument, type RingEntry } from '../../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 import { MachineClock } from '../support/machine-clock.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SealUnavailableError } from '../../src/errors.ts';
+import { SealUnavailableError } from '../../src/contracts/errors.ts';
 import { parseDocument } from '../../src/ring/document.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { pause } from '../../src/clock.ts';
-import { KeyWrapperError } from '../../src/key-wrapper.ts';
-import type { KmsCodecOptions } from '../../src/kms-codec-options.ts';
+import { pause } from '../../src/base/clock.ts';
+import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
+import { KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
+import type { RingStore } from '../../src/contracts/ring-store.ts';
 import { encodeDocument, parseDocument } from '../../src/ring/document.ts';
-import type { RingStore } from '../../src/ring-store.ts';
 import { Fleet, type Member, open, seal } from '../support/fleet.ts';
 import { MachineClock } from '../support/machine-clock.ts';
 import { Thief } from '../support/thief.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { pause } from '../../src/clock.ts';
-import type { KeyWrapper } from '../../src/key-wrapper.ts';
+import { pause } from '../../src/base/clock.ts';
+import type { KeyWrapper } from '../../src/contracts/key-wrapper.ts';
 import { parseDocument } from '../../src/ring/document.ts';
 import { Draws } from '../support/draws.ts';
 import { FaultKms } from '../support/fault-kms.ts';

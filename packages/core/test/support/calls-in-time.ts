@@ -1,6 +1,6 @@
-import type { Clock } from '../../src/clock.ts';
-import type { KeyWrapper } from '../../src/key-wrapper.ts';
-import type { RingStore } from '../../src/ring-store.ts';
+import type { Clock } from '../../src/base/clock.ts';
+import type { KeyWrapper } from '../../src/contracts/key-wrapper.ts';
+import type { RingStore } from '../../src/contracts/ring-store.ts';
 
 /** When each call was made, seconds of a clock that never steps. */
 export class CallTimes {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { HeldKey } from '../../src/key-cache.ts';
+import { DataKey } from '../../src/keys/data-key.ts';
 import {
   ancestorsMacOf,
   certificateOf,
@@ -23,12 +23,12 @@ const HOUR = 3_600_000;
 /** One data key of the ring; the later ones were created later, a minute each. */
 export interface TestKey extends KeyTimes {
   readonly id: string;
-  readonly held: HeldKey;
+  readonly held: DataKey;
 }
 
 /** The key number `n`: the same one for the same number. */
 export function testKey(n: number, ring: string = RING): TestKey {
-  const held = new HeldKey(createHash('sha256').update(`key ${n}`).digest(), ring);
+  const held = new DataKey(createHash('sha256').update(`key ${n}`).digest(), ring);
   const created = T0 + n * 60_000;
   return {
     id: held.id,
@@ -43,26 +43,26 @@ export function testKey(n: number, ring: string = RING): TestKey {
 /** A wrap of a key, its MAC made by who holds the key. */
 export function wrapBy(key: TestKey, more: Partial<RingWrap> = {}): RingWrap {
   const wrap = { provider: 'local', keyId: 'k', wrapped: Buffer.from(`${key.id} wrapped`), ...more };
-  return { ...wrap, mac: more.mac ?? wrapMacOf(RING, wrap, key.held) };
+  return { ...wrap, mac: more.mac ?? wrapMacOf(RING, wrap, key.held.authenticator) };
 }
 
 /** An entry as its publisher writes it, with vouchers of `by`. */
 export function entryBy(key: TestKey, by: readonly TestKey[], more: Partial<RingEntry> = {}): RingEntry {
   const { id, created, activates, sealsUntil, opensUntil } = key;
   const entry = { id, created, activates, sealsUntil, opensUntil, ...more };
-  const vouchers: Macs = new Map(by.map((each) => [each.id, voucherOf(RING, entry, each.held)]));
+  const vouchers: Macs = new Map(by.map((each) => [each.id, voucherOf(RING, entry, each.held.authenticator)]));
   return { vouchers, ancestors: ancestorsBy(key, by), revoked: undefined, wraps: [wrapBy(key)], ...entry };
 }
 
 /** What a key says of the keys that its publisher held. */
 export function ancestorsBy(key: TestKey, ancestors: readonly TestKey[]): Ancestors {
   const ids = ancestors.map(({ id }) => id);
-  return { ids, mac: ancestorsMacOf(RING, ids, key.held) };
+  return { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) };
 }
 
 /** A revocation of the key `id`, certified by `by`. */
 export function revocationBy(id: string, by: readonly TestKey[], at: number = T0): Revocation {
-  return { at, by: new Map(by.map((each) => [each.id, certificateOf(RING, id, at, each.held)])) };
+  return { at, by: new Map(by.map((each) => [each.id, certificateOf(RING, id, at, each.held.authenticator)])) };
 }
 
 export function documentWith(...entries: readonly RingEntry[]): RingDocument {
@@ -70,7 +70,7 @@ export function documentWith(...entries: readonly RingEntry[]): RingDocument {
 }
 
 export function signerOf({ id, created, opensUntil, held }: TestKey, revoked = false): Signer {
-  return { id, created, opensUntil, revoked, key: held };
+  return { id, created, opensUntil, revoked, authenticator: held.authenticator };
 }
 
 export function signersWith(...keys: readonly TestKey[]): Signers {

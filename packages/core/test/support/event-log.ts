@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { channels } from '../../src/events.ts';
+import { channels } from '../../src/contracts/events.ts';
 
 type Event = Readonly<Record<string, unknown>>;
 

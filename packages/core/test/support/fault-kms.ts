@@ -5,8 +5,8 @@ import {
   type KeyWrapperErrorKind,
   type WrapOptions,
   type WrappedKey,
-} from '../../src/key-wrapper.ts';
-import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+} from '../../src/contracts/key-wrapper.ts';
+import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 
 /** A key service with knobs over real cryptography. Each member gets a `connect()`. */
 export class FaultKms {

@@ -1,4 +1,9 @@
-import { type RingStore, type RingStoreCallOptions, RingStoreError, type StoredRing } from '../../src/ring-store.ts';
+import {
+  type RingStore,
+  type RingStoreCallOptions,
+  RingStoreError,
+  type StoredRing,
+} from '../../src/contracts/ring-store.ts';
 import { memoryRing } from '../../src/stores/memory-ring.ts';
 
 /** A ring store of one backend with knobs for what a server cannot be asked to do. Each member gets a `connect()`. */

@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
-import { createKmsCodec, type KmsCodec } from '../../src/kms-codec.ts';
-import type { KmsCodecOptions } from '../../src/kms-codec-options.ts';
+import { createKmsCodec, type KmsCodec } from '../../src/codec/kms-codec.ts';
+import type { KmsCodecOptions } from '../../src/codec/kms-codec-options.ts';
 import { FaultKms } from './fault-kms.ts';
 import { FaultStore } from './fault-store.ts';
 import { VirtualClock } from './virtual-clock.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/clock.ts';
+import type { Clock } from '../../src/base/clock.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** The clock of one machine of a fleet: it can be wrong, and its process can be stopped. */

@@ -1,9 +1,9 @@
-import type { HeldKey } from '../../src/key-cache.ts';
+import type { DataKey } from '../../src/keys/data-key.ts';
 
 /** Whether the data key of a held key is gone. */
-export function isOverwritten(held: HeldKey): boolean {
+export function isOverwritten(held: DataKey): boolean {
   try {
-    held.copyDataKey().fill(0);
+    held.copyBytes().fill(0);
     return false;
   } catch {
     return true;

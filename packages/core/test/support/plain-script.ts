@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createKmsCodec } from '../../src/kms-codec.ts';
-import { localKeyWrapper } from '../../src/local-key-wrapper.ts';
+import { createKmsCodec } from '../../src/codec/kms-codec.ts';
+import { localKeyWrapper } from '../../src/kms/local-key-wrapper.ts';
 import { fileRing } from '../../src/stores/file-ring.ts';
 
 /** What a user's first script looks like: nothing but the codec keeps its process alive. */

@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import { type KeyWrapper, KeyWrapperError } from '../../src/key-wrapper.ts';
+import { type KeyWrapper, KeyWrapperError } from '../../src/contracts/key-wrapper.ts';
 
 /**
  * A key service that wraps with a public RSA key, as Azure Key Vault does: whoever knows that key can make a wrap, so an

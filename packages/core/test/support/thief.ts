@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { HeldKey } from '../../src/key-cache.ts';
-import type { KeyWrapper } from '../../src/key-wrapper.ts';
+import type { KeyWrapper } from '../../src/contracts/key-wrapper.ts';
+import { DataKey } from '../../src/keys/data-key.ts';
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
 import { type RingEntry, type RingWrap, wrapContext } from '../../src/ring/document.ts';
 import type { KeyTimes } from '../../src/ring/schedule.ts';
@@ -29,7 +29,7 @@ export class Thief {
   }
 
   steal(dataKey: Uint8Array): string {
-    const { id } = new HeldKey(dataKey, this.ring);
+    const { id } = new DataKey(dataKey, this.ring);
     this.#keys.set(id, Uint8Array.from(dataKey));
     return id;
   }
@@ -43,10 +43,10 @@ export class Thief {
     this.#keys.delete(id);
   }
 
-  key(id: string): HeldKey {
+  key(id: string): DataKey {
     const dataKey = this.#keys.get(id);
     if (dataKey === undefined) throw new Error(`no data key of ${id} was stolen`);
-    return new HeldKey(dataKey, this.ring);
+    return new DataKey(dataKey, this.ring);
   }
 
   /** An entry with vouchers by `signers`, and with its wraps certified where he has its key. */
@@ -56,12 +56,12 @@ export class Thief {
       ...entry,
       vouchers: new Map([
         ...entry.vouchers,
-        ...signers.map((id) => [id, voucherOf(this.ring, entry, this.key(id))] as const),
+        ...signers.map((id) => [id, voucherOf(this.ring, entry, this.key(id).authenticator)] as const),
       ]),
       wraps:
         own === undefined
           ? entry.wraps
-          : entry.wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.ring, wrap, own) })),
+          : entry.wraps.map((wrap) => ({ ...wrap, mac: wrapMacOf(this.ring, wrap, own.authenticator) })),
     };
   }
 
@@ -83,12 +83,14 @@ export class Thief {
 
   /** The entry of a key that he stole, naming others as those that it came after. */
   withAncestors(entry: RingEntry, ids: readonly string[]): RingEntry {
-    return { ...entry, ancestors: { ids, mac: ancestorsMacOf(this.ring, ids, this.key(entry.id)) } };
+    return { ...entry, ancestors: { ids, mac: ancestorsMacOf(this.ring, ids, this.key(entry.id).authenticator) } };
   }
 
   /** The entry as revoked, with a certificate of each of `by`. */
   revoked(entry: RingEntry, by: readonly string[], at: number = entry.created): RingEntry {
-    const certificates = by.map((id) => [id, certificateOf(this.ring, entry.id, at, this.key(id))] as const);
+    const certificates = by.map(
+      (id) => [id, certificateOf(this.ring, entry.id, at, this.key(id).authenticator)] as const,
+    );
     return { ...entry, revoked: { at, by: new Map(certificates) } };
   }
 
@@ -96,7 +98,10 @@ export class Thief {
   junkWraps(id: string, count: number, bytes = 60): RingWrap[] {
     return Array.from({ length: count }, (_, i) => {
       const wrap = { provider: 'local', keyId: `local:junk${i}`, wrapped: randomBytes(bytes) };
-      return { ...wrap, mac: this.#keys.has(id) ? wrapMacOf(this.ring, wrap, this.key(id)) : randomBytes(32) };
+      return {
+        ...wrap,
+        mac: this.#keys.has(id) ? wrapMacOf(this.ring, wrap, this.key(id).authenticator) : randomBytes(32),
+      };
     });
   }
 }

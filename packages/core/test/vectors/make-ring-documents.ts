@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { HeldKey } from '../../src/key-cache.ts';
+import { DataKey } from '../../src/keys/data-key.ts';
 import { ancestorsMacOf, certificateOf, voucherOf, wrapMacOf } from '../../src/ring/certificates.ts';
 import {
   type Ancestors,
@@ -30,7 +30,7 @@ type Json = Record<string, unknown>;
 interface MadeKey {
   readonly name: string;
   readonly dataKey: Buffer;
-  readonly held: HeldKey;
+  readonly held: DataKey;
   readonly entry: RingEntry;
 }
 
@@ -42,14 +42,14 @@ function base64url(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('base64url');
 }
 
-function wrapOf(held: HeldKey, name: string): RingWrap {
+function wrapOf(held: DataKey, name: string): RingWrap {
   const wrap = { provider: 'local', keyId: 'master-1', wrapped: bytesOf(`wrap of ${name}`) };
-  return { ...wrap, mac: wrapMacOf(RING, wrap, held) };
+  return { ...wrap, mac: wrapMacOf(RING, wrap, held.authenticator) };
 }
 
 function keyOf(name: string, createdMs: number, by: readonly MadeKey[], more: Partial<RingEntry> = {}): MadeKey {
   const dataKey = bytesOf(name);
-  const held = new HeldKey(dataKey, RING);
+  const held = new DataKey(dataKey, RING);
   const times = {
     created: createdMs,
     activates: createdMs + 2 * HOUR_MS,
@@ -65,13 +65,13 @@ function keyOf(name: string, createdMs: number, by: readonly MadeKey[], more: Pa
 }
 
 function vouchersOf(entry: Parameters<typeof voucherOf>[1], by: readonly MadeKey[]): Macs {
-  return new Map(by.map(({ held }) => [held.id, voucherOf(RING, entry, held)]));
+  return new Map(by.map(({ held }) => [held.id, voucherOf(RING, entry, held.authenticator)]));
 }
 
 /** What a key certifies of its ancestors. */
 function ancestorsOf({ held }: MadeKey, ancestors: readonly MadeKey[]): Ancestors {
   const ids = ancestors.map((key) => key.held.id);
-  return { ids, mac: ancestorsMacOf(RING, ids, held) };
+  return { ids, mac: ancestorsMacOf(RING, ids, held.authenticator) };
 }
 
 function naming(key: MadeKey, ancestors: readonly MadeKey[]): MadeKey {
@@ -84,7 +84,7 @@ function withoutAncestors(key: MadeKey): MadeKey {
 
 /** The entry with a revocation that the keys `by` certify. */
 function revoked({ entry }: MadeKey, by: readonly MadeKey[], at: number = T0): RingEntry {
-  const macs = new Map(by.map(({ held }) => [held.id, certificateOf(RING, entry.id, at, held)]));
+  const macs = new Map(by.map(({ held }) => [held.id, certificateOf(RING, entry.id, at, held.authenticator)]));
   return { ...entry, revoked: { at, by: macs } };
 }
 
@@ -333,7 +333,7 @@ function certificates(): readonly Json[] {
     keyId: wrap.keyId,
     wrapped: base64url(wrap.wrapped),
     ...(wrap.signature === undefined ? {} : { signature: base64url(wrap.signature) }),
-    mac: base64url(wrapMacOf(RING, wrap, b.held)),
+    mac: base64url(wrapMacOf(RING, wrap, b.held.authenticator)),
   });
   return [
     ...[b, c, ended].map(({ name, entry }) => ({
@@ -341,7 +341,7 @@ function certificates(): readonly Json[] {
       kind: 'voucher',
       signer: 'a',
       key: name,
-      mac: base64url(voucherOf(RING, entry, a.held)),
+      mac: base64url(voucherOf(RING, entry, a.held.authenticator)),
     })),
     ...[[b, a], []].map((ancestors) => ({
       name: `heir names ${ancestors.map(({ name }) => name).join(' and ') || 'nobody'}`,
@@ -358,7 +358,7 @@ function certificates(): readonly Json[] {
       signer: signer.name,
       key: 'a',
       at: formatTime(T0),
-      mac: base64url(certificateOf(RING, a.held.id, T0, signer.held)),
+      mac: base64url(certificateOf(RING, a.held.id, T0, signer.held.authenticator)),
     })),
   ];
 }

@@ -17,7 +17,7 @@ export type SealUnavailableReason =
   | 'token limit of the key reached';
 
 /**
- * No key may seal at this moment, and an old one must not be used instead: see `health()` for the cause.
+ * No key may seal now, and an older one must not be used instead: see `health()` for the cause.
  * Distinct from {@link InvalidRequestState} because it is about this instance, not about a token.
  */
 export class SealUnavailableError extends Error {
@@ -37,7 +37,7 @@ export class SealUnavailableError extends Error {
   }
 }
 
-/** The codec was closed: its keys are gone and every later call throws this. */
+/** The codec is closed: its keys are overwritten, and every later call throws this error. */
 export class CodecClosedError extends Error {
   override readonly name = 'CodecClosedError';
   readonly code = 'ERR_CODEC_CLOSED';

@@ -1,13 +1,13 @@
 import { sectionOn } from './errors.ts';
 
 /**
- * What happened at the key service, as far as a caller can act on it.
+ * What happened at the KMS, as far as a caller can act on it.
  *
- * - `throttled`, `unavailable`: may pass; retried within bounds.
+ * - `throttled`, `unavailable`: may succeed later; retried within limits.
  * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
- * Whatever an adapter does not recognise is `unavailable`: the unknown never ends a key's life.
+ * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
  */
 export type KeyWrapperErrorKind = 'throttled' | 'unavailable' | 'denied' | 'disabled' | 'not-found' | 'corrupt';
 
@@ -37,19 +37,19 @@ export interface KeyWrapperErrorSummary {
   readonly attempts?: number | undefined;
   /** A fixed sentence of the adapter's own, for what an operator has to change. */
   readonly hint?: string | undefined;
-  /** Where several key wrappers were asked and all failed: what each of them said. */
+  /** The error of each key wrapper, where several were asked and all failed. */
   readonly causes?: readonly KeyWrapperError[] | undefined;
 }
 
 /**
- * A key service refused or failed. A vendor's error object is never attached: it can hold the data key
+ * The KMS refused or failed. A vendor's error object is never attached: it can hold the data key
  * (the Azure SDK keeps the request body, for one).
  */
 export class KeyWrapperError extends Error {
   override readonly name = 'KeyWrapperError';
-  /** What to make of it: see {@link KeyWrapperErrorKind}. */
+  /** See {@link KeyWrapperErrorKind}. */
   readonly kind: KeyWrapperErrorKind;
-  /** What the service said, as far as it may be told. Frozen. */
+  /** The redacted answer of the service. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
@@ -79,11 +79,11 @@ export class KeyWrapperError extends Error {
 export interface WrappedKey {
   /** The `provider` of the wrapper that made it. */
   readonly provider: string;
-  /** The exact key version, in the provider's own spelling: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
+  /** The exact key version, as the provider writes it: an ARN, a `cryptoKeyVersions` name, a versioned URL. */
   readonly keyId: string;
   /** Ciphertext, in the provider's own form. */
   readonly wrapped: Uint8Array;
-  /** Proof of origin, where an unwrap is none: see {@link KeyWrapper.supports}. */
+  /** Authenticates the origin, where an unwrap does not: see {@link KeyWrapper.supports}. */
   readonly signature?: Uint8Array;
 }
 
@@ -94,14 +94,14 @@ export interface WrapOptions {
   /** Ends the call early; the call then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
   /**
-   * To be called with the date that the service puts on its answer, where it does: a member whose clock is too far from
-   * it does not publish.
+   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
+   * publish.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
 
 /**
- * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider; the contract in prose:
+ * Wraps and unwraps 32-byte data keys with one KMS key. One adapter per provider. The contract:
  *
  * 1. `unwrap(await wrap(k, o), o)` returns the bytes of `k` in a fresh `Uint8Array` that the caller may overwrite.
  * 2. A wrapped key under another context, or with one bit changed, is refused with kind `corrupt`.
@@ -117,11 +117,11 @@ export interface KeyWrapper {
   readonly provider: string;
   /** The KMS key as it was configured; the exact version is in each {@link WrappedKey}. */
   readonly keyId: string;
-  /** What the key service does itself. */
+  /** What the KMS does itself. */
   readonly supports: {
     /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
-    /** Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping with a public RSA key. */
+    /** Whether an unwrap shows that somebody with the permission to wrap made it. Not so for wrapping with a public RSA key. */
     readonly authenticated: boolean;
     /**
      * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a
@@ -130,13 +130,13 @@ export interface KeyWrapper {
     readonly keyVersions?: boolean;
   };
   /**
-   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Tells two
-   * wrappers of one provider apart, so that a wrap which one of them lacks can be added; default: the same provider.
+   * Whether a wrapped key is one of this wrapper's: of its provider, and of a KMS key it may ask. No call. Distinguishes two
+   * wrappers of one provider, so that a wrap which one of them lacks can be added; default: the same provider.
    */
   owns?(wrapped: WrappedKey): boolean;
   /** Wraps 32 bytes, or 64 as in 6 above. @throws {KeyWrapperError} */
   wrap(dataKey: Uint8Array, options: WrapOptions): Promise<WrappedKey>;
-  /** What was wrapped, in bytes of the caller's own. @throws {KeyWrapperError} */
+  /** Returns what was wrapped, in a new array. @throws {KeyWrapperError} */
   unwrap(wrapped: WrappedKey, options: WrapOptions): Promise<Uint8Array>;
   /** One call that makes a data key and wraps it, where the service has one. */
   generate?(options: WrapOptions): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }>;
@@ -144,7 +144,7 @@ export interface KeyWrapper {
   sign?(entry: Uint8Array, options?: { readonly signal?: AbortSignal }): Promise<Uint8Array>;
   /** Checks such a signature locally, with the pinned public key. */
   verify?(entry: Uint8Array, signature: Uint8Array): boolean;
-  /** Ends what the wrapper itself has opened; a client that it was given stays open. */
+  /** Closes what the wrapper itself has created; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 

@@ -1,6 +1,4 @@
-import { type Clock, type RandomSource, systemClock, systemRandom } from './clock.ts';
-import { MAX_TOKEN_LENGTH } from './formats/token.ts';
-import type { KeyWrapper } from './key-wrapper.ts';
+import { type Clock, type RandomSource, systemClock, systemRandom } from '../base/clock.ts';
 import {
   finiteNumber,
   label,
@@ -9,10 +7,12 @@ import {
   optionTypeError,
   refuseUnknownOptions,
   show,
-} from './options.ts';
-import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from './ring/policy.ts';
-import type { RingStore } from './ring-store.ts';
-import type { TokenFormatName } from './token-formats.ts';
+} from '../base/options.ts';
+import type { KeyWrapper } from '../contracts/key-wrapper.ts';
+import type { RingStore } from '../contracts/ring-store.ts';
+import { MAX_TOKEN_LENGTH } from '../formats/token.ts';
+import { type ResolvedPolicy, type RingPolicy, resolvePolicy } from '../ring/policy.ts';
+import type { TokenFormatName } from '../tokens/token-formats.ts';
 
 const OWNER = 'createKmsCodec';
 const FORMATS: readonly TokenFormatName[] = ['sealring', 'python'];
@@ -24,7 +24,7 @@ const MAX_KEY_WRAPPERS = 8;
 
 /** Options of {@link createKmsCodec}. */
 export interface KmsCodecOptions {
-  /** Wraps data keys. Several: every data key is wrapped by each, and any one of them can open it. 1 to 8. */
+  /** Wraps data keys. Several: every data key is wrapped by each, and any one of them can unwrap it. 1 to 8. */
   readonly keyWrapper: KeyWrapper | readonly KeyWrapper[];
   /** Where the ring document is shared. */
   readonly ring: RingStore;
@@ -32,34 +32,35 @@ export interface KmsCodecOptions {
   readonly ringName?: string;
   /** A reader never creates, rotates or writes, and does not seal. Default `member`. */
   readonly role?: 'member' | 'reader';
-  /** When a starting member founds a ring. `if-absent`: after `createAfterSeconds` of reading absent. Default that. */
+  /** When a starting member creates a ring. `if-absent`, the default: once the ring was absent for
+   * `createAfterSeconds`. */
   readonly create?: 'if-absent' | 'now' | 'never';
-  /** Keys created before count as revoked: a pin for cold starts after a leak. Default none. */
+  /** Keys created before this date count as revoked: for starts after a leak. Default none. */
   readonly acceptKeysCreatedAfter?: Date;
   /** What new tokens look like. Default `sealring`. */
   readonly format?: 'sealring' | 'python';
-  /** What may be opened. Default `[format]`. */
+  /** What may be unsealed. Default `[format]`. */
   readonly accept?: readonly ('sealring' | 'python')[];
-  /** Times of the ring; every member must be given the same. */
+  /** Times of the ring; the same on every member. */
   readonly policy?: Partial<RingPolicy>;
   /** How many key wrappers must answer to publish a key; missing wraps are added later. Default all. */
   readonly wrapQuorum?: number;
-  /** Close the key wrappers along with the codec: for whoever made them for this codec alone. Default false. */
+  /** Close the key wrappers with the codec: for key wrappers that only this codec uses. Default false. */
   readonly closeKeyWrappers?: boolean;
-  /** Accept wraps that prove no origin: everybody who can write the store can then mint tokens. Default false. */
+  /** Accept wraps that do not authenticate their origin: anyone who can write the store can then mint tokens. Default false. */
   readonly dangerouslyTrustStore?: boolean;
   /**
    * Mix a keyed hash of the payload into each nonce, in both formats, for platforms that fork running machines; the
    * encrypted wire of mcp.d always does. Default false.
    */
   readonly hedge?: boolean;
-  /** Longest token opened or sealed, characters: 102 to 16 777 216. Default 262 144. */
+  /** Longest token sealed or unsealed, characters: 102 to 16 777 216. Default 262 144. */
   readonly maxTokenLength?: number;
   /** Default: the system's clocks and timers. */
   readonly clock?: Clock;
-  /** Replaces the system's generator and the kernel's random device, which salts otherwise take in too. */
+  /** Replaces the system's generator, and the kernel's random device, which is otherwise mixed into salts. */
   readonly random?: RandomSource;
-  /** Ends the start early. */
+  /** Cancels the start. */
   readonly signal?: AbortSignal;
 }
 
@@ -171,8 +172,8 @@ function checkWrapper(given: unknown, role: string, trustStore: boolean): KeyWra
   const signs = typeof wrapper.verify === 'function' && (role === 'reader' || typeof wrapper.sign === 'function');
   if (!wrapper.supports.authenticated && !signs && !trustStore) {
     throw optionTypeError(
-      `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} proves no origin, so it must sign and verify; or set ` +
-        'dangerouslyTrustStore, and everybody who can write the store can mint tokens',
+      `${OWNER}: an unwrap by keyWrapper ${wrapper.provider} does not authenticate the origin, so it must sign and verify; or set ` +
+        'dangerouslyTrustStore, and anyone who can write the store can mint tokens',
     );
   }
   return wrapper as KeyWrapper;

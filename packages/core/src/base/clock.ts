@@ -10,7 +10,7 @@ export interface Clock {
   /** Nanoseconds since any fixed point; never steps back, and stands still while the machine is suspended. */
   monotonicNs(): bigint;
   /**
-   * Milliseconds since the machine started, time in which it was suspended included. Tells a suspension from a wrong
+   * Milliseconds since the machine started, time in which it was suspended included. Distinguishes a suspension from a wrong
    * clock where neither the KMS nor the store gives dates. Default: `os.uptime()` for the system's clock, else unknown.
    */
   uptimeMs?(): number;
@@ -43,7 +43,7 @@ export function momentOf(clock: Clock): Moment {
 }
 
 /**
- * As {@link momentOf}, for what opens a token: while the system's wall clock shows the same millisecond, its monotonic
+ * As {@link momentOf}, for a token that is unsealed: while the system's wall clock shows the same millisecond, its monotonic
  * clock is not read again. Each reading costs a fiftieth of an unseal.
  */
 export function coarseMomentOf(clock: Clock): Moment {

@@ -1,5 +1,5 @@
 /**
- * Tells a codec's waits and calls that it was closed. Like an AbortSignal of its own, which platforms that bind such objects
+ * Ends a codec's waits and calls when it is closed. Like an AbortSignal of its own, which platforms that bind such objects
  * to the request that made them (workerd) let no later request listen to.
  */
 export class Closing {

@@ -1,8 +1,9 @@
 import { createHash, createHmac } from 'node:crypto';
 import { startupSnapshot } from 'node:v8';
 import { threadId } from 'node:worker_threads';
-import type { Moment, RandomSource } from './clock.ts';
-import { NONCE_BYTES, SALT_BYTES, type SealingTokenKey, sealSealring } from './formats/sealring.ts';
+import type { Moment, RandomSource } from '../base/clock.ts';
+import { type SealingTokenKey, sealSealring } from '../formats/sealring.ts';
+import { NONCE_BYTES, SALT_BYTES } from '../formats/sealring-token.ts';
 
 /** Tokens under one salt: the width of the message counter in the nonce. */
 export const TOKENS_PER_SALT: number = 2 ** 20;
@@ -12,7 +13,7 @@ const LONGEST_PAUSE_MS = 1_000;
 const TAG_BYTES = 16;
 const POOL_BYTES = NONCE_BYTES * 256;
 
-/** Random bytes drawn in bulk; each is handed out once. A draw of 12 bytes alone costs as much as half a seal. */
+/** Random bytes drawn in bulk; each is handed out once. A draw of 12 bytes alone costs half as much as a whole seal call. */
 class RandomPool {
   readonly #random: RandomSource;
   readonly #pool = Buffer.alloc(POOL_BYTES);

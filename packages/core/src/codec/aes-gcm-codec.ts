@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { inspect, types } from 'node:util';
-import { InvalidRequestState, type RequestStateCodec } from './codec.ts';
+import { secretBytes, show } from '../base/options.ts';
+import { InvalidRequestState, type RequestStateCodec } from '../contracts/codec.ts';
 import {
   derivePythonKey,
   openPython,
@@ -8,17 +9,16 @@ import {
   type PythonKey,
   parsePythonToken,
   sealPython,
-} from './formats/python.ts';
-import { secretBytes, show } from './options.ts';
+} from '../formats/python.ts';
 
 const OWNER = 'AesGcmRequestStateCodec';
 const MIN_SECRET_BYTES = 32;
 
 /**
  * The built-in codec of the MCP Python SDK (`AESGCMRequestStateCodec` in `mcp.server.request_state`, 2.3.0), on the same
- * wire: either side opens what the other sealed under the same keys.
+ * wire: either side unseals what the other sealed under the same keys.
  *
- * `keys[0]` seals, every key opens. To rotate without losing a token: append the new key on every server, then move it
+ * `keys[0]` seals, every key unseals. To rotate without losing a token: append the new key on every server, then move it
  * to the front on every server, then remove the old one when its tokens have expired. Nonces are random, so one key may
  * seal at most 2^32 tokens (SP 800-38D section 8.3).
  *

@@ -1,31 +1,31 @@
-import type { Moment } from './clock.ts';
-import type { RingKeeper } from './member/keeper.ts';
-import type { RingProblem } from './member/problems.ts';
-import type { KeyState } from './ring/schedule.ts';
+import type { Moment } from '../base/clock.ts';
+import type { RingKeeper } from '../member/keeper.ts';
+import type { RingProblem } from '../member/problems.ts';
+import type { KeyState } from '../ring/schedule.ts';
 
 /** The state of a codec: for readiness probes, never for liveness. A restart would drop the only cached keys. */
 export interface CodecHealth {
-  /** `degraded`: works, but something needs a look. `failing`: send it no requests. */
+  /** `degraded`: works, but needs attention. `failing`: send it no requests. */
   readonly status: 'ok' | 'degraded' | 'failing';
-  /** For a readiness probe: it opens on a ring that is up to date, its clock is right, and a member also seals. */
+  /** For a readiness probe: it can unseal, its ring is up to date, its clock is right, and a member can seal too. */
   readonly ready: boolean;
   /** Whether a key may seal at present; else `seal` throws a `SealUnavailableError`. */
   readonly canSeal: boolean;
-  /** Whether a key opens tokens at present; else each is refused. */
+  /** Whether a key unseals tokens at present; else each is refused. */
   readonly canUnseal: boolean;
-  /** Until when sealing goes on if neither the KMS nor the store answers any more. */
+  /** How long sealing continues if neither the KMS nor the store answers any more. */
   readonly sealUntil: Date | undefined;
   /** Id of the key that seals now. */
   readonly sealingKey: string | undefined;
   /** All keys of the ring, oldest first. */
   readonly keys: readonly KeyHealth[];
-  /** The last refresh that went through whole. */
+  /** The last refresh that succeeded completely. */
   readonly lastRefresh: Date | undefined;
   /** The last unwrap by the KMS that returned the right bytes. */
   readonly lastProof: Date | undefined;
-  /** What last went wrong, until a refresh goes through: `kms denied`, `store unavailable`, … */
+  /** The last failure, until a refresh succeeds: `kms denied`, `store unavailable`, … */
   readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
-  /** What needs an operator, with what to do about it. */
+  /** What needs an operator, each with its remedy. */
   readonly problems: readonly RingProblem[];
 }
 
@@ -35,27 +35,27 @@ export interface KeyHealth {
   readonly id: string;
   /** By this member's clock, now. */
   readonly state: KeyState;
-  /** Whether its bytes are here. */
+  /** Whether this member has its bytes. */
   readonly held: boolean;
-  /** When a member made it. */
+  /** When it was created. */
   readonly created: Date;
   /** From when on it may seal. */
   readonly activates: Date;
-  /** From when on it seals no more. */
+  /** From when on it no longer seals. */
   readonly sealsUntil: Date;
-  /** From when on it opens no more. */
+  /** From when on it no longer unseals. */
   readonly opensUntil: Date;
 }
 
-/** What a keeper can say of itself. @throws {CodecClosedError} */
+/** The health of a keeper. @throws {CodecClosedError} */
 export function healthOf(keeper: RingKeeper): CodecHealth {
-  const { view, lastFailure } = keeper;
+  const { view, condition } = keeper;
   const now = view.now();
   const states = view.states(now);
   const { limits } = view;
   const canSeal = view.canSeal(now);
   return {
-    status: keeper.status(now),
+    status: condition.status(now),
     ready: view.isReady(now),
     canSeal,
     canUnseal: view.canOpen(now),
@@ -72,8 +72,8 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     })),
     lastRefresh: dateOf(limits.lastComplete),
     lastProof: dateOf(limits.lastProof),
-    lastError: lastFailure,
-    problems: keeper.problems(now),
+    lastError: condition.lastFailure,
+    problems: condition.problems(now),
   };
 }
 

@@ -8,22 +8,22 @@ export interface StoredRing {
   readonly revision: string;
 }
 
-/** How long to wait for a call, and who hears the service's time. */
+/** Limits of a call, and a callback for the date of the service. */
 export interface RingStoreCallOptions {
   /** Ends the call early; it then rejects with kind `unavailable`. */
   readonly signal?: AbortSignal;
   /**
-   * To be called with the date that the service puts on its answer, where it does: a member whose clock is too far from
-   * it does not publish.
+   * Called with the date of the service's answer, where it has one: a member whose clock differs too much from it does not
+   * publish.
    */
   readonly onServiceDate?: (date: Date) => void;
 }
 
 /**
- * Where the ring document lives. The contract in prose:
+ * Where the ring document is stored. The contract:
  *
  * 1. `read` resolves `undefined` only when the document is *known to be absent*. Unreachable, forbidden, damaged and
- *    over-long are errors: a store that says "absent" out of trouble makes a starting fleet found a second ring.
+ *    over-long are errors: a store that reports a failure as "absent" makes a starting fleet create a second ring.
  * 2. `write` is one atomic compare-and-swap: of any number of writers with one `expected`, exactly one wins, the
  *    others get {@link RingConflictError}; `expected: undefined` means "only if absent".
  * 3. A write that resolved is durable and seen by every later read.
@@ -37,19 +37,19 @@ export interface RingStore {
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
    * @throws {RingConflictError} when somebody wrote first.
-   * @throws {RingStoreError} for everything else that the world does.
+   * @throws {RingStoreError} for every other failure.
    */
   write(
     document: string,
     options: RingStoreCallOptions & { readonly expected: string | undefined },
   ): Promise<{ readonly revision: string }>;
-  /** Calls `changed` soon after somebody writes; an optimisation only. Returns what ends it. */
+  /** Calls `changed` soon after a write; an optimisation only. Returns a function that ends it. */
   watch?(changed: () => void): () => void;
-  /** Ends what the store itself has opened; a client that it was given stays open. */
+  /** Closes what the store itself has created; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 
-/** Somebody wrote first: read again. */
+/** Another member wrote first: read again. */
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
   constructor() {
@@ -63,19 +63,19 @@ export class RingConflictError extends Error {
 }
 
 /**
- * - `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this store.
- * - `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the ring or of the store.
+ * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store cannot be written.
+ * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.
  */
 export type RingStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
 
-/** The ring store failed. `detail` is a fixed text of ours: a vendor's message may carry credentials. */
+/** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
 export class RingStoreError extends Error {
   override readonly name = 'RingStoreError';
   readonly kind: RingStoreErrorKind;
   readonly detail: string;
   /**
-   * Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that knows the ring writes over
-   * what is none.
+   * Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that knows the ring overwrites
+   * it.
    */
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */

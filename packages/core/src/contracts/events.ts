@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { channel } from 'node:diagnostics_channel';
 
 /**
- * What happened, by the channel of `node:diagnostics_channel` that tells of it. Never holds a secret; key ids are hashed by
- * {@link hashedKeyId} before they get here. `seconds` is how long it took; `kind` is that of the error.
+ * What happened, by the channel of `node:diagnostics_channel` that emits it. Never contains a secret; key ids are hashed with
+ * {@link hashedKeyId} first. `seconds` is the duration, `kind` the kind of the error.
  */
 export interface CodecEvents {
-  /** The ring was read and judged; `ok` is false when the store or the KMS failed it. */
+  /** The ring was read and checked; `ok` is false when the store or the KMS failed. */
   'sealring:refresh': {
     readonly ok: boolean;
     readonly kind?: string;
@@ -14,11 +14,11 @@ export interface CodecEvents {
   };
   /** A new key was published by this member. */
   'sealring:rotation': { readonly keyId: string; readonly reason: string; readonly seconds: number };
-  /** A key was to be published, and was not. */
+  /** A key could not be published. */
   'sealring:rotation-failed': { readonly reason: string; readonly kind: string; readonly seconds: number };
-  /** The KMS key has a version that no key of the ring was wrapped by; `version` names it. A rotation follows. */
+  /** The KMS key has a new version, which wrapped no key of the ring yet; `version` names it. A rotation follows. */
   'sealring:key-version': { readonly provider: string; readonly version: string };
-  /** One call to the KMS, each attempt by itself; `seconds` has the wait for a free slot in it. */
+  /** One attempt of a call to the KMS; `seconds` includes the wait for a free slot. */
   'sealring:kms-call': {
     readonly provider: string;
     readonly operation: string;
@@ -38,19 +38,19 @@ export interface CodecEvents {
   'sealring:wrap': { readonly provider: string; readonly keyId: string };
   /** A data key was unwrapped. */
   'sealring:unwrap': { readonly provider: string; readonly keyId: string };
-  /** Another member wrote first; `keys` are those of the document that was not written. */
+  /** Another member wrote first; `keys` is the number of keys in the document that was not written. */
   'sealring:conflict': { readonly keys: number };
-  /** This member wrote back what the store had lost; `keys` are those it knows. */
+  /** This member wrote back what the store had lost; `keys` is the number of keys it knows. */
   'sealring:healed': { readonly keys: number };
-  /** A token was opened under a key that seals no more. */
+  /** A token was unsealed with a key that no longer seals. */
   'sealring:stale': { readonly keyId: string };
   /** A token was refused, for this {@link InvalidReason}. */
   'sealring:rejected': { readonly reason: string };
-  /** `status` of the health became this. */
+  /** The `status` in `health()` changed to this. */
   'sealring:state': { readonly status: string };
 }
 
-/** Publishes on a channel of `node:diagnostics_channel`. Nothing is built, and nothing paid, when nobody listens. */
+/** Publishes on a channel of `node:diagnostics_channel`. Nothing is computed when nobody listens. */
 class EventChannel<Name extends keyof CodecEvents> {
   readonly #channel;
 
@@ -87,7 +87,7 @@ export const channels: { readonly [Key in ChannelKey]: EventChannel<`sealring:${
 
 type ChannelKey = keyof CodecEvents extends `sealring:${infer Key}` ? Key : never;
 
-/** A label for a key id that leads nobody from a metric to a token: 12 characters of a hash. Events hold these. */
+/** A label for a key id, by which no token can be found from a metric: 12 characters of a hash. Events contain these. */
 export function hashedKeyId(id: string): string {
   return createHash('sha256').update(`sealring/v1/event/${id}`).digest('base64url').slice(0, 12);
 }

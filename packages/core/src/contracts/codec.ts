@@ -1,10 +1,10 @@
 import { sectionOn } from './errors.ts';
 
 /**
- * Why a token was refused. For logs and metrics only: a client is told one and the same thing for all of them.
+ * Why a token was refused. For logs and metrics only: the client gets the same answer for all of them.
  *
  * - `malformed`: not the canonical text of a token of an accepted format.
- * - `unknown key`: well formed, but no key that may open it now is held.
+ * - `unknown key`: well formed, but no key that may unseal it now is held.
  * - `seal`: authentication failed.
  */
 export type InvalidReason = 'malformed' | 'unknown key' | 'seal';
@@ -20,7 +20,7 @@ export interface RequestStateCodec {
   seal(payload: Uint8Array): string;
   /**
    * Returns the bytes given to {@link seal}.
-   * @throws {InvalidRequestState} for every token that this codec's keys did not seal, unmodified.
+   * @throws {InvalidRequestState} for every token that was not sealed with a key of this codec, or was changed since.
    */
   unseal(token: string): Uint8Array;
 }

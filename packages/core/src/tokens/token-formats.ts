@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
-import type { Moment } from './clock.ts';
-import { InvalidRequestState } from './codec.ts';
-import { SealUnavailableError } from './errors.ts';
+import type { Moment } from '../base/clock.ts';
+import { InvalidRequestState } from '../contracts/codec.ts';
+import { SealUnavailableError } from '../contracts/errors.ts';
 import {
   derivePythonKey,
   maxPythonPayloadBytes,
@@ -10,18 +10,20 @@ import {
   type PythonKey,
   parsePythonToken,
   sealPython,
-} from './formats/python.ts';
+} from '../formats/python.ts';
+import { openSealring } from '../formats/sealring.ts';
 import {
   type DecodedToken,
   decodeToken,
   isSameKeyId,
   keyIdText,
   maxPayloadBytes,
-  openSealring,
   SEALRING_PREFIX,
-} from './formats/sealring.ts';
-import type { EnvelopeKeyCache, HeldKey } from './key-cache.ts';
-import type { UsableKey } from './ring/snapshot.ts';
+  withDecodedToken,
+} from '../formats/sealring-token.ts';
+import type { DataKey } from '../keys/data-key.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
+import type { UsableKey } from '../ring/snapshot.ts';
 import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
 /** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
@@ -63,7 +65,7 @@ export class SealringTokens implements TokenFormat {
   readonly #maxPayload: number;
   /** By the lease of the data key. */
   readonly #sealers = new WeakMap<object, TokenSealer>();
-  // Of the token that was opened last: nothing secret, and nothing that opens. Tokens come in runs of one key id, and
+  // Of the token that was unsealed last: nothing secret, and nothing that unseals. Tokens come in runs of one key id, and
   // comparing its bytes costs less than cutting it out of each as a text and hashing that.
   #lastWords: Int32Array | undefined;
   #lastKeyId = '';
@@ -95,7 +97,14 @@ export class SealringTokens implements TokenFormat {
   }
 
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
-    const decoded = decodeToken(token);
+    return withDecodedToken(token, openDecoded, this, now);
+  }
+
+  openDecoded(
+    decoded: DecodedToken,
+    token: string,
+    now: Moment,
+  ): { readonly payload: Uint8Array; readonly key: UsableKey } {
     const isLast = this.#lastWords !== undefined && isSameKeyId(this.#lastWords, decoded.words);
     const id = isLast ? this.#lastKeyId : keyIdText(token);
     const key = this.#source.openingKey(id, now);
@@ -120,14 +129,24 @@ export class SealringTokens implements TokenFormat {
     return keyIdText(token);
   }
 
-  /** Opens the first token under a header. Only one that authenticated lets its token key be remembered. */
-  #openFirst(held: HeldKey, decoded: DecodedToken): Uint8Array {
+  /** Unseals the first token under a header. Only one that authenticated lets its token key be remembered. */
+  #openFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
     const tokenKey = held.openingTokenKey(decoded, this.#purpose);
     const payload = openSealring(tokenKey, decoded);
-    this.#cache.boundTokenKeys();
+    this.#cache.makeRoomForTokenKey();
     held.rememberTokenKey(tokenKey);
     return payload;
   }
+}
+
+/** For {@link withDecodedToken}: a function that is made once costs a token nothing. */
+function openDecoded(
+  decoded: DecodedToken,
+  token: string,
+  tokens: SealringTokens,
+  now: Moment,
+): { readonly payload: Uint8Array; readonly key: UsableKey } {
+  return tokens.openDecoded(decoded, token, now);
 }
 
 /** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
@@ -190,7 +209,7 @@ export class PythonTokens implements TokenFormat {
     return keys.find(({ held }) => this.#keyOf(held).key.kid === kid)?.id ?? '';
   }
 
-  #keyOf(held: HeldKey): PythonUse {
+  #keyOf(held: DataKey): PythonUse {
     let use = this.#keys.get(held.lease);
     if (use === undefined) {
       const secret = held.secret('python');
@@ -206,7 +225,7 @@ function hmac(key: Uint8Array, data: Uint8Array | string): Buffer {
   return createHmac('sha256', key).update(data).digest();
 }
 
-/** What nobody would open must not be sealed. */
+/** A token that every server rejects for its length must not be sealed. */
 function checkLength(payload: Uint8Array, most: number): void {
   if (payload.length > most) {
     throw new RangeError(`a payload may have ${most} bytes, got ${payload.length}: its token would be refused`);

@@ -9,15 +9,7 @@ import {
   randomFillSync,
 } from 'node:crypto';
 import { types } from 'node:util';
-import { canonicalJson } from './canonical-json.ts';
-import {
-  DATA_KEY_BYTES,
-  type KeyWrapper,
-  KeyWrapperError,
-  type KeyWrapperErrorSummary,
-  type WrapOptions,
-  type WrappedKey,
-} from './key-wrapper.ts';
+import { canonicalJson } from '../base/canonical-json.ts';
 import {
   isConstant,
   optionRangeError,
@@ -26,7 +18,15 @@ import {
   secretBytes,
   show,
   unpooled,
-} from './options.ts';
+} from '../base/options.ts';
+import {
+  DATA_KEY_BYTES,
+  type KeyWrapper,
+  KeyWrapperError,
+  type KeyWrapperErrorSummary,
+  type WrapOptions,
+  type WrappedKey,
+} from '../contracts/key-wrapper.ts';
 
 const OWNER = 'localKeyWrapper';
 const PROVIDER = 'local';

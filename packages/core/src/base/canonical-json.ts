@@ -1,5 +1,9 @@
 import { show } from './options.ts';
 
+/*
+ * One file, because it is one printer: what is quick about it is that text, escapes and numbers go into one buffer.
+ */
+
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
 /** Bytes that are printed before they are handed to {@link CanonicalJsonOptions.write}. */
@@ -26,7 +30,7 @@ export interface CanonicalJsonOptions {
  * Prints plain JSON values exactly as Python's `json.dumps(value, separators=(",", ":"), sort_keys=sortKeys)` does:
  * ASCII only, every code unit from 0x7f on as a lower-case `\uXXXX`, keys by code point, floats as Python prints them.
  * A safe integer prints as an integer, every other number as a float: what `JSON.parse` has lost (`1.0`, integers
- * beyond 2^53, the sign of `-0`) cannot be told apart, so such values do not match across languages.
+ * beyond 2^53, the sign of `-0`) cannot be distinguished, so such values do not match across languages.
  *
  * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *

@@ -1,17 +1,19 @@
-import { systemRandom } from '../clock.ts';
-import type { Closing } from '../closing.ts';
-import { readKernelEntropy } from '../kernel-entropy.ts';
-import type { EnvelopeKeyCache } from '../key-cache.ts';
+import { systemRandom } from '../base/clock.ts';
+import type { Closing } from '../base/closing.ts';
+import { readKernelEntropy } from '../base/kernel-entropy.ts';
+import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import { KmsCalls } from '../kms/kms-calls.ts';
 import { KeyWraps } from '../kms/wraps.ts';
-import type { CheckedOptions } from '../kms-codec-options.ts';
+import { Founding } from '../member/founding.ts';
+import { RingKeeper } from '../member/keeper.ts';
+import { KmsCheck } from '../member/kms-check.ts';
+import { Repairs } from '../member/repairs.ts';
+import { type DatedService, RingClock } from '../member/ring-clock.ts';
+import { RingSync } from '../member/sync.ts';
+import { RingView } from '../member/view.ts';
+import { RingWriter } from '../member/writer.ts';
 import { StoredRingDocument } from '../stores/stored-ring.ts';
-import { Founding } from './founding.ts';
-import { RingKeeper } from './keeper.ts';
-import { type DatedService, RingClock } from './ring-clock.ts';
-import { RingSync } from './sync.ts';
-import { RingView } from './view.ts';
-import { RingWriter } from './writer.ts';
+import type { CheckedOptions } from './kms-codec-options.ts';
 
 /** Puts the parts of a ring together; none of them starts anything. */
 export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: Closing): RingKeeper {
@@ -43,26 +45,22 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   });
   const acceptCreatedFromMs = options.acceptKeysCreatedAfter?.getTime();
   const view = new RingView({ role, policy, ring: ringName, clock, ringClock, cache, acceptCreatedFromMs });
-  const writer = new RingWriter({ ring: ringName, policy, wrappers: keyWrappers, wraps, stored, view });
-  const sync = new RingSync({ ring: ringName, policy, random, wraps, stored, view });
-  const founding = new Founding({ store, policy, random, closing, view, stored, writer });
-  return new RingKeeper({
-    store,
+  const configured = {
+    ring: ringName,
     policy,
     role,
     create: options.create,
     clock,
     random,
-    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
     closing,
-    view,
-    stored,
-    wraps,
-    sync,
-    founding,
-    ringClock,
-    writer,
-  });
+    store,
+    wrappers: keyWrappers,
+    readKernelEntropy: random === systemRandom ? readKernelEntropy : noKernelEntropy,
+  };
+  const learning = { ...configured, ringClock, stored, view, wraps };
+  const sync = new RingSync(learning, new Repairs(learning), new KmsCheck(learning));
+  const writer = new RingWriter(learning);
+  return new RingKeeper({ ...learning, sync, writer, founding: new Founding({ ...learning, writer }) });
 }
 
 /** With a random source of its own, a codec draws on nothing else: its run can be repeated. */

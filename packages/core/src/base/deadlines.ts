@@ -1,0 +1,94 @@
+import { ageMs, type Clock, momentOf, schedule } from './clock.ts';
+import type { Closing } from './closing.ts';
+
+/** Why a call was given up: its deadline passed, its owner was closed, or the caller aborted it. */
+export type GivenUp = 'late' | 'closed' | 'aborted';
+
+/** Limits of one call. */
+export interface CallLimits<T> {
+  /** For a caller that has less time than a call may take. */
+  readonly atMostMs?: number;
+  /** The caller's signal, if it has one. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gets an answer that came too late for anybody to take: to overwrite a key in it. Must not throw. */
+  readonly discard?: ((answer: T) => void) | undefined;
+}
+
+/**
+ * Gives every call a deadline, and ends them all when their owner is closed. One listener for all calls, and none of our
+ * own on a call's signal: those cost more than the rest of an uneventful refresh.
+ */
+export class Deadlines {
+  readonly #clock: Clock;
+  readonly #timeoutMs: number;
+  readonly #closing: Closing;
+  readonly #live = new Set<() => void>();
+
+  constructor(clock: Clock, timeoutMs: number, closing: Closing) {
+    this.#clock = clock;
+    this.#timeoutMs = timeoutMs;
+    this.#closing = closing;
+    closing.addEventListener('abort', () => {
+      for (const close of this.#live) close();
+    });
+  }
+
+  /**
+   * Starts a call with a signal that aborts as soon as nobody waits for the answer any longer. Rejects with `errorOf` at
+   * the deadline, on close and when the caller aborts, whether or not the call heeds its signal.
+   */
+  run<T>(
+    start: (signal: AbortSignal) => Promise<T>,
+    errorOf: (reason: GivenUp) => Error,
+    { atMostMs = Number.POSITIVE_INFINITY, signal, discard }: CallLimits<T> = {},
+  ): Promise<T> {
+    if (this.#closing.aborted) return Promise.reject(errorOf('closed'));
+    if (signal?.aborted === true) return Promise.reject(errorOf('aborted'));
+    return new Promise<T>((resolve, reject) => {
+      const call = new AbortController();
+      let isOver = false;
+      const end = (): void => {
+        isOver = true;
+        cancel();
+        this.#live.delete(close);
+        signal?.removeEventListener('abort', abort);
+      };
+      const fail = (error: unknown): void => {
+        end();
+        reject(error);
+        call.abort();
+      };
+      const close = (): void => fail(errorOf('closed'));
+      const abort = (): void => fail(errorOf('aborted'));
+      const waitMs = Math.min(this.#timeoutMs, atMostMs);
+      const cancel = schedule(this.#clock, () => fail(errorOf('late')), waitMs);
+      this.#live.add(close);
+      signal?.addEventListener('abort', abort);
+      const asked = momentOf(this.#clock);
+      started(start, call.signal).then(
+        (answer) => {
+          // In a process that was stopped, an answer may come before the timer that is overdue.
+          const isLate = isOver || ageMs(asked, momentOf(this.#clock)) > waitMs;
+          if (!isOver && isLate) fail(errorOf('late'));
+          if (isLate) discard?.(answer);
+          else {
+            end();
+            resolve(answer);
+          }
+        },
+        (error: unknown) => {
+          if (!isOver) fail(error);
+        },
+      );
+    });
+  }
+}
+
+/** Somebody else's code may throw synchronously, or return what is only like a promise. */
+export function started<T>(start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+  try {
+    return Promise.resolve(start(signal));
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}

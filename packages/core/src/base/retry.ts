@@ -1,0 +1,47 @@
+/** How long to wait between attempts. */
+export interface Backoff {
+  /** The longest wait after the first failure, milliseconds; each further failure doubles it. */
+  readonly firstMs: number;
+  /** The longest wait after any failure. */
+  readonly capMs: number;
+  /** The part of the longest wait that is always waited. Default 0, full jitter; 0.5 is equal jitter. */
+  readonly leastShare?: number;
+  /** No wait is shorter, milliseconds. Default 0. */
+  readonly leastMs?: number;
+}
+
+/**
+ * Milliseconds to wait after so many failures, the first one counting 1, for `uniform` in [0, 1). Jitter is full unless
+ * `backoff` says otherwise, so that a fleet that was throttled together does not come back together (AWS Architecture Blog,
+ * "Exponential Backoff And Jitter").
+ */
+export function backoffMs(
+  { firstMs, capMs, leastShare = 0, leastMs = 0 }: Backoff,
+  failures: number,
+  uniform: number,
+): number {
+  const longest = Math.min(capMs, firstMs * 2 ** Math.max(0, failures - 1));
+  const least = Math.max(leastMs, longest * leastShare);
+  return least + Math.max(0, longest - least) * uniform;
+}
+
+/** When and how an attempt is repeated. */
+export interface RetryRules {
+  /** Milliseconds to wait after so many failures, the last with `error`; undefined: that failure is final. */
+  readonly waitMs: (error: unknown, failures: number) => number | undefined;
+  /** Rejects to end the retries by another error. */
+  readonly pause: (delayMs: number) => Promise<void>;
+}
+
+/** Makes attempts until one succeeds. @throws what the last one failed with. */
+export async function retry<T>(attempt: () => Promise<T>, { waitMs, pause }: RetryRules): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const wait = waitMs(error, failures);
+      if (wait === undefined) throw error;
+      await pause(wait);
+    }
+  }
+}

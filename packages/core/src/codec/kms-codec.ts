@@ -1,0 +1,102 @@
+import { Closing } from '../base/closing.ts';
+import { type RequestStateCodec } from '../contracts/codec.ts';
+import { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
+import type { KeyState } from '../ring/schedule.ts';
+import { type CodecHealth } from './codec-health.ts';
+import { createKeeper } from './create-keeper.ts';
+import { checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
+import { awaited, closeAll, RingCodec } from './ring-codec.ts';
+
+/** What a token says of itself, and what the ring says of its key. */
+export interface TokenFacts {
+  /** `sealring` or `python`. */
+  readonly format: string;
+  /** As in the ring document; empty for a fingerprint that no key of the ring has. */
+  readonly keyId: string;
+  /** Of the key, now. */
+  readonly state: KeyState | 'unknown';
+  /** Whether the key only unseals: a successor seals. */
+  readonly stale: boolean;
+}
+
+/** A codec over a ring, with what a boundary needs. */
+export interface RingTokenCodec extends RequestStateCodec {
+  /**
+   * How long a key unseals after it has stopped sealing, seconds; a boundary with a longer time to live refuses the codec.
+   * The codec does not check the age of a token: the boundary's time to live limits it, or else the expiry of its key.
+   */
+  readonly tokenLifetimeSeconds: number;
+  /** As in the ring's policy. A single-use store must remember a token for this much longer than the token lives. */
+  readonly clockSkewSeconds: number;
+  /**
+   * Prepares a synchronous `unseal`: reads the ring, for at most 2 s and at most once per missRefresh, when this
+   * member's view of it is old or lacks the key of the token. Never rejects because of a failed read: `unseal` decides.
+   * Returns undefined when there is nothing to wait for.
+   */
+  prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
+  /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
+  inspect(token: string): TokenFacts;
+  /** The state of this member, without a call to the KMS or the store. */
+  health(): CodecHealth;
+}
+
+/** A codec whose data keys are wrapped by a KMS and shared through a ring. */
+export interface KmsCodec extends RingTokenCodec, AsyncDisposable {
+  /**
+   * A codec over the same ring with its own token keys, for other data of yours. It does not unseal tokens of this codec or
+   * of another purpose, nor do they unseal its tokens. Always in the native format.
+   * @throws {TypeError | RangeError} unless `purpose` is 1 to 64 of `[A-Za-z0-9._-]`.
+   */
+  for(purpose: string): RingTokenCodec;
+  /** Reads the ring now. @throws {RingStoreError | KeyWrapperError} */
+  refresh(): Promise<void>;
+  /**
+   * Publishes a successor of the sealing key. It seals once every member can have it: after the propagation time, or
+   * with `emergency`, after refreshEvery + backoffCap + clockSkew.
+   * @throws {RingStoreError | KeyWrapperError} `too-large` from 48 keys on, which leaves room for revocations.
+   */
+  rotate(options?: { readonly emergency?: boolean }): Promise<void>;
+  /**
+   * Revokes a key, and activates a successor in the same write if the ring has room and the KMS answers; otherwise as soon
+   * as possible. Neither the KMS nor this machine's clock can prevent the revocation.
+   * @throws {RangeError} when the ring has no such key.
+   * @throws {RingStoreError} when the ring could not be written; then nothing is revoked.
+   */
+  revoke(keyId: string): Promise<void>;
+  /**
+   * Revokes, in the same way, every key that may have been created at `time` or before it by any clock of the fleet: those
+   * with `created` − clockSkew ≤ `time`.
+   */
+  revokeAllBefore(time: Date): Promise<void>;
+  /**
+   * Stops timers and calls and overwrites the data keys; KeyObjects cannot be overwritten and go with the garbage
+   * collector. Afterwards every call throws `CodecClosedError`.
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Creates a codec over a ring of KMS-wrapped data keys. Resolves when it can seal (a member) or unseal (a reader): all
+ * live keys are unwrapped, and an absent ring was created unless `create` or `role` forbids it.
+ *
+ * @throws {TypeError | RangeError} for wrong or contradictory options; the message names option and value.
+ * @throws {RingStoreError | KeyWrapperError} when the store or the KMS prevents the start.
+ */
+export async function createKmsCodec(options: KmsCodecOptions): Promise<KmsCodec> {
+  const checked = checkOptions(options);
+  checked.signal?.throwIfAborted();
+  const closing = new Closing();
+  const cache = new EnvelopeKeyCache(checked.ringName);
+  const keeper = createKeeper(checked, cache, closing);
+  const abort = (): void => closing.abort(checked.signal?.reason);
+  checked.signal?.addEventListener('abort', abort, { once: true });
+  try {
+    await awaited(() => keeper.start());
+  } catch (error) {
+    await closeAll(keeper, checked);
+    throw error;
+  } finally {
+    checked.signal?.removeEventListener('abort', abort);
+  }
+  return new RingCodec(keeper, cache, checked);
+}

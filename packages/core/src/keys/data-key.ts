@@ -1,0 +1,153 @@
+import { createSecretKey, type KeyObject } from 'node:crypto';
+import { unpooled } from '../base/options.ts';
+import { keyIdOf, subKey } from '../formats/derivation.ts';
+import {
+  deriveTokenKey,
+  openingTokenKey,
+  type SealingTokenKey,
+  type TokenKey,
+  type TokenKeyOptions,
+  type TokenKeySource,
+  tokenKeySource,
+} from '../formats/sealring.ts';
+import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
+import { RingAuthenticator } from './ring-authenticator.ts';
+
+/** The formats that start from a secret of their own: sub(label), first 32 bytes. */
+export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
+
+/**
+ * One unwrapped data key and everything derived from it that is worth remembering. Token keys live in here, so that they
+ * leave with the data key: a revoked or expired key takes its warm tokens along. Made and overwritten by its owner, the
+ * {@link EnvelopeKeyCache}.
+ */
+export class DataKey {
+  /** 12 characters, computed from the data key: never taken from a document. */
+  readonly id: string;
+  /** What stays of this key when it is overwritten. */
+  readonly authenticator: RingAuthenticator;
+  readonly #ring: string;
+  readonly #bytes: Buffer;
+  // By the start of their salts, oldest first. A plain map and not an LRU cache: every token looks here, and moving an entry
+  // to the front would cost more than it saves. A token key that is dropped too early, or replaced by one whose salt starts
+  // alike, is derived again, which takes ten microseconds.
+  readonly #tokenKeys = new Map<number, TokenKey>();
+  readonly #secrets = new Map<SecretFormat, Buffer>();
+  readonly #formatKeys = new Map<SecretFormat, KeyObject>();
+  #tokenKeySource: TokenKeySource | undefined;
+  #lease: object = {};
+  #isOverwritten = false;
+
+  /** Copies the 32 bytes. `authenticator` is that of the same data key, where it is known already. */
+  constructor(bytes: Uint8Array, ring: string, authenticator?: RingAuthenticator) {
+    this.#bytes = unpooled(bytes);
+    this.#ring = ring;
+    this.id = keyIdOf(bytes).toString('base64url');
+    this.authenticator = authenticator ?? new RingAuthenticator(this.id, bytes, ring);
+  }
+
+  /**
+   * For a WeakMap of what is derived from this key elsewhere: replaced when the data key is overwritten, so that what was
+   * derived is neither found nor kept any longer.
+   */
+  get lease(): object {
+    return this.#lease;
+  }
+
+  /** Whether these are the bytes of this data key. */
+  equals(bytes: Uint8Array): boolean {
+    return this.#live().equals(bytes);
+  }
+
+  /** A token key to seal with. */
+  deriveTokenKey(salt: Uint8Array, options: TokenKeyOptions = {}): SealingTokenKey {
+    return deriveTokenKey(this.#source(), salt, options);
+  }
+
+  /**
+   * The token key of a token whose key id is that of this key.
+   * @throws {InvalidRequestState} `seal`: the header commits to another key.
+   */
+  openingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
+    return openingTokenKey(this.#source(), token, purpose);
+  }
+
+  #source(): TokenKeySource {
+    this.#tokenKeySource ??= tokenKeySource(this.#live(), this.#ring);
+    return this.#tokenKeySource;
+  }
+
+  /** The token key of a header, if a token with that header authenticated before. */
+  knownTokenKey(words: Int32Array): TokenKey | undefined {
+    const known = this.#tokenKeys.get(saltWord(words));
+    return known !== undefined && isSameHeader(known.words, words) ? known : undefined;
+  }
+
+  /** Remembers a token key. Only for headers of which a token authenticated: others are attacker-chosen. */
+  rememberTokenKey(tokenKey: TokenKey): void {
+    this.#tokenKeys.set(saltWord(tokenKey.words), tokenKey);
+  }
+
+  get tokenKeyCount(): number {
+    return this.#tokenKeys.size;
+  }
+
+  forgetOldestTokenKey(): void {
+    for (const word of this.#tokenKeys.keys()) {
+      this.#tokenKeys.delete(word);
+      return;
+    }
+  }
+
+  /** The first 32 bytes of sub(label): the secret that a token format starts from. Not to be kept. */
+  secret(label: SecretFormat): Buffer {
+    let secret = this.#secrets.get(label);
+    if (secret === undefined) {
+      const block = subKey(this.#live(), label, this.#ring);
+      secret = unpooled(block.subarray(0, 32));
+      block.fill(0);
+      this.#secrets.set(label, secret);
+    }
+    return secret;
+  }
+
+  /** {@link secret} as a KeyObject, imported once. */
+  formatKey(label: SecretFormat): KeyObject {
+    let key = this.#formatKeys.get(label);
+    if (key === undefined) {
+      key = createSecretKey(this.secret(label));
+      this.#formatKeys.set(label, key);
+    }
+    return key;
+  }
+
+  /** The 32 bytes, to be wrapped; the caller overwrites the copy when done. */
+  copyBytes(): Buffer {
+    return unpooled(this.#live());
+  }
+
+  /**
+   * Overwrites the data key and drops all that could seal or unseal a token; the authenticator is left as it is. KeyObjects
+   * cannot be overwritten: they go with the garbage collector. Every later use throws.
+   */
+  destroy(): void {
+    this.#isOverwritten = true;
+    this.#bytes.fill(0);
+    for (const secret of this.#secrets.values()) secret.fill(0);
+    this.#secrets.clear();
+    this.#formatKeys.clear();
+    this.#tokenKeys.clear();
+    this.#tokenKeySource = undefined;
+    this.#lease = {};
+  }
+
+  /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */
+  #live(): Buffer {
+    if (this.#isOverwritten) throw new Error(`data key ${this.id} was overwritten`);
+    return this.#bytes;
+  }
+
+  toJSON(): object {
+    return { id: this.id };
+  }
+}

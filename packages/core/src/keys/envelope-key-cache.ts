@@ -1,0 +1,90 @@
+import { keyIdOf } from '../formats/derivation.ts';
+import { DataKey } from './data-key.ts';
+import type { RingAuthenticator } from './ring-authenticator.ts';
+
+/** Headers whose token keys one codec remembers, over all its keys; about 1.2 kB each. */
+export const MAX_TOKEN_KEYS = 10_000;
+
+/**
+ * The envelope key cache, the one owner of key bytes: every unwrapped data key of a codec, and every ring authenticator,
+ * is made here, handed out from here and overwritten here. Whoever else has one of them has a reference that stops working.
+ *
+ * What may leave is decided by who knows the ring, and never by how lately a key was used: a live key that was evicted
+ * would refuse good tokens until the KMS is asked again. So these are plain maps and no LRU cache. They stay small: a ring
+ * has at most 64 keys, and as many more are remembered for what they authenticate.
+ */
+export class EnvelopeKeyCache {
+  readonly #ring: string;
+  readonly #dataKeys = new Map<string, DataKey>();
+  readonly #authenticators = new Map<string, RingAuthenticator>();
+  #tokenKeysAtMost = 0;
+
+  constructor(ring: string) {
+    this.#ring = ring;
+  }
+
+  /** Takes 32 bytes over, which are overwritten: the data key of these bytes, one and the same as long as it is held. */
+  take(bytes: Uint8Array): DataKey {
+    const id = keyIdOf(bytes).toString('base64url');
+    let key = this.#dataKeys.get(id);
+    if (key === undefined) {
+      key = new DataKey(bytes, this.#ring, this.#authenticators.get(id));
+      this.#dataKeys.set(id, key);
+      this.#authenticators.set(id, key.authenticator);
+    }
+    bytes.fill(0);
+    return key;
+  }
+
+  get(id: string): DataKey | undefined {
+    return this.#dataKeys.get(id);
+  }
+
+  /** Overwrites one key, whatever it could authenticate included: one that never came into the ring. */
+  drop(id: string): void {
+    this.#dataKeys.get(id)?.destroy();
+    this.#authenticators.get(id)?.destroy();
+    this.#dataKeys.delete(id);
+    this.#authenticators.delete(id);
+  }
+
+  /** Overwrites every data key but those of the ids in `dataKeys`, and every authenticator but those in either. */
+  retain(dataKeys: ReadonlySet<string>, authenticators: ReadonlySet<string>): void {
+    for (const [id, key] of this.#dataKeys) {
+      if (dataKeys.has(id)) continue;
+      key.destroy();
+      this.#dataKeys.delete(id);
+    }
+    for (const [id, authenticator] of this.#authenticators) {
+      if (dataKeys.has(id) || authenticators.has(id)) continue;
+      authenticator.destroy();
+      this.#authenticators.delete(id);
+    }
+  }
+
+  /** Overwrites everything. */
+  clear(): void {
+    const nothing: ReadonlySet<string> = new Set();
+    this.retain(nothing, nothing);
+  }
+
+  /** Makes room for one more token key, taking from the key that has most. To be called before each is remembered. */
+  makeRoomForTokenKey(): void {
+    // Counted up in between: keys that left since then only make the true number smaller.
+    if (this.#tokenKeysAtMost < MAX_TOKEN_KEYS) {
+      this.#tokenKeysAtMost += 1;
+      return;
+    }
+    const held = [...this.#dataKeys.values()];
+    let total = held.reduce((sum, key) => sum + key.tokenKeyCount, 0);
+    for (; total >= MAX_TOKEN_KEYS; total--) {
+      held.reduce((most, key) => (key.tokenKeyCount > most.tokenKeyCount ? key : most)).forgetOldestTokenKey();
+    }
+    this.#tokenKeysAtMost = total + 1;
+  }
+
+  /** Data keys that are held. */
+  get size(): number {
+    return this.#dataKeys.size;
+  }
+}

@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { canonicalJson } from '../base/canonical-json.ts';
+import { ageMs, type Clock, type Moment, momentOf } from '../base/clock.ts';
+import { base64url, type RingWrap, timesOf } from '../ring/document.ts';
+import type { KeyTimes } from '../ring/schedule.ts';
+
+/** How long a wrap that the KMS called corrupt is not asked about again, and how many of them are remembered. */
+const CORRUPT_FOR_MS = 3_600_000;
+const MAX_CORRUPT = 4_096;
+
+/** What a KMS may be asked about: a stored entry, or a known key. */
+export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
+
+/**
+ * Remembers the wraps that the KMS called corrupt. Anybody who can write the store can invent any number of them, so the
+ * memory is bounded; least recently used is the right order, because a wrap that is still in the document is looked up at
+ * every read, and one that has left it is not.
+ */
+export class CorruptWraps {
+  readonly #clock: Clock;
+  /** By {@link identityOf}: a wrap is corrupt for one entry, not for a key id. */
+  readonly #since = new LRUCache<string, Moment>({ max: MAX_CORRUPT });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  note(entry: WrappedEntry, wrap: RingWrap): void {
+    this.#since.set(identityOf(entry, wrap), momentOf(this.#clock));
+  }
+
+  has(entry: WrappedEntry, wrap: RingWrap): boolean {
+    const since = this.#since.get(identityOf(entry, wrap));
+    return since !== undefined && ageMs(since, momentOf(this.#clock)) < CORRUPT_FOR_MS;
+  }
+}
+
+function identityOf(entry: WrappedEntry, { provider, keyId, wrapped, signature }: RingWrap): string {
+  const signed = signature === undefined ? null : base64url(signature);
+  const facts = [entry.id, ...timesOf(entry), provider, keyId, base64url(wrapped), signed];
+  return createHash('sha256').update(canonicalJson(facts)).digest('base64url');
+}

@@ -1,0 +1,133 @@
+import { type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/key-wrapper.ts';
+import { type RingWrap, signedBytes, wrapContext } from '../ring/document.ts';
+import type { KeyTimes } from '../ring/schedule.ts';
+import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
+import type { CallOptions, KmsCalls } from './kms-calls.ts';
+
+/** What a wrap is bound to. */
+export type Context = Readonly<Record<string, string>>;
+
+/**
+ * The calls of one key wrapper. Where its service binds no context, the context is bound inside the plaintext; where an
+ * unwrap says nothing about the origin, the signature does.
+ */
+export class WrapperCalls {
+  readonly wrapper: KeyWrapper;
+  readonly #ring: string;
+  readonly #trustStore: boolean;
+  readonly #calls: KmsCalls;
+
+  constructor(
+    wrapper: KeyWrapper,
+    options: { readonly ring: string; readonly trustStore: boolean; readonly calls: KmsCalls },
+  ) {
+    this.wrapper = wrapper;
+    this.#ring = options.ring;
+    this.#trustStore = options.trustStore;
+    this.#calls = options.calls;
+  }
+
+  /** Whether a wrapped key is one of this wrapper's. */
+  owns(wrap: WrappedKey): boolean {
+    return isOwn(this.wrapper, wrap);
+  }
+
+  /**
+   * A data key and its first wrap in one call; undefined where the service cannot generate, or binds no context: it wraps
+   * bytes of ours then, data key ‖ hash.
+   * @throws {KeyWrapperError}
+   */
+  async generate(
+    context: Context,
+    options: CallOptions,
+  ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey } | undefined> {
+    const { wrapper } = this;
+    if (wrapper.generate === undefined || !wrapper.supports.context) return undefined;
+    const { provider } = wrapper;
+    const generate = wrapper.generate.bind(wrapper);
+    const made = await this.#calls.call(
+      { provider, operation: 'generate' },
+      (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
+      options,
+      (late) => overwrite(late?.dataKey),
+    );
+    return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
+  }
+
+  /** @throws {KeyWrapperError} */
+  async wrap(dataKey: Uint8Array, context: Context, options: CallOptions): Promise<WrappedKey> {
+    const { wrapper } = this;
+    const { provider, supports } = wrapper;
+    const plaintext = supports.context ? dataKey : boundPlaintext(dataKey, context);
+    try {
+      return await this.#calls.call(
+        { provider, operation: 'wrap' },
+        (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
+        options,
+      );
+    } finally {
+      if (plaintext !== dataKey) plaintext.fill(0);
+    }
+  }
+
+  /** `wrapped` with a signature of the KMS, where an unwrap says nothing about its origin. @throws {KeyWrapperError} */
+  async signed(
+    entry: KeyTimes & { readonly id: string },
+    wrapped: WrappedKey,
+    options: CallOptions,
+  ): Promise<WrappedKey> {
+    const { wrapper } = this;
+    if (wrapper.supports.authenticated || wrapper.sign === undefined) return wrapped;
+    const sign = wrapper.sign.bind(wrapper);
+    const signature = await this.#calls.call(
+      { provider: wrapper.provider, operation: 'sign' },
+      (signal) => sign(signedBytes(this.#ring, entry, wrapped), { signal }),
+      options,
+    );
+    return { ...wrapped, signature };
+  }
+
+  /** The data key of a wrap, which the caller overwrites. @throws {KeyWrapperError} */
+  async unwrap(wrap: WrappedKey, context: Context, options: CallOptions): Promise<Uint8Array> {
+    const { wrapper } = this;
+    const { provider } = wrapper;
+    const plaintext = await this.#calls.call(
+      { provider, operation: 'unwrap' },
+      (signal) => wrapper.unwrap(wrap, { context, signal, onServiceDate: this.#calls.onServiceDate }),
+      options,
+      overwrite,
+    );
+    if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
+    return unboundPlaintext(plaintext, context, provider);
+  }
+
+  /** The same for a wrap of a document, whose signature is checked first where it needs one. @throws {KeyWrapperError} */
+  async unwrapStored(
+    entry: KeyTimes & { readonly id: string },
+    wrap: RingWrap,
+    options: CallOptions,
+  ): Promise<Uint8Array> {
+    this.#checkOrigin(entry, wrap);
+    return this.unwrap(wrap, wrapContext(this.#ring, entry), options);
+  }
+
+  /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
+  #checkOrigin(entry: KeyTimes & { readonly id: string }, wrap: RingWrap): void {
+    const { wrapper } = this;
+    if (wrapper.supports.authenticated || this.#trustStore) return;
+    const isSigned =
+      wrap.signature !== undefined && wrapper.verify?.(signedBytes(this.#ring, entry, wrap), wrap.signature) === true;
+    if (!isSigned) {
+      throw new KeyWrapperError('corrupt', {
+        provider: wrapper.provider,
+        operation: 'unwrap',
+        hint: 'the wrap carries no valid signature',
+      });
+    }
+  }
+}
+
+/** Whether a wrapped key is one of this key wrapper's. */
+export function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
+  return wrap.provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
+}

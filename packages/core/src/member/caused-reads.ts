@@ -1,0 +1,123 @@
+import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, schedule, uniform } from '../base/clock.ts';
+import { CodecClosedError } from '../contracts/errors.ts';
+import type { Condition } from './condition.ts';
+import type { MemberParts } from './parts.ts';
+import type { SyncOptions } from './sync.ts';
+import type { Turns } from './turns.ts';
+
+const MS = 1_000;
+
+/** How one pass is made. */
+export interface PassOptions extends SyncOptions {
+  /** Whether the ring is read though that is not due yet. */
+  readonly reads: boolean;
+}
+
+/** What a read that others caused asks of the keeper, which has the timers. */
+interface Passes {
+  pass(options: PassOptions): Promise<void>;
+  /** A pass when its turn comes, after `begin`; nobody awaits it. */
+  background(options: Omit<PassOptions, 'foreground'>, begin: () => void): void;
+  /** A token brought something to light; `isUnfinished`: a pass of its own must follow. */
+  found(isUnfinished: boolean): void;
+}
+
+/**
+ * The reads of the ring that others cause: a token with an unknown key, or a notification of the store. Both may come from
+ * anybody, so these reads are at least missRefresh apart.
+ */
+export class CausedReads {
+  readonly #o: MemberParts;
+  readonly #turns: Turns;
+  readonly #condition: Condition;
+  readonly #passes: Passes;
+  /** When others can next cause a read of the ring. */
+  #nextAt: Deadline | undefined;
+  #underWay: Promise<void> = Promise.resolve();
+  #isPushPending = false;
+
+  constructor(parts: MemberParts, turns: Turns, condition: Condition, passes: Passes) {
+    this.#o = parts;
+    this.#turns = turns;
+    this.#condition = condition;
+    this.#passes = passes;
+  }
+
+  /** A token named a key that is not in the ring: reads the ring soon, at most once per missRefresh. */
+  noteUnknownKey(id: string | undefined, now: Moment): void {
+    if (id === undefined || !this.#o.view.snapshot.byId.has(id)) void this.forToken(now, { foreground: false });
+  }
+
+  /**
+   * Reads the ring because of a token, at most once per missRefresh: tokens are attacker-chosen. Resolves, whatever
+   * comes of it, when that read, or one that another token caused and that is still under way, has ended.
+   */
+  forToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
+    if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {
+      this.#nextAt = later(now, this.#o.policy.missRefreshSeconds * MS);
+      // The failure is in health() and in the event.
+      this.#underWay = this.#turns.background(() => this.#read(options)).catch(() => undefined);
+    }
+    return this.#underWay;
+  }
+
+  /**
+   * One read of the ring, and unwraps of what is new in it. Whatever is due by age is done too, as a timer would have: they
+   * do not run while a process is frozen.
+   */
+  async #read(options: { readonly foreground: boolean }): Promise<void> {
+    const { sync, view, writer } = this.#o;
+    if (view.isClosed) throw new CodecClosedError();
+    if (this.#isOverdue(view.now())) return this.#passes.pass({ ...options, reads: true });
+    const began = view.now();
+    let failure: unknown;
+    try {
+      await sync.read({ foreground: false, forToken: true });
+    } catch (error) {
+      failure = error;
+    }
+    this.#condition.emitRefresh(failure, began);
+    this.#passes.found(view.snapshot.carried.length > 0 || writer.isDead);
+    if (failure !== undefined) throw failure;
+  }
+
+  /** The store sent a notification: one pass is pending at most. */
+  notified(): void {
+    const { clock, policy, random, view } = this.#o;
+    if (view.isClosed || this.#isPushPending) return;
+    const jitterMs = policy.missRefreshSeconds * MS * 0.2 * uniform(random);
+    const next = this.#nextAt;
+    const wait = next === undefined || hasPassed(next, view.now()) ? 0 : msUntil(next, view.now()) + jitterMs;
+    this.#isPushPending = true;
+    schedule(
+      clock,
+      () => {
+        this.#passes.background({ reads: true, deferUnwraps: true }, () => {
+          this.#isPushPending = false;
+          this.#nextAt = later(view.now(), policy.missRefreshSeconds * MS);
+        });
+      },
+      wait,
+    );
+  }
+
+  /**
+   * Whether a refresh could change what becomes of a token of the key `id`. Age alone does not count while passes are known
+   * to fail: every token would wait for a KMS that hangs, and what may be unsealed without it is unsealed all the same.
+   */
+  isWorthWaitingFor(id: string | undefined, now: Moment): boolean {
+    if (id !== undefined && !this.#o.view.snapshot.byId.has(id)) return true;
+    return this.#isOverdue(now);
+  }
+
+  /** Whether ring or KMS should have been asked by now, and are not known to fail. */
+  #isOverdue(now: Moment): boolean {
+    const { policy, view } = this.#o;
+    const { refreshEverySeconds, proveEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;
+    // Older than that, this machine was suspended, or the next pass is overdue.
+    if (this.#condition.hasFailedWithin((backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS, now)) return false;
+    const { lastRead, lastProof } = view.limits;
+    if (lastRead === undefined || ageMs(lastRead, now) > refreshEverySeconds * MS) return true;
+    return lastProof === undefined || ageMs(lastProof, now) > proveEverySeconds * MS;
+  }
+}

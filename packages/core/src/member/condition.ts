@@ -1,0 +1,96 @@
+import { ageMs, type Moment, secondsSince } from '../base/clock.ts';
+import { channels } from '../contracts/events.ts';
+import { kindOf } from './failures.ts';
+import type { MemberParts } from './parts.ts';
+import { problemsOf, type RingProblem } from './problems.ts';
+import type { Rotation } from './rotation.ts';
+
+/** What last went wrong: whose answer, of which kind, when. */
+export interface KeeperFailure {
+  readonly kind: string;
+  readonly at: Date;
+}
+
+/** How a member stands: its status, what failed last, and the events about both. */
+export class Condition {
+  readonly #o: MemberParts;
+  readonly #rotation: Rotation;
+  #failures = 0;
+  #failedAt: Moment | undefined;
+  #lastFailure: KeeperFailure | undefined;
+  #lastStatus = '';
+
+  constructor(parts: MemberParts, rotation: Rotation) {
+    this.#o = parts;
+    this.#rotation = rotation;
+  }
+
+  /** Passes that failed since the last one that went through. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  get lastFailure(): KeeperFailure | undefined {
+    return this.#lastFailure;
+  }
+
+  /** `failing`: cannot do its work or must not be sent any. `degraded`: works, but something needs a look. */
+  status(now: Moment): 'ok' | 'degraded' | 'failing' {
+    const { sync, view } = this.#o;
+    if (!view.isReady(now)) return 'failing';
+    const isTroubled = this.#failures > 0 || this.#rotation.isFailing || view.limits.isRefused(now);
+    return isTroubled || sync.repairs.dueAt !== undefined || this.problems(now).length > 0 ? 'degraded' : 'ok';
+  }
+
+  /** What an operator should know of, with what to do about it. */
+  problems(now: Moment): readonly RingProblem[] {
+    const { role, sync, view, writer, ringClock } = this.#o;
+    return problemsOf({ role, view, sync, writer, clock: ringClock }, now);
+  }
+
+  /** A pass failed. */
+  failed(error: unknown): void {
+    this.#failures += 1;
+    this.#failedAt = this.#o.view.now();
+    this.noteFailure(kindOf(error));
+  }
+
+  /** A pass went through. */
+  passed(): void {
+    this.#failures = 0;
+    this.#failedAt = undefined;
+    if (this.#o.view.clockTrouble() !== undefined) this.noteFailure('clock');
+    // A rotation that is overdue and keeps failing stays to be seen.
+    else if (!this.#rotation.isFailing) this.#lastFailure = undefined;
+  }
+
+  /** Something failed that is no pass: it is shown in `health()`. */
+  noteFailure(kind: string): void {
+    this.#lastFailure = { kind, at: new Date(this.#o.view.now().wallMs) };
+  }
+
+  /** Whether a pass failed less than `recentMs` ago, and none went through since. */
+  hasFailedWithin(recentMs: number, now: Moment): boolean {
+    return this.#failedAt !== undefined && ageMs(this.#failedAt, now) <= recentMs;
+  }
+
+  /** Emits the end of a refresh, and the status if it has changed. */
+  emitRefresh(failure: unknown, began: Moment): void {
+    channels.refresh.publish(() => ({
+      seconds: secondsSince(began, this.#o.view.now()),
+      ok: failure === undefined,
+      ...(failure === undefined ? {} : { kind: kindOf(failure) }),
+    }));
+    this.emitStatus();
+  }
+
+  /** Emits the status if it has changed. */
+  emitStatus(): void {
+    const { view } = this.#o;
+    if (view.isClosed) return;
+    const status = this.status(view.now());
+    if (status === this.#lastStatus) return;
+    this.#lastStatus = status;
+    channels.state.publish(() => ({ status }));
+  }
+}

@@ -1,0 +1,55 @@
+import { ageMs, type Moment, uniform } from '../base/clock.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import type { CallOptions } from '../kms/kms-calls.ts';
+import { newest } from '../ring/schedule.ts';
+import { isUsable, liveKeys, type UsableKey } from '../ring/snapshot.ts';
+import type { MemberParts } from './parts.ts';
+
+type Parts = Pick<MemberParts, 'policy' | 'random' | 'wraps' | 'view'>;
+
+/** The KMS check: from time to time the KMS must unwrap the newest key again, or this member stops sealing. */
+export class KmsCheck {
+  readonly #o: Parts;
+  #jitterOf: Moment | undefined;
+  #intervalMs = 0;
+
+  constructor(parts: Parts) {
+    this.#o = parts;
+  }
+
+  /** Milliseconds until the next check; 0 when it is due. */
+  msUntilDue(): number {
+    const { policy, random, view } = this.#o;
+    const now = view.now();
+    const { lastProof } = view.limits;
+    if (this.#keyToCheck() === undefined) return Number.POSITIVE_INFINITY;
+    if (lastProof === undefined || view.limits.isRefused(now)) return 0;
+    // Drawn once per check: drawn at every look, the shortest of many draws would win.
+    if (lastProof !== this.#jitterOf) {
+      this.#jitterOf = lastProof;
+      this.#intervalMs = policy.proveEverySeconds * 1_000 * (1 - 0.2 * uniform(random));
+    }
+    return Math.max(0, this.#intervalMs - ageMs(lastProof, now));
+  }
+
+  /** Unwraps the newest key once more. False: no key can be checked. @throws {KeyWrapperError} */
+  async run(options: CallOptions): Promise<boolean> {
+    const key = this.#keyToCheck();
+    if (key === undefined) return false;
+    const { wraps, view } = this.#o;
+    try {
+      await wraps.prove(key, key.held, options);
+      view.limits.proved(view.now());
+      return true;
+    } catch (error) {
+      if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());
+      throw error;
+    }
+  }
+
+  #keyToCheck(): UsableKey | undefined {
+    const { view } = this.#o;
+    const keys = liveKeys(view.snapshot, view.wallMs()).filter(isUsable);
+    return newest(keys.filter((key) => !key.isLeft)) ?? newest(keys);
+  }
+}

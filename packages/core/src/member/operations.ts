@@ -1,0 +1,104 @@
+import { type Deadline, hasPassed, later, pause, uniform } from '../base/clock.ts';
+import { type Backoff, backoffMs, retry } from '../base/retry.ts';
+import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
+import { revocable } from '../ring/facts.ts';
+import { type RotationReason, timesOfNewKey } from '../ring/schedule.ts';
+import type { RingKey } from '../ring/snapshot.ts';
+import { emitFailedRotation } from './failures.ts';
+import type { MemberParts } from './parts.ts';
+import type { Turns } from './turns.ts';
+
+const MS = 1_000;
+/** Between lost races. */
+const CONFLICTS: Backoff = { firstMs: 10, capMs: MS };
+/** Lost races after which a writer gives up. */
+const MAX_CONFLICTS = 64;
+/** Deadlines of a call for which a revocation goes on asking a store that does not answer. */
+const CALLS_OF_A_REVOCATION = 4;
+
+/** What an operator asks of a member: a rotation, a revocation. Each takes its turn before what runs by itself. */
+export class Operations {
+  readonly #o: MemberParts;
+  readonly #turns: Turns;
+
+  constructor(parts: MemberParts, turns: Turns) {
+    this.#o = parts;
+    this.#turns = turns;
+  }
+
+  /** Publishes a successor. A lost race is repeated only if the winner's key does not fulfil the wish. */
+  async rotate(reason: 'requested' | 'emergency'): Promise<void> {
+    const { policy, sync, view, writer } = this.#o;
+    const wished = timesOfNewKey(reason, view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
+    let known: ReadonlySet<string> | undefined;
+    await this.#publishing(reason, async () => {
+      await sync.readToWrite({ foreground: true });
+      const { keys } = view.snapshot;
+      const before = known;
+      const fulfilled = keys.some((key) => before?.has(key.id) === false && !key.revoked && key.activates <= wished);
+      if (fulfilled) return;
+      known = new Set(keys.map((key) => key.id));
+      await writer.publish(reason);
+    });
+  }
+
+  /**
+   * Revokes the keys that `isMeant` picks as the ring is read now; keys that are active at once and come while others
+   * write too are successors that the same wish brought, and stay. Neither the KMS nor the clock can refuse it.
+   * @throws {RangeError} when `mustExist` names a key that the ring does not have.
+   */
+  async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
+    const { policy, view, writer } = this.#o;
+    let before: ReadonlySet<string> | undefined;
+    const patience = later(view.now(), CALLS_OF_A_REVOCATION * policy.kmsTimeoutSeconds * MS);
+    const attempt = async (): Promise<void> => {
+      await this.#readToRevoke();
+      const { byId, carried, unreadable } = view.snapshot;
+      const isKnown = ({ id }: { readonly id: string }): boolean => id === mustExist;
+      if (mustExist !== undefined && !byId.has(mustExist) && ![...carried, ...unreadable].some(isKnown)) {
+        throw new RangeError(`revoke: the ring has no key ${JSON.stringify(mustExist.slice(0, 80))}`);
+      }
+      const keys = revocable(view.snapshot);
+      const known = (before ??= new Set(keys.map(({ id }) => id)));
+      const isSuccessor = (key: RingKey): boolean => !known.has(key.id) && key.activates <= key.created;
+      const meant = keys.filter((key) => isMeant(key) && !isSuccessor(key));
+      if (meant.length > 0) await writer.revoke(meant);
+    };
+    await this.#publishing('revocation', attempt, patience);
+  }
+
+  /** A ring that is absent, or junk in its place, is written over at once; what the KMS does not unwrap is left. */
+  async #readToRevoke(): Promise<void> {
+    const { sync } = this.#o;
+    try {
+      await sync.read({ foreground: true });
+    } catch (error) {
+      if (!sync.wasAnswered || error instanceof RingConflictError) throw error;
+    }
+  }
+
+  /**
+   * Runs what publishes a key when its turn comes, and emits its failure. Repeats it after a lost race and, until
+   * `patience` has passed, when the store did not answer.
+   */
+  async #publishing(reason: RotationReason, attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
+    const { clock, closing, random, view } = this.#o;
+    const began = view.now();
+    const run = (): Promise<void> =>
+      retry(attempt, {
+        waitMs: (error, failures) => {
+          const isSilent = error instanceof RingStoreError && error.kind === 'unavailable';
+          const isPatient = isSilent && patience !== undefined && !hasPassed(patience, view.now());
+          const isFinal = !(error instanceof RingConflictError || isPatient) || failures > MAX_CONFLICTS;
+          return isFinal ? undefined : backoffMs(CONFLICTS, failures, uniform(random));
+        },
+        pause: (delayMs) => pause(clock, delayMs, closing),
+      });
+    try {
+      await this.#turns.asked(run);
+    } catch (error) {
+      if (!view.isClosed) emitFailedRotation(reason, error, began, view.now());
+      throw error;
+    }
+  }
+}

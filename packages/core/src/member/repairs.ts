@@ -1,0 +1,95 @@
+import { ageMs, type Deadline, hasPassed, later, type Moment, uniform } from '../base/clock.ts';
+import { encodeDocument, type RingDocument } from '../ring/document.ts';
+import type { RingKey, RingSnapshot } from '../ring/snapshot.ts';
+import { documentOf, lacks } from '../ring/written-document.ts';
+import type { MemberParts } from './parts.ts';
+
+const MS = 1_000;
+/** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
+const REPAIR_WAIT_MS = 5_000;
+/** What is no document of this ring is looked at twice, at least so far apart. */
+const FOREIGN_WAIT_MS = 5_000;
+const CONTESTED_WINDOW_MS = 3_600_000;
+/** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
+const CONTESTED_AFTER = 3;
+
+type Parts = Pick<MemberParts, 'ring' | 'policy' | 'random' | 'view'>;
+
+/** Decides whether and when a document that lacks what this member knows is written over. */
+export class Repairs {
+  readonly #o: Parts;
+  #dueAt: Deadline | undefined;
+  /** What was found to lack nothing. */
+  #wholeDocument: RingDocument | undefined;
+  #wholeSnapshot: RingSnapshot | undefined;
+  #repairedAt: Moment | undefined;
+  #overwritten: readonly Moment[] = [];
+  #isForeign = false;
+
+  constructor(parts: Parts) {
+    this.#o = parts;
+  }
+
+  /** When a repair is due; undefined while the store was not seen to lack anything. */
+  get dueAt(): Deadline | undefined {
+    return this.#dueAt;
+  }
+
+  /** Whether what the store holds is no document of this ring. */
+  get isForeign(): boolean {
+    return this.#isForeign;
+  }
+
+  /** Whether something else keeps being written into this ring's slot of the store. */
+  isContested(now: Moment): boolean {
+    return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
+  }
+
+  /** Whether what was just read is to be written over now. */
+  take(): boolean {
+    const now = this.#o.view.now();
+    if (this.#dueAt === undefined || !hasPassed(this.#dueAt, now)) return false;
+    this.#dueAt = undefined;
+    this.#repairedAt = now;
+    if (this.#isForeign) this.#overwritten = [...this.#overwritten, now].slice(-(CONTESTED_AFTER + 1));
+    return true;
+  }
+
+  /** A write that did not reach the store need not wait for the next refresh: the backoff of a failing store is enough. */
+  wasLost(): void {
+    this.#repairedAt = undefined;
+  }
+
+  /** Looks at what was just read; `isForeign`: it is no document of this ring. */
+  consider(document: RingDocument | undefined, now: Moment, isForeign: boolean = this.#isForeign): void {
+    this.#isForeign = isForeign;
+    const { snapshot } = this.#o.view;
+    // Time only ends what could be lacking, so that this holds until either of the two is another one.
+    const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
+    if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
+      this.#dueAt = undefined;
+      this.#wholeDocument = document;
+      this.#wholeSnapshot = snapshot;
+      return;
+    }
+    if (this.#dueAt !== undefined) return;
+    const wait = REPAIR_WAIT_MS * uniform(this.#o.random) + (isForeign ? FOREIGN_WAIT_MS : 0);
+    const sinceLast = this.#repairedAt === undefined ? Number.POSITIVE_INFINITY : ageMs(this.#repairedAt, now);
+    this.#dueAt = later(now, Math.max(wait, this.#o.policy.refreshEverySeconds * MS - sinceLast));
+  }
+
+  /** Junk is no reason to write, and neither is what could only be written as it stands. */
+  #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
+    const { ring, view } = this.#o;
+    const read = document ?? { ring, claim: undefined, entries: [] };
+    const judgement = view.judgement(now);
+    if (!lacks(read, known, judgement)) return false;
+    const isRemovable = (key: RingKey): boolean => view.isRemovable(key, now);
+    const wanted = documentOf(known, read, { ring, past: view.past, isRemovable });
+    // What a full document has no room for would be missing afterwards, too.
+    const ids = new Set(wanted.entries.map(({ id }) => id));
+    const written = known.keys.filter(({ id }) => ids.has(id));
+    if (!lacks(read, known, judgement, written)) return false;
+    return encodeDocument(wanted) !== encodeDocument(read);
+  }
+}

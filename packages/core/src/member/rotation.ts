@@ -1,0 +1,173 @@
+import { type Deadline, hasPassed, later, schedule, uniform } from '../base/clock.ts';
+import { type Backoff, backoffMs } from '../base/retry.ts';
+import { channels } from '../contracts/events.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { RingConflictError } from '../contracts/ring-store.ts';
+import type { WrappedVersion } from '../kms/wraps.ts';
+import { MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE } from '../ring/policy.ts';
+import { type KeyTimes, newest, rotateAt, rotationDelayMs } from '../ring/schedule.ts';
+import { emitFailedRotation } from './failures.ts';
+import type { MemberParts } from './parts.ts';
+import type { Turns } from './turns.ts';
+
+const MS = 1_000;
+const FIRST_BACKOFF_MS = 120_000;
+
+/** The rotations that are due by age or by a new version of the KMS key: when, and by which member. */
+export class Rotation {
+  readonly #o: MemberParts;
+  readonly #turns: Turns;
+  /** Called after a rotation that was due has ended, with its error if it failed. */
+  readonly #ended: (error: unknown) => void;
+  #cancel: (() => void) | undefined;
+  #failures = 0;
+  #versionDueAt: Deadline | undefined;
+  /** A version of the KMS key that no key of the ring was wrapped by when it was noticed. */
+  #newVersion: WrappedVersion | undefined;
+
+  constructor(parts: MemberParts, turns: Turns, ended: (error: unknown) => void) {
+    this.#o = parts;
+    this.#turns = turns;
+    this.#ended = ended;
+  }
+
+  /** Whether a rotation is overdue, and keeps failing. */
+  get isFailing(): boolean {
+    return this.#failures > 0;
+  }
+
+  cancel(): void {
+    this.#cancel?.();
+  }
+
+  /** To be called whenever more of the ring is known: sets the timer for a rotation that is due. */
+  consider(): void {
+    if (this.#o.role === 'reader') return;
+    if (!this.#isDue()) {
+      // Somebody else rotated, or this member may not: nothing is overdue here.
+      this.#failures = 0;
+      return;
+    }
+    if (this.#cancel !== undefined) return;
+    if (this.#failures === 0) {
+      this.#waitTurn({ isLast: false });
+      return;
+    }
+    const capMs = this.#o.policy.proveEverySeconds * MS;
+    const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastShare: 0.5 };
+    this.#after(backoffMs(backoff, this.#failures, this.#uniform()), { isLast: false });
+  }
+
+  /** After a KMS check, when that is due: a KMS that fails is asked for nothing more. */
+  async lookForNewVersion(): Promise<void> {
+    const { role, policy, view, wraps } = this.#o;
+    if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;
+    const now = view.now();
+    const everyMs = policy.keyVersionEverySeconds * MS;
+    // Members that start at once do not look at once.
+    this.#versionDueAt ??= later(now, everyMs * this.#uniform());
+    if (!hasPassed(this.#versionDueAt, now)) return;
+    this.#versionDueAt = later(now, everyMs * (1 - 0.2 * this.#uniform()));
+    let found: WrappedVersion | undefined;
+    try {
+      found = await wraps.newVersion(view.knownWraps);
+    } catch (error) {
+      // Emitted as a call that failed. Nothing hangs on it but a rotation that would fail too.
+      if (error instanceof KeyWrapperError) return;
+      throw error;
+    }
+    if (found === undefined) return;
+    const { provider, keyId } = found;
+    this.#newVersion = found;
+    channels['key-version'].publish(() => ({ provider, version: keyId }));
+    this.consider();
+  }
+
+  /** Two turns take as long as the one wait of {@link rotationDelayMs}. */
+  #waitTurn(options: { readonly isLast: boolean }): void {
+    this.#after(rotationDelayMs(this.#uniform(), this.#o.policy) / 2, options);
+  }
+
+  #after(waitMs: number, options: { readonly isLast: boolean }): void {
+    this.#cancel = schedule(
+      this.#o.clock,
+      () => {
+        this.#cancel = undefined;
+        if (!this.#o.view.isClosed) void this.#turns.background(() => this.#rotateIfDue(options));
+      },
+      waitMs,
+    );
+  }
+
+  /**
+   * Only who finds, at the end of a first turn, that the KMS answers (a KMS check shows it) waits a second turn, and makes a
+   * key after it. When an outage ends, members of a large fleet come to the end of a turn every moment: with one turn each
+   * of them made a key until the first one was stored.
+   */
+  async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
+    const { sync, view, writer } = this.#o;
+    const began = view.now();
+    const reason = this.#isAgeDue() ? 'scheduled' : 'key-version';
+    try {
+      await sync.readToWrite({ foreground: false });
+      if (!isLast && this.#isDue()) {
+        await sync.check.run({ foreground: false });
+        this.#waitTurn({ isLast: true });
+        return;
+      }
+      if (this.#isDue()) await writer.publish(reason);
+      this.#failures = 0;
+    } catch (error) {
+      if (view.isClosed || error instanceof RingConflictError) return;
+      this.#failures += 1;
+      emitFailedRotation(reason, error, began, view.now());
+      this.consider();
+      this.#ended(error);
+      return;
+    }
+    this.#ended(undefined);
+  }
+
+  #isDue(): boolean {
+    const { view, writer } = this.#o;
+    if (view.isClosed) return false;
+    const now = view.now();
+    if (view.sealBlock(now) !== undefined || view.clockTrouble(now) !== undefined) return false;
+    if (writer.keyCount >= MAX_KEYS_TO_SCHEDULE) return false;
+    return this.#isAgeDue() || this.#isVersionDue();
+  }
+
+  /** One for all members, and one in a while: a service may go on wrapping by an old version when it has named a new one. */
+  #isVersionDue(): boolean {
+    const { policy, view, writer } = this.#o;
+    if (!this.#isVersionNew || writer.keyCount >= MAX_KEYS_TO_ROTATE) return false;
+    const { keys, carried } = view.snapshot;
+    const youngestMs = Math.max(...[...keys.filter(({ isLeft }) => !isLeft), ...carried].map(({ created }) => created));
+    return view.wallMs() >= youngestMs + policy.keyVersionEverySeconds * MS;
+  }
+
+  /** Whether a version was noticed, and nobody has rotated since. */
+  get #isVersionNew(): boolean {
+    const found = this.#newVersion;
+    if (found === undefined) return false;
+    const isWrapped = this.#o.view.knownWraps.some(
+      ({ provider, keyId }) => provider === found.provider && keyId === found.keyId,
+    );
+    if (isWrapped) this.#newVersion = undefined;
+    return !isWrapped;
+  }
+
+  #isAgeDue(): boolean {
+    const { policy, view } = this.#o;
+    const { keys, carried } = view.snapshot;
+    const last = newest<KeyTimes & { readonly id: string }>([
+      ...keys.filter((key) => !key.revoked && !key.isLeft),
+      ...carried,
+    ]);
+    return last !== undefined && view.wallMs() >= rotateAt(last, policy);
+  }
+
+  #uniform(): number {
+    return uniform(this.#o.random);
+  }
+}

@@ -1,0 +1,202 @@
+import {
+  areRightAncestors,
+  isCertified,
+  isVouched,
+  newestFirst,
+  rightCertificates,
+  rightVouchers,
+  type Signer,
+  type Signers,
+} from './certificates.ts';
+import { MAX_CERTIFICATES, MAX_VOUCHERS, type Revocation, type RingDocument, type RingEntry } from './document.ts';
+import {
+  firstOf,
+  hasEnded,
+  hasSameTimes,
+  isFromTheFuture,
+  isTombstone,
+  type Judgement,
+  moreWraps,
+  signersOf,
+  tombstone,
+} from './facts.ts';
+import { MAX_RING_KEYS } from './policy.ts';
+import type { KeyTimes } from './schedule.ts';
+import { createSnapshot, type RingKey, type RingSnapshot, withKeys } from './snapshot.ts';
+
+/*
+ * What a member learns from a document that it reads.
+ */
+
+/**
+ * What a member that knows keys learns of a document by itself, before any unwrap: revocations, wraps and vouchers of
+ * what it knows, and tombstones. Monotone: nothing known is lost or changed. `wanted` are the entries that are vouched for
+ * and not known, newest first; they are worth an unwrap.
+ */
+export function learn(
+  known: RingSnapshot,
+  document: RingDocument,
+  judgement: Judgement,
+): { readonly known: RingSnapshot; readonly wanted: readonly RingEntry[] } {
+  const { ring, past } = judgement;
+  const keys = new Map(known.byId);
+  const entries = document.entries.toSorted(newestFirst);
+  for (const entry of entries) {
+    const key = keys.get(entry.id);
+    if (key?.authenticator !== undefined) keys.set(key.id, withWrapsAndVouchers(key, entry, judgement, keys));
+  }
+  // Newest first: once a key is known to be revoked it certifies nothing but its own revocation.
+  for (const entry of entries) {
+    const key = keys.get(entry.id);
+    if (entry.revoked === undefined || key === undefined) continue;
+    const learned = withRevocation(ring, key, entry.revoked, signersOf(keys.values(), past));
+    if (learned !== key) keys.set(key.id, learned);
+  }
+  const signers = signersOf(keys.values(), past);
+  // A member that started on a document without the older keys learns them by what their successors say.
+  const ancestors = new Set([...keys.values()].flatMap((key) => key.ancestors?.ids ?? []));
+  const wanted: RingEntry[] = [];
+  const candidates = [...entries, ...known.carried, ...known.unreadable];
+  const links = linksOf(candidates.filter(({ id }) => !keys.has(id)));
+  for (const entry of candidates) {
+    const key = keys.get(entry.id);
+    // A revoked key may be the only one that a new one comes after.
+    const isLink = key?.revocation !== undefined && isTombstone(key) && links.has(entry.id);
+    const isKnown = key !== undefined && !isLink && !isWorthUnwrapping(ring, key, entry, signers);
+    if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
+    const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
+    const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
+    const isOver = judgement.over?.has(entry.id) === true;
+    // What this member's own pin refuses needs no certificate: it is kept for the others.
+    const isPinnedOut = judgement.isPinnedOut(entry);
+    const isOurs = key?.authenticator !== undefined || ancestors.has(entry.id);
+    const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
+    if (isKnownAsRevoked && key === undefined) keys.set(entry.id, tombstone(entry, entry.revoked));
+    else if (isPinnedOut && key === undefined) keys.set(entry.id, tombstone(entry, undefined));
+    else if (vouched && (isLink || !(isKnownAsRevoked || isOver))) wanted.push(entry);
+  }
+  const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
+  const tombstones = [...keys.values()].filter(isTombstone);
+  // As many as a document has room for beside the keys in use.
+  const inUse = [...keys.values()].filter(({ revocation }) => revocation === undefined).length;
+  const room = Math.max(0, MAX_RING_KEYS - inUse);
+  const kept = tombstones.filter((key) => !hasEnded(key, judgement)).toSorted(newestFirst);
+  for (const key of kept.slice(room)) keys.delete(key.id);
+  return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
+}
+
+/** The ids of those that keys name as their ancestors, and have vouchers of. */
+function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
+  const used = entries.filter(({ revoked }) => revoked === undefined);
+  return new Set(used.flatMap(({ ancestors, vouchers }) => ancestors?.ids.filter((id) => vouchers.has(id)) ?? []));
+}
+
+/**
+ * The times of a tombstone were never authenticated: another entry of that id may be the right one. Where all who certified
+ * it are revoked since, only its own certificate convinces the others. A key that expired by a clock that was set back since
+ * is needed again.
+ */
+function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
+  return (
+    !hasSameTimes(key, entry) || (key.revocation !== undefined && !isCertified(ring, key, key.revocation, signers))
+  );
+}
+
+/**
+ * Whether a key that was unwrapped is one of this ring: linked to a known key by what the two of them say of each other,
+ * whichever is the older. A member that an attacker caught at its start must never hold keys of the true ring beside
+ * the attacker's: it would vouch for those with them.
+ */
+export function belongs(
+  key: RingKey,
+  entry: RingEntry,
+  document: RingDocument,
+  known: RingSnapshot,
+  judgement: Judgement,
+): boolean {
+  const { ring, past } = judgement;
+  if (known.byId.get(key.id)?.authenticator !== undefined) return true;
+  const own = { ...entry, ancestors: key.ancestors };
+  if (isVouched(ring, own, signersOf(known.keys, past))) return true;
+  const asSigner = signersOf([key], new Map());
+  const isNamedBy = (heir: RingKey): boolean => !heir.isLeft && heir.ancestors?.ids.includes(key.id) === true;
+  return known.keys.filter(isNamedBy).some((heir) => {
+    const there = document.entries.find(({ id }) => id === heir.id);
+    return there !== undefined && hasSameTimes(heir, there) && rightVouchers(ring, there, asSigner).size > 0;
+  });
+}
+
+/** What is known, with keys that were unwrapped since. What was known to be revoked by its id is judged by its bytes. */
+export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
+  // Who is revoked by now was not when it was learned.
+  const all = signersOf([...known.keys, ...keys], past);
+  const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
+  const judged = keys.map((key) => {
+    const claim = known.byId.get(key.id)?.revocation;
+    return claim === undefined ? key : withRevocation(ring, key, claim, signers);
+  });
+  return withKeys(known, judged);
+}
+
+/** Whether the times of an entry can be those of a key in use. */
+function isPlausible(entry: KeyTimes, judgement: Judgement): boolean {
+  return !hasEnded(entry, judgement) && !isFromTheFuture(entry, judgement);
+}
+
+/** A known key with the revocation that a document claims for it, where that is certified; else `key` itself. */
+function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: Signers): RingKey {
+  if (key.revoked && key.revocation === undefined && isTombstone(key)) return key;
+  if (key.revocation !== undefined) return withCertificates(ring, key, key.revocation, claim, signers);
+  if (!isCertified(ring, key, claim, signers)) return key;
+  return { ...key, revoked: true, held: undefined, revocation: claim };
+}
+
+/** Of two statements of one revocation that with the revoked key's own certificate; further certificates where they fit. */
+function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
+  const right = rightCertificates(ring, key.id, theirs, signers);
+  if (right.size === 0) return key;
+  if (mine.at !== theirs.at) {
+    const isBetter = !mine.by.has(key.id) && right.has(key.id);
+    return isBetter ? { ...key, revocation: theirs } : key;
+  }
+  const isNew = [...right.keys()].some((id) => !mine.by.has(id));
+  return isNew ? { ...key, revocation: { at: mine.at, by: firstOf(MAX_CERTIFICATES, right, mine.by) } } : key;
+}
+
+function withWrapsAndVouchers(
+  key: RingKey,
+  entry: RingEntry,
+  { ring, past }: Judgement,
+  keys: ReadonlyMap<string, RingKey>,
+): RingKey {
+  const { authenticator } = key;
+  if (authenticator === undefined) return key;
+  const wraps = moreWraps(ring, key.wraps, entry.wraps, authenticator);
+  let { vouchers } = key;
+  if (hasSameTimes(key, entry) && [...entry.vouchers.keys()].some((id) => !key.vouchers.has(id))) {
+    const right = rightVouchers(ring, entry, signersOf(keys.values(), past));
+    if ([...right.keys()].some((id) => !key.vouchers.has(id))) vouchers = firstOf(MAX_VOUCHERS, key.vouchers, right);
+  }
+  const learnsAncestors = key.ancestors === undefined && areRightAncestors(ring, entry.ancestors, authenticator);
+  if (wraps === key.wraps && vouchers === key.vouchers && !learnsAncestors) return key;
+  return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
+}
+
+/** Keys that hang together by right vouchers of those they name as ancestors: a ring is one such group. Newest first in each. */
+export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; signer: Signer }[]): readonly string[][] {
+  const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
+  const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
+  for (const { entry, signer } of keys) {
+    const named = areRightAncestors(ring, entry.ancestors, signer.authenticator) ? entry.ancestors?.ids : [];
+    for (const voucher of rightVouchers(ring, entry, signers).keys()) {
+      // Both ways: anybody's key can vouch for those of a ring, or name them.
+      if (named?.includes(voucher) !== true) continue;
+      const joined = new Set([...(groupOf.get(entry.id) ?? []), ...(groupOf.get(voucher) ?? [])]);
+      for (const id of joined) groupOf.set(id, joined);
+    }
+  }
+  const newest = new Map(keys.toSorted((a, b) => newestFirst(a.entry, b.entry)).map(({ entry }, i) => [entry.id, i]));
+  const rank = (id: string): number => newest.get(id) ?? 0;
+  return [...new Set(groupOf.values())].map((group) => [...group].toSorted((a, b) => rank(a) - rank(b)));
+}

@@ -1,0 +1,242 @@
+import { MAX_DOCUMENT_BYTES } from '../contracts/ring-store.ts';
+import {
+  areRightAncestors,
+  isCertified,
+  isRightWrap,
+  newestFirst,
+  rightCertificates,
+  rightVouchers,
+  type Signer,
+  type Signers,
+  vouchersBy,
+} from './certificates.ts';
+import {
+  encodeDocument,
+  MAX_CERTIFICATES,
+  MAX_VOUCHERS,
+  MAX_WRAPS,
+  type Macs,
+  type Revocation,
+  type RingDocument,
+  type RingEntry,
+  type RingWrap,
+} from './document.ts';
+import {
+  certificatesFor,
+  firstOf,
+  hasSameTimes,
+  isSameFact,
+  isTombstone,
+  type Judgement,
+  signersOf,
+  tombstone,
+} from './facts.ts';
+import { MAX_RING_KEYS } from './policy.ts';
+import { compareAge } from './schedule.ts';
+import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
+
+/*
+ * The document that a member writes, and what a document lacks of that.
+ */
+
+/**
+ * Whether a document lacks a fact that this member knows and that has not ended. Where an entry is full of vouchers or
+ * wraps that this member cannot judge, one that it can is enough: two members must not take turns for ever. `keys` are those
+ * to look for.
+ */
+export function lacks(
+  document: RingDocument,
+  known: RingSnapshot,
+  judgement: Judgement,
+  keys: readonly RingKey[] = known.keys,
+): boolean {
+  const { ring, nowMs, past } = judgement;
+  const signers = signersOf(known.keys, past);
+  const byId = new Map(document.entries.map((entry) => [entry.id, entry]));
+  return keys.some((key) => {
+    if (key.isLeft || nowMs >= key.opensUntil) return false;
+    const entry = byId.get(key.id);
+    if (isTombstone(key)) {
+      // Its revocation is all there is to it, and nothing is lost with an entry that nobody could use.
+      return entry !== undefined && lacksRevocation(ring, key, entry, signers);
+    }
+    if (entry === undefined || !hasSameTimes(key, entry)) return true;
+    return (
+      lacksRevocation(ring, key, entry, signers) ||
+      lacksVouchers(ring, key, entry, signers) ||
+      lacksAncestors(ring, key, entry) ||
+      lacksWrap(key, entry)
+    );
+  });
+}
+
+function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  if (key.revocation === undefined) return false;
+  if (entry.revoked === undefined) return true;
+  if (key.authenticator !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
+  // One that does not hold, put there in place of one that does.
+  return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
+}
+
+function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
+  const right = rightVouchers(ring, entry, signers);
+  const missing = [...key.vouchers.keys()].some((id) => !right.has(id));
+  // One that is known to be wrong takes no place.
+  const taken = [...entry.vouchers.keys()].filter((id) => right.has(id) || !signers.has(id)).length;
+  return missing && (taken < MAX_VOUCHERS || right.size === 0);
+}
+
+function lacksAncestors(ring: string, { ancestors, authenticator }: RingKey, entry: RingEntry): boolean {
+  if (ancestors === undefined || authenticator === undefined) return false;
+  return !areRightAncestors(ring, entry.ancestors, authenticator);
+}
+
+function lacksWrap(key: RingKey, entry: RingEntry): boolean {
+  const missing = key.wraps.filter((wrap) => !entry.wraps.some((other) => isSameFact(wrap, other)));
+  return missing.some((wrap) => wrap.isProved) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
+}
+
+/**
+ * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
+ * can check, while there is room. Over a limit the oldest revocations are left out; then what is merely carried, then all
+ * tombstones, then wraps that this member neither made nor unwrapped, then further certificates: never a key that may be used.
+ */
+export function documentOf(
+  known: RingSnapshot,
+  read: RingDocument | undefined,
+  options: {
+    readonly ring: string;
+    readonly past: Signers;
+    readonly isRemovable: (key: RingKey) => boolean;
+  },
+): RingDocument {
+  const { ring, past, isRemovable } = options;
+  const signers = signersOf(known.keys, past);
+  const byId = new Map(read?.entries.map((entry) => [entry.id, entry]));
+  const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
+  for (let spared = 0; ; spared++) {
+    const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
+    // What only this member's pin refuses is in use elsewhere.
+    const inUse = kept.filter(({ revocation }) => revocation === undefined);
+    const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
+    const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
+    const links = linksBetween(inUse, known.byId);
+    const need = (key: RingKey): number => needOf(key, links, byId);
+    const told = revoked.toSorted((a, b) => need(b) - need(a) || latestRevocationFirst(a, b)).slice(0, room);
+    const keys = [...inUse, ...told].toSorted(compareAge);
+    const mine = keys.map((key) => {
+      const there = byId.get(key.id);
+      const rest = carried.find(({ id }) => id === key.id) ?? there;
+      return entryOf(ring, withRest(key, rest), there, signers, spared);
+    });
+    const entries = [...mine, ...carried.filter(({ id }) => !keys.some((key) => key.id === id))];
+    const document = { ring, claim: undefined, entries };
+    const fits = entries.length <= MAX_RING_KEYS && encodeDocument(document).length <= MAX_DOCUMENT_BYTES;
+    if (fits || spared >= MOST_SPARED) return document;
+  }
+}
+
+/**
+ * How much a full document needs a revoked key: most where a starter could not see without it that the keys in use are of
+ * one ring; then where somebody wrote it as live, and has to learn; then where it is there already, so that members do not
+ * take turns. What everybody knows to be revoked, or does not know at all, nobody uses.
+ */
+function needOf({ id }: RingKey, links: ReadonlySet<string>, read: ReadonlyMap<string, RingEntry>): number {
+  if (links.has(id)) return 3;
+  const there = read.get(id);
+  if (there === undefined) return 0;
+  return there.revoked === undefined ? 2 : 1;
+}
+
+function latestRevocationFirst(a: RingKey, b: RingKey): number {
+  return (b.revocation?.at ?? 0) - (a.revocation?.at ?? 0) || newestFirst(a, b);
+}
+
+/** Revoked keys that keys in use come after, where these name no other key in use: as few as reach one. The oldest has none. */
+function linksBetween(inUse: readonly RingKey[], known: ReadonlyMap<string, RingKey>): ReadonlySet<string> {
+  const used = new Set(inUse.map(({ id }) => id));
+  const links = new Set<string>();
+  for (const key of inUse.toSorted(newestFirst).slice(0, -1)) {
+    let from: RingKey | undefined = key;
+    while (from !== undefined && from.ancestors?.ids.some((id) => used.has(id)) === false) {
+      const named: readonly RingKey[] = from.ancestors.ids.flatMap((id) => known.get(id) ?? []);
+      from = named.toSorted(newestFirst).at(-1);
+      if (from === undefined || links.has(from.id)) break;
+      links.add(from.id);
+    }
+  }
+  return links;
+}
+
+/** Of a key that is known for its revocation alone, all else is left as another wrote it. */
+function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
+  return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
+}
+
+/** Rounds of {@link documentOf}: all, without what is carried, without tombstones, fewer wraps, fewer certificates. */
+const MOST_SPARED = 4;
+
+function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signers: Signers, spared: number): RingEntry {
+  const { id, created, activates, sealsUntil, opensUntil } = key;
+  const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
+  const isSparing = spared >= MOST_SPARED;
+  const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
+  // What somebody took out of the store is put back.
+  const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
+  const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
+  const all = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
+  const vouchers = inOrderOf(theirs?.vouchers, all);
+  const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
+  const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
+  // What nobody vouched for here may be known to others as it stands.
+  const ancestors = key.ancestors ?? theirs?.ancestors;
+  return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
+}
+
+/** What is written of the revocation of a key where `theirs` is what stands there. */
+function revocationOf(
+  ring: string,
+  key: RingKey,
+  theirs: Revocation | undefined,
+  signers: Signers,
+  isSparing: boolean,
+): Revocation | undefined {
+  const mine = key.revocation;
+  if (mine === undefined) {
+    // A claim that only others can check goes on.
+    const isUnchecked = theirs !== undefined && [...theirs.by.keys()].some((id) => !signers.has(id));
+    return isUnchecked ? theirs : undefined;
+  }
+  const others: Macs = theirs?.at === mine.at ? theirs.by : new Map();
+  if (isTombstone(key)) {
+    // Of a key that was never unwrapped the times are not authenticated, and whether its certifier is newer depends on them: this
+    // member adds no certificate of its own, which would hold whatever the times are. Nor can it check the key's own.
+    if (theirs !== undefined && isCertified(ring, key, theirs, signers)) return theirs;
+    return { at: mine.at, by: firstOf(MAX_CERTIFICATES, mine.by, others) };
+  }
+  const all = certificatesFor(ring, key, mine.at, signers, firstOf(MAX_CERTIFICATES, mine.by, others));
+  return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all, new Map()) : all) };
+}
+
+/** What is the same in another order would be written again and again. */
+function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
+  const there = [...(read?.keys() ?? [])].flatMap((id) => [...macs].filter(([other]) => other === id));
+  return new Map([...there, ...macs]);
+}
+
+/**
+ * Where there is no room for all: those that this member made or unwrapped, then right ones in the order in which the
+ * document has them. Each member moves its own to the front, so those that others unwrapped stay, and no two members take turns.
+ */
+function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
+  if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
+  const right = there.filter((wrap) => isRightWrap(ring, wrap, authenticator));
+  const all = [...wraps.filter(({ isProved }) => isProved), ...right, ...wraps.filter(({ isProved }) => !isProved)];
+  return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
+}
+
+/** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
+function withoutUnproved(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
+  const proved = wraps.filter((wrap) => wrap.isProved);
+  return proved.length === 0 ? wraps.slice(0, 1) : proved;
+}

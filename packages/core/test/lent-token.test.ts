@@ -1,0 +1,74 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { Moment } from '../src/base/clock.ts';
+import {
+  deriveTokenKey,
+  openingTokenKey,
+  openSealring,
+  sealSealring,
+  type TokenKey,
+  tokenKeySource,
+} from '../src/formats/sealring.ts';
+import { type DecodedToken, decodeToken, withDecodedToken } from '../src/formats/sealring-token.ts';
+
+const now: Moment = Object.freeze({ wallMs: 1_795_000_000_000, steadyMs: 5_000 });
+
+describe('a token that is lent', () => {
+  const dataKey = randomBytes(32);
+  const source = tokenKeySource(dataKey, 'payments');
+  const sealed = (payload: string): string =>
+    sealSealring(deriveTokenKey(source, randomBytes(18)), randomBytes(12), Buffer.from(payload), new Uint8Array(16));
+  const opened = (token: DecodedToken): string =>
+    Buffer.from(openSealring(openingTokenKey(source, token, undefined), token)).toString();
+
+  test('has the same parts as one that is decoded into bytes of its own, whatever its length', () => {
+    for (const length of [0, 1, 100, 4_095, 4_096, 4_097, 10_000]) {
+      const token = sealed('x'.repeat(length));
+      const copied = withDecodedToken(
+        token,
+        (lent) => ({ ...lent, words: new Int32Array(lent.words) }),
+        undefined,
+        now,
+      );
+      expect(withDecodedToken(token, opened, undefined, now)).toBe('x'.repeat(length));
+      expect(copied.words).toEqual(decodeToken(token).words);
+    }
+  });
+
+  test('hands on the token, its owner, the moment, and what is returned or thrown', () => {
+    const token = sealed('state');
+    const owner = {};
+    expect(withDecodedToken(token, (_, ...others) => others, owner, now)).toEqual([token, owner, now]);
+    const failing = (): never => {
+      throw new Error('failed');
+    };
+    expect(() => withDecodedToken(token, failing, owner, now)).toThrow('failed');
+    expect(withDecodedToken(token, opened, owner, now)).toBe('state');
+  });
+
+  test('keeps its bytes while another one is decoded, lent or sealed', () => {
+    const [one, two] = [sealed('one'), sealed('two')];
+    const both = withDecodedToken(
+      one,
+      (lent) => {
+        const inner = [withDecodedToken(two, opened, undefined, now), opened(decodeToken(two))];
+        sealed('three');
+        return [...inner, opened(lent)];
+      },
+      undefined,
+      now,
+    );
+    expect(both).toEqual(['two', 'two', 'one']);
+  });
+
+  test('authenticates nothing once it was given back, whichever token came after it', () => {
+    const key = tokenKeySource(dataKey, 'payments');
+    const tokenKey = (token: string): TokenKey => openingTokenKey(key, decodeToken(token), undefined);
+    const [one, two] = [sealed('one'), sealed('two')];
+    const kept = withDecodedToken(one, (lent) => lent, undefined, now);
+    expect(() => openSealring(tokenKey(one), kept)).toThrow('seal');
+    withDecodedToken(two, opened, undefined, now);
+    expect(() => openSealring(tokenKey(two), kept)).toThrow('seal');
+    expect(opened(decodeToken(two))).toBe('two');
+  });
+});

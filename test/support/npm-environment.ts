@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+
+/**
+ * This process's environment for `npm` in a project that is not ours. `npm run` hands its own settings down, this
+ * repository's `.npmrc` among them, as `npm_config_…`; a reader's project has none of those.
+ */
+export function npmEnvironment(): NodeJS.ProcessEnv {
+  const settings = readFileSync(new URL('../../.npmrc', import.meta.url), 'utf8').split('\n');
+  const names = settings.map((line) => `npm_config_${(line.split('=')[0] ?? '').trim().replaceAll('-', '_')}`);
+  const ours = new Set([...names, 'npm_config_loglevel', 'NODE_OPTIONS', 'NODE_PATH']);
+  const environment = Object.entries(process.env).filter(([name]) => !ours.has(name));
+  return { ...Object.fromEntries(environment), npm_config_prefer_offline: 'true' };
+}
