@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { pythonWithPackage, run } from '../python/python-package.ts';
 import { HISTORIES, historyOf } from './history.ts';
 import { scenesOf } from './scenes.ts';
+import { SCRIPTED, scriptedScene } from './scripted.ts';
 
 const replay = fileURLToPath(new URL('replay.py', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sealring-traces-'));
@@ -62,6 +63,19 @@ test('a Python member makes the same of every step as a TypeScript member, whate
   expect(differing).toBe(0);
   expect(steps).toBeGreaterThanOrEqual(LEAST_STEPS);
 });
+
+test.each(SCRIPTED)(
+  'a Python member makes the same of every step of a script: %s',
+  { timeout: 300_000 },
+  async (name) => {
+    const path = join(folder, 'script.jsonl');
+    const lines = await scriptedScene(name);
+    writeFileSync(path, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
+    const { steps, differences } = await replayed(path);
+    expect(differences).toEqual([]);
+    expect(steps).toBe(lines.length - 1);
+  },
+);
 
 test.each([
   [

@@ -34,6 +34,14 @@ def member_of(path: Path, wrapper: LocalKeyWrapper, **more: object) -> KmsCodec:
     return KmsCodec(**options)  # type: ignore[arg-type]
 
 
+def next_pass(codec: KmsCodec, fleet: Fleet) -> None:
+    """The next pass, a moment early: one that is due begins by itself."""
+    turns = codec._keeper.turns
+    turns.background(lambda: None).result(10)
+    fleet.clock.advance(max(0, ms_until_next(codec) - 1) / 1_000)
+    turns.background(lambda: run_pass(codec)).result(10)
+
+
 @pytest.fixture
 def wrapper() -> LocalKeyWrapper:
     return LocalKeyWrapper(master_key=os.urandom(32))
@@ -259,3 +267,37 @@ def test_create_after_is_waited_for_unless_told_otherwise() -> None:
     assert RingPolicy().create_after(at_once=False) == 360
     assert RingPolicy().create_after(at_once=True) == 0
     assert RingPolicy(create_after_seconds=5).create_after(at_once=True) == 5
+
+
+def test_an_overdue_repair_waits_for_the_backoff_while_the_store_does_not_answer(
+    fleet: Fleet,
+) -> None:
+    with fleet.member() as codec:
+        fleet.store.text = None
+        with pytest.raises(RingStoreError):
+            codec.refresh()
+        fleet.break_store()
+        reads, until = fleet.store.reads, fleet.clock.wall + 3_600_000
+        while fleet.clock.wall < until:
+            next_pass(codec, fleet)
+        # A minute apart at most, half a minute on average.
+        assert fleet.store.reads - reads < 200
+        fleet.store.failure = None
+        for _ in range(2):
+            next_pass(codec, fleet)
+        assert fleet.store.text is not None
+        assert fleet.first.id in fleet.store.text
+
+
+def test_a_ring_without_a_key_that_seals_is_not_written_while_the_kms_refuses(fleet: Fleet) -> None:
+    with fleet.member() as codec:
+        fleet.kms.refuse("denied")
+        codec.revoke(fleet.first.id)
+        next_pass(codec, fleet)
+        writes = fleet.store.writes
+        for _ in range(10):
+            next_pass(codec, fleet)
+        assert fleet.store.writes == writes
+        fleet.kms.failure = None
+        next_pass(codec, fleet)
+        assert codec.health().can_seal

@@ -269,9 +269,12 @@ export class RingKeeper {
   }
 
   #msUntilRepair(): number {
-    const { dueAt } = this.#o.sync.repairs;
-    if (dueAt === undefined || this.#o.role === 'reader') return Number.POSITIVE_INFINITY;
-    return msUntil(dueAt, this.view.now());
+    const { repairs, wasAnswered } = this.#o.sync;
+    // A store that does not answer cannot be repaired either: its backoff is the wait.
+    const mayRepair = wasAnswered && this.#o.role === 'member';
+    return mayRepair && repairs.dueAt !== undefined
+      ? msUntil(repairs.dueAt, this.view.now())
+      : Number.POSITIVE_INFINITY;
   }
 
   #refreshDelayMs(): number {

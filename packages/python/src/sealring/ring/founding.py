@@ -45,6 +45,9 @@ class Founding:
         # Since when others claim, and when that was last seen.
         self._waiting: tuple[Moment, Moment] | None = None
         self._looks = 0
+        # Whether the KMS failed the last time: then the key is made first, and the store is not
+        # written until there is one.
+        self._has_kms_failed = False
 
     def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
         """One attempt. Milliseconds to wait before the store is looked at again where somebody else
@@ -64,13 +67,16 @@ class Founding:
         # claim that stands there.
         if self._own_claim is None:
             self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))
+        made = self._writer.make(reason) if self._has_kms_failed else None
         self._writer.claim(self._own_claim)
         try:
-            self._writer.publish(reason)
-        except (KeyWrapperError, RingStoreError, ValueError):
+            self._writer.publish(reason, made)
+        except (KeyWrapperError, RingStoreError, ValueError) as error:
+            self._has_kms_failed = isinstance(error, KeyWrapperError)
             if not self._calls.closing.is_set():
                 self._give_back()
             raise
+        self._has_kms_failed = False
         self._waiting = None
         return 0
 

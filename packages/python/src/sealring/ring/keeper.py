@@ -611,7 +611,9 @@ class RingKeeper:
 
     def _ms_until_repair(self) -> float:
         repair_at = self._sync.repair_at
-        if repair_at is None or self._role == "reader":
+        # A store that does not answer cannot be repaired either: its backoff is the wait.
+        may_repair = self._sync.was_answered and self._role == "member"
+        if repair_at is None or not may_repair:
             return _NEVER_MS
         return repair_at.ms_left(self.view.now())
 

@@ -37,7 +37,7 @@ _CALLS_OF_A_SUCCESSOR = 3
 logger = logging.getLogger("sealring")
 
 
-class _NewKey(NamedTuple):
+class NewKey(NamedTuple):
     """A new key, wrapped and proved, not yet published."""
 
     began: Moment
@@ -65,11 +65,16 @@ class RingWriter:
             there = self._document_of(known)
         self._stored.write(RingDocument(there.entries, claim))
 
-    def publish(self, reason: RotationReason) -> None:
-        """Publishes a new key. RingConflictError, RingStoreError or KeyWrapperError."""
+    def make(self, reason: RotationReason) -> NewKey:
+        """Makes a new key, to be published: nothing is written. RingStoreError or
+        KeyWrapperError."""
         self._check_room(reason)
         self._check_clock()
-        new = self._new_key(reason, FOREGROUND)
+        return self._new_key(reason, FOREGROUND)
+
+    def publish(self, reason: RotationReason, made: NewKey | None = None) -> None:
+        """Publishes a new key, or `made`. RingConflictError, RingStoreError or KeyWrapperError."""
+        new = made or self.make(reason)
         self._write(with_keys(self._view.snapshot, [new.key]), new)
         self._announce(new, reason)
 
@@ -197,7 +202,7 @@ class RingWriter:
     def _clock_trouble(self) -> str | None:
         return self._view.ring_clock.trouble(self._view.now())
 
-    def _successor(self, known: RingSnapshot) -> _NewKey | None:
+    def _successor(self, known: RingSnapshot) -> NewKey | None:
         now = self._view.now()
         if self._view.ring_clock.trouble(now) is not None or not self._has_room(known):
             return None
@@ -210,7 +215,7 @@ class RingWriter:
             return None
         return None if self._is_too_old(new) else new
 
-    def _new_key(self, reason: RotationReason, options: CallOptions) -> _NewKey:
+    def _new_key(self, reason: RotationReason, options: CallOptions) -> NewKey:
         view, signers = self._view, self._view.signers
         began, known = view.now(), view.snapshot
         now_ms = view.wall_ms(began)
@@ -231,9 +236,9 @@ class RingWriter:
         )
         view.note_attempt(entry.id)
         key = unwrapped_key(entry, held, None, view.seals_from_ms(entry, view.now()))
-        return _NewKey(began, entry, replace(key, vouchers=entry.vouchers, wraps=entry.wraps))
+        return NewKey(began, entry, replace(key, vouchers=entry.vouchers, wraps=entry.wraps))
 
-    def _is_too_old(self, new: _NewKey) -> bool:
+    def _is_too_old(self, new: NewKey) -> bool:
         """A publisher that was held up publishes nothing: its key would be active before the others
         can know it."""
         policy = self._view.policy
@@ -241,7 +246,7 @@ class RingWriter:
         most_ms = policy.refresh_every_seconds * _MS if planned else _HASTY_ENTRY_MS
         return age_ms(new.began, self._view.now()) > most_ms
 
-    def _write(self, known: RingSnapshot, new: _NewKey | None) -> None:
+    def _write(self, known: RingSnapshot, new: NewKey | None) -> None:
         if new is not None and self._is_too_old(new):
             detail = "nothing is published: this member was held up for too long"
             raise RingStoreError("unavailable", detail)
@@ -258,5 +263,5 @@ class RingWriter:
         read = None if latest is None else latest.document
         return document_of(known, read, self._view.publisher(self._view.now()))
 
-    def _announce(self, new: _NewKey, reason: RotationReason) -> None:
+    def _announce(self, new: NewKey, reason: RotationReason) -> None:
         logger.info("published a key (%s), %s", hashed_key_id(new.entry.id), reason)
