@@ -40,7 +40,7 @@ const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.
     const entry = present(document.keys[0]);
     const held = new DataKey(digest(`key/${PROVIDER}/0`), RING);
     const forged = (at: number): Entry['wraps'][number] => {
-      const wrap = { provider: PROVIDER, keyId: 'key/9', wrapped: digest(`thief/${at}`), signature: undefined };
+      const wrap = { provider: PROVIDER, keyId: 'key/9', wrapped: digest(`thief/${at}`) };
       const mac = wrapMacOf(RING, wrap, held.authenticator).toString('base64url');
       return { provider: PROVIDER, keyId: wrap.keyId, wrapped: wrap.wrapped.toString('base64url'), mac };
     };
