@@ -6,16 +6,25 @@ import sys
 import time
 
 import boto3
+import grpc
+import hvac
+from azure.core.credentials import AccessToken
+from azure.keyvault.keys import KeyClient
 from botocore.config import Config
+from google.cloud.kms import KeyManagementServiceClient
+from google.cloud.kms_v1.services.key_management_service.transports import KeyManagementServiceGrpcTransport
 
 from sealring import (
     AwsKmsKeyWrapper,
+    AzureKeyVaultKeyWrapper,
     FileRing,
+    GcpKmsKeyWrapper,
     KmsCodec,
     LocalKeyWrapper,
     RedisRing,
     RingPolicy,
     S3Ring,
+    VaultTransitKeyWrapper,
 )
 
 
@@ -46,7 +55,49 @@ def client(service, endpoint, keys=("test", "test")):
     )
 
 
+class FixedCredential:
+    def __init__(self, token):
+        self.token = token
+
+    def get_token(self, *scopes, **more):
+        return AccessToken(self.token, int(time.time()) + 3_600)
+
+
+def azure_key_wrapper(options):
+    def clients(vault_url):
+        return KeyClient(
+            vault_url,
+            FixedCredential(options["token"]),
+            verify_challenge_resource=False,
+            connection_verify=options["certificate"],
+            retry_total=0,
+        )
+
+    sign_key_ids = [options["signKeyId"]]
+    return AzureKeyVaultKeyWrapper(
+        key_id=options["keyId"],
+        clients=clients,
+        sign_key_id=sign_key_ids[0],
+        sign_public_keys=AzureKeyVaultKeyWrapper.fetch_sign_public_keys(sign_key_ids, clients=clients),
+    )
+
+
+def gcp_key_wrapper(options):
+    channel = grpc.insecure_channel(options["address"])
+    transport = KeyManagementServiceGrpcTransport(channel=channel)
+    return GcpKmsKeyWrapper(key_id=options["keyId"], client=KeyManagementServiceClient(transport=transport))
+
+
 def key_wrapper(options):
+    if options.get("cloud") == "azure":
+        return azure_key_wrapper(options)
+    if options.get("cloud") == "gcp":
+        return gcp_key_wrapper(options)
+    if options.get("cloud") == "vault":
+        return VaultTransitKeyWrapper(key_id=options["keyId"], address=options["address"], token=options["token"])
+    if options.get("cloud") == "vault-client":
+        own = hvac.Client(url=options["address"], token=options["token"])
+        return VaultTransitKeyWrapper(key_id=options["keyId"], client=own)
     if "masterKey" in options:
         return LocalKeyWrapper(master_key=base64.b64decode(options["masterKey"]))
     keys = options.get("credentials", ("test", "test"))
@@ -74,6 +125,7 @@ def codec_of(options):
         ring=ring(options["ring"]),
         ring_name=options["ringName"],
         role=options.get("role", "reader"),
+        create=options.get("create", "if-absent"),
         format=options.get("format", "sealring"),
         accept=["sealring", "python"],
         policy=RingPolicy(**options.get("policy", {})),

@@ -12,6 +12,8 @@ export interface PythonOptions {
   readonly ringName: string;
   /** Default: a reader. */
   readonly role?: 'member' | 'reader';
+  /** Default: `if-absent`. */
+  readonly create?: 'now';
   readonly format?: 'sealring' | 'python';
   /** In snake case. */
   readonly policy?: Readonly<Record<string, number>>;

@@ -21,16 +21,21 @@ from .stores.file import FileRing
 from .stores.redis import RedisRing
 from .stores.s3 import S3Ring
 from .wrappers.aws_kms import AwsKmsKeyWrapper
+from .wrappers.azure_key_vault import AzureKeyVaultKeyWrapper
+from .wrappers.gcp_kms import GcpKmsKeyWrapper
 from .wrappers.local import LocalKeyWrapper
+from .wrappers.vault_transit import VaultTransitKeyWrapper
 
 __all__ = [
     "AwsKmsKeyWrapper",
+    "AzureKeyVaultKeyWrapper",
     "Clock",
     "CodecClosedError",
     "CodecHealth",
     "DataKeyGenerator",
     "EntrySigner",
     "FileRing",
+    "GcpKmsKeyWrapper",
     "InvalidRequestState",
     "KeyHealth",
     "KeyWrapper",
@@ -49,6 +54,7 @@ __all__ = [
     "SealUnavailableError",
     "StoredRing",
     "Supports",
+    "VaultTransitKeyWrapper",
     "WatchableRing",
     "WrappedKey",
 ]
