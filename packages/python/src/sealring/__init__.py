@@ -17,7 +17,11 @@ from .health import CodecHealth, KeyHealth, RingProblem
 from .key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, Supports, WrappedKey
 from .ring.policy import RingPolicy
 from .ring.store import ReadableRing, RingStore, StoredRing, WatchableRing
+from .stores.azure_blob import AzureBlobRing
+from .stores.dynamodb import DynamodbRing
 from .stores.file import FileRing
+from .stores.gcs import GcsRing
+from .stores.postgres import PostgresRing
 from .stores.redis import RedisRing
 from .stores.s3 import S3Ring
 from .wrappers.aws_kms import AwsKmsKeyWrapper
@@ -28,20 +32,24 @@ from .wrappers.vault_transit import VaultTransitKeyWrapper
 
 __all__ = [
     "AwsKmsKeyWrapper",
+    "AzureBlobRing",
     "AzureKeyVaultKeyWrapper",
     "Clock",
     "CodecClosedError",
     "CodecHealth",
     "DataKeyGenerator",
+    "DynamodbRing",
     "EntrySigner",
     "FileRing",
     "GcpKmsKeyWrapper",
+    "GcsRing",
     "InvalidRequestState",
     "KeyHealth",
     "KeyWrapper",
     "KeyWrapperError",
     "KmsCodec",
     "LocalKeyWrapper",
+    "PostgresRing",
     "PurposeCodec",
     "ReadableRing",
     "RedisRing",
