@@ -56,7 +56,7 @@ for (const [entry, { types }] of Object.entries(exports)) {
     writeFileSync(join(folder, file), after);
     continue;
   }
-  process.stdout.write(`${file} is not the public surface; if the change is meant, run: npm run api\n`);
+  process.stdout.write(`${file} does not match the public API; if the change is intended, run: npm run api\n`);
   printDifference(before, after);
   process.exitCode = 1;
 }

@@ -8,7 +8,7 @@ import { main, root } from './prepare.mjs';
 
 const file = join(root, 'docs', 'guides', 'packaging.md');
 const [begin, end] = ['<!-- sizes: npm run sizes -->\n', '<!-- /sizes -->'];
-/** How much a package may grow before somebody has to look: a tenth, or 4 kB if that is more. */
+/** How much a package may grow before the check fails: a tenth, or 4 kB if that is more. */
 const tolerated = (recorded) => recorded + Math.max(recorded / 10, 4);
 
 function measure() {

@@ -6,6 +6,8 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/hosting.md',
     'docs/guides/wire-a-verifier.md',
     'docs/guides/choose-a-store.md',
+    'docs/guides/adapter-options.md',
+    'docs/guides/networks.md',
     'docs/terraform.md',
     'docs/glossary.md',
   ],

@@ -68,6 +68,6 @@ output "bucket_policy" {
 }
 
 output "vpc_endpoint_policies" {
-  description = "Policies for VPC endpoints as JSON: `kms`, and `s3` or `dynamodb`. They let through only the given roles, each with its own rights; without roles there are none."
+  description = "Policies for VPC endpoints as JSON: `kms`, and `s3` or `dynamodb`. They allow only the given roles, each with its own permissions. Without roles there are no policies."
   value       = local.endpoint_policies
 }

@@ -1,5 +1,5 @@
 variable "ring_name" {
-  description = "The ring's name: `ringName` of createAwsKmsCodec. Every right to use the key is bound to it."
+  description = "The ring's name: `ringName` of createAwsKmsCodec. Every permission to use the key is bound to it."
   type        = string
 
   validation {
@@ -20,7 +20,7 @@ variable "store" {
 }
 
 variable "bucket_name" {
-  description = "The bucket to make for the ring. Needed with store `s3`, because bucket names are global."
+  description = "The bucket to make for the ring. Required with store `s3`, because bucket names are global."
   type        = string
   default     = null
 
@@ -50,7 +50,7 @@ variable "object_key" {
 }
 
 variable "keep_noncurrent_days" {
-  description = "For how many days S3 keeps a ring document that was overwritten or deleted."
+  description = "Days for which S3 keeps an overwritten or deleted ring document."
   type        = number
   default     = 30
 
@@ -83,13 +83,13 @@ variable "single_use" {
 }
 
 variable "allow_store_destruction" {
-  description = "Whether `terraform destroy` may take the store and every version of the ring with it. For trials only."
+  description = "Whether `terraform destroy` may destroy the store with every version of the ring. For trials only."
   type        = bool
   default     = false
 }
 
 variable "deletion_window_in_days" {
-  description = "Days between the order to delete the KMS key and its end. Nobody may order it with fewer."
+  description = "Days between the request to delete the KMS key and its deletion. The key policy denies a shorter waiting period."
   type        = number
   default     = 30
 
@@ -100,7 +100,7 @@ variable "deletion_window_in_days" {
 }
 
 variable "rotation_period_in_days" {
-  description = "Days between automatic rotations inside KMS. The key's ARN stays, and nothing has to be done."
+  description = "Days between automatic rotations inside KMS. The key's ARN does not change, and you need not do anything."
   type        = number
   default     = 365
 
@@ -111,7 +111,7 @@ variable "rotation_period_in_days" {
 }
 
 variable "multi_region" {
-  description = "Whether the key is a multi-Region primary key (`mrk-…`). Cannot be changed later. Replicas are made elsewhere."
+  description = "Whether the key is a multi-Region primary key (`mrk-…`). Cannot be changed later. You create its replicas yourself."
   type        = bool
   default     = false
 }
@@ -138,7 +138,7 @@ variable "later_key_wrapper" {
 }
 
 variable "administrator_arns" {
-  description = "ARNs of roles or users who administer the key, and may not use it. None is the account: whoever its IAM policies let."
+  description = "ARNs of roles or users who administer the key, and may not use it. Without any, the IAM policies of the account decide."
   type        = list(string)
   default     = []
 
@@ -149,7 +149,7 @@ variable "administrator_arns" {
 }
 
 variable "member_role_arns" {
-  description = "ARNs of the roles whose servers seal, open and rotate."
+  description = "ARNs of the roles whose servers seal, unseal and rotate."
   type        = list(string)
   default     = []
 
@@ -160,7 +160,7 @@ variable "member_role_arns" {
 }
 
 variable "reader_role_arns" {
-  description = "ARNs of the roles whose servers only open."
+  description = "ARNs of the roles whose servers only unseal."
   type        = list(string)
   default     = []
 
@@ -175,7 +175,7 @@ variable "reader_role_arns" {
 }
 
 variable "rotator_role_arns" {
-  description = "ARNs of the roles of jobs that rotate and revoke in a ring that is there."
+  description = "ARNs of the roles of jobs that rotate and revoke in an existing ring."
   type        = list(string)
   default     = []
 
@@ -186,7 +186,7 @@ variable "rotator_role_arns" {
 }
 
 variable "break_glass_role_arns" {
-  description = "ARNs of the roles that, after an accident, enable the key, cancel its deletion and put the ring back. They may not use the key."
+  description = "ARNs of the roles that, after an accident, enable the key, cancel its deletion and restore the ring. They may not use the key."
   type        = list(string)
   default     = []
 
@@ -201,13 +201,13 @@ variable "break_glass_role_arns" {
 }
 
 variable "attach_policies" {
-  description = "Whether to attach each role's policy to the given roles. Else attach the JSON of the output `policies` yourself."
+  description = "Whether to attach each role's policy to the given roles. Otherwise attach the JSON of the output `policies` yourself."
   type        = bool
   default     = false
 }
 
 variable "alarm_topic_arns" {
-  description = "The SNS topics that are told of alarms and of changes to the key. Their policies must let events.amazonaws.com and cloudwatch.amazonaws.com publish. None: nobody is told."
+  description = "The SNS topics that receive alarms and changes of the key. Their policies must let events.amazonaws.com and cloudwatch.amazonaws.com publish. Without topics, nothing is reported."
   type        = list(string)
   default     = []
 
@@ -218,7 +218,7 @@ variable "alarm_topic_arns" {
 }
 
 variable "cloudtrail_log_group_name" {
-  description = "The CloudWatch log group that a trail with KMS events writes to. Null makes no alarms for denied or many decrypts."
+  description = "The CloudWatch log group that a trail with KMS events writes to. With null there are no alarms for denied or many decrypts."
   type        = string
   default     = null
 
@@ -240,7 +240,7 @@ variable "decrypts_alarm_threshold" {
 }
 
 variable "tags" {
-  description = "Tags of everything that is made and can have tags."
+  description = "Tags of all resources that can have tags."
   type        = map(string)
   default     = {}
 

@@ -9,7 +9,7 @@ output "sign_key_id" {
 }
 
 output "vault_id" {
-  description = "The vault's resource id: for a private endpoint, for one."
+  description = "The vault's resource id, such as for a private endpoint."
   value       = azurerm_key_vault.this.id
 }
 

@@ -9,7 +9,7 @@ variable "ring_name" {
 }
 
 variable "resource_group_name" {
-  description = "The resource group, which must be there: one for the ring alone, because whoever has rights in it has them on vault and store."
+  description = "An existing resource group, used for the ring only, because its permissions apply to vault and store."
   type        = string
 
   validation {
@@ -19,7 +19,7 @@ variable "resource_group_name" {
 }
 
 variable "location" {
-  description = "The region of vault, store and alerts: `westeurope`, for one."
+  description = "The region of vault, store and alerts, such as `westeurope`."
   type        = string
 
   validation {
@@ -29,7 +29,7 @@ variable "location" {
 }
 
 variable "vault_name" {
-  description = "The key vault to make for the ring's keys. Such names are global, and taken until a deleted vault is purged."
+  description = "The key vault to make for the ring's keys. Names are global, and stay in use until a deleted vault is purged."
   type        = string
 
   validation {
@@ -39,7 +39,7 @@ variable "vault_name" {
 }
 
 variable "storage_account_name" {
-  description = "The storage account to make for the ring. Such names are global."
+  description = "The storage account to make for the ring. Names are global."
   type        = string
 
   validation {
@@ -112,7 +112,7 @@ variable "key_size" {
 }
 
 variable "rotation_period_in_days" {
-  description = "Days between automatic rotations of the wrapping key. Old versions stay enabled and go on unwrapping."
+  description = "Days between automatic rotations of the wrapping key. Old versions stay enabled and continue to unwrap."
   type        = number
   default     = 365
 
@@ -123,7 +123,7 @@ variable "rotation_period_in_days" {
 }
 
 variable "soft_delete_retention_days" {
-  description = "Days that a deleted vault or key can be recovered; nobody can purge it before. Cannot be changed later."
+  description = "Days for which a deleted vault or key can be recovered; it cannot be purged before. Cannot be changed later."
   type        = number
   default     = 90
 
@@ -134,7 +134,7 @@ variable "soft_delete_retention_days" {
 }
 
 variable "allowed_ip_ranges" {
-  description = "Public IPv4 addresses or ranges that reach vault and store, that of whoever applies among them. Without any, and without subnets, public access is off: private endpoints only."
+  description = "Public IPv4 addresses or ranges that may reach vault and store, including the address of the machine that applies. Without ranges and subnets, public access is off and only private endpoints work."
   type        = list(string)
   default     = []
 
@@ -149,7 +149,7 @@ variable "allowed_ip_ranges" {
 }
 
 variable "allowed_subnet_ids" {
-  description = "Resource ids of subnets that reach vault and store. They need the service endpoints Microsoft.KeyVault and Microsoft.Storage."
+  description = "Resource ids of subnets that may reach vault and store. They need the service endpoints Microsoft.KeyVault and Microsoft.Storage."
   type        = list(string)
   default     = []
 
@@ -160,7 +160,7 @@ variable "allowed_subnet_ids" {
 }
 
 variable "replication" {
-  description = "Copies of the store: `LRS`, `ZRS`, `GRS` or `GZRS`. The last two have one in another region, for disasters only: it is behind."
+  description = "Copies of the store: `LRS`, `ZRS`, `GRS` or `GZRS`. The last two keep a copy in another region, for disasters only, because it lags behind."
   type        = string
   default     = "ZRS"
 
@@ -171,7 +171,7 @@ variable "replication" {
 }
 
 variable "keep_noncurrent_days" {
-  description = "For how many days at least a ring document that was overwritten or deleted can be put back."
+  description = "Days for which an overwritten or deleted ring document can be restored, at least."
   type        = number
   default     = 30
 
@@ -182,7 +182,7 @@ variable "keep_noncurrent_days" {
 }
 
 variable "administrator_principals" {
-  description = "Object ids, by names of your choice, of who makes and mends the keys, and may not use them. None is whoever applies."
+  description = "Object ids, by names of your choice, of administrators, who make and change the keys and may not use them. Default: the identity that applies."
   type        = map(string)
   default     = {}
 
@@ -193,7 +193,7 @@ variable "administrator_principals" {
 }
 
 variable "member_principals" {
-  description = "Object ids, by names of your choice, of the managed identities or service principals whose servers seal, open and rotate."
+  description = "Object ids, by names of your choice, of the managed identities or service principals whose servers seal, unseal and rotate."
   type        = map(string)
   default     = {}
 
@@ -204,7 +204,7 @@ variable "member_principals" {
 }
 
 variable "reader_principals" {
-  description = "Object ids, by names of your choice, of those whose servers only open."
+  description = "Object ids, by names of your choice, of identities whose servers only unseal."
   type        = map(string)
   default     = {}
 
@@ -219,7 +219,7 @@ variable "reader_principals" {
 }
 
 variable "rotator_principals" {
-  description = "Object ids, by names of your choice, of those whose jobs rotate and revoke."
+  description = "Object ids, by names of your choice, of identities whose jobs rotate and revoke."
   type        = map(string)
   default     = {}
 
@@ -230,7 +230,7 @@ variable "rotator_principals" {
 }
 
 variable "break_glass_principals" {
-  description = "Object ids, by names of your choice, of people or groups that, after an accident, enable or recover the keys and put the ring back. They may not use the keys."
+  description = "Object ids, by names of your choice, of people or groups that, after an accident, enable or recover the keys and restore the ring. They may not use the keys."
   type        = map(string)
   default     = {}
 
@@ -245,7 +245,7 @@ variable "break_glass_principals" {
 }
 
 variable "log_analytics_workspace" {
-  description = "The Log Analytics workspace for the vault's and the store's logs: the resource itself, or an object with its `id`. Null keeps none, and makes no alerts of what is done with the keys."
+  description = "The Log Analytics workspace for the vault's and the store's logs: the resource itself, or an object with its `id`. With null there are no logs, and no alerts for the use of the keys."
   type        = object({ id = string })
   default     = null
 
@@ -256,7 +256,7 @@ variable "log_analytics_workspace" {
 }
 
 variable "action_group_ids" {
-  description = "Resource ids of the action groups that are told of alerts. Without any nobody is, and there are no alerts of what is done to vault, store and rights."
+  description = "Resource ids of the action groups that receive alerts. Without any, there are no alerts for changes of vault, store and permissions."
   type        = list(string)
   default     = []
 
@@ -282,7 +282,7 @@ variable "unwraps_alert_threshold" {
 }
 
 variable "tags" {
-  description = "Tags of everything that is made and can have tags."
+  description = "Tags of all resources that can have tags."
   type        = map(string)
   default     = {}
 

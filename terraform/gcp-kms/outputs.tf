@@ -1,12 +1,12 @@
 output "key_name" {
-  description = "The key's name: `keyName` of createGcpKmsCodec."
+  description = "The key's name: `keyId` of createGcpKmsCodec."
   value       = google_kms_crypto_key.this.id
 }
 
 output "codec_options" {
-  description = "Options of createGcpKmsCodec: `keyName` and `ringName`."
+  description = "Options of createGcpKmsCodec: `keyId` and `ringName`."
   value = {
-    keyName  = google_kms_crypto_key.this.id
+    keyId  = google_kms_crypto_key.this.id
     ringName = var.ring_name
   }
 }
@@ -31,7 +31,7 @@ output "environment" {
 }
 
 output "grants" {
-  description = "What each role is granted, as data: `role` is a custom role, `permissions` are what it holds, `on` is `key`, `object` (with `condition`) or `bucket`. To grant it elsewhere by hand."
+  description = "What each role is granted, as data: `role` is a custom role, `permissions` is its list, `on` is `key`, `object` (with `condition`) or `bucket`. For grants that you make yourself."
   value = {
     for role in keys(local.principals) : role => concat(
       [{

@@ -1,5 +1,5 @@
 variable "project_id" {
-  description = "The project that everything is made in: its id, not its number."
+  description = "The project of all resources: its id, not its number."
   type        = string
 
   validation {
@@ -9,17 +9,17 @@ variable "project_id" {
 }
 
 variable "location" {
-  description = "Where the key is: a location of Cloud KMS, as `europe-west1`. Cannot be changed later."
+  description = "Where the key is: a location of Cloud KMS, such as `europe-west1`. Cannot be changed later."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z]+(-[a-z]+)*[0-9]*$", var.location))
-    error_message = "location must be a location of Cloud KMS, as europe-west1, europe or global."
+    error_message = "location must be a location of Cloud KMS, such as europe-west1, europe or global."
   }
 }
 
 variable "ring_name" {
-  description = "The ring's name: `ringName` of createGcpKmsCodec. IAM cannot bind a right to it: one ring, one key."
+  description = "The ring's name: `ringName` of createGcpKmsCodec. IAM cannot bind a permission to it, so use one key for each ring."
   type        = string
 
   validation {
@@ -29,7 +29,7 @@ variable "ring_name" {
 }
 
 variable "key_ring_name" {
-  description = "The key ring of Cloud KMS to make; such a name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
+  description = "The key ring of Cloud KMS to make; its name can never be used again. Null is `sealring-<ring_name>`, with hyphens for dots."
   type        = string
   default     = null
 
@@ -70,7 +70,7 @@ variable "protection_level" {
 }
 
 variable "rotation_period_in_days" {
-  description = "Days between automatic rotations inside Cloud KMS. The key's name stays, and nothing has to be done."
+  description = "Days between automatic rotations inside Cloud KMS. The key's name does not change, and you need not do anything."
   type        = number
   default     = 90
 
@@ -81,7 +81,7 @@ variable "rotation_period_in_days" {
 }
 
 variable "destroy_scheduled_days" {
-  description = "Days between the order to destroy a version of the key and its end. Cannot be changed later."
+  description = "Days between the request to destroy a key version and its destruction. Cannot be changed later."
   type        = number
   default     = 30
 
@@ -106,7 +106,7 @@ variable "bucket_name" {
 }
 
 variable "bucket_location" {
-  description = "Where the bucket is. Null is where the key is; needed where that is no single region."
+  description = "Where the bucket is. Null is the location of the key; required if that is not a single region."
   type        = string
   default     = null
 
@@ -140,7 +140,7 @@ variable "object_name" {
 }
 
 variable "keep_noncurrent_days" {
-  description = "For how many days Cloud Storage keeps a ring document that was overwritten or deleted."
+  description = "Days for which Cloud Storage keeps an overwritten or deleted ring document."
   type        = number
   default     = 30
 
@@ -151,13 +151,13 @@ variable "keep_noncurrent_days" {
 }
 
 variable "allow_store_destruction" {
-  description = "Whether the bucket may be destroyed with every version of the ring. For trials only; the key is kept all the same."
+  description = "Whether the bucket may be destroyed with every version of the ring. For trials only; the key is still kept."
   type        = bool
   default     = false
 }
 
 variable "member_principals" {
-  description = "Who seals, opens and rotates: service accounts, or single subjects of a workload identity pool."
+  description = "Members, which seal, unseal and rotate: service accounts, or single subjects of a workload identity pool."
   type        = list(string)
   default     = []
 
@@ -168,7 +168,7 @@ variable "member_principals" {
 }
 
 variable "reader_principals" {
-  description = "Who only opens."
+  description = "Readers, which only unseal."
   type        = list(string)
   default     = []
 
@@ -183,7 +183,7 @@ variable "reader_principals" {
 }
 
 variable "rotator_principals" {
-  description = "The jobs that rotate and revoke in a ring that is there."
+  description = "Jobs that rotate and revoke in an existing ring."
   type        = list(string)
   default     = []
 
@@ -194,7 +194,7 @@ variable "rotator_principals" {
 }
 
 variable "break_glass_principals" {
-  description = "Who, after an accident, enables or restores versions of the key and puts the ring back: users, groups or service accounts. They get no right to use the key."
+  description = "Users, groups or service accounts that, after an accident, enable or restore versions of the key and restore the ring. They have no permission to use the key."
   type        = list(string)
   default     = []
 
@@ -209,7 +209,7 @@ variable "break_glass_principals" {
 }
 
 variable "notification_channels" {
-  description = "The channels of Cloud Monitoring that are told of alerts, as `projects/…/notificationChannels/…`. None makes no alerts."
+  description = "The channels of Cloud Monitoring that receive alerts, in the form `projects/…/notificationChannels/…`. Without channels there are no alerts."
   type        = list(string)
   default     = []
 
@@ -220,7 +220,7 @@ variable "notification_channels" {
 }
 
 variable "alert_on_decrypts" {
-  description = "Whether denied decrypts, and many, raise alerts. They are counted in Cloud KMS's Data Access logs, which a project does not have unless they are turned on."
+  description = "Whether denied decrypts and a sudden growth of decrypts raise alerts. They are counted in the Data Access logs of Cloud KMS, which you must enable."
   type        = bool
   default     = false
 
@@ -231,7 +231,7 @@ variable "alert_on_decrypts" {
 }
 
 variable "enable_data_access_logs" {
-  description = "Whether to turn on these logs, for every key of the project. Replaces what the project has set for Cloud KMS."
+  description = "Whether to enable these logs, for every key of the project. Replaces the project's setting for Cloud KMS."
   type        = bool
   default     = false
 }
@@ -248,7 +248,7 @@ variable "decrypts_alert_threshold" {
 }
 
 variable "labels" {
-  description = "Labels of everything that is made and can have labels."
+  description = "Labels of all resources that can have labels."
   type        = map(string)
   default     = {}
 

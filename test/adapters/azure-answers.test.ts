@@ -4,10 +4,10 @@ import { CALLS, context, samplePlaintext, useVault } from '../support/azure-key-
 
 const setup = useVault();
 
-describe('F34: the version that wrapped is the one that is recorded', () => {
+describe('a wrapped key records the version that wrapped it (F34)', () => {
   afterEach(() => vi.useRealTimers());
 
-  test('after a rotation between two wraps, each is recorded under its own version, and both open for ever', async () => {
+  test('after a rotation between two wraps, each is recorded under its own version, and both unwrap forever', async () => {
     const { vault, rsa, wrapper } = setup();
     const first = rsa.current;
     const before = await wrapper().wrap(samplePlaintext(), { context });
@@ -19,7 +19,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     for (const made of [before, after]) expect(await keyWrapper.unwrap(made, { context })).toEqual(samplePlaintext());
   });
 
-  test('what is avoided: the SDK’s client without a version reports an id under which nothing opens after a rotation', async () => {
+  test('what is avoided: the SDK’s client without a version reports an id under which nothing unwraps after a rotation', async () => {
     const { vault, rsa, clients } = setup();
     const unversioned = { id: vault.idOf(rsa), name: rsa.name, properties: { vaultUrl: vault.url, name: rsa.name } };
     const client = clients.cryptography(unversioned);
@@ -50,7 +50,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     ]);
   });
 
-  test('a version that is refused is looked up anew', async () => {
+  test('a version that is refused is looked up again', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     await keyWrapper.wrap(samplePlaintext(), { context });
@@ -67,7 +67,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     ['no version', (kid: string) => kid.replace(/\/[0-9a-f]{32}$/, '')],
     ['nothing', () => undefined],
     ['a number', () => 7],
-  ])('an answer that names %s is corrupt, for every call, and is not asked for again', async (_, change) => {
+  ])('an answer that names %s is corrupt for every call, and is not requested again', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilKid(change);
     for (const [, run] of CALLS) {
@@ -90,7 +90,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
     expect(setup().asked()).toEqual(['get current']);
   });
 
-  test('a client that shows no answers is taken at its own word, and its word is checked', async () => {
+  test('the error of a client without an HTTP answer is classified by its own code', async () => {
     const { clients, wrapper } = setup();
     const silent = (spoil: (answer: object) => object): AzureKeyVaultClients => ({
       keys: (vaultUrl) => clients.keys(vaultUrl),
@@ -112,7 +112,7 @@ describe('F34: the version that wrapped is the one that is recorded', () => {
   });
 });
 
-describe('law 4: the answer is checked', () => {
+describe('adapter rule 4: the answer is checked', () => {
   const plaintexts: [string, (value: Buffer) => Uint8Array][] = [
     ['63 bytes', (value) => value.subarray(1)],
     ['65 bytes', (value) => Buffer.concat([value, Buffer.alloc(1)])],
@@ -120,7 +120,7 @@ describe('law 4: the answer is checked', () => {
     ['no bytes', () => new Uint8Array()],
     ['64 times the same byte', () => new Uint8Array(64)],
   ];
-  test.each(plaintexts)('an unwrapped key of %s is corrupt, and is not asked for again', async (_, change) => {
+  test.each(plaintexts)('an unwrapped key of %s is corrupt, and is not requested again', async (_, change) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.spoilValue(change);
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -137,7 +137,7 @@ describe('law 4: the answer is checked', () => {
     ['no value', () => setup().vault.spoilAnswer((answer) => ({ ...answer, value: undefined }))],
     ['an empty value', () => setup().vault.spoilValue(() => new Uint8Array())],
     ['a value of 1000 bytes', () => setup().vault.spoilValue(() => new Uint8Array(1000).fill(1, 1))],
-  ])('a 200 with %s is corrupt, for every call, and is not asked for again', async (_, spoil) => {
+  ])('a 200 with %s is corrupt for every call, and is not requested again', async (_, spoil) => {
     const { keyWrapper, made } = await setup().pinned();
     spoil();
     for (const [, run] of CALLS) {
@@ -156,7 +156,7 @@ describe('law 4: the answer is checked', () => {
     expect(setup().asked()).toEqual(['get current']);
   });
 
-  test('an answer that was cut short on its way is unavailable, and asked for again', async () => {
+  test('an answer that was cut short is unavailable, and is requested again', async () => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.spoilText((answer) => answer.slice(0, -1));
     for (const [, run] of CALLS) {
@@ -166,7 +166,7 @@ describe('law 4: the answer is checked', () => {
     }
   });
 
-  test('law 5: the buffer the SDK handed out is overwritten, whether its key passes or not', async () => {
+  test('adapter rule 5: the buffer the SDK handed out is overwritten, whether its key passes or not', async () => {
     const { clients, wrapper } = setup();
     const handedOut: Uint8Array[] = [];
     const watched: AzureKeyVaultClients = {

@@ -110,11 +110,11 @@ async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
 
 async function setUp(): Promise<{ keyWrapper: KeyWrapper; made: WrappedKey }> {
   const { vault, rsa, signer } = setup();
-  const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), maxAttempts: 2, timeoutSeconds: 0.5 });
+  const keyWrapper = signer({ keyId: vault.idOf(rsa, rsa.current), maxAttempts: 2, callTimeoutSeconds: 0.5 });
   return { keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
 }
 
-describe('F33: no error holds the data key that the SDK’s error held', () => {
+describe('no error has the data key that the SDK’s error has (F33)', () => {
   test('the search finds a key in a message, a cause, a hidden field and a cut text', () => {
     const key = Buffer.from(CANARY);
     const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
@@ -130,7 +130,7 @@ describe('F33: no error holds the data key that the SDK’s error held', () => {
     expect(leaksIn(new Error('nothing'))).toEqual([]);
   });
 
-  test('the SDK’s own errors do hold it: the request’s body when wrapping, the message when an answer is cut', async () => {
+  test('the SDK’s own errors have it: in the request’s body when wrapping, in the message when an answer is cut', async () => {
     const { vault, rsa, clients } = setup();
     const properties = { vaultUrl: vault.url, name: rsa.name };
     const client = clients.cryptography({ id: vault.idOf(rsa, rsa.current), name: rsa.name, properties });
@@ -157,7 +157,7 @@ describe('F33: no error holds the data key that the SDK’s error held', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test('a credential’s error is dropped like the vault’s: it can hold a secret of its own', async () => {
+  test('an error of the credential is dropped like one of the vault, because it can have a secret of its own', async () => {
     const { clients, wrapper } = setup();
     const text = Buffer.from(CANARY).toString('hex');
     const failing = Object.assign(new Error(text, { cause: text }), {

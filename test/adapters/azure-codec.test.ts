@@ -18,14 +18,14 @@ function operations(): string[] {
 }
 
 describe('createAzureKeyVaultCodec', () => {
-  test('what one instance seals, another on the same ring and key opens', async () => {
+  test('unseals what another instance on the same ring and key sealed', async () => {
     const given = options();
     await using first = await createAzureKeyVaultCodec(given);
     await using second = await createAzureKeyVaultCodec(given);
     expect(new TextDecoder().decode(second.unseal(first.seal(payload)))).toBe('state');
   });
 
-  test('founding a ring is: the signing key, the current version, one wrap, one signature, one proof', async () => {
+  test('creating a ring takes: the signing key, the current version, one wrap, one signature, one KMS check', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     expect(operations()).toEqual([
       'get signing',
@@ -37,7 +37,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(codec.health()).toMatchObject({ canSeal: true });
   });
 
-  test('F5: sealing and unsealing ask the vault for nothing', async () => {
+  test('sealing and unsealing make no request to the vault (F5)', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
@@ -45,7 +45,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('least rights: a reader with a pinned public key needs to unwrap and no more', async () => {
+  test('least privilege: a reader with a pinned public key needs to unwrap and no more', async () => {
     const { vault, publicKey } = setup();
     const given = options();
     await using member = await createAzureKeyVaultCodec(given);
@@ -60,7 +60,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(reader.unseal(member.seal(payload))).toEqual(member.unseal(member.seal(payload)));
   });
 
-  test('least rights: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
+  test('least privilege: a member with pinned version and public key needs to wrap, unwrap and sign; else to get as well', async () => {
     const { vault, rsa, publicKey } = setup();
     const clients = sdkClients(vault, vault.issueToken(['wrapKey', 'unwrapKey', 'sign']));
     const keyId = vault.idOf(rsa, rsa.current);
@@ -72,7 +72,7 @@ describe('createAzureKeyVaultCodec', () => {
     });
   });
 
-  test('A256KW needs no signing key, and binds the context inside the wrap like RSA', async () => {
+  test('A256KW needs no signing key, and binds the context within the wrap like RSA', async () => {
     const { vault, hsm, clients } = setup();
     const ring = memoryRing();
     const given = { keyId: vault.idOf(hsm), algorithm: 'A256KW', clients, ring, create: 'now' } as const;
@@ -82,7 +82,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations()).not.toContain('sign signing');
   });
 
-  test('the signing key rotates: with alsoVerify everywhere first, every member opens what both versions signed', async () => {
+  test('the signing key rotates: with alsoVerify everywhere first, every member accepts what both versions signed', async () => {
     const { vault, signing } = setup();
     const given = options();
     const old = given.signKeyId ?? '';
@@ -107,16 +107,16 @@ describe('createAzureKeyVaultCodec', () => {
     ['alsoVerify beside signPublicKeys', { alsoVerify: [], signPublicKeys: [] }, RangeError],
     ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],
     ['more than 15 in alsoVerify', { alsoVerify: Array.from({ length: 16 }, () => 'x') }, RangeError],
-  ])('%s is refused before any call', async (_, extra, type) => {
+  ])('%s is rejected before any request', async (_, extra, type) => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object(extra) })).rejects.toThrow(type);
     expect(operations()).toEqual([]);
   });
 
-  test('an option that neither the key wrapper nor the ring knows is refused', async () => {
+  test('an option that neither the key wrapper nor the ring knows is rejected', async () => {
     await expect(createAzureKeyVaultCodec({ ...options(), ...Object({ keyid: 'x' }) })).rejects.toThrow(TypeError);
   });
 
-  test('law 3: the ring repeats calls that somebody waits for, and the key wrapper does not repeat them again', async () => {
+  test('adapter rule 3: the ring repeats calls that something waits for, and the key wrapper does not repeat them again', async () => {
     await using codec = await createAzureKeyVaultCodec(options());
     setup().vault.requests.length = 0;
     setup().vault.throttle({ only: ['wrapKey'] });
@@ -124,7 +124,7 @@ describe('createAzureKeyVaultCodec', () => {
     expect(operations().filter((operation) => operation === 'wrapKey wrapping')).toHaveLength(4);
   });
 
-  test('F35: with RSA and no signing key it does not start, unless the store is trusted in so many words', async () => {
+  test('with RSA and without a signing key it starts only if the store is explicitly trusted (F35)', async () => {
     const { signKeyId: _, ...rest } = options();
     await expect(createAzureKeyVaultCodec(rest)).rejects.toThrow(/dangerouslyTrustStore/);
     expect(operations()).toEqual([]);
@@ -132,14 +132,14 @@ describe('createAzureKeyVaultCodec', () => {
     codec.seal(payload);
   });
 
-  test('a vault that denies is the reason it does not start', async () => {
+  test('a vault that denies access is the reason why the start fails', async () => {
     setup().vault.deny();
     const start = createAzureKeyVaultCodec(options());
     await expect(start).rejects.toBeInstanceOf(KeyWrapperError);
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('an abort ends the start while it fetches', async () => {
+  test('an abort ends the start while it fetches keys', async () => {
     setup().vault.hang();
     const controller = new AbortController();
     const start = createAzureKeyVaultCodec(options({ signal: controller.signal }));

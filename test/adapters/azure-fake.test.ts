@@ -48,8 +48,8 @@ async function send(vault: FakeKeyVault, method: string, path: string, headers =
   });
 }
 
-describe('the fake Key Vault, asked by the real SDK', () => {
-  test('each client meets the challenge first, with no byte of its body', async () => {
+describe('the fake Key Vault, used by the real SDK', () => {
+  test('each client gets the challenge first, before it sends a body', async () => {
     const { vault, rsa } = setup();
     const before = vault.challenges;
     const client = clientFor(rsa);
@@ -62,7 +62,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
   test.each([
     ['RSA-OAEP-256', 256],
     ['A256KW', 72],
-  ] as const)('%s wraps and unwraps 64 bytes, of its own version only', async (algorithm, length) => {
+  ] as const)('%s wraps and unwraps 64 bytes, with its own version only', async (algorithm, length) => {
     const { rsa, hsm, vault } = setup();
     const key = algorithm === 'A256KW' ? hsm : rsa;
     const client = clientFor(key);
@@ -95,7 +95,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(client.sign('ES256', digest.subarray(1)))).toMatchObject({ status: 400 });
   });
 
-  test('a key without a version is the current one, and each version is told by its own identifier', async () => {
+  test('a key without a version is the current one, and each version has its own identifier', async () => {
     const { vault, rsa, token } = setup();
     const old = rsa.current;
     const newer = rsa.rotate();
@@ -106,7 +106,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(keys.getKey('no-such-key'))).toMatchObject({ status: 404, code: 'KeyNotFound' });
   });
 
-  test('an algorithm that is not the key’s, and an operation that it was not made for, are refused', async () => {
+  test('an algorithm or an operation that the key does not support is refused', async () => {
     const { rsa, hsm, signing } = setup();
     expect(await refusalOf(clientFor(rsa).wrapKey('A256KW', samplePlaintext()))).toMatchObject({ status: 400 });
     expect(await refusalOf(clientFor(hsm).wrapKey('RSA-OAEP-256', samplePlaintext()))).toMatchObject({ status: 400 });
@@ -119,7 +119,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     rsa.current.operations = ['wrapKey', 'unwrapKey'];
   });
 
-  test('a disabled key still wraps and neither unwraps nor signs; one outside its dates unwraps only', async () => {
+  test('a disabled key wraps but neither unwraps nor signs, and one outside its dates only unwraps', async () => {
     const { rsa, signing } = setup();
     const client = clientFor(rsa);
     const { result } = await client.wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -151,7 +151,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toMatchObject({ status: 404 });
   });
 
-  test('a token has the rights it was issued with, and one that nobody issued has none', async () => {
+  test('a token has the permissions it was issued with, and one that nobody issued has none', async () => {
     const { vault, rsa } = setup();
     const token = vault.issueToken(['wrapKey']);
     const { result } = await clientFor(rsa, rsa.current, token).wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -163,7 +163,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     expect(await refusalOf(unwrap())).toMatchObject({ status: 401, code: 'Unauthorized' });
   });
 
-  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as they are told', async () => {
+  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as configured', async () => {
     const { vault, rsa } = setup();
     const client = clientFor(rsa);
     const wrap = (): ReturnType<Client['wrapKey']> => client.wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -199,7 +199,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     await expect.poll(() => vault.hanging).toBe(0);
   });
 
-  test('it refuses what no client sends', async () => {
+  test('it refuses requests that no client sends', async () => {
     const { vault, rsa, token } = setup();
     const headers = { authorization: `Bearer ${token}` };
     expect(await send(vault, 'GET', '/keys')).toMatchObject([401, expect.any(String)]);
@@ -213,7 +213,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
     }
   });
 
-  test('its certificate is trusted by nobody who was not given it', async () => {
+  test('its certificate is trusted only by clients that were given it', async () => {
     await using vault = await Vault.start();
     const sent = request(`${vault.url}/keys/x`);
     const error = await new Promise((resolve) => {
@@ -225,7 +225,7 @@ describe('the fake Key Vault, asked by the real SDK', () => {
 });
 
 describe('the fake Key Vault for other processes', () => {
-  test('says where it is and what is in it, and ends when it is told to', async () => {
+  test('prints where it is and what is in it, and ends on a signal', async () => {
     const server = spawn(process.execPath, [SERVE], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const lines: string[] = [];

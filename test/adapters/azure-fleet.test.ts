@@ -47,7 +47,7 @@ function requestsOf(token: string): string[] {
 }
 
 describe('a fleet on Azure Key Vault, through the real SDK', () => {
-  test('10 000 seals and unseals cost what the start costs, each role with its least rights', async () => {
+  test('10 000 seals and unseals cost what the start costs, each role with least privilege', async () => {
     const [a, b, c] = [vault.issueToken(MEMBER), vault.issueToken(MEMBER), vault.issueToken(READER)];
     const first = await start(a);
     const second = await start(b);
@@ -68,7 +68,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     expect(vault.unauthenticatedBytes).toBe(0);
   });
 
-  test('F11, F34: the key rotates at the vault; new data keys name the new version, and old tokens open on new servers', async () => {
+  test('F11, F34: the key rotates at the vault; new data keys name the new version, and new servers unseal old tokens', async () => {
     const first = await start(vault.issueToken(MEMBER));
     const second = await start(vault.issueToken(MEMBER));
     const token = first.seal(payload);
@@ -87,7 +87,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     }
   });
 
-  test('F9: a server that cannot unwrap at its start writes nothing and makes no key of its own', async () => {
+  test('a server that cannot unwrap at its start writes nothing and makes no key of its own (F9)', async () => {
     await start(vault.issueToken(MEMBER));
     const before = await ring.read();
     for (const rights of [['get', 'wrapKey', 'sign'], []] as const) {
@@ -129,7 +129,7 @@ function fastClock(): Clock {
 
 const patient = { timeout: 40_000, interval: 50 };
 
-describe('F10: the kill switch, on a clock that runs a hundred times as fast', () => {
+describe('the kill switch, on a clock that runs a hundred times as fast (F10)', () => {
   let members: KmsCodec[];
   let reader: KmsCodec;
 
@@ -146,7 +146,7 @@ describe('F10: the kill switch, on a clock that runs a hundred times as fast', (
     ['nobody may use the key any more', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
   ])(
-    'when %s, sealing stops, then opening, on every server; when that is undone, both come back',
+    'when %s, sealing stops, then unsealing, on every server; when that is undone, both resume',
     async (_, kill, undo) => {
       const token = members[0]?.seal(payload) ?? '';
       kill();
@@ -162,7 +162,7 @@ describe('F10: the kill switch, on a clock that runs a hundred times as fast', (
     },
   );
 
-  test('a signing key that is disabled stops no server: signatures are checked without the vault', async () => {
+  test('a disabled signing key stops no server, because signatures are checked without the vault', async () => {
     signing.set({ enabled: false });
     const token = members[0]?.seal(payload) ?? '';
     await expect(members[0]?.rotate()).rejects.toMatchObject({ kind: 'disabled', summary: { operation: 'sign' } });

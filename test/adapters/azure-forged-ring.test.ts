@@ -85,8 +85,8 @@ async function signatures(ring: RingStore): Promise<Uint8Array[]> {
   return [...document.matchAll(/"signature":"([^"]+)"/g)].map(([, text = '']) => Buffer.from(text, 'base64url'));
 }
 
-describe('F35: a ring whose data key was wrapped under the public RSA key by whoever can write the store', () => {
-  test('is what the attacker thinks it is: its key unwraps at the vault, and it certifies all that it says', async () => {
+describe('a ring whose data key an attacker wrapped with the public RSA key (F35)', () => {
+  test('has a key that the vault unwraps and that certifies every entry, as the attacker intended', async () => {
     const { attacker, ring } = await forgedRing();
     const token = attacker.seal(minted);
     // In so many words: everybody who can write the store can mint tokens.
@@ -96,7 +96,7 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
     expect(trusting.unseal(token)).toEqual(new Uint8Array(minted));
   });
 
-  test('is refused by a server that starts, before any unwrap, and is not written over', async () => {
+  test('is refused by a server that starts, before any unwrap, and is not overwritten', async () => {
     const { ring } = await forgedRing();
     const before = await ring.read();
     vault.requests.length = 0;
@@ -105,13 +105,13 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
     expect(await ring.read()).toEqual(before);
   });
 
-  test('without a signing key, no server starts at all', async () => {
+  test('lets no server start without a signing key', async () => {
     const { ring } = await forgedRing();
     await expect(createAzureKeyVaultCodec(withoutSigner(ring))).rejects.toThrow(TypeError);
     await expect(createAzureKeyVaultCodec({ ...withoutSigner(ring), role: 'reader' })).rejects.toThrow(TypeError);
   });
 
-  test('is refused by a running fleet, which goes on with its own keys', async () => {
+  test('is refused by a running fleet, which continues with its own keys', async () => {
     const ring = memoryRing();
     const [a, b] = [await server(ring), await server(ring)];
     const token = a.seal(payload);
@@ -125,7 +125,7 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
     }
   });
 
-  test('is refused with a signature by a key of the attacker’s own', async () => {
+  test('is refused with a signature by the attacker’s own key', async () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { ring } = await forgedRing(signWith(privateKey));
     expect(await signatures(ring)).toHaveLength(1);
@@ -141,7 +141,7 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('is refused by a fleet on A256KW, whose wraps nobody makes without the right to', async () => {
+  test('is refused by a fleet on A256KW, whose wraps need a permission', async () => {
     const { ring } = await forgedRing();
     const { keyId: _, ...rest } = withoutSigner(ring);
     for (const keyId of [vault.idOf(hsm), vault.idOf(rsa)]) {
@@ -151,7 +151,7 @@ describe('F35: a ring whose data key was wrapped under the public RSA key by who
   });
 });
 
-describe('a genuine ring document that was tampered with is refused by a server that starts', () => {
+describe('a server that starts refuses a genuine ring document that was tampered with', () => {
   // Every change keeps the document well-formed; a signature fails, or the wrap.
   test.each([
     ['a key id of another key', (text: string) => text.replaceAll('/keys/wrapping/', '/keys/signing/')],
@@ -179,7 +179,7 @@ describe('a genuine ring document that was tampered with is refused by a server 
     await expect(server(ring)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('the ring of another name, whole, with the same keys (F25)', async () => {
+  test('the complete ring of another name with the same keys (F25)', async () => {
     const refunds = memoryRing();
     await server(refunds, { ringName: 'refunds' });
     await expect(server(refunds, { ringName: 'payments' })).rejects.toMatchObject({ kind: 'corrupt' });

@@ -24,8 +24,8 @@ afterAll(async () => {
   await tunnel[Symbol.asyncDispose]();
 });
 
-describe('with a credential alone, the SDK’s clients as they are made for it', () => {
-  test('wrap, unwrap and sign with a vault under its own name', async () => {
+describe('a key wrapper with a credential only', () => {
+  test('wraps, unwraps and signs with a vault under its own name, with the SDK’s clients', async () => {
     const credential = fixedCredential(vault.issueToken());
     vault.createKey('ring-wrapping');
     const signKeyId = `${KEYS}/ring-signing/${vault.createKey('ring-signing', 'EC').current.id}`;
@@ -39,7 +39,7 @@ describe('with a credential alone, the SDK’s clients as they are made for it',
     expect(new Set(tunnel.asked)).toEqual(new Set(['payments.vault.azure.net:443']));
   });
 
-  test('law 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
+  test('adapter rule 3: the SDK’s own retries are off: a refusal is one request, and no wait', async () => {
     const credential = fixedCredential(vault.issueToken());
     vault.createKey('ring-wrapping');
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: `${KEYS}/ring-wrapping`, credential, maxAttempts: 1 });

@@ -7,8 +7,8 @@ import { CALLS, context, entry, samplePlaintext, useVault } from '../support/azu
 
 const setup = useVault();
 
-describe('what the vault refuses', () => {
-  test('a disabled key unwraps and signs no more: disabled, not tried again; enabled, it does', async () => {
+describe('refusals of the vault', () => {
+  test('a disabled key is reported as disabled for unwrap and sign, is not retried, and works again once enabled', async () => {
     const { rsa, signing } = setup();
     const { keyWrapper, made } = await setup().pinned();
     for (const key of [rsa, signing]) key.set({ enabled: false });
@@ -26,7 +26,7 @@ describe('what the vault refuses', () => {
     await keyWrapper.unwrap(made, { context });
   });
 
-  test('an expired key and one that is not valid yet wrap no more, and still unwrap', async () => {
+  test('an expired key and one that is not valid yet unwrap but do not wrap', async () => {
     const { rsa } = setup();
     const { keyWrapper, made } = await setup().pinned();
     for (const dates of [{ expires: Date.now() - 1000 }, { expires: undefined, notBefore: Date.now() + 60_000 }]) {
@@ -45,7 +45,7 @@ describe('what the vault refuses', () => {
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'not-found' });
   });
 
-  test('a key of another type is an error of the configuration, with a hint', async () => {
+  test('a key of another type is a configuration error with a hint', async () => {
     const { vault, signing, wrapper } = setup();
     const keyWrapper = wrapper({ keyId: vault.idOf(signing) });
     await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({
@@ -63,7 +63,7 @@ describe('what the vault refuses', () => {
     });
   });
 
-  test('a credential that has no token is unavailable, and no request is made', async () => {
+  test('a credential without a token is unavailable, and no request is made', async () => {
     const { vault, rsa, wrapper } = setup();
     const credential = {
       getToken: () => Promise.reject(Object.assign(new Error('canary'), { name: 'CredentialUnavailableError' })),
@@ -87,7 +87,7 @@ describe('what the vault refuses', () => {
     [503, '', 'unavailable'],
     [502, '<html>bad gateway</html>', 'unavailable'],
     [400, '', 'unavailable'],
-  ])('a %i with the body %j, of which the SDK makes an error of its own, is %s', async (status, body, kind) => {
+  ])('a %i with the body %j, which the SDK turns into an error of its own, is %s', async (status, body, kind) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 1 });
     setup().vault.fail({ status, body });
     for (const [, run] of CALLS) {
@@ -102,7 +102,7 @@ describe('what the vault refuses', () => {
     expect(setup().vault.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('F29: %s: throttling without end is throttled, after maxAttempts requests', async (_, run) => {
+  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts requests (F29)', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.throttle();
     await expect(run(keyWrapper, made)).rejects.toMatchObject({
@@ -112,7 +112,7 @@ describe('what the vault refuses', () => {
     expect(setup().vault.requests).toHaveLength(2);
   });
 
-  test.each(CALLS)('%s: a connection that is cut is unavailable, and tried again', async (_, run) => {
+  test.each(CALLS)('%s: a connection that is cut is unavailable, and is retried', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned({ maxAttempts: 2 });
     setup().vault.reset();
     await expect(run(keyWrapper, made)).rejects.toMatchObject({
@@ -123,18 +123,18 @@ describe('what the vault refuses', () => {
   });
 });
 
-describe('F29: every call ends', () => {
+describe('every call ends (F29)', () => {
   test.each(CALLS)(
-    '%s: a vault that hangs is unavailable after maxAttempts deadlines, and let go of',
+    '%s: a vault that hangs is unavailable after maxAttempts deadlines, and its connection is closed',
     async (_, run) => {
-      const { keyWrapper, made } = await setup().pinned({ timeoutSeconds: 0.1, maxAttempts: 2 });
+      const { keyWrapper, made } = await setup().pinned({ callTimeoutSeconds: 0.1, maxAttempts: 2 });
       setup().vault.hang();
       await expect(run(keyWrapper, made)).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
       await expect.poll(() => setup().vault.hanging).toBe(0);
     },
   );
 
-  test.each(CALLS)('contract 5: %s: an abort ends a call at once, and it is not tried again', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.hang();
     const controller = new AbortController();
@@ -147,16 +147,20 @@ describe('F29: every call ends', () => {
     expect(setup().vault.requests).toHaveLength(1);
   });
 
-  test.each(CALLS)('contract 5: %s: with a signal aborted before, no request is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no request is made', async (_, run) => {
     const { keyWrapper, made } = await setup().pinned();
     await expect(run(keyWrapper, made, { signal: AbortSignal.abort() })).rejects.toMatchObject({ kind: 'unavailable' });
     expect(setup().vault.requests).toEqual([]);
   });
 
-  test('a credential that hangs ends with the deadline', async () => {
+  test('a credential that hangs ends at the deadline', async () => {
     const { wrapper } = setup();
     const credential = { getToken: () => new Promise<never>(() => undefined) };
-    const keyWrapper = wrapper({ clients: sdkClients(setup().vault, credential), timeoutSeconds: 0.1, maxAttempts: 1 });
+    const keyWrapper = wrapper({
+      clients: sdkClients(setup().vault, credential),
+      callTimeoutSeconds: 0.1,
+      maxAttempts: 1,
+    });
     await expect(keyWrapper.wrap(samplePlaintext(), { context })).rejects.toMatchObject({ kind: 'unavailable' });
   });
 
@@ -173,7 +177,7 @@ describe('F29: every call ends', () => {
         unwrapKey: () => new Promise((resolve) => (answer = () => resolve({ result, keyID: made.keyId }))),
       }),
     };
-    const keyWrapper = wrapper({ clients: late, timeoutSeconds: 0.02, maxAttempts: 1 });
+    const keyWrapper = wrapper({ clients: late, callTimeoutSeconds: 0.02, maxAttempts: 1 });
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     answer();
     await new Promise(setImmediate);
@@ -191,7 +195,7 @@ describe('F29: every call ends', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('close() ends what is under way and refuses what comes later', async () => {
+  test('close() ends calls in progress and refuses later ones', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.hang();
     const call = keyWrapper.unwrap(made, { context });

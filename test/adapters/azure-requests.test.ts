@@ -13,8 +13,8 @@ function signerOf(keyWrapper: KeyWrapper): Required<KeyWrapper> {
   return keyWrapper as Required<KeyWrapper>;
 }
 
-describe('requests', () => {
-  test('without a version, the current one is looked up and then named; an unwrap looks nothing up', async () => {
+describe('requests to Key Vault', () => {
+  test('without a version, the current one is looked up and then named, and an unwrap looks nothing up', async () => {
     const { rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -23,14 +23,14 @@ describe('requests', () => {
     expect(setup().asked()).toEqual(['get current', `wrapKey ${id}`, `unwrapKey ${id}`]);
   });
 
-  test('with a version, nothing is looked up at all', async () => {
+  test('with a version, nothing is looked up', async () => {
     const { vault, rsa, wrapper } = setup();
     const keyWrapper = wrapper({ keyId: vault.idOf(rsa, rsa.current) });
     await keyWrapper.unwrap(await keyWrapper.wrap(samplePlaintext(), { context }), { context });
     expect(setup().asked()).toEqual([`wrapKey ${rsa.current.id}`, `unwrapKey ${rsa.current.id}`]);
   });
 
-  test('F23: one client for each version is made and kept, 64 at most', async () => {
+  test('one client for each version is made and kept, at most 64 (F23)', async () => {
     const { vault, rsa, clients, wrapper } = setup();
     const made: string[] = [];
     const refuse = (): Promise<never> => Promise.reject(new Error('x'));
@@ -55,7 +55,7 @@ describe('requests', () => {
     expect(made).toHaveLength(66);
   });
 
-  test('reader rights are enough to unwrap, and to wrap it takes those of a member', async () => {
+  test('reader permissions are enough to unwrap, and wrapping needs those of a member', async () => {
     const { vault, wrapper } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const reader = wrapper({ clients: sdkClients(vault, vault.issueToken(['unwrapKey'])) });
@@ -66,7 +66,7 @@ describe('requests', () => {
     });
   });
 
-  test('contract 1: what the caller overwrites while a call is tried again is wrapped as it was given', async () => {
+  test('contract 1: bytes that the caller overwrites during a retry are wrapped as they were given', async () => {
     const { keyWrapper } = await setup().pinned();
     setup().vault.throttle({ times: 1 });
     const dataKey = samplePlaintext();
@@ -88,7 +88,7 @@ describe('requests', () => {
     ['sign options that are text', (w: KeyWrapper) => signerOf(w).sign(entry, JSON.parse('"x"')), TypeError],
     ['a sign signal that is none', (w: KeyWrapper) => signerOf(w).sign(entry, { signal: Object({}) }), TypeError],
     ['a signature that is text', async (w: KeyWrapper) => w.verify?.(entry, Object('x')), TypeError],
-  ])('contract 4: %s is the caller’s mistake, and no call is made', async (_, run, type) => {
+  ])('contract 4: %s is a TypeError or RangeError, and no request is made', async (_, run, type) => {
     const { vault, signer } = setup();
     const call = run(signer());
     await expect(call).rejects.toThrow(type);
@@ -96,7 +96,7 @@ describe('requests', () => {
     expect(vault.requests).toEqual([]);
   });
 
-  test('the date of an answer is told, of a refusal too', async () => {
+  test('the date of an answer is reported, of a refusal too', async () => {
     const { keyWrapper, made } = await setup().pinned();
     setup().vault.now = () => Date.now() + 3_600_000;
     const dates: Date[] = [];
@@ -112,7 +112,7 @@ describe('requests', () => {
   });
 });
 
-describe('law 6: a wrapped key never chooses which vault or key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which vault or key is asked', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],
@@ -121,7 +121,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     ['the key without a version', (id: string) => ({ keyId: id.replace(/\/[0-9a-f]{32}$/, '') })],
     ['a path behind the version', (id: string) => ({ keyId: `${id}/wrapkey` })],
     ['nothing', () => ({ keyId: '' })],
-  ])('contract 3: one that names %s is corrupt, and no call is made', async (_, change) => {
+  ])('contract 3: one that names %s is corrupt, and no request is made', async (_, change) => {
     const { vault, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -133,14 +133,21 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     expect(keyWrapper.owns(made)).toBe(true);
   });
 
-  test.each([0, 513])('one of %i bytes, which no key makes, is corrupt, and no call is made', async (length) => {
-    const { vault, rsa, wrapper } = setup();
-    const made = { provider: 'azure-key-vault', keyId: vault.idOf(rsa, rsa.current), wrapped: new Uint8Array(length) };
-    await expect(wrapper().unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
-    expect(vault.requests).toEqual([]);
-  });
+  test.each([0, 513])(
+    'one of %i bytes, a length that no key makes, is corrupt, and no request is made',
+    async (length) => {
+      const { vault, rsa, wrapper } = setup();
+      const made = {
+        provider: 'azure-key-vault',
+        keyId: vault.idOf(rsa, rsa.current),
+        wrapped: new Uint8Array(length),
+      };
+      await expect(wrapper().unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
+      expect(vault.requests).toEqual([]);
+    },
+  );
 
-  test('pinned to one version, another one of the same key is refused before any call', async () => {
+  test('with a pinned version, another version of the same key is refused before any request', async () => {
     const { vault, rsa, wrapper } = setup();
     const { keyWrapper } = await setup().pinned();
     const old = rsa.current;
@@ -154,7 +161,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     expect(await moved.unwrap(before, { context })).toEqual(samplePlaintext());
   });
 
-  test('relabelled to another version of the same key, a wrapped key is corrupt', async () => {
+  test('a wrapped key relabelled to another version of the same key is corrupt', async () => {
     const { vault, rsa, wrapper } = setup();
     const keyWrapper = wrapper();
     const made = await keyWrapper.wrap(samplePlaintext(), { context });
@@ -162,7 +169,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const { vault, rsa, wrapper } = setup();
     const old = await wrapper().wrap(samplePlaintext(), { context });
     const newer: VaultKey = vault.createKey('wrapping-2');
@@ -173,7 +180,7 @@ describe('law 6: a wrapped key never chooses which vault or key is asked', () =>
     expect((await keyWrapper.wrap(samplePlaintext(), { context })).keyId).toContain('/wrapping-2/');
   });
 
-  test('lists are copied: what the caller does to his later changes nothing', async () => {
+  test('lists are copied: later changes to the caller’s lists have no effect', async () => {
     const { vault, rsa, wrapper, signing } = setup();
     const made = await wrapper().wrap(samplePlaintext(), { context });
     const alsoUnwrap: string[] = [];

@@ -10,8 +10,8 @@ function signedByHand(privateKey: ReturnType<typeof generateKeyPairSync>['privat
   return sign('sha256', bytes, { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
-describe('signing', () => {
-  test('one request, for the pinned version, with the digest of the entry', async () => {
+describe('signing with Key Vault', () => {
+  test('makes one request, to the pinned version, with the digest of the entry', async () => {
     const { vault, signing, signer } = setup();
     const keyWrapper = signer();
     const signature = await keyWrapper.sign?.(entry);
@@ -20,7 +20,7 @@ describe('signing', () => {
     expect(vault.requests).toHaveLength(1);
   });
 
-  test('an entry that the caller changes while the call is under way is signed as it was given', async () => {
+  test('signs an entry as it was given, even if the caller changes it during the call', async () => {
     const keyWrapper = setup().signer();
     const given = new Uint8Array(entry);
     const signing = keyWrapper.sign?.(given);
@@ -28,7 +28,7 @@ describe('signing', () => {
     expect(keyWrapper.verify?.(entry, (await signing) ?? new Uint8Array())).toBe(true);
   });
 
-  test('after a rotation in the vault, the pinned version goes on signing', async () => {
+  test('continues with the pinned version after a rotation in the vault', async () => {
     const { vault, signing, signer } = setup();
     const keyWrapper = signer();
     const old = signing.current.id;
@@ -37,7 +37,7 @@ describe('signing', () => {
     expect(vault.requests).toMatchObject([{ version: old }]);
   });
 
-  test('signatures of every pinned key verify, of older versions and of the next one, and of no other key', async () => {
+  test('verifies signatures of every pinned key, of older versions and of the next one, and of no other key', async () => {
     const { signing, signer, publicKey } = setup();
     const first = publicKey();
     const old = await signer().sign?.(entry);
@@ -51,7 +51,7 @@ describe('signing', () => {
     expect([onlyNew.verify?.(entry, old), onlyNew.verify?.(entry, recent)]).toEqual([false, true]);
   });
 
-  test('a signature of a key that is not pinned is never handed on: nobody could open what it signed', async () => {
+  test('a signature of a key that is not pinned is never handed on: nobody could verify what it signed', async () => {
     const { signer, vault } = setup();
     const stranger = vault.createKey('stranger', 'EC');
     const keyWrapper = signer({ signPublicKeys: [publicHalf(stranger.current.publicKey)] });
@@ -63,13 +63,13 @@ describe('signing', () => {
     ['63 bytes', (value: Buffer) => value.subarray(1)],
     ['65 bytes', (value: Buffer) => Buffer.concat([value, Buffer.alloc(1)])],
     ['zeros', () => new Uint8Array(64)],
-  ])('law 4: a signature with %s is corrupt', async (_, change) => {
+  ])('adapter rule 4: a signature with %s is corrupt', async (_, change) => {
     const { vault, signer } = setup();
     vault.spoilValue(change);
     await expect(signer().sign?.(entry)).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a signature by another key, in another encoding, or of another entry, does not verify', () => {
+  test('does not verify a signature by another key, in another encoding, or of another entry', () => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const { wrapper } = setup();
     const { kty = '', crv = '', x = '', y = '' } = publicKey.export({ format: 'jwk' });
@@ -84,7 +84,7 @@ describe('signing', () => {
 });
 
 describe('fetchAzureSignPublicKeys', () => {
-  test('gets the public half of each version that is named, old ones too, in their order', async () => {
+  test('gets the public key of each version that is named, in their order', async () => {
     const { vault, signing, clients, publicKey } = setup();
     const old = { id: vault.idOf(signing, signing.current), jwk: publicKey() };
     signing.rotate();
@@ -94,7 +94,7 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(vault.requests.map(({ operation }) => operation)).toEqual(['get', 'get']);
   });
 
-  test('needs the right to get, and no other', async () => {
+  test('needs the permission to get, and no other', async () => {
     const { vault, signing } = setup();
     const signKeyIds = [vault.idOf(signing, signing.current)];
     const fetchWith = (token: string): Promise<unknown> =>
@@ -118,13 +118,13 @@ describe('fetchAzureSignPublicKeys', () => {
     await expect(fetchAzureSignPublicKeys({ signKeyIds, clients })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('an RSA key signs no ring entries', async () => {
+  test('rejects an RSA key, which cannot sign ring entries', async () => {
     const { vault, rsa, clients } = setup();
     const signKeyIds = [vault.idOf(rsa, rsa.current)];
     await expect(fetchAzureSignPublicKeys({ signKeyIds, clients })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a vault that throttles for a while is waited for', async () => {
+  test('waits for a vault that throttles for a while', async () => {
     const { vault, signing, clients } = setup();
     vault.throttle({ times: 3 });
     const signKeyIds = [vault.idOf(signing, signing.current)];
@@ -132,7 +132,7 @@ describe('fetchAzureSignPublicKeys', () => {
     expect(vault.requests).toHaveLength(4);
   });
 
-  test('F29: an abort ends it', async () => {
+  test('ends on an abort (F29)', async () => {
     const { vault, signing, clients } = setup();
     vault.hang();
     const controller = new AbortController();

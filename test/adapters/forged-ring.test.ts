@@ -49,8 +49,8 @@ const SERVICES: Readonly<Record<string, () => Promise<Service>>> = {
     const client = realClient(server);
     const [ours, theirs] = [server.kms.createKey('ours'), server.kms.createKey('theirs')];
     return {
-      ours: () => gcpKmsKeyWrapper({ keyName: ours, client }),
-      theirs: () => gcpKmsKeyWrapper({ keyName: theirs, client }),
+      ours: () => gcpKmsKeyWrapper({ keyId: ours, client }),
+      theirs: () => gcpKmsKeyWrapper({ keyId: theirs, client }),
       stop: async () => {
         await client.close();
         await server.stop();
@@ -63,8 +63,8 @@ const SERVICES: Readonly<Record<string, () => Promise<Service>>> = {
     for (const name of ['ours', 'theirs']) await callOpenBao(server, 'POST', `transit/keys/${name}`, {});
     const { address, token } = server;
     return {
-      ours: () => vaultTransitKeyWrapper({ address, token, keyName: 'ours' }),
-      theirs: () => vaultTransitKeyWrapper({ address, token, keyName: 'theirs' }),
+      ours: () => vaultTransitKeyWrapper({ address, token, keyId: 'ours' }),
+      theirs: () => vaultTransitKeyWrapper({ address, token, keyId: 'theirs' }),
       stop: () => server.close(),
     };
   },
@@ -92,8 +92,8 @@ async function keyIdIn(ring: ReturnType<typeof memoryRing>): Promise<string> {
 }
 
 for (const [provider, startService] of Object.entries(SERVICES)) {
-  describe(`a ring that an attacker wrapped himself, ${provider} (F26, F35)`, () => {
-    test('no server starts from it, whatever key it names, and a running fleet keeps its own', async () => {
+  describe(`a ring that an attacker wrapped, ${provider} (F26, F35)`, () => {
+    test('starts no server, whichever key it names, and a running fleet keeps its own', async () => {
       const service = await startService();
       cleanUp.push(() => service.stop());
       const ours = memoryRing();

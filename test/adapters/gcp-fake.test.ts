@@ -66,7 +66,7 @@ async function decrypt(
   return { ...answer, plaintext: Buffer.from(answer.plaintext ?? '') };
 }
 
-describe('a fake Cloud KMS, to the vendor’s own client', () => {
+describe('a fake Cloud KMS, used by the vendor’s own client', () => {
   test('encrypts and decrypts, names the version, and verifies and sends checksums', async () => {
     const wrapped = await encrypt();
     expect(wrapped).toMatchObject({
@@ -88,7 +88,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     ]);
   });
 
-  test('says of a checksum that did not come that it was not verified', async () => {
+  test('reports a missing checksum as not verified', async () => {
     expect(await encrypt({ plaintextCrc32c: null, additionalAuthenticatedDataCrc32c: null })).toMatchObject({
       verifiedPlaintextCrc32c: false,
       verifiedAdditionalAuthenticatedDataCrc32c: false,
@@ -110,7 +110,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     },
   );
 
-  test('refuses other additional data, changed bytes, cut bytes, and another key’s', async () => {
+  test('refuses other additional data, changed bytes, cut bytes, and those of another key', async () => {
     const { ciphertext } = await encrypt();
     const other = kms.createKey('another');
     const refused = { code: Status.INVALID_ARGUMENT };
@@ -125,7 +125,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     }
   });
 
-  test('knows no key that was not made, and no version’s name at Decrypt', async () => {
+  test('has only keys that were created, and accepts no version name at Decrypt', async () => {
     const { ciphertext } = await encrypt();
     await expect(encrypt({ name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
     await expect(decrypt(ciphertext, { name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
@@ -134,7 +134,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     });
   });
 
-  test('rotates: the new version encrypts, both decrypt', async () => {
+  test('encrypts with the new version after a rotation, and decrypts with both', async () => {
     const old = await encrypt();
     expect(kms.rotate(name)).toBe(`${name}/cryptoKeyVersions/2`);
     const newer = await encrypt();
@@ -143,7 +143,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     expect(await decrypt(newer.ciphertext)).toMatchObject({ plaintext: PLAINTEXT, usedPrimary: true });
   });
 
-  test('a disabled version refuses with its state among the details, and works again once enabled', async () => {
+  test('refuses with the state of a disabled version in the details, until it is enabled', async () => {
     const old = await encrypt();
     kms.rotate(name);
     kms.disable(old.name ?? '');
@@ -160,7 +160,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     expect(await decrypt(old.ciphertext)).toMatchObject({ plaintext: PLAINTEXT });
   });
 
-  test('a destroyed version is gone for good', async () => {
+  test('never decrypts again with a destroyed version', async () => {
     const { ciphertext } = await encrypt();
     kms.scheduleDestruction(name);
     await expect(decrypt(ciphertext)).rejects.toMatchObject({
@@ -173,7 +173,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     });
   });
 
-  test('serves, once there are grants, only who may do what he asks', async () => {
+  test('serves, once there are grants, only callers with the permission', async () => {
     const guarded = await startGcpKms();
     const anybody = realClient(guarded);
     try {
@@ -200,7 +200,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     }
   });
 
-  test('fails as it is told, and stops to when it is healed', async () => {
+  test('fails as configured, and stops failing when it is healed', async () => {
     kms.throttleNext(1);
     await expect(encrypt()).rejects.toMatchObject({ code: Status.RESOURCE_EXHAUSTED });
     await encrypt();
@@ -221,7 +221,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     expect(await encrypt()).toMatchObject({ name: 'elsewhere', verifiedPlaintextCrc32c: true });
   });
 
-  test('hangs until its answers are wanted, and answers late', async () => {
+  test('holds answers back until they are requested', async () => {
     await encrypt();
     await expect(encrypt({ name: `${name}x` })).rejects.toMatchObject({ code: Status.NOT_FOUND });
     kms.hang();
@@ -245,7 +245,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     expect((await encrypt()).name).toBe(`${name}/cryptoKeyVersions/1`);
   });
 
-  test('resets connections, and takes new ones', async () => {
+  test('resets connections, and accepts new ones', async () => {
     await encrypt();
     const accepted = server.accepted;
     kms.hang();
@@ -258,7 +258,7 @@ describe('a fake Cloud KMS, to the vendor’s own client', () => {
     expect(server.accepted).toBe(accepted + 1);
   });
 
-  test('its checksum is CRC32C (RFC 3720, B.4)', () => {
+  test('computes CRC32C checksums (RFC 3720, B.4)', () => {
     expect(crc32cBitwise(new Uint8Array(32))).toBe(0x8a9136aa);
     expect(crc32cBitwise(Buffer.from('123456789'))).toBe(0xe3069283);
   });

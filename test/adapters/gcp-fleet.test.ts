@@ -34,13 +34,13 @@ type Extra = Partial<GcpKmsCodecOptions>;
 /** A fake Cloud KMS and a ring; every instance has a client of the vendor's of its own, and a name to be known by. */
 class World {
   readonly server: RunningGcpKms;
-  readonly keyName: string;
+  readonly keyId: string;
   readonly ring: RingStore = memoryRing();
   readonly #closing: (() => Promise<void>)[] = [];
 
   constructor(server: RunningGcpKms) {
     this.server = server;
-    this.keyName = server.kms.createKey();
+    this.keyId = server.kms.createKey();
   }
 
   static async start(): Promise<World> {
@@ -55,8 +55,8 @@ class World {
   }
 
   async codec(caller: string, role: Role, extra: Extra = {}): Promise<KmsCodec> {
-    const { keyName, ring } = this;
-    const codec = await createGcpKmsCodec({ keyName, ring, role, client: this.client(caller), ...extra });
+    const { keyId, ring } = this;
+    const codec = await createGcpKmsCodec({ keyId, ring, role, client: this.client(caller), ...extra });
     this.#closing.push(() => codec.close());
     return codec;
   }
@@ -126,7 +126,7 @@ function opens(codec: KmsCodec, token: string): boolean {
 }
 
 describe('a fleet on Google Cloud KMS, through the vendor’s own client', () => {
-  test('10 000 seals and unseals cost the first wrap and its unwraps, and no call more', async () => {
+  test('10 000 seals and unseals make only the first wrap and its unwraps', async () => {
     const world = await newWorld();
     const [a, b, reader] = await world.fleet();
     for (let i = 0; i < 5_000; i++) {
@@ -137,12 +137,12 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(world.calls).toEqual({ a: ['encrypt', 'decrypt'], b: ['decrypt'], reader: ['decrypt'] });
   });
 
-  test('F8, F11: a token opens everywhere after two rotations of the ring and one of the KMS key', async () => {
+  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the KMS key', async () => {
     const world = await newWorld();
     const [a, b, reader] = await world.fleet();
     const token = a.seal(payload);
     await a.rotate();
-    world.server.kms.rotate(world.keyName);
+    world.server.kms.rotate(world.keyId);
     await b.rotate({ emergency: true });
     expect(await world.versionsInRing()).toEqual(['1', '1', '2']);
     const late = await world.codec('late', 'member');
@@ -151,21 +151,21 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(late.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('F25: a token of a ring with another name never opens, with the same KMS key', async () => {
+  test('F25: a token of a ring with another name is never unsealed, with the same KMS key', async () => {
     const world = await newWorld();
     const payments = await world.codec('a', 'member', { ringName: 'payments' });
     const refunds = await world.codec('b', 'member', { ringName: 'refunds', ring: memoryRing() });
     expect(() => refunds.unseal(payments.seal(payload))).toThrow('unknown key');
   });
 
-  test('F25, F15: nor is the ring of one name read under another, though the same KMS key opens both', async () => {
+  test('F25, F15: the ring of one name is not read under another, though the same KMS key unwraps both', async () => {
     const world = await newWorld();
     await world.codec('a', 'member', { ringName: 'payments' });
     const start = world.codec('b', 'member', { ringName: 'refunds', policy: { startTimeoutSeconds: 1 } });
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('F26: a key version that was changed in the store is not accepted, though Cloud KMS would open it', async () => {
+  test('F26: a key version that was changed in the store is not accepted, though Cloud KMS would decrypt it', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const { document = '' } = (await world.ring.read()) ?? {};
@@ -178,21 +178,21 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('a fleet moves to another KMS key by alsoUnwrap, and no token is lost', async () => {
+  test('a fleet moves to another KMS key with alsoUnwrap, without losing a token', async () => {
     const world = await newWorld();
     const { kms } = world.server;
     const old = await world.codec('old', 'member');
     const token = old.seal(payload);
-    const keyName = kms.createKey('successor');
-    const moved = await world.codec('moved', 'member', { keyName, alsoUnwrap: [world.keyName] });
+    const keyId = kms.createKey('successor');
+    const moved = await world.codec('moved', 'member', { keyId, alsoUnwrap: [world.keyId] });
     expect(opens(moved, token)).toBe(true);
     await moved.rotate({ emergency: true });
     const { document = '' } = (await world.ring.read()) ?? {};
-    expect(document).toContain(`${keyName}/cryptoKeyVersions/1`);
-    expect(opens(await world.codec('late', 'reader', { keyName, alsoUnwrap: [world.keyName] }), token)).toBe(true);
+    expect(document).toContain(`${keyId}/cryptoKeyVersions/1`);
+    expect(opens(await world.codec('late', 'reader', { keyId, alsoUnwrap: [world.keyId] }), token)).toBe(true);
   });
 
-  test('F7: a rotation while Cloud KMS is down changes nothing, and nothing fails', async () => {
+  test('a rotation while Cloud KMS is down changes nothing, and no token fails (F7)', async () => {
     const world = await newWorld();
     const [a, b] = await world.fleet();
     const before = await world.ring.read();
@@ -205,7 +205,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(await world.versionsInRing()).toEqual(['1', '1']);
   });
 
-  test('F9: a start while Cloud KMS fails writes nothing', async () => {
+  test('a start while Cloud KMS fails writes nothing (F9)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const before = await world.ring.read();
@@ -216,7 +216,7 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
   });
 });
 
-describe('least rights', () => {
+describe('least privilege', () => {
   /** Starts an instance that has these rights and no other, and lets it do the work of its role. */
   async function work(world: World, role: Role, rights: readonly string[]): Promise<KmsCodec> {
     const caller = `${role} with ${rights.length === 0 ? 'nothing' : rights.join()}`;
@@ -230,7 +230,7 @@ describe('least rights', () => {
   test.each([
     ['a member', 'member', [TO_ENCRYPT, TO_DECRYPT]],
     ['a reader', 'reader', [TO_DECRYPT]],
-  ] as const)('%s works with its rights, and without any one of them is denied', async (_, role, rights) => {
+  ] as const)('%s works with its permissions, and without any one of them is denied', async (_, role, rights) => {
     const world = await newWorld();
     world.server.kms.grant('founder', [TO_ENCRYPT, TO_DECRYPT]);
     const founder = await world.codec('founder', 'member');
@@ -243,17 +243,17 @@ describe('least rights', () => {
 });
 
 // Beside each other: each waits for half a minute.
-describe.concurrent('F10: a key that a fleet may no longer use', () => {
+describe.concurrent('a key that a fleet may no longer use (F10)', () => {
   test.each<[string, string, (world: World) => void, (world: World) => void]>([
     [
       'disabled',
       'kms disabled',
-      ({ server, keyName }) => server.kms.disable(keyName),
-      ({ server, keyName }) => server.kms.enable(keyName),
+      ({ server, keyId }) => server.kms.disable(keyId),
+      ({ server, keyId }) => server.kms.enable(keyId),
     ],
     ['denied', 'kms denied', ({ server }) => server.kms.deny(), ({ server }) => server.kms.heal()],
   ])(
-    '%s: sealing and then opening stop within their bounds; allowed again, all goes on',
+    '%s: sealing and then unsealing stop within their bounds; allowed again, both resume',
     async (_, kind, stop, allow) => {
       const world = await newWorld();
       const policy = shortPolicy;

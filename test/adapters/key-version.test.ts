@@ -46,18 +46,18 @@ interface KmsKey {
 const PROVIDERS: Readonly<Record<string, () => Promise<KmsKey | undefined>>> = {
   async 'gcp-kms'() {
     const server = await startGcpKms();
-    const keyName = server.kms.createKey();
+    const keyId = server.kms.createKey();
     const closing: (() => Promise<void>)[] = [];
-    let current = `${keyName}/cryptoKeyVersions/1`;
+    let current = `${keyId}/cryptoKeyVersions/1`;
     return {
       current: () => current,
       rotate() {
-        current = server.kms.rotate(keyName);
+        current = server.kms.rotate(keyId);
       },
       async start(options) {
         const client = realClient(server);
         closing.push(() => client.close());
-        return createGcpKmsCodec({ keyName, client, ...options });
+        return createGcpKmsCodec({ keyId, client, ...options });
       },
       async end() {
         for (const close of closing) await close();
@@ -89,18 +89,17 @@ const PROVIDERS: Readonly<Record<string, () => Promise<KmsKey | undefined>>> = {
     });
     if (started === undefined) return undefined;
     const server = started;
-    const keyName = `payments-${randomUUID()}`;
+    const keyId = `payments-${randomUUID()}`;
     await callOpenBao(server, 'POST', 'sys/mounts/transit', { type: 'transit' });
-    await callOpenBao(server, 'POST', `transit/keys/${keyName}`);
+    await callOpenBao(server, 'POST', `transit/keys/${keyId}`);
     let version = 1;
     return {
-      current: () => `transit/keys/${keyName}:v${version}`,
+      current: () => `transit/keys/${keyId}:v${version}`,
       async rotate() {
-        await callOpenBao(server, 'POST', `transit/keys/${keyName}/rotate`);
+        await callOpenBao(server, 'POST', `transit/keys/${keyId}/rotate`);
         version += 1;
       },
-      start: (options) =>
-        createVaultTransitCodec({ address: server.address, keyName, token: server.token, ...options }),
+      start: (options) => createVaultTransitCodec({ address: server.address, keyId, token: server.token, ...options }),
       end: () => server.close(),
     };
   },
@@ -114,7 +113,7 @@ async function versionsIn(ring: RingStore): Promise<string[]> {
   return byAge.flatMap(({ wraps }) => wraps.map(({ keyId }) => keyId));
 }
 
-describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new version', (provider, makeKey) => {
+describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (provider, makeKey) => {
   const members: KmsCodec[] = [];
   const noticed: unknown[] = [];
   const reasons: unknown[] = [];
@@ -136,7 +135,7 @@ describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new ve
     await key?.end();
   });
 
-  test('is noticed by a member that runs, and rotated for once', async ({ skip }) => {
+  test('is noticed by a running member, and rotated for once', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     const { start, rotate, current } = key;
@@ -166,7 +165,7 @@ describe.each(Object.entries(PROVIDERS))('a KMS key of %s that is given a new ve
     }
   });
 
-  test('stays unnoticed where the policy says so', async ({ skip }) => {
+  test('is not noticed if the policy turns the check off', async ({ skip }) => {
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     members.push(await key.start({ ring, policy: { ...policy, keyVersionEverySeconds: 0 } }));

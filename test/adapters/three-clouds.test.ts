@@ -81,7 +81,7 @@ class ThreeClouds {
     const signPublicKeys = await this.#publicKeys(keys.azureSign);
     return [
       awsKmsKeyWrapper({ keyId: keys.aws, client: this.#awsClient(), maxAttempts: 1 }),
-      gcpKmsKeyWrapper({ keyName: keys.gcp, client, maxAttempts: 1 }),
+      gcpKmsKeyWrapper({ keyId: keys.gcp, client, maxAttempts: 1 }),
       azureKeyVaultKeyWrapper({
         keyId: keys.azure,
         signKeyId: keys.azureSign,
@@ -183,13 +183,13 @@ async function underLoad(
 }
 
 describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
-  test('every key has a wrap of each', async () => {
+  test('every key has a wrap of each cloud', async () => {
     await clouds.codec();
     expect(await clouds.wrapsInRing()).toEqual([['aws-kms', 'azure-key-vault', 'gcp-kms']]);
   });
 
   for (const how of ['cut', 'hang'] as const) {
-    test(`each cloud in turn ${how === 'cut' ? 'refuses connections' : 'hangs'} for longer than sealing lasts without a proof: no seal and no unseal fails (F7, F29)`, async () => {
+    test(`each cloud in turn ${how === 'cut' ? 'refuses connections' : 'hangs'} for longer than sealing lasts without a KMS check: no seal and no unseal fails (F7, F29)`, async () => {
       const fleet = [await clouds.codec(), await clouds.codec()];
       const outages = async (): Promise<void> => {
         for (const cloud of CLOUDS) {
@@ -215,7 +215,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
     });
   }
 
-  test('with none reachable a start fails, in time and with what each of them said', async () => {
+  test('a start with no cloud reachable fails in time, with the error of each', async () => {
     await clouds.codec();
     for (const cloud of CLOUDS) clouds.fail(cloud, 'cut');
     const error: unknown = await clouds.codec({ policy: { ...policy, startTimeoutSeconds: 3 } }).then(
@@ -234,7 +234,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
   });
 
   for (const cloud of CLOUDS) {
-    test(`with a quorum of two a key is published without ${cloud}, and gets its wrap later`, async () => {
+    test(`with a quorum of two, a key is published without ${cloud}, and gets its wrap later`, async () => {
       // A key that is written later than refreshEvery after it was made is not published.
       const patient = { ...policy, refreshEverySeconds: 4, propagationSeconds: 15 };
       const codec = await clouds.codec({ wrapQuorum: 2, policy: patient });
@@ -248,7 +248,7 @@ describe('one ring wrapped by AWS, Google Cloud and Azure at once', () => {
     });
   }
 
-  test('without a quorum nothing is published while one is away, and the old key goes on', async () => {
+  test('without a quorum, nothing is published while one cloud is away, and the old key continues to seal', async () => {
     const codec = await clouds.codec();
     clouds.fail('gcp', 'cut');
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });

@@ -34,20 +34,20 @@ type Extra = Partial<VaultTransitCodecOptions>;
 
 /** A ring and a transit key of its own, on a server that everybody shares. */
 class World {
-  readonly keyName: string;
+  readonly keyId: string;
   readonly ring: RingStore = memoryRing();
   readonly #server: OpenBao;
   readonly #open: KmsCodec[] = [];
 
   constructor(server: OpenBao) {
     this.#server = server;
-    this.keyName = `payments-${randomUUID()}`;
+    this.keyId = `payments-${randomUUID()}`;
   }
 
   /** A token that has the rights of the role and no other. */
   async createToken(role: Role): Promise<string> {
     const operations = role === 'member' ? ['encrypt', 'decrypt'] : ['decrypt'];
-    const rights = operations.map((each) => `path "transit/${each}/${this.keyName}" { capabilities = ["update"] }`);
+    const rights = operations.map((each) => `path "transit/${each}/${this.keyId}" { capabilities = ["update"] }`);
     const policy = `${role}-${randomUUID()}`;
     await callOpenBao(this.#server, 'PUT', `sys/policies/acl/${policy}`, { policy: rights.join('\n') });
     const options = { policies: [policy], no_default_policy: true };
@@ -65,10 +65,10 @@ class World {
         return fetch(url, request);
       },
     };
-    const { keyName, ring } = this;
+    const { keyId, ring } = this;
     const token = await this.createToken(role);
     const { address } = this.#server;
-    const codec = await createVaultTransitCodec({ address, keyName, token, client, ring, role, ...extra });
+    const codec = await createVaultTransitCodec({ address, keyId, token, client, ring, role, ...extra });
     this.#open.push(codec);
     return { codec, counts };
   }
@@ -103,11 +103,11 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   async function newWorld(): Promise<World> {
     const world = new World(server);
     worlds.push(world);
-    await callOpenBao(server, 'POST', `transit/keys/${world.keyName}`);
+    await callOpenBao(server, 'POST', `transit/keys/${world.keyId}`);
     return world;
   }
 
-  test('10 000 seals and unseals cost the first wrap and its unwraps, and no request more', async () => {
+  test('10 000 seals and unseals make only the first wrap and its unwraps', async () => {
     const world = await newWorld();
     const [a, b, c] = [await world.start('member'), await world.start('member'), await world.start('reader')];
     for (let i = 0; i < 5_000; i++) {
@@ -117,9 +117,9 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect([a.counts, b.counts, c.counts]).toEqual([{ encrypt: 1, decrypt: 1 }, { decrypt: 1 }, { decrypt: 1 }]);
   });
 
-  test('F8, F11: a token opens everywhere after two rotations of the ring and one of the transit key', async () => {
+  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the transit key', async () => {
     const world = await newWorld();
-    const keyPath = `transit/keys/${world.keyName}`;
+    const keyPath = `transit/keys/${world.keyId}`;
     const [a, b] = [(await world.start('member')).codec, (await world.start('member')).codec];
     const token = a.seal(payload);
     await a.rotate();
@@ -131,7 +131,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect(await world.wrapsInRing()).toEqual([`${keyPath}:v1`, `${keyPath}:v1`, `${keyPath}:v2`]);
   });
 
-  test('F25: a ring of another name under the same transit key opens no token, and not even the ring', async () => {
+  test('F25: a ring of another name under the same transit key unseals no token, and cannot be read', async () => {
     const world = await newWorld();
     const { codec } = await world.start('member', { ringName: 'payments' });
     const other = await world.start('member', { ringName: 'refunds', ring: memoryRing() });
@@ -142,31 +142,34 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
   test.each([
     { what: 'sealed', stop: () => server.seal(), restore: () => server.unseal() },
     { what: 'stopped', stop: () => server.stop(), restore: () => server.start() },
-  ])('F7: while OpenBao is $what the fleet goes on, says so, and recovers by itself', async ({ stop, restore }) => {
-    const fleet = await (await newWorld()).startFleet({ policy: shortPolicy });
-    const before = fleet[0]?.seal(payload) ?? '';
-    await stop();
-    try {
-      await expect.poll(() => errorsOf(fleet), WAIT).toEqual(Array(3).fill('kms unavailable'));
+  ])(
+    'the fleet continues while OpenBao is $what, reports it, and recovers by itself (F7)',
+    async ({ stop, restore }) => {
+      const fleet = await (await newWorld()).startFleet({ policy: shortPolicy });
+      const before = fleet[0]?.seal(payload) ?? '';
+      await stop();
+      try {
+        await expect.poll(() => errorsOf(fleet), WAIT).toEqual(Array(3).fill('kms unavailable'));
+        everybodyWorks(fleet, before);
+        await expect(fleet[0]?.rotate()).rejects.toMatchObject({ kind: 'unavailable' });
+        everybodyWorks(fleet, before);
+      } finally {
+        await restore();
+      }
+      await expect.poll(() => fleet.map(statusOf), WAIT).toEqual(['ok', 'ok', 'ok']);
+      await fleet[0]?.rotate();
       everybodyWorks(fleet, before);
-      await expect(fleet[0]?.rotate()).rejects.toMatchObject({ kind: 'unavailable' });
-      everybodyWorks(fleet, before);
-    } finally {
-      await restore();
-    }
-    await expect.poll(() => fleet.map(statusOf), WAIT).toEqual(['ok', 'ok', 'ok']);
-    await fleet[0]?.rotate();
-    everybodyWorks(fleet, before);
-  });
+    },
+  );
 
   // Beside each other: each waits for the second or third refusal that counts.
-  describe.concurrent('F10: what OpenBao refuses', () => {
-    test('a soft-deleted transit key stops sealing everywhere, and a restored one brings it back', async () => {
+  describe.concurrent('refusals by OpenBao (F10)', () => {
+    test('a soft-deleted transit key stops sealing everywhere, until it is restored', async () => {
       const world = await newWorld();
       const fleet = await world.startFleet({ policy: shortPolicy });
       const members = fleet.slice(0, 2);
       const before = members[0]?.seal(payload) ?? '';
-      const path = `transit/keys/${world.keyName}`;
+      const path = `transit/keys/${world.keyId}`;
       await callOpenBao(server, 'DELETE', `${path}/soft-delete`);
       await expect.poll(() => members.map((codec) => codec.health().canSeal), WAIT).toEqual([false, false]);
       expect(() => members[0]?.seal(payload)).toThrow('key refused by the kms');
@@ -176,7 +179,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
       everybodyWorks(fleet, before);
     });
 
-    test('a token that was revoked stops its instance alone', async () => {
+    test('a revoked token stops only its own instance', async () => {
       const world = await newWorld();
       const token = await world.createToken('member');
       const { codec: one } = await world.start('member', { policy: shortPolicy, token });

@@ -23,10 +23,10 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
   });
 
   function keyWrapper(): KeyWrapper {
-    return vaultTransitKeyWrapper({ address: own.address, token: own.token, keyName: 'payments', maxAttempts: 2 });
+    return vaultTransitKeyWrapper({ address: own.address, token: own.token, keyId: 'payments', maxAttempts: 2 });
   }
 
-  test('sealed, it is unavailable; unsealed, everything opens as before', async () => {
+  test('sealed, it is unavailable; unsealed, tokens are unsealed as before', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.seal();
     for (const call of callsOf(keyWrapper(), made)) {
@@ -39,7 +39,7 @@ describe.skipIf(started === undefined)('an OpenBao that is sealed or stopped', (
     expect(await keyWrapper().unwrap(made, { context })).toEqual(dataKey);
   });
 
-  test('stopped, it is unavailable; started again, everything opens as before', async () => {
+  test('stopped, it is unavailable; started again, tokens are unsealed as before', async () => {
     const made = await keyWrapper().wrap(dataKey, { context });
     await own.stop();
     for (const call of callsOf(keyWrapper(), made)) {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { judgeBoundary, measureBoundary } from './boundary.ts';
 
-test('flows with and without the boundary end well, and both are timed', async () => {
+test('flows with and without the boundary complete, and both are timed', async () => {
   const report = await measureBoundary({ turns: 6 });
   for (const { low, median, high } of Object.values(report)) {
     expect(low).toBeGreaterThan(0);
@@ -10,7 +10,7 @@ test('flows with and without the boundary end well, and both are timed', async (
   }
 }, 120_000);
 
-test('the judge says no', () => {
+test('verdict rejects boundary results beyond their limits', () => {
   const of = (median: number) => ({ median, low: median, high: median });
   const verdicts = (ratio: number, stateless: number) =>
     judgeBoundary({ bare: of(1), guarded: of(1), ratio: of(ratio), busyRatio: of(1), statelessRatio: of(stateless) });

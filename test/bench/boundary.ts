@@ -134,7 +134,9 @@ export async function measureBoundary(
   });
   const security = new RequestStateSecurity({ codec, requireSubject: true });
   await using bare = await serve(() => registerRefund(new McpServer(INFO)));
-  await using guarded = await serve(() => registerRefund(createProtectedMcpServer(McpServer, INFO, {}, security)));
+  await using guarded = await serve(() =>
+    registerRefund(createProtectedMcpServer({ McpServer, serverInfo: INFO, security })),
+  );
   const [bareTurns, guardedTurns, statelessRatios]: [Turn[], Turn[], number[]] = [[], [], []];
   for (let turn = -WARM_UP_TURNS; turn < turns; turn++) {
     // By turns the one and the other goes first: neither always meets the other's garbage.

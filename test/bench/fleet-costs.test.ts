@@ -7,13 +7,13 @@ beforeAll(async () => {
   report = await measureFleetCosts({ tokens: 20_000, herd: HERD, members: 3, days: 1, tokensPerSecond: [100] });
 });
 
-describe('what a fleet costs its KMS and its store', () => {
-  test('tokens cost no call at all after the start', () => {
+describe('the calls of a fleet to its KMS and its store', () => {
+  test('tokens cause no calls after the start', () => {
     expect(report.measured.calls).toEqual({ generate: 0, wrap: 0, unwrap: 0, read: 0, write: 0 });
     expect(report.measured.tokens).toBe(20_000);
   });
 
-  test('a founder makes one data key and proves it; who comes later unwraps each key once', () => {
+  test('the server that creates the ring makes one data key and checks it, and each later server unwraps each key once', () => {
     const { founder, joiners } = report.coldStart;
     expect(founder).toEqual({ generate: 1, wrap: 0, unwrap: 1, read: 2, write: 1 });
     expect(joiners.map(({ keys, calls }) => [keys, calls])).toEqual([
@@ -22,24 +22,24 @@ describe('what a fleet costs its KMS and its store', () => {
     ]);
   });
 
-  test('a herd of first seals makes one data key; the AWS Encryption SDK makes one for each', () => {
+  test('many first seals at once make one data key, and the AWS Encryption SDK makes one for each', () => {
     expect(report.herd.oneProcess).toMatchObject({ generate: 1, wrap: 0 });
     expect(report.herd.encryptionSdk).toBe(HERD);
   });
 
-  test('members that start at once on an empty store end with one key, and none of them makes another in vain', () => {
+  test('members that start at once on an empty store end with one key, and none makes another in vain', () => {
     const { calls, keysInRing, openNext } = report.herd.members;
     expect({ keysInRing, openNext }).toEqual({ keysInRing: 1, openNext: true });
     expect(calls).toMatchObject({ generate: 1, wrap: 0, unwrap: HERD, write: 1 });
   });
 
-  test('a million tokens of a member that seals 100 a second cost 12.7 KMS calls by the formula', () => {
+  test('a million tokens of a member that seals 100 per second cost 12.7 KMS calls by the formula', () => {
     const [cost] = report.perMillionTokens;
     expect(cost?.formula.kms).toBeCloseTo(109.82 / 8.64, 2);
     expect(cost?.formula.store).toBeCloseTo(326.4 / 8.64, 2);
   });
 
-  test('everything that is judged is met, and each law can be broken', () => {
+  test('every limit is met, and each limit can fail', () => {
     expect(judgeFleetCosts(report).filter(({ met }) => !met)).toEqual([]);
     const calls = { generate: 1, wrap: 1, unwrap: 9, read: 1, write: 0 };
     const nothing = { kms: 0, store: 0 };

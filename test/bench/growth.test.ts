@@ -13,8 +13,8 @@ beforeAll(async () => {
   );
 });
 
-describe('what a ring and its fleet cost as they grow', () => {
-  test('every size of ring meets every number of other processes, at no KMS call', () => {
+describe('the costs of a growing ring and fleet', () => {
+  test('every size of ring is combined with every number of other processes, without a KMS call', () => {
     expect(report.opening.map(({ keys, salts, kmsCalls }) => [keys, salts, kmsCalls])).toEqual([
       [1, 1, 0],
       [1, 20, 0],
@@ -25,7 +25,7 @@ describe('what a ring and its fleet cost as they grow', () => {
     expect(told.at(-1)).toBe(1);
   });
 
-  test('a key and a salt take memory, and neither takes as much as a page of text would', () => {
+  test('a key and a salt take memory, but neither takes as much as a page of text', () => {
     const { perKey, perSalt } = report.memory;
     for (const bytes of [perKey, perSalt]) expect(bytes).toBeGreaterThan(100);
     expect(perKey).toBeLessThan(50_000);
@@ -33,7 +33,7 @@ describe('what a ring and its fleet cost as they grow', () => {
     expect(report.heap.samples).toHaveLength(10);
   });
 
-  test('each law can be broken, and says so by itself', () => {
+  test('each limit can fail, and is named when it does', () => {
     const level = { median: 1, low: 1, high: 1 };
     const fine: GrowthReport = {
       ...report,
@@ -62,7 +62,7 @@ describe('what a ring and its fleet cost as they grow', () => {
 describe('a slope', () => {
   const noise = [3, -1, 4, -1, -5, 9, -2, 6, -5, 3, 5, -8, 9, -7, 9, -3, 2, 3, -8, 4];
 
-  test('of noise has zero within its bounds, and of noise on a slope it has not', () => {
+  test('of noise has zero within its bounds, and of noise on a slope it does not', () => {
     expect(slopeOf(noise).low).toBeLessThan(0);
     expect(slopeOf(noise).high).toBeGreaterThan(0);
     const rising = slopeOf(noise.map((value, i) => value + 3 * i));
@@ -71,12 +71,12 @@ describe('a slope', () => {
     expect(rising.high).toBeGreaterThan(3);
   });
 
-  test('of a straight line is that of the line, whatever one odd value says', () => {
+  test('of a straight line is that of the line, despite an outlier', () => {
     const line = Array.from({ length: 30 }, (_, i) => (i === 7 ? 1e6 : 2 * i));
     expect(slopeOf(line)).toEqual({ median: 2, low: 2, high: 2 });
   });
 
-  test('of few values is refused', () => {
+  test('of few values is rejected', () => {
     expect(() => slopeOf(noise.slice(0, 9))).toThrow(RangeError);
   });
 });

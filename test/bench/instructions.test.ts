@@ -30,7 +30,7 @@ async function countedHere(): Promise<InstructionsReport | string> {
   }
 }
 
-test('a seal and an unseal take as many instructions, and as much of the heap, as in the baseline', async (context) => {
+test('sealing and unsealing execute as many instructions and allocate as much heap as in the baseline', async (context) => {
   const report = await countedHere();
   if (typeof report === 'string') return context.skip(report);
   if (renews) await renewBaseline(report);
@@ -38,7 +38,7 @@ test('a seal and an unseal take as many instructions, and as much of the heap, a
   expect(judgeInstructions(judged).filter(({ met }) => !met)).toEqual([]);
 });
 
-describe('the judge', () => {
+describe('the comparison with the baseline', () => {
   const report: InstructionsReport = { ...baseline, baseline };
   const changed = (change: Partial<TokenCounts>): InstructionsReport => ({
     ...report,
@@ -49,7 +49,7 @@ describe('the judge', () => {
       .filter(({ met }) => !met)
       .map(({ law }) => law);
 
-  test('lets pass what differs by a hundredth, and names what differs by three', () => {
+  test('accepts a difference of one hundredth, and names one of three hundredths', () => {
     const { instructions, heapBytes } = baseline.operations.unseal;
     expect(unmet(report)).toEqual([]);
     expect(unmet(changed({ instructions: instructions * 1.01, heapBytes: heapBytes * 0.99 }))).toEqual([]);
@@ -59,7 +59,7 @@ describe('the judge', () => {
     expect(unmet(changed({ instructions: instructions * 0.97 }))).toEqual([expect.stringContaining(RENEW)]);
   });
 
-  test('compares with no baseline of another build of Node, or of another payload', () => {
+  test('skips a baseline of another build of Node or of another payload', () => {
     expect(unmet({ ...report, node: 'v20.0.0 linux x64' })).toEqual([expect.stringContaining(RENEW)]);
     expect(unmet({ ...report, payloadBytes: 64 })).toEqual([expect.stringContaining(RENEW)]);
   });

@@ -35,8 +35,8 @@ function notMet(kept: KeptParts): readonly string[] {
     .map(({ law, measured }) => `${law}: ${measured}`);
 }
 
-describe('what is published', () => {
-  test('page and pictures are what the results give, and without results there are none', () => {
+describe('the published benchmarks', () => {
+  test('page and pictures match the results, and are absent without results', () => {
     const pictures = picturesOf(committed);
     const published = globSync('images/benchmark-*.svg', { cwd: docs }).map((path) => path.replace(/^images./, ''));
     expect(published.toSorted()).toEqual([...pictures.keys()].toSorted());
@@ -47,14 +47,14 @@ describe('what is published', () => {
     expect(textOf('README.md')).toContain('](benchmarks.md)');
   });
 
-  test('results are of a full run', () => {
+  test('the results are from a full run', () => {
     const given = Object.values(committed).map(({ part, options }) => [part, options]);
     expect(given).toEqual(given.map(([part]) => [part, PARTS[part as PartName].options]));
   });
 });
 
-describe('the page', () => {
-  test('of results that meet every limit says so, and has every part', () => {
+describe('the page of benchmarks', () => {
+  test('has every part, and states that every limit is met if it is', () => {
     expect(notMet(ALL_MET)).toEqual([]);
     const page = pageOf(ALL_MET);
     expect(page).toContain('Every limit that was measured is met.');
@@ -66,14 +66,14 @@ describe('the page', () => {
     expect(page).not.toMatch(/undefined|null|NaN|Infinity|\[object/);
   });
 
-  test('of nothing claims nothing', () => {
+  test('claims nothing without results', () => {
     const page = pageOf({});
     expect(page).toContain('Nothing was measured.');
     expect(page).not.toContain('is met.');
     expect(picturesOf({}).size).toBe(0);
   });
 
-  test('shows a limit that is not met first of all, and where it belongs', () => {
+  test('shows a limit that is not met at the top, and in its part', () => {
     const { boundary } = ALL_MET;
     const ratio = { median: 1.16, low: 1.1, high: 1.2 };
     const page = pageOf({ ...ALL_MET, boundary: { ...boundary, report: { ...boundary.report, ratio } } });
@@ -93,26 +93,26 @@ describe('the page', () => {
     expect(page).not.toContain('benchmark-steadiness.svg');
   });
 
-  test('says of every picture that it shows what it is, and shows all of them', () => {
+  test('has every picture, with a description of what it shows', () => {
     const shown = [...pageOf(ALL_MET).matchAll(/!\[[^\]]{20,}\]\(images\/([^)]+)\)/g)].map(([, file = '']) => file);
     expect(shown.toSorted()).toEqual([...picturesOf(ALL_MET).keys()].toSorted());
     expect(shown).toHaveLength(4);
   });
 
-  test('gives names of packages as code', () => {
+  test('writes names of packages as code', () => {
     const page = pageOf(ALL_MET);
     expect(page).toContain('| `@fastify/secure-session` |');
     expect(page).not.toMatch(/[^`]@\w/);
   });
 
-  test('gives ratios and no claims', () => {
+  test('gives ratios without claims', () => {
     const texts = [pageOf(ALL_MET), pageOf(committed), ...picturesOf(ALL_MET).values()];
     expect(texts.flatMap((text) => [...text.matchAll(CLAIMS)].map(([word]) => word))).toEqual([]);
     expect('2 µs, 3 ms, 40/s: the fastest'.match(CLAIMS)).toEqual(['µs', '3 ms', '0/s', 'fastest']);
   });
 });
 
-describe('the token path is judged', () => {
+describe('the verdict on the token path', () => {
   const only = (contender: string, change: Partial<Cost>): KeptParts =>
     withCosts((cost) =>
       cost.contender === contender && cost.operation === 'seal' && cost.bytes === 358 ? { ...cost, ...change } : cost,
@@ -140,20 +140,20 @@ describe('the token path is judged', () => {
     expect(notMet(kept)).toEqual([law]);
   });
 
-  test('our tail that was measured too seldom meets nothing, and is said to be not measured', () => {
+  test('a tail with too few measurements meets no limit, and is reported as not measured', () => {
     const kept = only(OURS, { p999: undefined });
     expect(notMet(kept)).toHaveLength(5);
     expect(pageOf(kept)).toContain('| seal by jose, times ours at p99.9, more than | 1 | not measured | **NOT MET** |');
   });
 
-  test('other sizes are shown and not judged', () => {
+  test('other sizes are shown without a verdict', () => {
     expect(notMet(withCosts((cost) => (cost.bytes === 64 ? { ...cost, timesOurs: at(0.1) } : cost)))).toEqual([]);
   });
 });
 
-describe('pictures', () => {
+describe('the pictures of benchmarks', () => {
   test.each([...picturesOf(ALL_MET)])(
-    '%s has words for who does not see it, both looks, and nothing foreign',
+    '%s has a text alternative, a light and a dark style, and no external resource',
     (_, svg) => {
       expect(svg).toMatch(/<title id="title">.{10,}<\/title>\n<desc id="desc">.{40,}<\/desc>/);
       expect(svg).toContain('@media (prefers-color-scheme: dark)');
@@ -166,7 +166,7 @@ describe('pictures', () => {
     },
   );
 
-  test('a scale of ratios holds its values and 1, and doubles over the same way everywhere', () => {
+  test('a scale of ratios includes its values and 1, and doubles in equal steps', () => {
     for (const values of [[0.8, 1.3], [0.5, 90], [2, 20_000], []]) {
       const { ticks, place } = ratioScale(values, 100, 200);
       expect(ticks).toContain(1);
@@ -183,11 +183,11 @@ describe('pictures', () => {
   });
 });
 
-describe('a run', () => {
+describe('a benchmark run', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sealring-bench-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  test('keeps each part in its file, and writes what they give; what is missing or not met it returns', async () => {
+  test('keeps each part in its own file, writes the page, and returns what is missing or not met', async () => {
     await mkdir(join(folder, 'benchmarks'));
     const { boundary } = ALL_MET;
     const broken = { ...boundary, report: { ...boundary.report, ratio: { median: 2, low: 2, high: 2 } } };
@@ -208,7 +208,7 @@ describe('a run', () => {
     );
   });
 
-  test('goes on where a part cannot be measured, and excuses only what not every machine has', async () => {
+  test('continues when a part cannot be measured, and excuses only what some machines lack', async () => {
     const broken: Readonly<Partial<Record<PartName, Error>>> = {
       boundary: new Error('broken'),
       steadiness: new MissingPrerequisite('no redis-server'),
@@ -234,7 +234,7 @@ describe('a run', () => {
     }
   });
 
-  test('does not take results that cannot be read for none', async () => {
+  test('does not treat unreadable results as absent', async () => {
     await writeFile(join(folder, 'benchmarks', 'steadiness.json'), '{');
     await expect(writeReport(folder, PART_NAMES)).rejects.toThrow(SyntaxError);
     rmSync(join(folder, 'benchmarks', 'steadiness.json'));

@@ -110,7 +110,11 @@ const orders = {
     const security = new RequestStateSecurity({ codec: timed(codec), requireSubject: true });
     const handle = toNodeHandler(
       createMcpHandler(() => {
-        const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+        const server = createProtectedMcpServer({
+          McpServer,
+          serverInfo: { name: 'refund-desk', version: '1.0.0' },
+          security,
+        });
         // A flow without end: every token that comes back is opened, and another one is sealed.
         server.registerTool('refund', {}, (ctx): InputRequiredResult => {
           const state = ctx.mcpReq.requestState<string>();

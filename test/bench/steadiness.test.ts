@@ -62,8 +62,8 @@ function notMet(report: SteadinessReport): readonly string[] {
     .map(({ law, measured }) => `${law}: ${measured}`);
 }
 
-describe('what is judged', () => {
-  test('a report with nothing wrong meets every law, with the ratio and its bounds', () => {
+describe('the verdict on steadiness', () => {
+  test('accepts a report without faults, and gives the ratio with its bounds', () => {
     const report = reportOf();
     expect(notMet(report)).toEqual([]);
     expect(report.conditions.map(({ condition }) => condition)).toEqual(['quiet', ...CONDITIONS]);
@@ -76,12 +76,15 @@ describe('what is judged', () => {
     }
   });
 
-  test.each(['rotation', 'KMS hang', 'KMS outage', 'hostile tokens'] as const)('a longer tail in %s', (condition) => {
-    const slow = reportOf((phase) => (phase.condition === condition ? phaseOf(condition, 121) : phase));
-    expect(notMet(slow)).toEqual([`p99.9 of token operations during ${condition} at most 1.2 × the quiet one: 1.21`]);
-  });
+  test.each(['rotation', 'KMS hang', 'KMS outage', 'hostile tokens'] as const)(
+    'rejects a longer tail in %s',
+    (condition) => {
+      const slow = reportOf((phase) => (phase.condition === condition ? phaseOf(condition, 121) : phase));
+      expect(notMet(slow)).toEqual([`p99.9 of token operations during ${condition} at most 1.2 × the quiet one: 1.21`]);
+    },
+  );
 
-  test('a phase is held against the geometric mean of its neighbours: where one of them is slow, it is not excused', () => {
+  test('compares a phase with the geometric mean of its neighbours, so that a slow neighbour is no excuse', () => {
     const rounds = Array.from({ length: ROUNDS }, () => [phaseOf('quiet', 400), phaseOf('rotation', 300)]).flat();
     const phases = rounds.map((phase, at) => (at % 4 === 0 ? phaseOf('quiet', 100) : phase));
     const [quiet, rotation] = summarise([...phases, phaseOf('quiet', 100)]);
@@ -90,7 +93,7 @@ describe('what is judged', () => {
     expect(quiet?.tokenRatio).toBeUndefined();
   });
 
-  test('a longer tail in one phase is chance, in four of six it is not', () => {
+  test('treats a longer tail in one phase as chance, and in four of six as a failure', () => {
     const slowIn = (count: number): SteadinessReport => {
       let seen = 0;
       return reportOf((phase) =>
@@ -102,7 +105,7 @@ describe('what is judged', () => {
     expect(slowIn(1).conditions[2]?.tokenRatio).toEqual({ median: 1.15, low: 1.15, high: 9.99 });
   });
 
-  test('a failed request, a hostile token that was not refused, a phase of rest, and a key that stays', () => {
+  test('rejects a failed request, an accepted hostile token, an idle phase, and a key that does not rotate', () => {
     const failing = reportOf((phase) =>
       phase.condition === 'refresh' ? phaseOf('refresh', 100, { failed: 1, failures: ['why'] }) : phase,
     );
@@ -123,12 +126,12 @@ describe('what is judged', () => {
     expect(notMet(same)).toEqual(['keys that sealed in every rotation, at least: 1']);
   });
 
-  test('five rounds bound no ratio, so they meet nothing', () => {
+  test('rejects five rounds, which do not bound the ratio', () => {
     expect(notMet(reportOf(undefined, ROUNDS - 1))).toHaveLength(4);
   });
 });
 
-describe('the clients', () => {
+describe('the clients of the steadiness benchmark', () => {
   const RATE = 200;
   const SECONDS = 2;
   const SERVED = '{"result":{"requestState":"sr1.x"}}';
@@ -148,7 +151,7 @@ describe('the clients', () => {
     return load;
   }
 
-  test('whoever would have asked while the server stalled waits in the numbers: no coordinated omission', async () => {
+  test('count the wait of requests that were due while the server stalled: no coordinated omission', async () => {
     const HELD = 40;
     let isStalled = false;
     const held: ServerResponse[] = [];
@@ -174,7 +177,7 @@ describe('the clients', () => {
     expect(counts).toMatchObject({ failed: 0, hostile: 0 });
   });
 
-  test('what they could not ask in time, since they stalled themselves, counts from when it was due', async () => {
+  test('count requests from when they were due, if the client itself stalled', async () => {
     const load = await startLoad((response) => response.end(SERVED));
     const measuring = load.ask('measure', { seconds: SECONDS });
     await pause(500);
@@ -189,7 +192,7 @@ describe('the clients', () => {
     }
   });
 
-  test('what goes wrong is counted: a valid request that fails, a hostile token that is served or refused otherwise', async () => {
+  test('count errors: a valid request that fails, and a hostile token that is accepted or refused in another way', async () => {
     let answer = SERVED;
     const load = await startLoad((response) => response.end(answer));
     await load.ask('hostile', { on: true });
@@ -212,7 +215,7 @@ describe('the clients', () => {
 });
 
 test.skipIf(redis === undefined || inject('moto') === '')(
-  'a server on AWS KMS and Redis, disturbed in every way: no valid request fails, every hostile token is refused',
+  'a server on AWS KMS and Redis serves every valid request and refuses every hostile token under all disturbances',
   async () => {
     const done: number[] = [];
     const options = { rounds: 1, phaseSeconds: 1, warmUpSeconds: 0.5, rate: 40 };
@@ -239,7 +242,7 @@ test.skipIf(redis === undefined || inject('moto') === '')(
   },
 );
 
-test('rounds that the ring has no room for, and phases in which nothing could happen, are refused', async () => {
+test('rounds that the ring has no room for, and idle phases, are rejected', async () => {
   const options = { rounds: 1, phaseSeconds: 1, warmUpSeconds: 1 };
   await expect(measureSteadiness({ ...options, rounds: 21 }, () => undefined)).rejects.toThrow(RangeError);
   await expect(measureSteadiness({ ...options, phaseSeconds: 0.5 }, () => undefined)).rejects.toThrow(RangeError);

@@ -22,7 +22,7 @@ function inFile(content: Uint8Array | string): readonly string[] {
   return sightings(mark, [file]).map(({ form }) => form);
 }
 
-describe('F21: a key that was drawn in a canary run is found', () => {
+describe('the search finds a key that was generated in a canary run (F21)', () => {
   const key = Buffer.concat([mark, randomBytes(24)]);
 
   test.for([
@@ -42,24 +42,24 @@ describe('F21: a key that was drawn in a canary run is found', () => {
     );
   });
 
-  test('where two pieces of a long file meet', () => {
+  test('across two pieces of a long file', () => {
     expect(inFile(Buffer.concat([Buffer.alloc(1024 * 1024 - 3, 0x20), key, Buffer.alloc(1024, 0x20)]))).toEqual([
       'raw',
     ]);
   });
 
-  test('and nothing is found where there is none', () => {
+  test('and nothing in a text without one', () => {
     expect(inFile(randomBytes(100_000).toString('base64'))).toEqual([]);
   });
 
-  test('no two forms are the same, so that each is searched for', () => {
+  test('in forms that are all different, so that each is searched for', () => {
     const forms = [...formsOf(Buffer.from('0123456789abcdef', 'hex')).values()].map(String);
     // Base64 and base64url differ only where the mark has one of their two letters.
     expect(new Set(forms).size).toBeGreaterThanOrEqual(forms.length - 3);
   });
 });
 
-describe('F21: the mark reaches the keys, and only them', () => {
+describe('the mark reaches the keys, and nothing else (F21)', () => {
   const CORE = new URL('../../packages/core/dist/index.js', import.meta.url).href;
 
   function outputOf(program: string): readonly string[] {
@@ -89,7 +89,7 @@ describe('F21: the mark reaches the keys, and only them', () => {
     expect(outputOf(START + leak)).not.toEqual([]);
   });
 
-  test('a program that prints codec, ring document, health, token and events shows nothing', () => {
+  test('a program that prints codec, ring document, health, token and events shows no key', () => {
     const show = `
       import { inspect } from 'node:util';
       await codec.rotate({ emergency: true });

@@ -54,7 +54,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     return ended;
   }
 
-  test('from no ring to a rotation, and the doctor has nothing to say', async () => {
+  test('init, rotate and status work on a new ring, and the doctor reports no error', async () => {
     const before = await run(['doctor']);
     expect(before.output).toMatch(/no ring in the store.*\[store-absent\]/);
     expect(before.code).toBe(0);
@@ -74,7 +74,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     expect(after.output).toMatch(/keys of the ring prove themselves: 2 live of 2, all unwrapped/);
   });
 
-  test('a misconfiguration, its remedy, and exit code 1', async () => {
+  test('the doctor exits with 1 for a wrong key id and prints the remedy', async () => {
     const wrong =
       environment['SEALRING_AWS_KMS_KEY_ID']?.replace(/[^/]+$/, '11111111-2222-3333-4444-555555555555') ?? '';
     const { code, output } = await run(['doctor'], { SEALRING_AWS_KMS_KEY_ID: wrong });
@@ -82,7 +82,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     expect(output).toMatch(/\[kms-not-found\]\n +→ Check the key id/);
   });
 
-  test('Google’s variables make Google’s adapters, and credentials that are not there are a finding', async () => {
+  test('the variables of Google Cloud configure its adapters, and missing credentials are a finding', async () => {
     const { code, output } = await run(['doctor'], {
       GOOGLE_APPLICATION_CREDENTIALS: join(project, 'no-such-file.json'),
       SEALRING_AWS_KMS_KEY_ID: '',
@@ -96,7 +96,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     expect(output).toMatch(/\(gcs\) \[store-unavailable\]/);
   });
 
-  test('an adapter that is not installed is named, with the command that installs it', async () => {
+  test('a missing adapter is named with the command that installs it', async () => {
     const empty = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
     const copy = join(empty, 'cli');
     // Neither the project nor the command line's own surroundings have adapters.

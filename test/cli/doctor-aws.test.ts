@@ -75,7 +75,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   const wrapperOf = (id: string, client = kmsClient(moto)) => awsKmsKeyWrapper({ keyId: id, client, maxAttempts: 1 });
   const sound = (): SealringConfig => ({ ringName: 'payments', ring: newRing(), keyWrapper: wrapperOf(keyId) });
 
-  test('finds nothing wrong with a sound ring, whose compare-and-swap it tries beside it and leaves nothing there', async () => {
+  test('reports nothing on a sound ring, and leaves nothing behind from its compare-and-swap check', async () => {
     await kmsClient(moto).send(new EnableKeyRotationCommand({ KeyId: keyId }));
     const beside = ringAt('probe');
     const remove = async () =>
@@ -96,13 +96,13 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(await config.ring.read()).toEqual(before);
   });
 
-  test('a key id that nobody has', async () => {
+  test('reports a key id that does not exist', async () => {
     const report = await examine({ ...sound(), keyWrapper: wrapperOf('11111111-2222-3333-4444-555555555555') });
     expect(report.healthy).toBe(false);
     expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/key id/);
   });
 
-  test('a client of another region than the key', async () => {
+  test('reports a client of another region than the key', async () => {
     const elsewhere = await createKey(moto, 'eu-west-1');
     const id = elsewhere.split('/').at(-1) ?? '';
     const report = await examine({ ...sound(), keyWrapper: wrapperOf(id) });
@@ -111,14 +111,14 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(right, 'kms')?.severity).toBe('ok');
   });
 
-  test('a bucket that is not there', async () => {
+  test('reports a missing bucket', async () => {
     const ring = s3Ring({ bucket: 'no-such-bucket', key: 'ring', client: s3Client(moto) });
     const report = await examine({ ...sound(), ring });
     expect(report.healthy).toBe(false);
     expect(report.findings.find(({ id }) => id.startsWith('store-'))?.remedy).toBeDefined();
   });
 
-  test('no ring yet is a warning, and init is the remedy', async () => {
+  test('warns of a missing ring, with init as the remedy', async () => {
     const report = await examine(sound());
     expect(report.healthy).toBe(true);
     expect(findingOf(report, 'store-absent')).toMatchObject({
@@ -127,7 +127,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     });
   });
 
-  test('a ring that was founded under another name', async () => {
+  test('reports a ring that was created with another name', async () => {
     const config = sound();
     await found(config);
     const report = await examine({ ...config, ringName: 'orders' });
@@ -135,7 +135,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(report, 'ring-other-name')?.what).toMatch(/"payments".*"orders"/);
   });
 
-  test('a ring that is wrapped by a KMS key which is not configured', async () => {
+  test('reports a ring that is wrapped by a KMS key that is not configured', async () => {
     const config = sound();
     await found(config);
     const report = await examine({ ...config, keyWrapper: wrapperOf(await createKey(moto)) });
@@ -144,7 +144,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(report, 'ring-foreign-key')?.remedy).toMatch(/alsoUnwrap/);
   });
 
-  test('F26: a ring whose document somebody edited', async () => {
+  test('reports a ring whose document was edited (F26)', async () => {
     const config = sound();
     await found(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
@@ -157,7 +157,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     });
   });
 
-  test('F26: a ring whose times somebody edited', async () => {
+  test('reports a ring whose times were edited (F26)', async () => {
     const config = sound();
     await found(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
@@ -167,14 +167,14 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'error')).toEqual(['ring-wrap-corrupt']);
   });
 
-  test('something else in the place of the ring', async () => {
+  test('reports an object that is not a ring', async () => {
     const config = sound();
     await config.ring.write('{"hello":"world"}', { expected: undefined });
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual(['ring-corrupt']);
   });
 
-  test('a second KMS key that the ring is not wrapped by yet is a warning', async () => {
+  test('warns of a second KMS key that the ring is not wrapped by yet', async () => {
     const config = sound();
     await found(config);
     const report = await examine({ ...config, keyWrapper: [wrapperOf(keyId), wrapperOf(await createKey(moto))] });
@@ -201,7 +201,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(report.healthy).toBe(severity !== 'error');
   });
 
-  test('F13: a clock that is off by more than clockSkew', async () => {
+  test('reports a clock that is off by more than clockSkew (F13)', async () => {
     const proxy = await startClockProxy(moto, 900);
     closing.push(() => proxy.close());
     const config = { ...sound(), ring: ringAt(`ring-${objects++}`, proxy.address) };
@@ -213,19 +213,19 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(clock?.remedy).toMatch(/NTP/);
   });
 
-  test('times that contradict each other', async () => {
+  test('reports times that contradict each other', async () => {
     const report = await examine({ ...sound(), policy: { proveEverySeconds: 1_800 } });
     expect(idsOf(report, 'error')).toEqual(['policy']);
     expect(findingOf(report, 'policy')?.what).toMatch(/sealOutageSeconds \(3600\).*proveEverySeconds \(1800\)/);
   });
 
-  test('an option that core refuses', async () => {
+  test('reports an option that core rejects', async () => {
     const report = await examine({ ...sound(), ringName: 'not a name' });
     expect(idsOf(report, 'error')).toEqual(['options']);
     expect(findingOf(report, 'options')?.what).toContain('ringName');
   });
 
-  test('F21: what a process that prints or uncovers secrets was told', async () => {
+  test('reports a process that prints or uncovers secrets (F21)', async () => {
     const environment = { GOOGLE_SDK_NODE_LOGGING: 'kms', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const report = await examine(sound(), environment);
     expect(idsOf(report, 'error')).toEqual(['tls-unchecked']);
@@ -254,7 +254,7 @@ function withoutDate(wrapper: ReturnType<typeof awsKmsKeyWrapper>): ReturnType<t
 const enforcing = await startOrSkip(startMoto);
 closing.push(() => enforcing?.stop());
 
-describe.skipIf(enforcing === undefined)('the doctor, where IAM has a say', () => {
+describe.skipIf(enforcing === undefined)('the doctor, with IAM policies', () => {
   const address = enforcing?.address ?? '';
   const users: Record<string, Credentials> = {};
   let keyId = '';
@@ -283,36 +283,36 @@ describe.skipIf(enforcing === undefined)('the doctor, where IAM has a say', () =
     };
   }
 
-  test('a member’s rights are enough, and the look at the key that takes more is no error', async () => {
+  test('reports nothing with a member’s permissions, which do not include reading the key’s state', async () => {
     const report = await examine(configOf('member', 'ring'));
     expect(idsOf(report, 'error')).toEqual([]);
     expect(findingOf(report, 'kms-state')?.severity).toBe('info');
   });
 
-  test('without kms:Decrypt', async () => {
+  test('reports a missing kms:Decrypt', async () => {
     const report = await examine(configOf('noDecrypt', 'ring'));
     expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-denied']));
     expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:Decrypt/);
   });
 
-  test('without kms:GenerateDataKey, which servers would miss at their next rotation only', async () => {
+  test('reports a missing kms:GenerateDataKey, which servers would need only at their next rotation', async () => {
     const report = await examine(configOf('noGenerate', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:GenerateDataKey/);
   });
 
-  test('a reader’s rights are enough for a reader', async () => {
+  test('reports nothing with a reader’s permissions for a reader', async () => {
     const report = await examine({ ...configOf('reader', 'ring'), role: 'reader' });
     expect(idsOf(report, 'error')).toEqual([]);
   });
 
-  test('a reader’s rights where a member’s are meant', async () => {
+  test('reports a reader’s permissions for a member', async () => {
     const report = await examine(configOf('reader', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
     expect(findingOf(report, 'store-denied')?.remedy).toMatch(/Grant s3:PutObject/);
   });
 
-  test('no rights at all', async () => {
+  test('reports missing permissions', async () => {
     const report = await examine(configOf('stranger', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
     expect(findingOf(report, 'store-denied')?.remedy).toMatch(/s3:GetObject.*s3:ListBucket/);
@@ -330,7 +330,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     keyWrapper: awsKmsKeyWrapper({ keyId, client: kmsClient(address), maxAttempts: 1 }),
   });
 
-  test('F10: a key that is disabled', async () => {
+  test('reports a disabled key (F10)', async () => {
     const keyId = await createKey(address);
     const config = sound(keyId);
     await found(config);
@@ -341,7 +341,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     expect(idsOf(report, 'warning')).toEqual(['store-memory']);
   });
 
-  test('F10: a key that is pending deletion', async () => {
+  test('reports a key that is pending deletion (F10)', async () => {
     const keyId = await createKey(address);
     await kmsClient(address).send(new ScheduleKeyDeletionCommand({ KeyId: keyId, PendingWindowInDays: 30 }));
     const report = await examine(sound(keyId));
@@ -349,7 +349,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/cancel-key-deletion/);
   });
 
-  test('a key that KMS does not rotate is a warning', async () => {
+  test('warns of a key without automatic rotation', async () => {
     const report = await examine(sound(await createKey(address)));
     expect(report.healthy).toBe(true);
     expect(idsOf(report, 'warning')).toContain('kms-rotation');

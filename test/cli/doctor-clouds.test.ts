@@ -19,12 +19,12 @@ describe('the doctor, on Google Cloud KMS', async () => {
     await client.close();
     await gcp.stop();
   });
-  const keyName = gcp.kms.createKey();
+  const keyId = gcp.kms.createKey();
   gcp.kms.grant('member', ['cloudkms.cryptoKeyVersions.useToEncrypt', 'cloudkms.cryptoKeyVersions.useToDecrypt']);
-  const wrapperFor = (caller: string, name = keyName): KeyWrapper =>
-    gcpKmsKeyWrapper({ keyName: name, client: clientOf(caller, client), maxAttempts: 1 });
+  const wrapperFor = (caller: string, name = keyId): KeyWrapper =>
+    gcpKmsKeyWrapper({ keyId: name, client: clientOf(caller, client), maxAttempts: 1 });
 
-  test('finds nothing wrong with a key that may be used', async () => {
+  test('reports nothing for a key that may be used', async () => {
     const config = configOf(wrapperFor('member'));
     await found(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
@@ -33,14 +33,14 @@ describe('the doctor, on Google Cloud KMS', async () => {
   test.each([
     ['encrypt', 'cloudkms.cryptoKeyVersions.useToDecrypt', 'useToEncrypt'],
     ['decrypt', 'cloudkms.cryptoKeyVersions.useToEncrypt', 'useToDecrypt'],
-  ])('without the right to %s', async (caller, granted, missing) => {
+  ])('reports a missing permission to %s', async (caller, granted, missing) => {
     gcp.kms.grant(caller, [granted]);
     const report = await examine(configOf(wrapperFor(caller)));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('F10: a key version that is disabled', async () => {
+  test('reports a disabled key version (F10)', async () => {
     const other = gcp.kms.createKey('disabled');
     gcp.kms.disable(`${other}/cryptoKeyVersions/1`);
     const report = await examine(configOf(wrapperFor('member', other)));
@@ -48,14 +48,14 @@ describe('the doctor, on Google Cloud KMS', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/gcloud kms keys versions enable/);
   });
 
-  test('a key that nobody has', async () => {
-    const none = keyName.replace(/[^/]+$/, 'no-such-key');
+  test('reports a key that does not exist', async () => {
+    const none = keyId.replace(/[^/]+$/, 'no-such-key');
     const report = await examine(configOf(wrapperFor('member', none)));
     expect(idsOf(report, 'error')).toEqual(['kms-not-found']);
     expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/project/);
   });
 
-  describe('a key that has a new version', () => {
+  describe('a key with a new version', () => {
     const setUp = async (): Promise<{ name: string; config: SealringConfig; codec: KmsCodec }> => {
       const name = gcp.kms.createKey(`versions-${randomUUID()}`);
       const config = configOf(wrapperFor('member', name));
@@ -63,7 +63,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     };
     const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
 
-    test('is told with what members do about it, and until when the old one is needed', async () => {
+    test('is reported with what members do about it, and until when the old one is needed', async () => {
       const { name, config, codec } = await setUp();
       expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
       gcp.kms.rotate(name);
@@ -87,7 +87,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(after?.what).toContain(`${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
     });
 
-    test('and then an older one again brings no rotation, and the doctor says so', async () => {
+    test('is reported without a rotation if an older version becomes the primary one again', async () => {
       const { name, config, codec } = await setUp();
       gcp.kms.rotate(name);
       await codec.rotate();
@@ -103,7 +103,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     test.each([
       ['disabled', 'KEY_DISABLED', (name: string) => gcp.kms.disable(name)],
       ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
-    ])('whose older one is %s while keys of the ring need it', async (_, code, end) => {
+    ])('is an error if its older version is %s while keys of the ring need it', async (_, code, end) => {
       const { name, config, codec } = await setUp();
       const opensUntil = codec.health().keys[0]?.opensUntil.toISOString() ?? '';
       gcp.kms.rotate(name);
@@ -121,7 +121,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(remedy).toContain('gcloud kms keys versions enable');
     });
 
-    test('whose older one is disabled before any key is wrapped by the new one', async () => {
+    test('is an error if its older version is disabled before any key is wrapped by the new one', async () => {
       const { name, config, codec } = await setUp();
       await codec.close();
       gcp.kms.rotate(name);
@@ -132,7 +132,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     });
   });
 
-  test('F21: an SDK that was told to print what it sends', async () => {
+  test('reports an SDK that prints what it sends (F21)', async () => {
     const config = configOf(wrapperFor('member'));
     const report = await examine(config, { GOOGLE_SDK_NODE_LOGGING: 'all' });
     expect(idsOf(report, 'error')).toEqual(['google-logging']);
@@ -152,7 +152,7 @@ describe('the doctor, on Azure Key Vault', async () => {
   const wrapperFor = (token: string): KeyWrapper =>
     azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, clients: sdkClients(vault, token), maxAttempts: 1 });
 
-  test('finds nothing wrong with keys that may be used', async () => {
+  test('reports nothing for keys that may be used', async () => {
     const config = configOf(wrapperFor(all));
     await found(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
@@ -162,19 +162,19 @@ describe('the doctor, on Azure Key Vault', async () => {
     ['wrap', ['get', 'unwrapKey', 'sign'], 'wrap/action'],
     ['unwrap', ['get', 'wrapKey', 'sign'], 'unwrap/action'],
     ['sign', ['get', 'wrapKey', 'unwrapKey'], 'sign/action'],
-  ] as const)('without the right to %s', async (_, rights, missing) => {
+  ] as const)('reports a missing permission to %s', async (_, rights, missing) => {
     const report = await examine(configOf(wrapperFor(vault.issueToken([...rights]))));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('F35: a wrapper that signs nothing', async () => {
+  test('reports a key wrapper without signatures (F35)', async () => {
     const report = await examine(configOf(azureKeyVaultKeyWrapper({ keyId, clients: sdkClients(vault, all) })));
     expect(idsOf(report, 'error')).toEqual(['options']);
     expect(findingOf(report, 'options')?.what).toMatch(/sign/);
   });
 
-  test('a signing key whose public half is not the pinned one', async () => {
+  test('reports a signing key that does not match the pinned public key', async () => {
     const other = vault.createKey('other', 'EC');
     const id = vault.idOf(other, other.current);
     const pinned = await fetchAzureSignPublicKeys({ signKeyIds: [id], clients: sdkClients(vault, all) });
@@ -184,7 +184,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(idsOf(report, 'error')).toEqual(['kms-signature']);
   });
 
-  test('F10: a key that is disabled', async () => {
+  test('reports a disabled key (F10)', async () => {
     rsa.set({ enabled: false });
     const report = await examine(configOf(wrapperFor(all)));
     rsa.set({ enabled: true });
@@ -192,7 +192,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
   });
 
-  test('a key that has a new version, and whose older one is disabled while the ring needs it', async () => {
+  test('reports a disabled older version that the ring needs, after a new version was made', async () => {
     const clients = sdkClients(vault, all);
     const key = vault.createKey('versions');
     const wrapper = (): KeyWrapper =>
@@ -211,7 +211,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(refused?.remedy).toMatch(/set-attributes --id <version> --enabled true/);
   });
 
-  test('a key that is configured by one of its versions is not compared', async () => {
+  test('does not compare versions for a key that is configured by one of its versions', async () => {
     const clients = sdkClients(vault, all);
     const pinned = vault.idOf(rsa, rsa.current);
     const config = configOf(azureKeyVaultKeyWrapper({ keyId: pinned, signKeyId, signPublicKeys, clients }));

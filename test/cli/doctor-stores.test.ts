@@ -55,7 +55,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     await found(configOf(redisRing({ url: address, key: 'payments' })));
   });
 
-  test('finds nothing wrong, and tries compare-and-swap beside the ring', async () => {
+  test('reports nothing, and checks compare-and-swap in a place beside the ring', async () => {
     const config = configOf(redisRing({ url: address, key: 'payments' }));
     const probe = { ring: redisRing({ url: address, key: 'probe' }), remove: () => admin(['DEL', 'probe']) };
     closing.unshift(() => probe.ring.close?.());
@@ -65,7 +65,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(await probe.ring.read()).toBeUndefined();
   });
 
-  test('a probe that names the ring’s own place writes nothing', async () => {
+  test('writes nothing if the place of the check is that of the ring', async () => {
     const config = configOf(redisRing({ url: address, key: 'payments' }));
     const before = await config.ring.read();
     const report = await examine({ ...config, probe: { ring: config.ring, remove: () => admin(['DEL', 'payments']) } });
@@ -74,7 +74,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(await config.ring.read()).toEqual(before);
   });
 
-  test('a reader’s rights where a member’s are meant', async () => {
+  test('reports a reader’s permissions for a member', async () => {
     const config = configOf(redisRing({ url: asUser('reader'), key: 'payments' }));
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual(['store-denied']);
@@ -82,14 +82,14 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
   });
 
-  test('a server that is not there', async () => {
+  test('reports a server that does not exist', async () => {
     const report = await examine(
-      configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', timeoutSeconds: 1 })),
+      configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', callTimeoutSeconds: 1 })),
     );
     expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
   });
 
-  test('F31: a replica, which cannot be written', async () => {
+  test('reports a replica, which cannot be written (F31)', async () => {
     const second = await startRedis();
     closing.push(() => second.stop());
     const { port } = new URL(address);
@@ -123,13 +123,13 @@ describe.skipIf(postgres === undefined)('the doctor, on PostgreSQL', () => {
     }
   }
 
-  test('a database without the table', async () => {
+  test('reports a database without the table', async () => {
     const report = await examine(configOf(postgresRing({ connectionString, name: 'payments' })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
     expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
   });
 
-  test('a reader’s rights where a member’s are meant', async () => {
+  test('reports a reader’s permissions for a member', async () => {
     await admin(async (client) => {
       await migrate(client);
       await client.query('CREATE ROLE reader LOGIN; GRANT SELECT ON sealring_ring TO reader');
@@ -156,13 +156,13 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
   });
   closing.push(() => client.destroy());
 
-  test('a table that is not there', async () => {
+  test('reports a missing table', async () => {
     const report = await examine(configOf(dynamodbRing({ table: 'no-such-table', name: 'payments', client })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
     expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
   });
 
-  test('finds nothing wrong with a table that is', async () => {
+  test('reports nothing with a table', async () => {
     await client.send(
       new CreateTableCommand({
         TableName: 'doctor',
@@ -179,8 +179,8 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
   });
 });
 
-describe('the doctor, on stores by their nature', () => {
-  test('a ring that came with the configuration is for readers', async () => {
+describe('the doctor, on other stores', () => {
+  test('accepts a ring from the configuration for readers only', async () => {
     const origin = configOf(redisRing({ url: redis?.address ?? '', key: 'payments' }));
     const { document = '' } = (await origin.ring.read()) ?? {};
     const config = configOf(staticRing(document));
@@ -188,7 +188,7 @@ describe('the doctor, on stores by their nature', () => {
     expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
   });
 
-  test('F32: a store without compare-and-swap', async () => {
+  test('reports a store without compare-and-swap (F32)', async () => {
     const held = new Map<string, string>();
     const broken = (key: string): RingStore => ({
       kind: 'broken',

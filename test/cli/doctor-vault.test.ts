@@ -32,23 +32,23 @@ describe.skipIf(started === undefined)('the doctor, on Vault’s transit', () =>
     });
     const token = String(Object(made).auth.client_token);
     const { address } = server;
-    const keyWrapper = vaultTransitKeyWrapper({ address, keyName: 'payments', token, dangerouslyAllowHttp: true });
+    const keyWrapper = vaultTransitKeyWrapper({ address, keyId: 'payments', token, dangerouslyAllowHttp: true });
     return { ringName: 'payments', ring: memoryRing(), keyWrapper };
   }
 
-  test('finds nothing wrong with a member’s token', async () => {
+  test('reports nothing with a member’s token', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
     await found(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
-  test('without the right to decrypt', async () => {
+  test('reports a missing permission to decrypt', async () => {
     const report = await examine(await configOf(['encrypt']));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain('<mount>/decrypt/<key>');
   });
 
-  test('a transit key that was rotated, and whose older version is disallowed while the ring needs it', async () => {
+  test('reports a disallowed older version that the ring needs, after a rotation of the transit key', async () => {
     const config = await configOf(['encrypt', 'decrypt']);
     await found(config);
     await callOpenBao(server, 'POST', 'transit/keys/payments/rotate');

@@ -42,7 +42,7 @@ async function secretOf(wire: string): Promise<Uint8Array> {
 
 const nobody = { mcpReq: { method: 'tools/call' } } as unknown as ServerContext;
 
-test('the TypeScript SDK’s own codec goes on with the secret of its wire', async () => {
+test('the codec of the TypeScript SDK continues with the exported secret of its wire', async () => {
   await using codec = await openRing();
   const before = createRequestStateCodec<string>({ codec, wire: 'signed' });
   const after = official<string>({ key: await secretOf('typescript') });
@@ -50,7 +50,7 @@ test('the TypeScript SDK’s own codec goes on with the secret of its wire', asy
   expect(await before.verify(await after.mint('new', nobody), nobody)).toBe('new');
 });
 
-test('a codec of mcp.d with a fixed key goes on with the secret of its wire', async () => {
+test('a codec of mcp.d with a fixed key continues with the exported secret of its wire', async () => {
   await using codec = await openRing();
   const who = { subject: 'ada', target: 'refund' };
   const before = createMcpdRequestStateCodec({ codec });

@@ -119,8 +119,8 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
       () => server.stop(),
       () => client.close(),
     );
-    const keyName = server.kms.createKey();
-    return ringTarget('gcp-kms', (ring, ringName) => createGcpKmsCodec({ keyName, client, ring, ringName }));
+    const keyId = server.kms.createKey();
+    return ringTarget('gcp-kms', (ring, ringName) => createGcpKmsCodec({ keyId, client, ring, ringName }));
   },
   'Azure Key Vault': async () => {
     const vault = await FakeKeyVault.start();
@@ -140,13 +140,13 @@ const TARGETS: Readonly<Record<string, () => Promise<CodecTarget>>> = {
     await callOpenBao(server, 'POST', 'transit/keys/ring', {});
     const { address, token } = server;
     return ringTarget('vault-transit', (ring, ringName) =>
-      createVaultTransitCodec({ address, token, keyName: 'ring', ring, ringName }),
+      createVaultTransitCodec({ address, token, keyId: 'ring', ring, ringName }),
     );
   },
 };
 
 for (const [title, start] of Object.entries(TARGETS)) {
-  test(`${title}: passes the conformance kit whole`, async () => {
+  test(`${title} passes the whole conformance kit`, async () => {
     const { results } = await runCodecConformance(await start());
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
     expect(results.filter(({ status }) => status === 'pass').length).toBeGreaterThan(30);

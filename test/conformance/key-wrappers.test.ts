@@ -129,7 +129,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
 };
 
 for (const [title, { start, notApplicable, emulatorFails = [] }] of Object.entries(SUBJECTS)) {
-  test(`${title}: passes the conformance kit whole`, async ({ skip }) => {
+  test(`${title} passes the whole conformance kit`, async ({ skip }) => {
     const target = await start();
     if (target === undefined) return skip('its emulator cannot run here');
     const report = await runKeyWrapperConformance(target);

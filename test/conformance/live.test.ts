@@ -47,14 +47,14 @@ const LIVE: Readonly<Record<string, Live>> = {
         keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
         cryptography: (key) => new CryptographyClient(key, credential, options()),
       };
-      const access = { clients, timeoutSeconds: 30 };
+      const access = { clients, callTimeoutSeconds: 30 };
       const kind =
         signKeyId === undefined
           ? ({ algorithm: 'A256KW' } as const)
           : { signKeyId, signPublicKeys: await fetchAzureSignPublicKeys({ signKeyIds: [signKeyId], ...access }) };
       const nowhere = calling(`https://127.0.0.1:${await freePort()}`, clients);
       // Slow on purpose: a credential may have to find out where it runs.
-      return azureTargetOf('Azure Key Vault', [own, other], { ...kind, timeoutSeconds: 30 }, clients, nowhere);
+      return azureTargetOf('Azure Key Vault', [own, other], { ...kind, callTimeoutSeconds: 30 }, clients, nowhere);
     },
   },
   'a Vault or OpenBao, with a member’s token and the engine at transit': {
@@ -74,7 +74,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
   const values = variables.map((name) => process.env[name]);
   const more = optional.map((name) => process.env[name]);
 
-  test(`${variables.join(', ')} are all given, or none`, () => {
+  test(`${variables.join(', ')} are all set, or none`, () => {
     const isAsked = [...values, ...more].some((value) => value !== undefined);
     expect(values.map((value) => value !== undefined)).toEqual(variables.map(() => isAsked));
   });
@@ -92,7 +92,7 @@ describe.each(Object.entries(LIVE))('live: %s', (_, { variables, optional = [], 
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
   });
 
-  test('a codec founds a ring with it, and another opens what the first sealed', async () => {
+  test('a codec creates a ring, and another unseals what the first sealed', async () => {
     const instance = await (await theTarget()).create();
     const { keyWrapper } = instance;
     try {

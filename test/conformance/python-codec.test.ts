@@ -50,13 +50,13 @@ serve(lambda role: Codec([OTHER if role == "stranger" else A]))
   return file;
 }
 
-test('the README shows the example', () => {
+test('the README of the Python package shows the example', () => {
   const code = readFileSync(example, 'utf8').split('"""\n').at(-1) ?? '';
   expect(code).toContain('serve(');
   expect(readFileSync(new URL('README.md', kit), 'utf8')).toContain(`\`\`\`python${code}\`\`\``);
 });
 
-test('the example runs as the package has it: unpacked from its tarball, in an empty folder', async () => {
+test('the example runs as packaged: unpacked from its tarball, in an empty folder', async () => {
   const empty = join(folder, 'unpacked');
   mkdirSync(empty);
   execFileSync('tar', ['-xzf', packTarball('conformance', folder), '-C', empty]);
@@ -66,7 +66,7 @@ test('the example runs as the package has it: unpacked from its tarball, in an e
 });
 
 test.each([1, 2])(
-  'the codec of the Python SDK passes the conformance kit whole, through a pipe: seed %i',
+  'the codec of the Python SDK passes the whole conformance kit through a pipe: seed %i',
   async (seed) => {
     const { results, passed } = await reportOn(example, seed);
     expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
@@ -135,7 +135,7 @@ test.each(BROKEN)('a Python codec that %s is caught by %s', async (name, caughtB
   expect(results.map(({ id }) => id).toSorted()).toEqual([caughtBy, 'CODEC-TOKEN-TEXT'].toSorted());
 });
 
-test('a Python codec may print: its words do not come among the answers', async () => {
+test('a Python codec may print without disturbing its answers', async () => {
   const file = brokenCodec('prints', [
     'def seal(self, payload):',
     '    print("sealing")',

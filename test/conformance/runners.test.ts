@@ -21,14 +21,14 @@ describe.each([
   ['node:test', ['--test', '--test-reporter=tap', join(folder, 'node-test.ts')]],
   // Each requirement says itself how long it may take.
   ['mocha', [mocha, '--timeout', '20', '--reporter', 'tap', join(folder, 'mocha.mjs')]],
-])('under %s', (_, args) => {
-  test('a sound codec passes, one test for each requirement', { timeout: 120_000 }, async () => {
+])('the kit under %s', (_, args) => {
+  test('passes a sound codec, with one test for each requirement', { timeout: 120_000 }, async () => {
     const { code, output } = await run(args, {});
     expect(code, output).toBe(0);
     for (const { id } of CODEC_REQUIREMENTS) expect(output).toMatch(new RegExp(`\\bok \\d+ .*${id}: `));
   });
 
-  test('a broken one fails at the requirement that it breaks', { timeout: 120_000 }, async () => {
+  test('fails a broken codec at the requirement that it breaks', { timeout: 120_000 }, async () => {
     const { code, output } = await run(args, { SEALRING_BROKEN: '1' });
     expect(code).not.toBe(0);
     const failed = output.match(/not ok \d+ .*/g) ?? [];

@@ -30,14 +30,14 @@ function testsOf(file: string): ReturnType<typeof writtenTests> | undefined {
 }
 
 describe('the claims of the documentation', () => {
-  test(`are at least ${LEAST}, and every row of their tables is understood`, () => {
+  test(`are at least ${LEAST}, and every row of their tables can be read`, () => {
     expect(unread).toEqual([]);
     expect(claims.length).toBeGreaterThanOrEqual(LEAST);
     const rows = claims.map(({ document, quote, title }) => JSON.stringify([document, quote, title]));
     expect(rows.filter((row, i) => rows.indexOf(row) !== i)).toEqual([]);
   });
 
-  test('stand in the documents as they are quoted, each with a test that is there and runs', () => {
+  test('are quoted as they are in the documents, each with a test that exists and runs', () => {
     const wrong = claims.map(
       (claim) => [claim, wrongWith(claim, textOf(claim.document), testsOf(claim.file))] as const,
     );
@@ -51,12 +51,12 @@ describe('the claims of the documentation', () => {
     ).toEqual([]);
   });
 
-  test.each(held)('%s says nothing with a number or without exception that is not listed', (document) => {
+  test.each(held)('%s has no sentence with a number or without exception that is not listed', (document) => {
     const quotes = [...claims, ...exemptions].filter((each) => each.document === document).map(({ quote }) => quote);
     expect(unlisted(textOf(document) ?? '', quotes)).toEqual([]);
   });
 
-  test('what is listed as no claim stands in its document', () => {
+  test('sentences that are listed as no claim are in their document', () => {
     const gone = exemptions.filter(
       ({ document, quote }) => textOf(document)?.replaceAll(/\s+/g, ' ').includes(quote) !== true,
     );
@@ -64,14 +64,14 @@ describe('the claims of the documentation', () => {
   });
 });
 
-describe('a list of claims that is wrong', () => {
+describe('a wrong list of claims', () => {
   const document = '# Page\n\nHeld.\n\n## Limits\n\nIt is never\nmore than 5 s. It is red.\n';
   const comment = '/**\n * It is never\n * more than 5 s.\n */\n';
   const row = '| It is short. | [Limits](../a.md#limits): “never more than 5 s” | `a.test.ts`: “is \\| short” |';
   const tests = writtenTests("test('is | short', () => {});");
   const [claim] = readClaims(row).claims as [Claim];
 
-  test('is told from one that is right', () => {
+  test('is distinguished from a right one', () => {
     expect(claim).toMatchObject({
       document: 'a.md',
       section: 'limits',
@@ -86,7 +86,7 @@ describe('a list of claims that is wrong', () => {
     expect(readClaims(row.replace('“never', 'never'))).toMatchObject({ claims: [], unread: [expect.any(String)] });
   });
 
-  test('quotes what a document no longer says, or says elsewhere', () => {
+  test('quotes a sentence that the document no longer has, or has elsewhere', () => {
     expect(wrongWith(claim, document.replace('5 s', '6 s'), tests)).toEqual(['the document does not say so']);
     expect(wrongWith({ ...claim, section: 'page' }, document, tests)).toEqual(['it is said in another section']);
     expect(wrongWith(claim, undefined, tests)).toEqual(['there is no such document']);
@@ -108,7 +108,7 @@ describe('a list of claims that is wrong', () => {
     expect(wrongWith(claim, document, writtenTests(source))).toEqual([wrong]);
   });
 
-  test('names a file that is not there', () => {
+  test('names a file that does not exist', () => {
     expect(wrongWith(claim, document, undefined)).toEqual(['there is no a.test.ts']);
   });
 

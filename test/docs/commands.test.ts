@@ -64,24 +64,24 @@ const commands: readonly Command[] = documents.flatMap((document) =>
 const runBy = ({ document, line }: Command): string | undefined =>
   EXECUTED.find(([where, what]) => where.test(document) && what.test(line))?.[2];
 
-describe('commands in the documentation', () => {
+describe('the commands in the documentation', () => {
   test('are found', () => {
     expect(commands.length).toBeGreaterThan(80);
   });
 
-  test('are executed by a test, or it is said why not', () => {
+  test('are run by a test, or listed with a reason', () => {
     const forgotten = commands.filter(
       (command) => runBy(command) === undefined && !NOT_EXECUTED.some(([what]) => what.test(command.line)),
     );
     expect(forgotten).toEqual([]);
   });
 
-  test('are executed by tests that are there', () => {
+  test('are run by tests that exist', () => {
     const tests = new Set(commands.flatMap((command) => runBy(command) ?? []));
     expect([...tests].filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
-  test('no rule is left over', () => {
+  test('match every rule', () => {
     const idle = NOT_EXECUTED.filter(([what]) => !commands.some(({ line }) => what.test(line))).map(
       ([what]) => what.source,
     );

@@ -24,11 +24,13 @@ const classes = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
   ),
 );
 
-test.each(classes)('%s leads to its sections, whatever its kind or reason', (name, prototype) => {
+test.each(classes)('%s has a help link for each of its kinds or reasons', (name, prototype) => {
   const words = [...page.matchAll(new RegExp(`^### ${name}: (.*)$`, 'gm'))].map(({ 1: word = '' }) => word);
   for (const word of words.length === 0 ? [''] : words) {
     const error = Object.assign(Object.create(prototype), { kind: word, reason: word });
-    expect(anchors.get(error.help), error.help).toBe(word === '' ? name : `${name}: ${word}`);
+    const [, path = error.help] =
+      /^https:\/\/github\.com\/sealring\/sealring\/blob\/main\/(.*)$/.exec(error.help) ?? [];
+    expect(anchors.get(path), error.help).toBe(word === '' ? name : `${name}: ${word}`);
     // Found on the prototype: an error that is thrown for every hostile token carries no text more.
     expect(Object.hasOwn(error, 'help')).toBe(false);
   }

@@ -43,7 +43,7 @@ const verifyReasons = unionsIn(textOf('packages/mcp/src/typescript/wire.ts')).ge
 /** What has a heading of its own below that of its class, as the page spells it. */
 const words = [
   ...[...classes].map(([name, members]) => [name, members] as const),
-  ['RejectReason', unions.get('RejectReason') ?? []] as const,
+  ['RejectReason', mcp.REJECT_REASONS] as const,
   ['verify', verifyReasons] as const,
 ].flatMap(([name, members]) => members.map((member) => `${name}: ${member}`));
 
@@ -63,7 +63,7 @@ const sections: readonly Section[] = page
 const titlesOf = (level: number): string[] => sections.filter((one) => one.level === level).map(({ title }) => title);
 
 describe('the page on errors', () => {
-  test('is held against every class of errors that a package exports', () => {
+  test('is compared with every error class that a package exports', () => {
     const exported = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
       Object.entries(names).flatMap(([name, value]) =>
         typeof value === 'function' && value.prototype instanceof Error ? [name] : [],
@@ -94,11 +94,11 @@ describe('the page on errors', () => {
 
   const withKinds = new Set(words.map((word) => word.split(':')[0]));
   const whole = sections.filter(({ title }) => !withKinds.has(title) && title !== 'health().lastError');
-  test.each(whole)('$title: meaning, sight, causes, remedy, and who acts', ({ body }) => {
+  test.each(whole)('$title: has meaning, sight, causes, remedy, and who acts', ({ body }) => {
     expect([...body.matchAll(/^\* \*\*([^*]+):\*\* \S/gm)].map(([, label]) => label)).toEqual(LABELS);
   });
 
-  test('quotes texts of the ring that are there', () => {
+  test('quotes messages of the ring that exist', () => {
     const sources = readdirSync(join(root, 'packages/core/src'), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => textOf(join('packages/core/src', name)))
@@ -154,7 +154,7 @@ const derived = new Set(
 describe.each(OPERATORS_PAGES)('%s', (document) => {
   const text = textOf(document);
 
-  test('links to files and headings that are there', () => {
+  test('links to existing files and headings', () => {
     const broken = [...text.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = '']) => {
       if (/^https?:/.test(target)) return [];
       const [path = '', anchor] = target.split('#');
@@ -165,11 +165,11 @@ describe.each(OPERATORS_PAGES)('%s', (document) => {
     expect(broken).toEqual([]);
   });
 
-  test('names no length of time that the pages with the formulas do not', () => {
+  test('gives only durations that the pages with the formulas give', () => {
     expect(numbersIn(text, ' s\\b').filter((number) => number.length > 2 && !derived.has(number))).toEqual([]);
   });
 
-  test('names no command of sealring that is not there', () => {
+  test('names only commands that sealring has', () => {
     const commands = [...textOf('packages/cli/README.md').matchAll(/^\| `(\w+)[^|]*\|/gm)].map(([, name]) => name);
     const used = [...text.matchAll(/(?:npx |`)sealring (\w+)/g)].map(([, name]) => name);
     expect([...new Set(used)].filter((name) => !commands.includes(name))).toEqual([]);

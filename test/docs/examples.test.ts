@@ -5,7 +5,7 @@ import { runProgram } from '../support/run-program.ts';
 
 const root = join(import.meta.dirname, '../..');
 
-/** What the README of an example tells to type. */
+/** The command in the README of an example. */
 function commandOf(example: string): string {
   const readme = readFileSync(join(root, 'docs/examples', example, 'README.md'), 'utf8');
   return /^```sh\n(.*)\n```$/m.exec(readme)?.[1] ?? '';
@@ -15,7 +15,7 @@ async function type(command: string): Promise<{ readonly code: unknown; readonly
   const [program, ...args] = command.split(' ');
   expect(program).toBe('node');
   const { code, output } = await runProgram(process.execPath, args, { cwd: root });
-  // The refund provokes the warning of a request that names nobody; Node prints it, with a hint of its own.
+  // The refund causes the warning for a request without a subject; Node prints it with a hint.
   const lines = output.split('\n').filter((line) => !/^\((?:node:\d+\) \[SEALRING_NO_SUBJECT\]|Use `node )/.test(line));
   return { code, lines: lines.join('\n').trimEnd().split('\n') };
 }
@@ -25,11 +25,11 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
   refund: [
     /^ada → A +a question, and sr1\./,
     /^ada → B +€49\.90 refunded for order 1017 by B$/,
-    /the same request once more: -32602 Invalid or expired requestState \(A knows: already used\)/,
-    /one character changed: -32602 Invalid or expired requestState \(B knows: seal\)/,
-    /in the name of mallory: -32602 Invalid or expired requestState \(A knows: principal\)/,
-    /another amount: -32602 Invalid or expired requestState \(B knows: request binding\)/,
-    /an app without a user asks: -32603 Internal error \(A knows: principal binding error\)/,
+    /the same request once more: -32602 Invalid or expired requestState \(reason on A: already used\)/,
+    /one character changed: -32602 Invalid or expired requestState \(reason on B: seal\)/,
+    /sent by mallory: -32602 Invalid or expired requestState \(reason on A: principal\)/,
+    /another amount: -32602 Invalid or expired requestState \(reason on B: request binding\)/,
+    /an app without a user asks: -32603 Internal error \(reason on A: principal binding error\)/,
   ],
   wizard: [
     /^A → ada +Where to\?/,
@@ -40,22 +40,22 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /^A → ada +booked: 3 nights in Lisbon with breakfast$/,
     /the second page again, with 5 nights: Breakfast\?/,
     /the last page again: already booked/,
-    /a state of her own making: -32602 Invalid or expired requestState \(A knows: malformed\)/,
-    /in the name of mallory: -32602 Invalid or expired requestState \(B knows: principal\)/,
+    /a state of her own making: -32602 Invalid or expired requestState \(reason on A: malformed\)/,
+    /sent by mallory: -32602 Invalid or expired requestState \(reason on B: principal\)/,
   ],
   proxy: [
     /^ada → P1 +a question, and sr1\./,
     /^ada → P2 +North ships a teapot for €7, insured$/,
     /^bob → P2 +a question, and sr1\./,
     /^bob → P1 +South ships a piano for €7, insured$/,
-    /ada's token in the name of mallory: -32602 Invalid or expired requestState \(P2 knows: principal\)/,
-    /North's own token: -32602 Invalid or expired requestState \(P1 knows: malformed\)/,
-    /the proxy's token: -32602 Invalid or expired requestState \(North knows: malformed\)/,
-    /a state of her own making: -32602 Invalid or expired requestState \(P1 knows: malformed\)/,
+    /ada's token, sent by mallory: -32602 Invalid or expired requestState \(reason on P2: principal\)/,
+    /North's own token: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
+    /the proxy's token: -32602 Invalid or expired requestState \(reason on North: malformed\)/,
+    /a state of her own making: -32602 Invalid or expired requestState \(reason on P1: malformed\)/,
   ],
 };
 
-test.each(Object.entries(TOLD))('the example %s ends well, and refuses replay and forgery', async (example, told) => {
+test.each(Object.entries(TOLD))('the example %s completes, and refuses replay and forgery', async (example, told) => {
   const { code, lines } = await type(commandOf(example));
   let left = [...lines];
   for (const line of told) {
@@ -63,6 +63,6 @@ test.each(Object.entries(TOLD))('the example %s ends well, and refuses replay an
     expect(at, `${line} in\n${lines.join('\n')}`).toBeGreaterThanOrEqual(0);
     left = left.slice(at + 1);
   }
-  expect(lines.at(-1)?.trim()).toBe('everything went as it must');
+  expect(lines.at(-1)?.trim()).toBe('every step succeeded');
   expect(code).toBe(0);
 });

@@ -50,7 +50,7 @@ let folder = '';
 let compiled: Ended;
 const fences = documents().flatMap(fencesOf);
 
-describe('code in the documentation', () => {
+describe('the code in the documentation', () => {
   beforeAll(async () => {
     const cache = join(root, '.cache');
     mkdirSync(cache, { recursive: true });
@@ -77,11 +77,11 @@ describe('code in the documentation', () => {
     expect(compiled).toEqual({ code: 0, output: '' });
   });
 
-  test.each(fences)('$place compiles', ({ file }) => {
+  test.each(fences)('compiles: $place', ({ file }) => {
     expect(compiled.output.split('\n').filter((line) => line.startsWith(`${file}(`))).toEqual([]);
   });
 
-  test.each(fences.filter(({ runs }) => runs))('$place runs', { timeout: 2 * RUN_MS }, async ({ file }) => {
+  test.each(fences.filter(({ runs }) => runs))('runs: $place', { timeout: 2 * RUN_MS }, async ({ file }) => {
     const { code, output } = await runProgram(process.execPath, [file], { cwd: folder, timeoutMs: RUN_MS });
     expect({ code, output: code === 0 ? '' : output }).toEqual({ code: 0, output: '' });
   });

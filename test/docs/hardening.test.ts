@@ -4,7 +4,7 @@ import { GUIDE, type MutationScore, SCORES, withTables } from '../support/harden
 
 const SURVIVORS = new URL('surviving-changes.md', GUIDE);
 
-test('the tables of the hardening guide are those of what was recorded', () => {
+test('the tables of the hardening guide match the recorded results', () => {
   const guide = readFileSync(GUIDE, 'utf8');
   expect(guide).toBe(withTables(guide));
 });
@@ -22,7 +22,7 @@ function explainedPlaces(): ReadonlyMap<string, ReadonlySet<string>> {
   return places;
 }
 
-test('every change that survived is explained, and nothing else is', () => {
+test('the hardening guide explains every change that survived, and no other', () => {
   const scores: Record<string, MutationScore> = JSON.parse(readFileSync(SCORES, 'utf8'));
   const survived = Object.entries(scores).map(([file, { survivors }]): [string, ReadonlySet<string>] => [
     file,

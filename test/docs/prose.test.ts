@@ -21,15 +21,14 @@ const textOf = (path: string): string => readFileSync(join(root, path), 'utf8');
 const words: readonly UnusedWord[] = JSON.parse(textOf('scripts/prose/words.json'));
 const glossary = textOf('docs/glossary.md');
 
-/** What the check reports for a Markdown text, by line. */
-function check(markdown: string): ReadonlyMap<number, readonly string[]> {
-  const textlint = join(root, 'node_modules/.bin/textlint');
-  const args = ['--rulesdir', 'scripts/prose/rules', '--format', 'json', '--stdin', '--stdin-filename', 'page.md'];
-  const { stdout, stderr } = spawnSync(textlint, args, { cwd: root, input: markdown, encoding: 'utf8' });
+/** What the check reports for the text of a file, by line. */
+function check(text: string, file = 'page.md'): ReadonlyMap<number, readonly string[]> {
+  const args = ['scripts/prose/check.mjs', '--stdin', file];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, input: text, encoding: 'utf8' });
   if (!stdout.startsWith('[')) throw new Error(stderr);
-  const [{ messages }]: [{ messages: readonly Finding[] }] = JSON.parse(stdout);
+  const findings: readonly Finding[] = JSON.parse(stdout);
   const found = new Map<number, string[]>();
-  for (const { line, message } of messages) found.set(line, [...(found.get(line) ?? []), message]);
+  for (const { line, message } of findings) found.set(line, [...(found.get(line) ?? []), message]);
   return found;
 }
 
@@ -40,7 +39,7 @@ function checkEach(sentences: readonly string[]): readonly (readonly string[])[]
 }
 
 describe('the prose check', () => {
-  test('fails once for each listed word, wherever the list says that it must', () => {
+  test('reports each listed word in the sentences that the list gives for it', () => {
     const cases = words.flatMap(({ not, instead, fails }) => fails.map((sentence) => ({ not, instead, sentence })));
     expect(cases.length).toBeGreaterThan(words.length);
     expect(words.filter(({ fails }) => fails.length === 0)).toEqual([]);
@@ -53,7 +52,7 @@ describe('the prose check', () => {
     expect(wrong).toEqual([]);
   });
 
-  test('passes each sentence that uses a listed word in another sense', () => {
+  test('accepts each listed word in another sense', () => {
     const sentences = words.flatMap(({ passes }) => passes);
     expect(sentences.length).toBeGreaterThanOrEqual(words.length);
     expect(checkEach(sentences).map((messages, index) => [sentences[index], messages])).toEqual(
@@ -61,7 +60,7 @@ describe('the prose check', () => {
     );
   });
 
-  test('reads headings, table cells, list items, link texts and wrapped lines', () => {
+  test('reads headings, table cells, list items, link texts and wrapped lines of Markdown', () => {
     const markdown = [
       '# The laws',
       '',
@@ -91,9 +90,45 @@ describe('the prose check', () => {
     ];
     expect([...check(markdown.join('\n'))]).toEqual([]);
   });
+
+  test('reads comments, messages and markup of a source file', () => {
+    const source = [
+      '/**',
+      ' * A key in the',
+      ' * name of its owner. `rights`, {@link rights}',
+      ' *',
+      ' * @throws {TypeError} for a broken law.',
+      ' */',
+      "import { laws } from 'its-laws';",
+      '// The rights of a member.',
+      "export const rights = 'rights';",
+      "export const a = 'no such rights';",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the source has the placeholder
+      'export const b = `${a} has no rights here`;',
+      'export const c = `<p class="open it">it was ${a} told</p>`;',
+      'export const script = `request.open();\nlaw of;`;',
+    ];
+    expect([...check(source.join('\n'), 'packages/x/src/x.ts').keys()]).toEqual([2, 5, 8, 10, 11, 12]);
+  });
+
+  test('reads the titles of tests, and nothing else of a test file', () => {
+    const source = [
+      "describe('the laws of a ring', () => {",
+      "  test('it has rights', () => expect(told()).toBe('it was told'));",
+      "  test.skipIf(isTold).each(['the law'])('%s: rights', run);",
+      '  // The rights of a member.',
+      '});',
+    ];
+    expect([...check(source.join('\n'), 'packages/x/test/x.test.ts').keys()]).toEqual([1, 2, 3]);
+  });
+
+  test('reads the text of a picture', () => {
+    const picture = ['<svg>', '<title>laws</title>', '<text data-law="law">two rights</text>', '</svg>'];
+    expect([...check(picture.join('\n'), 'docs/images/x.svg').keys()]).toEqual([2, 3]);
+  });
 });
 
-test('the glossary lists every word that is not used, with what to write', () => {
+test('the glossary lists every word that is not used, with its replacement', () => {
   const rows = [...glossary.matchAll(/^\| `([^`]+)` \| (.+) \|$/gm)].map(([, not, instead]) => ({ not, instead }));
   expect(rows).toEqual(words.map(({ not, instead }) => ({ not, instead })));
 });

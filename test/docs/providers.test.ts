@@ -11,7 +11,9 @@ import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 import { runProgram } from '../support/run-program.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const EMULATORS = JSON.stringify(join(root, 'docs/examples/main-job/emulators.ts'));
+const EMULATOR_CREDENTIAL = `{
+  getToken: async () => ({ token: process.env['EMULATOR_TOKEN'] ?? '', expiresOnTimestamp: Date.now() + 3_600_000 }),
+}, disableChallengeResourceVerification: true`;
 
 const cleanUp: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -48,13 +50,10 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
   'gcp-kms': async () => {
     const gcp = await startGcpKms();
     cleanUp.push(() => gcp.stop());
-    const client = `client: gcpEmulatorClient('http://${gcp.host}:${gcp.port}')`;
+    const endpoint = `endpoint: 'http://${gcp.host}:${gcp.port}'`;
     return {
       env: { KEY_NAME: gcp.kms.createKey() },
-      replace: [
-        ['import ', `import { gcpEmulatorClient } from ${EMULATORS};\nimport `],
-        ["keyName: process.env['KEY_NAME'] ?? ''", `keyName: process.env['KEY_NAME'] ?? '', ${client}`],
-      ],
+      replace: [["keyId: process.env['KEY_NAME'] ?? ''", `keyId: process.env['KEY_NAME'] ?? '', ${endpoint}`]],
     };
   },
   'azure-key-vault': async (folder) => {
@@ -70,13 +69,7 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
         SIGN_KEY_ID: vault.idOf(signing, signing.current),
         EMULATOR_TOKEN: vault.issueToken(),
       },
-      replace: [
-        ['import ', `import { azureEmulatorClients } from ${EMULATORS};\nimport `],
-        [
-          'credential: new DefaultAzureCredential()',
-          "clients: azureEmulatorClients(process.env['EMULATOR_TOKEN'] ?? '')",
-        ],
-      ],
+      replace: [['credential: new DefaultAzureCredential()', `credential: ${EMULATOR_CREDENTIAL}`]],
     };
   },
   'vault-transit': async (folder) => {
@@ -90,31 +83,34 @@ const SERVICES: Readonly<Record<string, (folder: string) => Promise<Service>>> =
   },
 };
 
-test.each(Object.entries(SERVICES))('the page on %s: its configuration and commands work', async (provider, start) => {
-  const page = await readFile(join(root, `docs/providers/${provider}.md`), 'utf8');
-  const [, configuration = ''] = /```ts no-run\n(.*?)^```$/ms.exec(page) ?? [];
-  const commands = [...page.matchAll(/^npx sealring (.*)$/gm)].map(([, line = '']) => line.replace(/#.*/, '').trim());
-  expect(commands).toEqual(['doctor', 'init', 'status']);
+test.each(Object.entries(SERVICES))(
+  'the configuration and the commands of the page on %s work',
+  async (provider, start) => {
+    const page = await readFile(join(root, `docs/providers/${provider}.md`), 'utf8');
+    const [, configuration = ''] = /```ts no-run\n(.*?)^```$/ms.exec(page) ?? [];
+    const commands = [...page.matchAll(/^npx sealring (.*)$/gm)].map(([, line = '']) => line.replace(/#.*/, '').trim());
+    expect(commands).toEqual(['doctor', 'init', 'status']);
 
-  const folder = await mkdtemp(join(tmpdir(), 'sealring-'));
-  cleanUp.push(() => rm(folder, { recursive: true }));
-  const service = await start(folder);
-  await mkdir(join(folder, 'project'));
-  await symlink(join(root, 'node_modules'), join(folder, 'project/node_modules'));
-  await writeFile(join(folder, 'project/package.json'), '{ "type": "module" }');
-  let text = configuration;
-  for (const [was, is] of service.replace ?? []) {
-    expect(text).toContain(was);
-    text = text.replace(was, is);
-  }
-  await writeFile(join(folder, 'project/sealring.config.ts'), text);
-  const env = { PATH: process.env['PATH'], HOME: folder, RING_PATH: join(folder, 'payments.ring'), ...service.env };
-  let said = '';
-  for (const command of commands) {
-    const args = [join(root, 'packages/cli/dist/main.js'), command];
-    const { code, output } = await runProgram(process.execPath, args, { cwd: join(folder, 'project'), env });
-    expect({ command, code, output: code === 0 ? '' : output }).toEqual({ command, code: 0, output: '' });
-    said = output;
-  }
-  expect(said).toMatch(/ring "payments" .*\n\n.*\n\S+ +active/);
-});
+    const folder = await mkdtemp(join(tmpdir(), 'sealring-'));
+    cleanUp.push(() => rm(folder, { recursive: true }));
+    const service = await start(folder);
+    await mkdir(join(folder, 'project'));
+    await symlink(join(root, 'node_modules'), join(folder, 'project/node_modules'));
+    await writeFile(join(folder, 'project/package.json'), '{ "type": "module" }');
+    let text = configuration;
+    for (const [was, is] of service.replace ?? []) {
+      expect(text).toContain(was);
+      text = text.replace(was, is);
+    }
+    await writeFile(join(folder, 'project/sealring.config.ts'), text);
+    const env = { PATH: process.env['PATH'], HOME: folder, RING_PATH: join(folder, 'payments.ring'), ...service.env };
+    let said = '';
+    for (const command of commands) {
+      const args = [join(root, 'packages/cli/dist/main.js'), command];
+      const { code, output } = await runProgram(process.execPath, args, { cwd: join(folder, 'project'), env });
+      expect({ command, code, output: code === 0 ? '' : output }).toEqual({ command, code: 0, output: '' });
+      said = output;
+    }
+    expect(said).toMatch(/ring "payments" .*\n\n.*\n\S+ +active/);
+  },
+);

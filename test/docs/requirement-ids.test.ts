@@ -29,8 +29,8 @@ function documents(): string[] {
 
 const textOf = (document: string): string => readFileSync(join(root, document), 'utf8');
 
-describe('the requirements of the conformance kit, in the documentation', () => {
-  test.each(documents())('%s names no id that is not there', (document) => {
+describe('the requirements of the conformance kit in the documentation', () => {
+  test.each(documents())('%s names only ids that exist', (document) => {
     expect([...new Set(textOf(document).match(ID))].filter((id) => !known.has(id))).toEqual([]);
   });
 

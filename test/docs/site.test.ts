@@ -46,7 +46,7 @@ describe('the site', () => {
     expect(built).toMatchObject({ code: 0 });
   });
 
-  test('has a page for each guide and each package, and the API', () => {
+  test('has a page for each guide, each package and the API', () => {
     for (const path of written) {
       expect(existsSync(join(site, `${path.replace(/^docs\//, '').replace(/\.md$/, '')}.html`)), path).toBe(true);
     }
@@ -54,15 +54,15 @@ describe('the site', () => {
     expect(textOf('errors.html')).toMatch(/id="keywrappererror-not-found"/);
   });
 
-  test('every link within it leads somewhere', () => {
+  test('has no broken internal link', () => {
     expect(brokenLinks(site)).toEqual([]);
   });
 
-  test('asks no other host for anything', () => {
+  test('loads nothing from another host', () => {
     expect(foreignRequests(site)).toEqual([]);
   });
 
-  test('F21: names no folder of the machine that built it', () => {
+  test('names no folder of the machine that built it (F21)', () => {
     const pages = globSync('**/*.html', { cwd: site });
     expect(pages.length).toBeGreaterThan(100);
     expect(pages.filter((page) => textOf(page).includes(root))).toEqual([]);

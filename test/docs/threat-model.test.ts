@@ -22,7 +22,7 @@ function idsIn(file: string): Set<string> {
 }
 
 describe('the threat model', () => {
-  test('has one line for each id that a title of a test bears, and no other', () => {
+  test('has one line for each id in the title of a test, and no other', () => {
     const files = globSync(['packages/*/test/**/*.test.ts', 'test/*/**/*.test.ts'], {
       cwd: root,
       exclude: ['**/node_modules/**', 'test/docs/**'],
@@ -32,12 +32,12 @@ describe('the threat model', () => {
     expect(rows.map(({ id }) => id).toSorted()).toEqual([...inTitles].toSorted());
   });
 
-  test.each(rows)('$id is shown by tests whose titles bear it', ({ id, files }) => {
+  test.each(rows)('$id is covered by tests whose titles have it', ({ id, files }) => {
     expect(files.length).toBeGreaterThan(0);
     expect(files.filter((file) => !existsSync(join(root, file)) || !idsIn(file).has(id))).toEqual([]);
   });
 
-  test('names no id in its text that is not in its tables', () => {
+  test('names only ids that are in its tables', () => {
     const known = new Set(rows.map(({ id }) => id));
     expect((page.match(/\bF\d+\b/g) ?? []).filter((id) => !known.has(id))).toEqual([]);
   });

@@ -36,13 +36,13 @@ const payload = new TextEncoder().encode('state');
 
 const readme = readFileSync(new URL('../../packages/aws-kms/README.md', import.meta.url), 'utf8');
 
-/** What "Least rights" of the README gives to a role. */
-function rightsOf(role: string): readonly string[] {
+/** What "Least privilege" in the README grants to a role. */
+function permissionsOf(role: string): readonly string[] {
   const row = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme)?.[1];
   return row?.match(/kms:\w+/g) ?? [];
 }
 
-/** A role of the README, and all that it does with its rights. */
+/** A role of the README, and all that it does with its permissions. */
 interface Role {
   readonly name: string;
   readonly work: (own: KeyWrapper, given: { readonly ring: RingStore; readonly token: string }) => Promise<void>;
@@ -95,21 +95,23 @@ const ROLES: readonly Role[] = [
   },
 ];
 
-const CASES = ROLES.map((role) => ({ ...role, rights: rightsOf(role.name) }));
-const LACKING = CASES.flatMap(({ rights, ...role }) => rights.map((right) => ({ ...role, rights, right })));
+const CASES = ROLES.map((role) => ({ ...role, permissions: permissionsOf(role.name) }));
+const LACKING = CASES.flatMap(({ permissions, ...role }) =>
+  permissions.map((permission) => ({ ...role, permissions, permission })),
+);
 
 let keyId: string;
 let firstWrapper: KeyWrapper;
-/** A wrapper of every set of rights, by {@link setOf}: users cannot be made once the policies are enforced. */
+/** A wrapper of every set of permissions, by {@link setOf}: users cannot be made once the policies are enforced. */
 const wrappers = new Map<string, KeyWrapper>();
 
-function setOf(rights: readonly string[]): string {
-  return rights.toSorted().join(' ');
+function setOf(permissions: readonly string[]): string {
+  return permissions.toSorted().join(' ');
 }
 
-function wrapperWith(rights: readonly string[]): KeyWrapper {
-  const wrapper = wrappers.get(setOf(rights));
-  if (wrapper === undefined) throw new Error(`no user has ${setOf(rights)}`);
+function wrapperWith(permissions: readonly string[]): KeyWrapper {
+  const wrapper = wrappers.get(setOf(permissions));
+  if (wrapper === undefined) throw new Error(`no user has ${setOf(permissions)}`);
   return wrapper;
 }
 
@@ -117,17 +119,17 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
   beforeAll(async () => {
     const admin = newClient({ accessKeyId: 'test', secretAccessKey: 'test' });
     const newKey = async (): Promise<string> => (await admin.send(new CreateKeyCommand({}))).KeyMetadata?.Arn ?? '';
-    const newWrapper = async (key: string, name: string, rights: readonly string[]): Promise<KeyWrapper> =>
-      awsKmsKeyWrapper({ keyId: key, client: newClient(await createUser(address, name, rights)), maxAttempts: 1 });
+    const newWrapper = async (key: string, name: string, permissions: readonly string[]): Promise<KeyWrapper> =>
+      awsKmsKeyWrapper({ keyId: key, client: newClient(await createUser(address, name, permissions)), maxAttempts: 1 });
     keyId = await newKey();
-    firstWrapper = await newWrapper(await newKey(), 'first', rightsOf('member'));
+    firstWrapper = await newWrapper(await newKey(), 'first', permissionsOf('member'));
     const sets = [
-      ...CASES.map(({ rights }) => rights),
-      ...LACKING.map(({ rights, right }) => rights.filter((each) => each !== right)),
+      ...CASES.map(({ permissions }) => permissions),
+      ...LACKING.map(({ permissions, permission }) => permissions.filter((each) => each !== permission)),
     ];
-    for (const rights of sets) {
-      if (wrappers.has(setOf(rights))) continue;
-      wrappers.set(setOf(rights), await newWrapper(keyId, `user-${wrappers.size}`, rights));
+    for (const permissions of sets) {
+      if (wrappers.has(setOf(permissions))) continue;
+      wrappers.set(setOf(permissions), await newWrapper(keyId, `user-${wrappers.size}`, permissions));
     }
     await enforcePolicies(address);
   });
@@ -136,26 +138,29 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
   async function foundRing(): Promise<{ ring: RingStore; token: string }> {
     const ring = memoryRing();
     let token = '';
-    const keyWrapper = wrapperWith(rightsOf('member'));
+    const keyWrapper = wrapperWith(permissionsOf('member'));
     await withCodec({ keyWrapper, ring }, (codec) => {
       token = codec.seal(payload);
     });
     return { ring, token };
   }
 
-  test.each(CASES)('a $name does all its work with $rights', async ({ rights, work }) => {
-    await expect(work(wrapperWith(rights), await foundRing())).resolves.toBeUndefined();
+  test.each(CASES)('a $name does all its work with $permissions', async ({ permissions, work }) => {
+    await expect(work(wrapperWith(permissions), await foundRing())).resolves.toBeUndefined();
   });
 
-  test.each(LACKING)('F9: a $name without $right is denied, and writes nothing', async ({ rights, right, work }) => {
-    const given = await foundRing();
-    const before = await given.ring.read();
-    const keyWrapper = wrapperWith(rights.filter((each) => each !== right));
-    await expect(work(keyWrapper, given)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
-    expect(await given.ring.read()).toEqual(before);
-  });
+  test.each(LACKING)(
+    'a $name without $permission is denied, and writes nothing (F9)',
+    async ({ permissions, permission, work }) => {
+      const given = await foundRing();
+      const before = await given.ring.read();
+      const keyWrapper = wrapperWith(permissions.filter((each) => each !== permission));
+      await expect(work(keyWrapper, given)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
+      expect(await given.ring.read()).toEqual(before);
+    },
+  );
 
-  test('a member without kms:GenerateDataKey works with the ring that is there, also after rotate() is denied', async () => {
+  test('a member without kms:GenerateDataKey works with the existing ring, also after rotate() is denied', async () => {
     const { ring, token } = await foundRing();
     await withCodec({ keyWrapper: wrapperWith(['kms:Decrypt']), ring }, async (codec) => {
       await expect(codec.rotate()).rejects.toMatchObject({ kind: 'denied' });
@@ -166,9 +171,9 @@ describe.skipIf(moto === undefined)('KMS with IAM policies', () => {
     });
   });
 
-  test('a reader cannot make a data key, and who has only Encrypt opens nothing', async () => {
+  test('a reader cannot make a data key, and a server with only Encrypt unseals nothing', async () => {
     const context = { 'sealring:ring': 'default' };
-    const reader = wrapperWith(rightsOf('reader'));
+    const reader = wrapperWith(permissionsOf('reader'));
     const denied = { kind: 'denied' };
     await expect(reader.generate?.({ context })).rejects.toMatchObject(denied);
     const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i);

@@ -132,7 +132,7 @@ function named(provider: string, inner: KeyWrapper): KeyWrapper {
   };
 }
 
-describe(`${TOKENS_PER_SECOND} made-up tokens a second for 40 minutes (F46)`, () => {
+describe(`${TOKENS_PER_SECOND} made-up tokens per second for 40 minutes (F46)`, () => {
   test.each(troubles)(
     'cause no call of a KMS that $what, and at most one read of the store per missRefresh and member',
     async ({ clouds, begin }) => {

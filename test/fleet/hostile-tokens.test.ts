@@ -34,8 +34,8 @@ function slope(values: readonly number[]): number {
   return moment / weights.reduce((sum, weight) => sum + weight * weight, 0);
 }
 
-describe('F5: tokens that an attacker makes up', () => {
-  test(`${TOKENS} of every kind are all refused, at no KMS call, no write, and at most one read per missRefresh`, async () => {
+describe('tokens that an attacker makes up (F5)', () => {
+  test(`${TOKENS} of every kind are all refused, without a KMS call or a write, and with at most one read per missRefresh`, async () => {
     const { codec, clock, counts } = target;
     const genuine = codec.seal(payload);
     const tokens = new HostileTokens(genuine, 5);
@@ -63,7 +63,7 @@ describe('F5: tokens that an attacker makes up', () => {
     expect(codec.health().status).toBe('ok');
   });
 
-  test('F30: tokens of up to 10 MB that name the real key are refused like any other, at no call', () => {
+  test('tokens of up to 10 MB that name the real key are refused like any other, without a call (F30)', () => {
     const { codec, counts } = target;
     const genuine = codec.seal(payload);
     expect(codec.unseal(genuine)).toEqual(payload);
@@ -78,15 +78,15 @@ describe('F5: tokens that an attacker makes up', () => {
     expect(codec.unseal(genuine)).toEqual(payload);
   });
 
-  test(`F23: ${ROUNDS} times ${TOKENS} of them leave less than 2 bytes each in memory`, async () => {
+  test(`${ROUNDS} times ${TOKENS} of them leave less than 2 bytes each in memory (F23)`, async () => {
     const used = await heapAfterRounds('tokens', TOKENS);
     expect(used).toHaveLength(ROUNDS);
     expect(slope(used) / TOKENS).toBeLessThan(2);
   });
 });
 
-describe('F23: a ring that rotates for seven years', { timeout: 600_000 }, () => {
-  test(`${ROTATIONS} rotations leave the document as long, and the keys as few, as the first hundred did`, async () => {
+describe('a ring that rotates for seven years (F23)', { timeout: 600_000 }, () => {
+  test(`${ROTATIONS} rotations leave the document as short, and the keys as few, as the first hundred did`, async () => {
     const { codec, ring, clock } = target;
     const sizes: number[] = [];
     const keys: number[] = [];
@@ -108,7 +108,7 @@ describe('F23: a ring that rotates for seven years', { timeout: 600_000 }, () =>
     expect(codec.unseal(codec.seal(payload))).toEqual(payload);
   });
 
-  test(`${ROUNDS} times ${ROTATIONS / ROUNDS} rotations leave less than 128 bytes each in memory, and a key is more`, async () => {
+  test(`${ROUNDS} times ${ROTATIONS / ROUNDS} rotations leave less than 128 bytes each in memory, less than a key takes`, async () => {
     const used = await heapAfterRounds('rotations', ROTATIONS / ROUNDS);
     expect(used).toHaveLength(ROUNDS);
     expect(slope(used) / (ROTATIONS / ROUNDS)).toBeLessThan(128);

@@ -85,7 +85,7 @@ const shortOutagePolicy = {
   kmsTimeoutSeconds: 1,
 };
 
-test('F10: with the default policy the bounds are the documented ones', () => {
+test('the bounds of the default policy are the documented ones (F10)', () => {
   const defaults = {
     ...shortPolicy,
     clockSkewSeconds: 300,
@@ -104,7 +104,7 @@ test('F10: with the default policy the bounds are the documented ones', () => {
 });
 
 // Beside each other: each waits for half a minute. Only where this machine lacks Python are they left out.
-describe.skipIf(localstack === undefined).concurrent('F10: a KMS key that a fleet may no longer use', () => {
+describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may no longer use (F10)', () => {
   test.each([
     {
       state: 'disabled',
@@ -120,7 +120,7 @@ describe.skipIf(localstack === undefined).concurrent('F10: a KMS key that a flee
       },
     },
   ])(
-    'F10: $state: the last token sealed and the last opened are within the bounds; enabled again, all goes on',
+    '$state: the last seal and the last unseal are within the bounds, and all resumes once it is enabled again (F10)',
     async ({ stop, restore }) => {
       const policy = shortPolicy;
       const { refused } = kmsBounds(policy);
@@ -178,7 +178,7 @@ describe.skipIf(localstack === undefined).concurrent('F10: a KMS key that a flee
     },
   );
 
-  test('F10: out of reach, reset or silent: nobody seals or opens longer than the outage limits, and all heal', async () => {
+  test('unreachable, reset or silent: sealing and unsealing stop within the outage limits, and all servers recover (F10)', async () => {
     const policy = shortOutagePolicy;
     const { unreachable, toleratedOutage } = kmsBounds(policy);
     const keyId = await createKey();

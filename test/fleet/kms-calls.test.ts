@@ -43,7 +43,7 @@ afterEach(async () => {
 });
 
 describe('a fleet on AWS KMS, through the real client', () => {
-  test('10 000 seals and unseals on two instances cost the first wrap and its unwraps, and no call more', async () => {
+  test('10 000 seals and unseals on two instances make only the first wrap and its unwraps', async () => {
     const { client, counts } = countingClient();
     const ring = memoryRing();
     const a = await start(client, ring);
@@ -56,7 +56,7 @@ describe('a fleet on AWS KMS, through the real client', () => {
     expect(counts).toEqual({ GenerateDataKeyCommand: 1, DecryptCommand: 2 });
   });
 
-  test('a token opens on an instance that starts later, and after two rotations', async () => {
+  test('an instance that starts later unseals a token after two rotations', async () => {
     const { client } = countingClient();
     const ring = memoryRing();
     const a = await start(client, ring);
@@ -70,7 +70,7 @@ describe('a fleet on AWS KMS, through the real client', () => {
     expect(c.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('a token of a ring with another name never opens, with the same KMS key (F25)', async () => {
+  test('a token of a ring with another name is refused with the same KMS key (F25)', async () => {
     const { client } = countingClient();
     const payments = await start(client, memoryRing(), 'payments');
     const refunds = await start(client, memoryRing(), 'refunds');

@@ -110,7 +110,7 @@ describe.skipIf(redis === undefined || moto === '')(
   `${MEMBERS} processes on Redis, with an AWS KMS behind a network of its own`,
   { timeout: 600_000 },
   () => {
-    test('F7, F8, F31: three rotations, a rolling deploy of all, a store that is killed and started again in the middle of it, and a KMS outage across a rotation instant: no token fails', async () => {
+    test('no token fails through three rotations, a rolling deploy, a restart of the store during it, and a KMS outage at the time of a rotation (F7, F8, F31)', async () => {
       await fleet.start(await fleet.fork(MEMBERS));
       expect(await storedKeys()).toHaveLength(1);
       await fleet.underLoad(async () => {

@@ -42,7 +42,7 @@ async function until(condition: () => boolean, seconds: number): Promise<void> {
 }
 
 describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
-  test('F6, F8: started at once on an empty store they found one ring with one key, for an unwrap each', async () => {
+  test('started at once on an empty store, they create one ring with one key, with one unwrap each (F6, F8)', async () => {
     const calls = await fleet.start(await fleet.fork(MEMBERS));
     expect(storedKeyIds()).toHaveLength(1);
     const { generate, wrap, unwrap } = sum(calls);
@@ -54,13 +54,13 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     expect(unwrap).toBe(MEMBERS + losers);
   });
 
-  test('F8: every token that any of them seals opens at all of them', async () => {
+  test('each process unseals every token that any of them seals (F8)', async () => {
     await fleet.round(2);
     expect(fleet.failures).toEqual([]);
     expect([fleet.sealed, fleet.opened]).toEqual([2 * MEMBERS, expect.toSatisfy((n: number) => n >= 2 * MEMBERS ** 2)]);
   });
 
-  test(`F8: through ${ROTATIONS} rotations under load no token fails`, async () => {
+  test(`no token fails through ${ROTATIONS} rotations under load (F8)`, async () => {
     await fleet.underLoad(async () => {
       for (let rotation = 0; rotation < ROTATIONS; rotation++) {
         await fleet.members[rotation]?.tell('rotate', { emergency: false });
@@ -78,7 +78,7 @@ describe(`${MEMBERS} processes on one file ring`, { timeout: 180_000 }, () => {
     expect(fleet.failures).toEqual([]);
   });
 
-  test(`F6, F8: a rolling restart of all, ${AT_A_TIME} at a time, under load loses no token and asks for one unwrap per key`, async () => {
+  test(`a rolling restart of all, ${AT_A_TIME} at a time, under load loses no token and makes one unwrap per key (F6, F8)`, async () => {
     const before = readFileSync(path, 'utf8');
     const calls: Calls[] = [];
     await fleet.underLoad(async () => {

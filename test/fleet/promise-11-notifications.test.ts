@@ -117,11 +117,11 @@ async function until(condition: () => Promise<boolean>, seconds = 20): Promise<v
   }
 }
 
-describe(`${NOTIFICATIONS} notifications by somebody who may do nothing else (F45)`, () => {
+describe(`${NOTIFICATIONS} notifications by a client with no other permission (F45)`, () => {
   const sentence =
     'cause at most one read per missRefresh and member, keep no revocation waiting and no proof from being made';
 
-  test.skipIf(redis === undefined)(`of Redis, by a user with +publish alone, ${sentence}`, async (context) => {
+  test.skipIf(redis === undefined)(`of Redis, by a user with +publish only, ${sentence}`, async (context) => {
     const url = redis?.address ?? '';
     const key = 'sealring:flood';
     const admin = await createClient({ url }).connect();
@@ -139,7 +139,7 @@ describe(`${NOTIFICATIONS} notifications by somebody who may do nothing else (F4
   });
 
   test.skipIf(postgres === undefined)(
-    `of PostgreSQL, by a role with no right at all, in one statement, ${sentence}`,
+    `of PostgreSQL, by a role without permissions, in one statement, ${sentence}`,
     async (context) => {
       const postgresUrl = postgres?.address ?? '';
       const name = 'flood';

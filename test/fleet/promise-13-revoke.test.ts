@@ -118,7 +118,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
   });
   afterAll(() => admin.destroy());
 
-  test('stays until the revocation holds, though the store is rolled back right after it was written', async (context) => {
+  test('waits until the revocation holds, even if the store is rolled back right after the write', async (context) => {
     const scene = await Scene.start(context, 'rolled-back');
     const [keyId = ''] = await scene.sealingKeys();
     const before = await scene.document();
@@ -144,7 +144,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     }, 2 * policy.refreshEverySeconds);
   });
 
-  test('ends at once with --no-wait, and leaves the rest to whoever asked for that', async (context) => {
+  test('exits at once with --no-wait', async (context) => {
     const scene = await Scene.start(context, 'no-wait');
     const [keyId = ''] = await scene.sealingKeys();
     const began = performance.now();
@@ -155,7 +155,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     await until(async () => !(await scene.sealingKeys()).has(keyId), 2 * policy.refreshEverySeconds + 10);
   });
 
-  test.skipIf(!IS_PATIENT)('exits with 1 where the store is rolled back for as long as it waits', async (context) => {
+  test.skipIf(!IS_PATIENT)('exits with code 1 if the store is rolled back for as long as it waits', async (context) => {
     const scene = await Scene.start(context, 'never-kept');
     const [keyId = ''] = await scene.sealingKeys();
     const before = await scene.document();

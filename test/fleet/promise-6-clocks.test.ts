@@ -73,7 +73,7 @@ describe.each([
     document: () => readFile(path, 'utf8'),
     cases: [threeDays, eightHours],
   },
-])('one server of four on $store, whose clock is wrong for two seconds', ({ isThere, ring, document, cases }) => {
+])('one of four servers on $store, whose clock is wrong for two seconds', ({ isThere, ring, document, cases }) => {
   const order = { ring, kms: { masterKey: randomBytes(32).toString('hex') }, policy };
   const fleet = new Fleet(order);
   let culprit: Member;
@@ -108,7 +108,7 @@ describe.each([
   }
 
   test.skipIf(!isThere).each(cases)(
-    '$ahead ahead, it says so and destroys nothing, and everybody else goes on',
+    '$ahead ahead: it reports the problem and destroys nothing, and the others continue',
     async ({ seconds }) => {
       // A key that is still propagating is there to be destroyed too.
       await fleet.members[0]?.tell('rotate', { emergency: false });
@@ -152,7 +152,7 @@ describe.each([
     },
   );
 
-  test.skipIf(!isThere)('all of them, and one that starts afterwards, go on in one lineage', async () => {
+  test.skipIf(!isThere)('all of them, and one that starts later, continue with one ring', async () => {
     await culprit.tell('rotate', { emergency: false });
     const ids = await storedKeyIds();
     await fleet.start(await fleet.fork(1));

@@ -87,7 +87,7 @@ async function statusesDuring(run: (said: Statuses) => Promise<void>): Promise<S
 }
 
 describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout: 180_000 }, () => {
-  test('F8, F31: started at once on an empty store they found one ring with one key, and open what any of them seals', async () => {
+  test('started at once on an empty store, they create one ring with one key, and unseal what any of them seals (F8, F31)', async () => {
     await fleet.start(await fleet.fork(MEMBERS));
     expect(await storedKeyIds()).toHaveLength(1);
     await fleet.round();
@@ -95,7 +95,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     expect(fleet.opened).toBeGreaterThanOrEqual(MEMBERS ** 2);
   });
 
-  test('F31: a store that is flushed for seconds under load, with members that start into it, loses no token and leaves one lineage', async () => {
+  test('a store that is flushed for seconds under load, while members start, loses no token and keeps one ring (F31)', async () => {
     await fleet.members[0]?.tell('rotate', { emergency: false });
     const before = await storedKeyIds();
     expect(before).toHaveLength(2);
@@ -134,7 +134,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     expect(fleet.members).toHaveLength(MEMBERS);
   });
 
-  test('F31: a store that falls back to a copy without the newest key, under load and with restarts, loses no token and gets the key back', async () => {
+  test('a store that falls back to a copy without the newest key, under load and with restarts, loses no token and gets the key back (F31)', async () => {
     const copy = await command('HMGET', key, 'document', 'revision');
     await fleet.members[0]?.tell('rotate', { emergency: false });
     const before = await storedKeyIds();
@@ -158,7 +158,7 @@ describe.skipIf(redis === undefined)(`${MEMBERS} processes on Redis`, { timeout:
     expect(fleet.members).toHaveLength(MEMBERS);
   });
 
-  test('F31: a revocation outlives a store that falls back to what it held before, and one that lost everything', async () => {
+  test('a revocation survives a store that falls back to an older copy, and one that lost everything (F31)', async () => {
     const copy = await command('HMGET', key, 'document', 'revision');
     const [revoker] = fleet.members;
     const sealed = await revoker?.tell('seal', ['revoked']);

@@ -54,15 +54,15 @@ const changes: readonly (readonly [string, (body: Body) => object])[] = [
   ],
 ];
 
-describe.for(changes)('F27: a version of the format that writes %s, in the slot of this one', ([, change]) => {
-  test('is refused by a member that starts, and not written over', async () => {
+describe.for(changes)('another version of the format that writes %s, in the place of this one (F27)', ([, change]) => {
+  test('is refused by a member that starts, and not overwritten', async () => {
     await (await member()).close();
     const next = await rewrite(change);
     await expect(member()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
     expect(await stored()).toBe(next);
   });
 
-  test('teaches a running member nothing, which opens what it opened, and writes its ring over it', async () => {
+  test('is ignored by a running member, which unseals as before and writes its ring over it', async () => {
     const [a, b] = [await member(), await member()];
     const before = await stored();
     const token = a.seal(payload);
@@ -81,7 +81,7 @@ describe.for(changes)('F27: a version of the format that writes %s, in the slot 
   });
 });
 
-test('F27: the next version of the format has a slot of its own, and neither knows of the other', async () => {
+test('the next version of the format has a place of its own, and neither version reads the other (F27)', async () => {
   const next = memoryRing();
   const [ours, theirs] = [await member(), await member(next)];
   expect(theirs.unseal(theirs.seal(payload))).toEqual(payload);

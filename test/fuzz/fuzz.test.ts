@@ -14,33 +14,33 @@ const coverage = new Coverage();
 const parsers = await allParsers();
 afterAll(() => coverage.close());
 
-describe('F5, F17, F18, F26, F30: bytes that somebody else chose crash no parser, hang none, and throw nothing foreign', () => {
+describe('bytes that an attacker chose neither crash nor block a parser, and it throws only its own errors (F5, F17, F18, F26, F30)', () => {
   test.for(parsers)('$name', async (parser) => {
     const outcome = await fuzz(parser, coverage, { inputs: INPUTS, seed: 1, corpus: readCorpus(parser.name) });
     expect(outcome.failures.map(({ input, what }) => `${what}: ${Buffer.from(input).toString('base64')}`)).toEqual([]);
   });
 
-  test.for(parsers)('$name is fuzzed behind its first check: what its seeds say is accepted', async (parser) => {
+  test.for(parsers)('$name is fuzzed behind its first check, with seeds that it accepts', async (parser) => {
     const accepted: Uint8Array[] = [];
     for (const seed of parser.seeds) if (await accepts(parser, seed)) accepted.push(seed);
     expect(accepted).not.toEqual([]);
   });
 });
 
-describe('the fuzzer finds', () => {
-  test('an exception that is not among those a parser may throw', async () => {
+describe('the fuzzer', () => {
+  test('finds an exception that a parser may not throw', async () => {
     expect(
       await whatFails((input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
     ).toContain('TypeError');
   });
 
-  test('a promise that rejects with one', async () => {
+  test('finds a promise that rejects with one', async () => {
     expect(
       await whatFails(async (input) => (input.includes('}') ? undefined : Reflect.get(JSON.parse('null'), 'x'))),
     ).toContain('TypeError');
   });
 
-  test('what is thrown and is no Error', async () => {
+  test('finds a thrown value that is not an Error', async () => {
     expect(
       await whatFails((input) => {
         if (!input.includes('}')) throw 'a text';
@@ -48,7 +48,7 @@ describe('the fuzzer finds', () => {
     ).toContain('string');
   });
 
-  test('an input that takes more than 50 ms every time', async () => {
+  test('finds an input that takes more than 50 ms every time', async () => {
     const last = { ms: 0 };
     const slow = (input: string): void => {
       if (input.includes('}')) return;
@@ -58,7 +58,7 @@ describe('the fuzzer finds', () => {
     expect(await whatFails(slow, 40)).toContain('took');
   });
 
-  test('but not one that took so long once', async () => {
+  test('ignores an input that took so long only once', async () => {
     const slowOnce = { isDue: true };
     const slow = (): void => {
       const until = performance.now() + (slowOnce.isDue ? 60 : 0);
@@ -68,7 +68,7 @@ describe('the fuzzer finds', () => {
     expect(await whatFails(slow, 40)).toBe('');
   });
 
-  test('what is behind five checks of a character each, since an input that passes one is kept', async () => {
+  test('finds a fault behind five checks of one character each, because it keeps inputs that pass one', async () => {
     // Chance alone would take some 10^15 inputs.
     const source = `(text) => {
       if (text[0] === '[') if (text[1] === '"') if (text[2] === ':') if (text[3] === '-') if (text[4] === ',') null.x;

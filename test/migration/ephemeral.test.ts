@@ -70,9 +70,9 @@ async function drain(fleet: Fleet, module: string, between: readonly Step[]): Pr
   return flows;
 }
 
-describe.concurrent('from an ephemeral key to a KMS with a drain, as the guide says', () => {
+describe.concurrent('from an ephemeral key to a KMS with a drain, as in the guide', () => {
   test.each(Object.entries(EPHEMERAL))(
-    'no token fails, a step back included: from %s',
+    'no token fails, also after a step back: from %s',
     { timeout: 240_000 },
     (_, module) =>
       onFleet(async (fleet) => {
@@ -83,7 +83,7 @@ describe.concurrent('from an ephemeral key to a KMS with a drain, as the guide s
   );
 });
 
-describe('from another envelope to a KMS with the same drain', () => {
+describe('from another codec to a KMS with the same drain', () => {
   test.each(Object.entries(SHARED))('no token fails: from %s', { timeout: 240_000 }, (_, module) =>
     onFleet(async (fleet) => {
       const { failures } = await drain(fleet, module(), [steps().second]);

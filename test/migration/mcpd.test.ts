@@ -36,8 +36,8 @@ function steps(mode: (typeof MODES)[number]) {
   };
 }
 
-describe.concurrent('from a secret of mcp.d to a KMS, as the guide says', () => {
-  test.each(MODES)('nobody is asked again, a step back included: %s', { timeout: 240_000 }, (mode) =>
+describe.concurrent('from a secret of mcp.d to a KMS, as in the guide', () => {
+  test.each(MODES)('no user is asked again, also after a step back: %s', { timeout: 240_000 }, (mode) =>
     onFleet(randomBytes(32).toString('hex'), async (fleet) => {
       const { before, first, second, last } = steps(mode);
       for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -65,7 +65,7 @@ describe.concurrent('from a secret of mcp.d to a KMS, as the guide says', () => 
   );
 });
 
-test('without step 1, and with step 3 before its time, people are asked again', () =>
+test('users are asked again without step 1, or with step 3 too early', () =>
   onFleet(randomBytes(32).toString('hex'), async (fleet) => {
     const { before, first, second, last } = steps('encrypted');
     for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -86,7 +86,7 @@ interface Vector {
   readonly wire: string;
 }
 
-test.each(MODES)('tokens that mcp.d made open in steps 1 and 2, and not in step 3: %s', (mode) => {
+test.each(MODES)('tokens of mcp.d are accepted in steps 1 and 2, and not in step 3: %s', (mode) => {
   const path = new URL('../../vectors/mcp.d.json', import.meta.url);
   const all: readonly Vector[] = JSON.parse(readFileSync(path, 'utf8'));
   const made = all.filter(

@@ -27,7 +27,7 @@ const exported: Exported = await import(pathToFileURL(path).href);
 
 function serverOf({ states, security }: Exported): McpServer {
   if (security !== undefined) {
-    const server = createProtectedMcpServer(McpServer, info, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: info, security });
     return withRefund(server, async (order) => order, String);
   }
   if (states === undefined) throw new Error('a module of the guide exports states or security');

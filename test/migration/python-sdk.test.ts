@@ -65,8 +65,8 @@ function steps() {
   };
 }
 
-describe.concurrent('from keys of the Python SDK to a KMS, as the guide says', () => {
-  test('no token fails, a step back and TypeScript servers included', { timeout: 300_000 }, () =>
+describe.concurrent('from keys of the Python SDK to a KMS, as in the guide', () => {
+  test('no token fails, with a step back and TypeScript servers', { timeout: 300_000 }, () =>
     onFleet(async (fleet) => {
       const { before, first, second, last, early, joining } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);
@@ -104,7 +104,7 @@ describe.concurrent('from keys of the Python SDK to a KMS, as the guide says', (
     }),
   );
 
-  test('without step 1, and with step 3 before its time, tokens fail', { timeout: 300_000 }, () =>
+  test('tokens fail without step 1, or with step 3 too early', { timeout: 300_000 }, () =>
     onFleet(async (fleet) => {
       const { before, first, second, last } = steps();
       for (let member = 0; member < 2; member++) await fleet.add(before);

@@ -32,9 +32,9 @@ function steps(wire: 'sealed' | 'signed') {
   };
 }
 
-describe.concurrent('from a secret of the TypeScript SDK to a KMS, as the guide says', () => {
+describe.concurrent('from a secret of the TypeScript SDK to a KMS, as in the guide', () => {
   test.each(['sealed', 'signed'] as const)(
-    'no token fails, a step back included: wire %s',
+    'no token fails, also after a step back: wire %s',
     { timeout: 240_000 },
     (wire) =>
       onFleet(async (fleet) => {
@@ -65,7 +65,7 @@ describe.concurrent('from a secret of the TypeScript SDK to a KMS, as the guide 
   );
 });
 
-test('without step 1, and with step 3 before its time, tokens fail', () =>
+test('tokens fail without step 1, or with step 3 too early', () =>
   onFleet(async (fleet) => {
     const { before, first, second, last } = steps('sealed');
     for (let member = 0; member < 2; member++) await fleet.add(before);

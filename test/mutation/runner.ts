@@ -58,7 +58,7 @@ export default class MutationRunner extends TestRunner {
   override onBeforeTryTask(test: RunnerTask, options: TestTryOptions): void {
     if (test.type === 'test' && this.#attempt === 'mutant') {
       this.#underTest = this.#next(test);
-      if (this.#underTest === undefined) test.context.skip('every change that it meets was tried');
+      if (this.#underTest === undefined) test.context.skip('every mutant that these tests reach was tried');
     }
     switches.activeMutant = this.#attempt === 'mutant' ? this.#underTest : undefined;
     switches.currentTestId = this.#attempt === 'first' ? nameOf(test) : undefined;

@@ -148,12 +148,14 @@ export default {
     await expect.poll(() => page.locator('.rate.sealed b').innerText(), { timeout: 15_000 }).toMatch(/^[1-9]/);
   });
 
-  test('shows a rotation while it is under way, without being loaded again', async () => {
+  test('shows a rotation that is in progress, without a reload', async () => {
     await page.evaluate('window.loadedOnce = true');
     const { code } = await runProgram(process.execPath, [CLI, 'rotate'], { cwd: project });
     expect(code).toBe(0);
     await page.locator('.timeline .key.propagating').waitFor({ timeout: 15_000 });
-    expect(await page.locator('.note').innerText()).toMatch(/^A rotation is under way\. .* seals in 1 h 1[45] min/);
+    expect(await page.locator('.note').innerText()).toMatch(
+      /^A rotation is in progress\. .* becomes active in 1 h 1[45] min/,
+    );
     expect(await page.evaluate('window.loadedOnce')).toBe(true);
     // Every bar is inside the picture, and now is where the old key seals and the new one waits.
     const { now, waits, seals, outside } = await page.evaluate<Measured>(IN_PAGE.measure);
@@ -161,7 +163,7 @@ export default {
     for (const { left, right } of [waits, seals]) expect(left <= now + 2 && now <= right + 2).toBe(true);
   });
 
-  test('is a picture in light and in dark, and on a narrow screen', async () => {
+  test('matches its screenshots in light and dark mode, and on a narrow screen', async () => {
     if (isForDocs) await page.waitForTimeout(100_000);
     mkdirSync(IMAGES, { recursive: true });
     const grounds: string[] = [];
@@ -181,7 +183,7 @@ export default {
     expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true);
   });
 
-  test('asks nothing of anybody but its own server, and nothing that was put into it could', async () => {
+  test('makes requests to its own server only, and blocks injected code that would make others', async () => {
     // The page itself, and then its figures as often as the machine lets it.
     await expect.poll(() => asked.length, { timeout: 15_000 }).toBeGreaterThan(3);
     expect(new Set(asked)).toEqual(new Set([url, `${url}main`]));
@@ -205,7 +207,7 @@ export default {
     expect(reached).toBe(0);
   });
 
-  test('says so when its server is gone', async () => {
+  test('reports that its server does not answer', async () => {
     expect(await page.locator('.offline').isVisible()).toBe(false);
     children.at(-1)?.kill('SIGTERM');
     await page.locator('.offline').waitFor({ state: 'visible', timeout: 15_000 });

@@ -70,7 +70,7 @@ describe('every query of the alerts and of the dashboard', () => {
     expect(readPromql(expression).errors).toEqual([]);
   });
 
-  test.each(queries)('asks for what the bridge exports: $place: $expression', ({ expression }) => {
+  test.each(queries)('uses exported metrics only: $place: $expression', ({ expression }) => {
     const { metrics, labels } = readPromql(expression);
     expect(metrics).not.toEqual([]);
     for (const metric of metrics) expect(exported.has(metric), metric).toBe(true);
@@ -78,14 +78,14 @@ describe('every query of the alerts and of the dashboard', () => {
     expect(labels.filter((label) => !known.has(label))).toEqual([]);
   });
 
-  test('together they look at every metric there is', () => {
+  test('is listed, so that every exported metric is used', () => {
     const used = new Set(queries.flatMap(({ expression }) => readPromql(expression).metrics));
     const families = [...exported.keys()].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
     const seen = [...used].map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
     expect(families.filter((family) => !seen.includes(family))).toEqual([]);
   });
 
-  test('a query that is none, or asks for something else, would be found', () => {
+  test('is checked: a text that is not a query, or uses another metric, is reported', () => {
     expect(readPromql('sum(rate(sealring_x[5m])').errors).not.toEqual([]);
     const { metrics, labels } = readPromql('sum by (who) (rate(sealring_x{reason="y"}[5m])) > 1');
     expect([metrics, labels]).toEqual([['sealring_x'], ['who', 'reason']]);
@@ -93,11 +93,11 @@ describe('every query of the alerts and of the dashboard', () => {
 });
 
 describe.skipIf(tool === undefined)('the alert rules, by promtool', () => {
-  test('are right', async () => {
+  test('are valid', async () => {
     expect(await runProgram(tool ?? '', ['check', 'rules', RULES])).toMatchObject({ code: 0 });
   });
 
-  test('fire when they have to, and not for a fleet that is well', async () => {
+  test('fire when they must, and not for a healthy fleet', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'sealring-rules-'));
     try {
       cpSync(RULES, join(folder, 'alerts.yml'));
@@ -110,14 +110,14 @@ describe.skipIf(tool === undefined)('the alert rules, by promtool', () => {
     }
   });
 
-  test('each of them is tried both ways', () => {
+  test('are each tested both ways', () => {
     const tried = [...readFileSync(RULE_TESTS, 'utf8').matchAll(/alertname: (\w+)/g)].map(({ 1: name = '' }) => name);
     expect(names.filter((name) => tried.filter((other) => other === name).length < 2)).toEqual([]);
   });
 });
 
 describe('the dashboard for Grafana', () => {
-  test('has the shape that Grafana’s own types give', async () => {
+  test('has the shape of Grafana’s own types', async () => {
     const folder = mkdtempSync(join(root, '.cache', 'grafana-'));
     try {
       // Texts of the file stand for the members of enums.
@@ -138,7 +138,7 @@ export const dashboard: Json<Dashboard> = ${readFileSync(DASHBOARD, 'utf8')};
     }
   });
 
-  test('panels have ids of their own, stand beside each other, and ask the chosen source', () => {
+  test('has panels with unique ids that do not overlap, and use the chosen data source', () => {
     const { panels } = dashboard;
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     for (const { type, title, datasource, targets = [], gridPos } of panels) {
@@ -153,7 +153,7 @@ export const dashboard: Json<Dashboard> = ${readFileSync(DASHBOARD, 'utf8')};
     expect(new Set(cells).size).toBe(cells.length);
   });
 
-  test('legends name labels that the query keeps', () => {
+  test('has legends whose labels the query keeps', () => {
     for (const { title, targets = [] } of dashboard.panels) {
       for (const { expr, legendFormat } of targets) {
         const kept = readPromql(asked(expr)).labels;

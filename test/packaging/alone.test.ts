@@ -58,10 +58,10 @@ interface Installed {
   readonly license?: string;
 }
 
-describe.concurrent('a packed tarball in an empty project, with what it cannot do without', () => {
+describe.concurrent('a packed tarball in an empty project, with its peer dependencies only', () => {
   for (const folder of publishedFolders()) {
     const vendors = BRINGS[folder] ?? [];
-    test(`${folder} brings the SDK of ${vendors.join(', ') || 'nobody'} and no other, no install script unknown to us, free licences; and imports`, async () => {
+    test(`${folder} installs the SDK of ${vendors.join(', ') || 'no vendor'} and no other, no unknown install script, and free licences only; and it can be imported`, async () => {
       const name = `@sealring/${folder}`;
       const project = join(temporary, folder);
       const ours = oursFor(folder);

@@ -19,11 +19,9 @@ const IMPORTED = [
   '@azure/storage-blob',
   '@google-cloud/kms',
   '@google-cloud/storage',
-  '@grpc/grpc-js',
   '@modelcontextprotocol/client',
   '@modelcontextprotocol/node',
   '@modelcontextprotocol/server',
-  'google-auth-library',
   'pg',
 ];
 
@@ -47,8 +45,12 @@ export interface ConsumerProject {
   remove(): void;
 }
 
-/** Packs, installs. Takes its time: once for a test file. */
-export async function createConsumerProject(): Promise<ConsumerProject> {
+/**
+ * Packs and installs. Takes its time: once for a test file.
+ *
+ * @param sdks - Versions of vendor SDKs, instead of the newest in their ranges.
+ */
+export async function createConsumerProject(sdks: Readonly<Record<string, string>> = {}): Promise<ConsumerProject> {
   const folder = mkdtempSync(join(tmpdir(), 'sealring-consumer-'));
   const tarballs = packTarballs(folder);
   const { dependencies: versions }: { dependencies: Record<string, string> } = JSON.parse(
@@ -56,7 +58,7 @@ export async function createConsumerProject(): Promise<ConsumerProject> {
   );
   const ours = tarballs.map(({ name, path }) => [name, `file:${path}`] as const);
   const theirs = IMPORTED.map((name) => [name, versions[name]] as const);
-  const dependencies = { ...Object.fromEntries([...ours, ...theirs]), ...TYPES };
+  const dependencies = { ...Object.fromEntries([...ours, ...theirs]), ...TYPES, ...sdks };
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }));
   for (const program of PROGRAMS) {
     mkdirSync(dirname(join(folder, program)), { recursive: true });

@@ -90,7 +90,7 @@ async function onMoto(endpoint: string): Promise<Started> {
 async function onGcpKms(): Promise<Started> {
   const server = await startGcpKms();
   const endpoint = `http://${server.host}:${server.port}`;
-  const settings = { kind: 'gcp', keyName: server.kms.createKey(), endpoint } as const;
+  const settings = { kind: 'gcp', keyId: server.kms.createKey(), endpoint } as const;
   return { list: () => [{ kind: 'kms', title: 'gcp-kms', settings }], stop: () => server.stop() };
 }
 
@@ -119,7 +119,7 @@ async function onOpenBao(): Promise<Started | undefined> {
   const { address, token } = bao;
   await callOpenBao(server, 'POST', 'sys/mounts/transit', { type: 'transit' });
   await callOpenBao(server, 'POST', 'transit/keys/consumer', {});
-  const settings = { kind: 'vault', address, keyName: 'consumer' } as const;
+  const settings = { kind: 'vault', address, keyId: 'consumer' } as const;
   return {
     environment: { VAULT_TOKEN: token },
     list: () => [{ kind: 'kms', title: 'vault-transit', settings }],

@@ -27,7 +27,7 @@ let services: EveryService;
 /** They wait most of the time: others work meanwhile. */
 let mainJobs: readonly Promise<Ended>[] = [];
 
-describe.skipIf(toolbox === undefined)('every tarball installed beside the others, in a project of its own', () => {
+describe.skipIf(toolbox === undefined)('every tarball installed with the others in a new project', () => {
   beforeAll(async () => {
     [project, services] = await Promise.all([createConsumerProject(), startEveryService(inject('moto'))]);
     const { folder } = project;
@@ -50,25 +50,25 @@ describe.skipIf(toolbox === undefined)('every tarball installed beside the other
     const run = (program: string, env: NodeJS.ProcessEnv = {}) =>
       runtime.run(program, [], { cwd: project.folder, env: { ...process.env, ...env } });
 
-    test.each(['imports.mjs', 'requires.cjs'])('%s all that the api reports list', async (program) => {
+    test.each(['imports.mjs', 'requires.cjs'])('%s exports all that the API reports list', async (program) => {
       const { output } = await run(program);
       const found: Record<string, string[]> = JSON.parse(linesOf(output).at(-1) ?? `nothing: ${output}`);
       expect(found).toEqual(surface);
     });
 
-    test('a CommonJS module of TypeScript seals and opens', async () => {
+    test('a CommonJS module in TypeScript seals and unseals', async () => {
       const { code, output } = await run('built/test/packaging/consumer/from-commonjs.cjs');
       expect(output).toContain('from CommonJS\n');
       expect(code).toBe(0);
     });
 
-    test('two servers, a client that says yes, and what must be refused', async () => {
+    test('two servers accept the state of a client, and refuse forged ones', async () => {
       const { code, output } = await run('built/docs/examples/refund/main.js');
-      expect(output).toMatch(/everything went as it must/);
+      expect(output).toMatch(/every step succeeded/);
       expect(code).toBe(0);
     });
 
-    test('two members share a ring by every store, and a key by every service', async () => {
+    test('two members share a ring through every store, and a key through every KMS', async () => {
       const list = services.list();
       const env = { ...services.environment, SERVICES: JSON.stringify(list) };
       const { code, output } = await run('built/test/packaging/consumer/services.js', env);
@@ -80,7 +80,7 @@ describe.skipIf(toolbox === undefined)('every tarball installed beside the other
   });
 
   test.each(fromSources.filter(({ title }) => !title.startsWith('Node')))(
-    '$title: the conformance kit finds nothing but what the page says',
+    '$title: the conformance kit finds only what the page lists',
     async (runtime) => {
       const { output } = await runtime.run('test/packaging/consumer/kit.ts', [], { cwd: project.folder });
       const others = runtime.title.startsWith('Bun') ? ['CODEC-NO-GLOBALS'] : [];
@@ -99,10 +99,10 @@ describe.skipIf(toolbox === undefined)('every tarball installed beside the other
   });
 
   test.each(fromSources.map(({ title }, index) => [title, index] as const))(
-    '%s: the main job, its servers in processes of their own, from its sources',
+    '%s: the main job runs from its sources, with its servers in processes of their own',
     async (_title, index) => {
       const { code, output } = (await mainJobs[index]) ?? { code: 'never started', output: '' };
-      expect(output).toMatch(/✓ everything went as it must/);
+      expect(output).toMatch(/✓ every step succeeded/);
       expect(code).toBe(0);
     },
   );

@@ -50,7 +50,7 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
     expect(fencesOf(PAGE).filter(({ text }) => /^\/\/ \S+\.\w+\n/.test(text))).toHaveLength(2);
   });
 
-  test('the commands and files as they stand there do what the page says', async () => {
+  test('the commands and files, as printed, do what the page promises', async () => {
     const project = mkdtempSync(join(temporary, 'aws-'));
     for (const { language, text } of fencesOf(PAGE)) {
       const name = language === 'ts' ? /^\/\/ (\S+)\n/.exec(text)?.[1] : undefined;

@@ -31,7 +31,7 @@ beforeAll(() => {
 }, 300_000);
 afterAll(() => rmSync(temporary, { recursive: true, force: true }));
 
-test('every published package has the same script words, and none that an installation runs', () => {
+test('every published package has the same scripts, and none that runs during an installation', () => {
   for (const { manifest } of published) {
     expect(Object.keys(manifest.scripts), manifest.name).toEqual([
       'build',
@@ -44,7 +44,7 @@ test('every published package has the same script words, and none that an instal
   }
 });
 
-test('all have one version, one licence, and the oldest Node that was tried or a newer one', () => {
+test('all packages have one version, one licence, and the oldest Node that was tested or a newer one', () => {
   expect(new Set(published.map(({ manifest }) => manifest.version)).size).toBe(1);
   for (const { manifest } of published) {
     expect(manifest.license, manifest.name).toBe('Apache-2.0');
@@ -55,7 +55,7 @@ test('all have one version, one licence, and the oldest Node that was tried or a
 describe.each(published)('the tarball of $manifest.name', ({ folder, manifest }) => {
   const filesOf = () => tarballs.find(({ name }) => name === manifest.name)?.files ?? [];
 
-  test('holds the build, the licence and the README', () => {
+  test('has the build, the licence and the README', () => {
     expect(filesOf()).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'package.json']));
     for (const entry of Object.values(manifest.exports)) {
       expect(filesOf()).toEqual(expect.arrayContaining([entry.types.slice(2), entry.default.slice(2)]));
@@ -63,22 +63,22 @@ describe.each(published)('the tarball of $manifest.name', ({ folder, manifest })
     for (const program of Object.values(manifest.bin ?? {})) expect(filesOf()).toContain(program.slice(2));
   });
 
-  test('holds no test and no build information', () => {
+  test('has no test and no build information', () => {
     const unwanted = /(^|\/)(tests?|\.cache|\.turbo|node_modules)\/|\.test\.|\.tsbuildinfo$/;
     expect(filesOf().filter((file) => unwanted.test(file))).toEqual([]);
   });
 
-  test('holds no compiled file whose source is gone', () => {
+  test('has no compiled file without its source', () => {
     const compiled = filesOf().filter((file) => file.startsWith('dist/') && file.endsWith('.js'));
     expect(compiled.filter((file) => !filesOf().includes(`src${file.slice(4, -3)}.ts`))).toEqual([]);
   });
 
-  test('has a report of the public surface for every entry point', () => {
+  test('has a report of the public API for every entry point', () => {
     const reports = Object.keys(manifest.exports).map(reportNameOf);
     expect(reports.filter((report) => !existsSync(join(folder, report)))).toEqual([]);
   });
 });
 
-test('no package has grown by more than a tenth since its size was written down', async () => {
+test('no package has grown by more than a tenth since its size was recorded', async () => {
   expect(await runProgram(process.execPath, [join(root, 'scripts', 'sizes.mjs')])).toEqual({ code: 0, output: '' });
 });

@@ -44,7 +44,7 @@ interface Manifest {
 const manifestIn = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
 
 describe('the release workflow', () => {
-  test('runs for tags only, and only the job that publishes, after every test, may say who it is', () => {
+  test('runs for tags only, and only its publishing job, which follows every test, has an identity token', () => {
     expect(workflow.on).toEqual({ push: { tags: ['v*'] } });
     expect(workflow.permissions).toEqual({});
     expect(workflow.jobs['verify']?.permissions).toEqual({ contents: 'read' });
@@ -60,7 +60,7 @@ describe('the release workflow', () => {
     for (const what of named) expect(what).toMatch(/^actions\/[a-z-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
-  test('leaves no credentials behind, holds no secret, and runs no script of a dependency', () => {
+  test('leaves no credentials behind, has no secret, and runs no script of a dependency', () => {
     const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
     for (const { with: options } of checkouts) expect(options?.['persist-credentials']).toBe(false);
     expect(source).not.toMatch(/secrets\./);
@@ -69,7 +69,7 @@ describe('the release workflow', () => {
     expect(new Set(Object.values(allowScripts))).toEqual(new Set([false]));
   });
 
-  test('publishes with provenance, and runs what there is', () => {
+  test('publishes with provenance, and runs scripts that exist', () => {
     const commands = steps.flatMap(({ run }) => (run === undefined ? [] : [run]));
     expect(commands).toContain('node scripts/publish.mjs --provenance');
     const { scripts }: { scripts: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -80,7 +80,7 @@ describe('the release workflow', () => {
     expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
   });
 
-  test('actionlint finds nothing', async (context) => {
+  test('passes actionlint', async (context) => {
     const actionlint = await actionlintOrNone();
     if (actionlint === undefined) return context.skip();
     const files = readdirSync(join(root, '.github', 'workflows')).map((name) => join('.github', 'workflows', name));
@@ -89,7 +89,7 @@ describe('the release workflow', () => {
   });
 });
 
-test('changesets give all packages one next version, and ranges that let it in', async () => {
+test('changesets give all packages the same next version, with ranges that admit it', async () => {
   const copy = join(temporary, 'changesets');
   const folders = publishedFolders().map((name) => join('packages', name));
   const manifests = [...folders, 'test', 'docs', '.'].map((folder) => join(folder, 'package.json'));
@@ -118,7 +118,7 @@ test('changesets give all packages one next version, and ranges that let it in',
   expect(new Set(ranges.map(([, range]) => range))).toEqual(new Set([`^${next}`]));
 });
 
-test('a package is published after those it needs, once, for everybody; what is there is left alone', async () => {
+test('a package is published once and publicly, after its dependencies, and published versions are skipped', async () => {
   const there = new Set(
     publishedFolders()
       .filter((name) => !['core', 'mcp'].includes(name))
@@ -139,7 +139,7 @@ test('a package is published after those it needs, once, for everybody; what is 
   expect(published).toEqual(['@sealring/core public', '@sealring/mcp public']);
 });
 
-test('the bill of materials of a package names what it brings, by version, digest and licence, and not this machine', async () => {
+test('the bill of materials of a package lists its dependencies by version, digest and licence, and nothing of this machine', async () => {
   const folder = join(temporary, 'sbom');
   const { code, output } = await runProgram(process.execPath, [join(root, 'scripts', 'sbom.mjs'), folder, 'mcp']);
   expect(output).toMatch(/^sealring-mcp-\S+\.cdx\.json: \d+ components\n$/);

@@ -52,7 +52,7 @@ async function crossing(sealer: ServerProcess, opener: ServerProcess, argumentsT
   return 'refused';
 }
 
-test('arguments that JSON.parse changes: the table in the guide is what the servers do', async () => {
+test('servers treat arguments that JSON.parse changes as the table in the guide states', async () => {
   const { serve } = fleet();
   const typescript = await serve('typescript', 'typescript 1');
   const python = await serve('python', 'python 1');

@@ -74,7 +74,7 @@ async function rotated(front: RoundRobin, before: ReadonlySet<string>, names: ()
   }
 }
 
-test('two TypeScript and two Python servers behind one address: no flow fails through two rotations and a rolling restart', {
+test('two TypeScript and two Python servers behind one address complete every flow through two rotations and a rolling restart', {
   timeout: 400_000,
 }, async () => {
   const { python, operator, serve, atEnd } = fleet();
@@ -134,7 +134,7 @@ test('two TypeScript and two Python servers behind one address: no flow fails th
 
 const ORDER = { name: 'refund', user: 'ada', argumentsText: '{"order":"A1"}' };
 
-test('whoever sealed and whoever opens: the user’s own state is taken, and every other is refused in the same words', async () => {
+test('each server accepts the user’s own state from every other server, and refuses all others with the same answer', async () => {
   const { serve } = fleet();
   const servers = await Promise.all([serve('typescript', 'typescript hostile'), serve('python', 'python hostile')]);
   const refused = {

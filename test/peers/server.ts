@@ -32,7 +32,7 @@ const codec = await createKmsCodec({
 const security = new RequestStateSecurity({ codec, ttlSeconds: settings.ttlSeconds, audience: settings.audience });
 
 const mcp = createMcpHandler(() => {
-  const server = createProtectedMcpServer(McpServer, { name, version: '1.0.0' }, {}, security);
+  const server = createProtectedMcpServer({ McpServer, serverInfo: { name, version: '1.0.0' }, security });
   const inputSchema = fromJsonSchema<{ order: string }>({
     type: 'object',
     properties: { order: { type: 'string' } },

@@ -80,7 +80,7 @@ async function gcpKey(): Promise<EndingKey> {
   const client = realClient(gcp);
   closing.push(() => client.close());
   return {
-    keyWrapper: gcpKmsKeyWrapper({ keyName: keyId, client }),
+    keyWrapper: gcpKmsKeyWrapper({ keyId, client }),
     python: { cloud: 'gcp', address: `${gcp.host}:${gcp.port}`, keyId },
     disable: async () => gcp.kms.disable(keyId),
   };
@@ -110,7 +110,7 @@ async function vaultKey(cloud: 'vault' | 'vault-client'): Promise<EndingKey> {
   await bao(`transit/keys/${keyId}`, { type: 'aes256-gcm96' });
   const { address, token } = openbao;
   return {
-    keyWrapper: vaultTransitKeyWrapper({ address, token, keyName: keyId }),
+    keyWrapper: vaultTransitKeyWrapper({ address, token, keyId }),
     python: { cloud, keyId, address, token },
     disable: async () => {
       await bao(`transit/keys/${keyId}/rotate`, {});

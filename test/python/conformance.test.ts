@@ -38,7 +38,7 @@ test.each([
   ['sealring', 1],
   ['python', 2],
 ] as const)(
-  'the Python package passes the conformance kit whole, through a pipe: format %s, seed %i',
+  'the Python package passes the whole conformance kit through a pipe: format %s, seed %i',
   async (format, seed) => {
     const command = [python, program, format, masterKey, ...rings];
     const target = execCodecTarget(command, { name: `sealring for Python, ${format}`, env, timeoutMs: 60_000 });

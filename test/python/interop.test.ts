@@ -108,7 +108,7 @@ async function exchange(member: KmsCodec, readers: readonly PythonProcess[]): Pr
   return keys;
 }
 
-test('F8 tokens of either language open in the other, both formats, through rotations, an emergency and a revocation', async () => {
+test('each language unseals tokens of the other, in both formats, through rotations, an emergency and a revocation (F8)', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const readers = [await fleet.started(), await fleet.started({ format: 'python' })];
@@ -153,7 +153,7 @@ test('F8 tokens of either language open in the other, both formats, through rota
   expect(keys[sealingKeyOf(before)]).toBe('revoked');
 }, 120_000);
 
-test('a token of another purpose, or relabelled, is refused alike by both', async () => {
+test('both languages refuse a token of another purpose, and a relabelled one', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const reader = await fleet.started();
@@ -164,7 +164,7 @@ test('a token of another purpose, or relabelled, is refused alike by both', asyn
   expect(() => member.unseal(theirs)).toThrow(expect.objectContaining({ reason: 'seal' }));
 });
 
-test('F25 a ring of another name, under the same KMS key, shares nothing', async () => {
+test('a ring of another name shares nothing, with the same KMS key (F25)', async () => {
   const fleet = new Fleet();
   const orders = new Fleet();
   await fleet.member();
@@ -181,7 +181,7 @@ test('F25 a ring of another name, under the same KMS key, shares nothing', async
   await expect(fleet.reader({ ring: { path: orders.path } }).start()).rejects.toMatchObject({ kind: 'corrupt' });
 });
 
-test('F26 a ring founded by somebody who may wrap and write the store is not adopted, and a member heals it', async () => {
+test('a ring that was created by an attacker who may wrap and write is not adopted, and a member restores the ring (F26)', async () => {
   const fleet = new Fleet();
   const elsewhere = new Fleet();
   const member = await fleet.member();
@@ -200,7 +200,7 @@ test('F26 a ring founded by somebody who may wrap and write the store is not ado
   expect(await reader.health()).toMatchObject({ status: 'ok', lastError: null });
 });
 
-test('F26 F31 a ring that was rolled back or deleted takes nothing away, and a member writes it again', async () => {
+test('a ring that was rolled back or deleted removes nothing, and a member writes it back (F26, F31)', async () => {
   const fleet = new Fleet();
   const member = await fleet.member();
   const reader = await fleet.started();
@@ -228,13 +228,13 @@ test('F26 F31 a ring that was rolled back or deleted takes nothing away, and a m
   }
 }, 60_000);
 
-test("F35 keys under a master key that is not the fleet's do not start a reader", async () => {
+test('a reader does not start with keys under a master key that is not the fleet’s (F35)', async () => {
   const fleet = new Fleet();
   await fleet.member({ masterKey: randomBytes(32) });
   await expect(fleet.reader().start()).rejects.toEqual(refusedAs('KeyWrapperError', 'corrupt'));
 });
 
-test('a reader that starts first waits for a member to found the ring', async () => {
+test('a reader that starts first waits for a member to create the ring', async () => {
   const fleet = new Fleet();
   const reader = fleet.reader();
   const starting = reader.start();
@@ -243,7 +243,7 @@ test('a reader that starts first waits for a member to found the ring', async ()
   expect((await exchange(member, [reader])).size).toBe(1);
 });
 
-test('a local wrap of either language unwraps in the other', async () => {
+test('each language unwraps a local wrap of the other', async () => {
   const masterKey = randomBytes(32);
   const wrapper = localKeyWrapper({ masterKey });
   const context = {

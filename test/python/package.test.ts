@@ -14,7 +14,7 @@ beforeAll(async () => {
 }, 600_000);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test('the wheel holds the package, its types and its licence, and no test', async () => {
+test('the wheel has the package, its types and its licence, and no test', async () => {
   const { output } = await run(installed.python, ['-m', 'zipfile', '-l', installed.wheel]);
   const files = output.split('\n').flatMap((line) => /^(\S+\/\S+)/.exec(line)?.[1] ?? []);
   expect(basename(installed.wheel)).toBe('sealring-0.1.0-py3-none-any.whl');
@@ -32,7 +32,7 @@ test('the wheel holds the package, its types and its licence, and no test', asyn
   expect(files.filter((file) => !/^sealring(-0\.1\.0\.dist-info)?\//.test(file))).toEqual([]);
 });
 
-test('it needs cryptography alone; boto3, redis and mcp are not imported before they are used', async () => {
+test('the package requires cryptography only, and imports boto3, redis and mcp only when they are used', async () => {
   const program = `
 import sys
 class Nothing:
@@ -51,7 +51,7 @@ except ModuleNotFoundError as error:
   expect(code).toBe(0);
 });
 
-test('its own tests pass on the installed wheel, every one of them', async () => {
+test('all its own tests pass on the installed wheel', async () => {
   const report = join(folder, 'report.xml');
   const { code, output } = await run(
     installed.python,
@@ -67,12 +67,12 @@ test('its own tests pass on the installed wheel, every one of them', async () =>
 test.each([
   ['ruff check', ['check', '--no-cache', '.']],
   ['ruff format', ['format', '--no-cache', '--check', '.']],
-])('%s has nothing to say', async (_, args) => {
+])('%s reports nothing', async (_, args) => {
   const { code, output } = await run(join(installed.tools, 'ruff'), args, { cwd: packageFolder });
   expect(code, output).toBe(0);
 });
 
-test('mypy --strict has nothing to say', async () => {
+test('mypy --strict reports nothing', async () => {
   const cache = join(folder, 'mypy');
   const { code, output } = await run(
     join(installed.tools, 'mypy'),
@@ -91,11 +91,11 @@ const fences = [...readme.matchAll(/^```python\b([^\n]*)\n(.*?)^```$/gms)].map(
   }),
 );
 
-test('the README has examples that run', () => {
+test('the README has examples that can run', () => {
   expect(fences.filter(({ runs }) => runs).length).toBeGreaterThan(0);
 });
 
-test.each(fences)('the code at $place is typed right, and runs where it can', async ({ place, code, runs }) => {
+test.each(fences)('the code at $place has correct types, and runs if it can', async ({ place, code, runs }) => {
   const file = join(folder, `${place.replaceAll(/[^A-Za-z0-9]+/g, '_')}.py`);
   writeFileSync(file, code);
   const types = ['--strict', `--cache-dir=${join(folder, 'mypy')}`, '--python-executable', installed.python];

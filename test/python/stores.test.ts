@@ -135,7 +135,7 @@ async function live(member: KmsCodec, readers: readonly PythonProcess[]): Promis
   }
 }
 
-test('a ring in S3 under AWS KMS, with the rights of a reader', async () => {
+test('a reader reads a ring in S3 with AWS KMS, with a reader’s permissions', async () => {
   await s3.send(new CreateBucketCommand({ Bucket: 'rings' }));
   const { KeyMetadata } = await kms.send(new CreateKeyCommand({}));
   const keyId = KeyMetadata?.Arn ?? '';
@@ -159,7 +159,7 @@ test('a ring in S3 under AWS KMS, with the rights of a reader', async () => {
   await expect(elsewhere.start()).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'corrupt' });
 }, 120_000);
 
-test('a ring in Redis, with the rights of a reader', async () => {
+test('a reader reads a ring in Redis, with a reader’s permissions', async () => {
   const client = createClient({ url: redis.address });
   await client.connect();
   closing.push(() => client.close());

@@ -24,7 +24,7 @@ describe('a fleet keeps its promises against', () => {
   }
 });
 
-describe('a fleet keeps its promises while somebody performs', () => {
+describe('a fleet keeps its promises during', () => {
   for (const name of Object.keys(PLAYS)) {
     test(`${name} (F36–F38, F43)`, async () => {
       const { violations, deliveries } = await runPlay(name, 1);
@@ -40,8 +40,8 @@ test('every adversary does something', async () => {
   }
 });
 
-describe('the oracle is tested itself', () => {
-  test.each(MUTANTS)('$name can be taken away: its text is in core once', ({ edits }) => {
+describe('the oracle is tested by mutants', () => {
+  test.each(MUTANTS)('$name can be applied: its text is in core once', ({ edits }) => {
     for (const { file, from, to } of edits) {
       expect(readFileSync(new URL(file, CORE), 'utf8').split(from), file).toHaveLength(2);
       expect(to).not.toBe(from);
@@ -52,7 +52,7 @@ describe('the oracle is tested itself', () => {
   const searches = STANDING_SEARCHES.map(({ name, seed }) => `${name} ${seed}`);
 
   // Whoever adds a mutant tries it: `npm run simulate -- --mutants NAME`.
-  test.each(MUTANTS)('$name is caught by a standing search, as the record says', ({ name }) => {
+  test.each(MUTANTS)('$name is caught by a standing search, as recorded', ({ name }) => {
     const caught = record[name];
     expect(searches).toContain(`${caught?.search ?? 'nothing'} ${caught?.seed ?? 0}`);
   });

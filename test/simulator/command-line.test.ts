@@ -17,7 +17,7 @@ test.each([
   [['--adversary', 'W', '--seeds', '5-1'], "'--seeds <A-B>' argument '5-1'", 'two numbers, A-B'],
   [['--mutants', 'none-such'], "'--mutants [names]' argument 'none-such'", 'no mutant "none-such"'],
   [['--hours', '5'], "unknown option '--hours'", ''],
-])('%j is refused in one line that names option and value', async (args, named, bounds) => {
+])('the simulator rejects %j in one line with option and value', async (args, named, bounds) => {
   const { code, output } = await run(args);
   expect(code).toBe(2);
   expect(output).toContain(named);
@@ -25,7 +25,7 @@ test.each([
   expect(output.trim().split('\n').length).toBeLessThanOrEqual(2);
 });
 
-test('a small run ends well, and leaves its report and its picture', async () => {
+test('a small run passes, and writes its report and its picture', async () => {
   const out = await mkdtemp(join(tmpdir(), 'sealring-simulation-'));
   const { code, output } = await run(['--members', '3', '--days', '1', '--out', out]);
   expect(code).toBe(0);
@@ -34,7 +34,7 @@ test('a small run ends well, and leaves its report and its picture', async () =>
   await rm(out, { recursive: true });
 });
 
-test('episodes with an adversary end well, and are counted', async () => {
+test('episodes with an adversary pass, and are counted', async () => {
   const { code, output } = await run(['--adversary', 'W,N', '--seeds', '4-4', '--members', '5']);
   expect(code).toBe(0);
   expect(output).toMatch(/^2 episodes of W, N; \d+ hostile acts; 0 episodes failed$/m);

@@ -142,7 +142,7 @@ function summary(report: RunReport, out: string): string {
     `--loss ${options.loss} --skew ${options.clockSkewSeconds} --quantum ${options.quantumMs} --faults ${options.faults.join(',')}`;
   return [
     `${options.members} members, ${Number((report.hours.length / 24).toFixed(2))} days, seed ${options.seed}; faults: ${options.faults.join(', ')}`,
-    `tokens      ${tokens.sealed} sealed, ${tokens.opened} opened, ${tokens.failed} failed`,
+    `tokens      ${tokens.sealed} sealed, ${tokens.opened} unsealed, ${tokens.failed} failed`,
     `excused     ${tokens.excusedSeals} seals, ${tokens.excusedOpens} opens, ${tokens.excusedAtOnce} opens of a key that was just made active at once`,
     `KMS         ${calls.kms} calls, ${calls.kmsPerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.kms)}; ${calls.generated} data keys made`,
     `store       ${calls.store} calls, ${calls.storePerMemberDay.toFixed(1)} per member and day${formula(calls.expected?.store)}`,

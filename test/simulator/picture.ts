@@ -25,7 +25,7 @@ export function picture(report: RunReport): string {
   const height = TOP + rows.length * ROW + 40;
   const title = `${options.members} members, ${options.days} days, seed ${options.seed}, faults: ${options.faults.join(', ')}`;
   const summary =
-    `${tokens.sealed} tokens sealed, ${tokens.opened} opened, ${tokens.failed} failed; ` +
+    `${tokens.sealed} tokens sealed, ${tokens.opened} unsealed, ${tokens.failed} failed; ` +
     `${calls.kmsPerMemberDay.toFixed(1)} KMS and ${calls.storePerMemberDay.toFixed(1)} store calls per member and day`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12">`,

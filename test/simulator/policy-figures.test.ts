@@ -84,14 +84,14 @@ function end({ members }: World): void {
   for (const member of members) member.crash();
 }
 
-describe('what the command line says of a policy', () => {
+describe('the figures that the command line gives for a policy', () => {
   const policies: readonly Partial<WorldPolicy>[] = [
     {},
     { keyVersionEverySeconds: 900 },
     { keyVersionEverySeconds: 300, proveEverySeconds: 600 },
     { keyVersionEverySeconds: 0, refreshEverySeconds: 120 },
   ];
-  test.each(policies)('calls are within a tenth of it: %j', async (policy) => {
+  test.each(policies)('match the calls within a tenth: %j', async (policy) => {
     const world = await fleet(policy);
     const { kms, store, timeline } = world;
     const before = { kms: kms.total - kms.looks, looks: kms.looks, reads: store.calls.read };
@@ -108,7 +108,7 @@ describe('what the command line says of a policy', () => {
     end(world);
   });
 
-  test('rotates, and loses nothing in an outage that is tolerated', async () => {
+  test('hold for rotations, and no token is lost in a tolerated outage', async () => {
     const world = await fleet();
     expect(await tokens(world, DAY)).toMatchObject({ reasons: [], unopened: 0 });
     world.kmsFails('unavailable', 2_600 * SECOND);
@@ -119,7 +119,7 @@ describe('what the command line says of a policy', () => {
     end(world);
   });
 
-  test('F10: an outage of the KMS over its bound stops sealing within the bounds, and opening goes on', async () => {
+  test('hold for an outage of the KMS that is too long: sealing stops within the bounds, and unsealing continues (F10)', async () => {
     const world = await fleet();
     const { kmsOutage, sealOutage } = policyFigures({});
     world.kmsFails('unavailable', 7_000 * SECOND);
@@ -131,7 +131,7 @@ describe('what the command line says of a policy', () => {
     end(world);
   });
 
-  test('an outage of the store over its bound stops sealing too', async () => {
+  test('hold for an outage of the store that is too long: sealing stops too', async () => {
     const world = await fleet();
     const { storeOutage } = policyFigures({});
     world.storeFails(25_000 * SECOND);

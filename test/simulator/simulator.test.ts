@@ -17,9 +17,9 @@ function world(seed: number, days: number, members = 8): WorldOptions {
   return { seed, members, days, loss: 0.02, clockSkewSeconds: 600, quantumMs: 20 };
 }
 
-describe('a fleet under one class of faults', () => {
+describe('a fleet with one class of faults', () => {
   for (const faults of CLASSES) {
-    test(`${faults}: no valid token fails, and one ring is left (F7, F8, F10, F13, F28, F31)`, async () => {
+    test(`loses no valid token and keeps one ring: ${faults} (F7, F8, F10, F13, F28, F31)`, async () => {
       const report = await simulate(world(1, 3), [faults]);
       expect(report.violations).toEqual([]);
       expect(report.tokens.opened).toBeGreaterThan(40_000);
@@ -29,7 +29,7 @@ describe('a fleet under one class of faults', () => {
   }
 });
 
-test('a fleet under all faults at once: no valid token fails, and one ring is left', async () => {
+test('a fleet with all faults at once loses no valid token and keeps one ring', async () => {
   const { violations, tokens } = await simulate(world(8, 4, 12), CLASSES);
   expect(violations).toEqual([]);
   expect(tokens.opened).toBeGreaterThan(10_000);
@@ -49,7 +49,7 @@ test.each([
 });
 
 describe('the documented bounds hold (F10)', () => {
-  test('a key disabled at a KMS that answers: last seal within 980 s, last open within 1 580 s', async () => {
+  test('a key disabled at a KMS that answers: last seal within 980 s, last unseal within 1 580 s', async () => {
     const { bounds } = await simulate(world(3, 8, 20), ['key-disabled']);
     expect(bounds.lastSealAfterRefusalSeconds).toBeGreaterThan(300);
     expect(bounds.lastSealAfterRefusalSeconds).toBeLessThanOrEqual(980);
@@ -88,16 +88,16 @@ test('any few classes of faults together, from any seed, lose no valid token', a
   );
 });
 
-describe('calls are within a tenth of the formula of the guide', () => {
+describe('calls are within a tenth of the formula in the guide', () => {
   for (const faults of ['quiet', 'kms-outage-hourly-10']) {
-    test(`calls under ${faults}`, async () => {
+    test(`calls with ${faults}`, async () => {
       const { calls } = await simulate(world(1, 10, 20), [faults]);
       expect(Math.abs(calls.kmsPerMemberDay / (calls.expected?.kms ?? 0) - 1)).toBeLessThan(0.1);
       expect(Math.abs(calls.storePerMemberDay / (calls.expected?.store ?? 0) - 1)).toBeLessThan(0.1);
     });
   }
 
-  test('the table of the guide has what the formula gives', () => {
+  test('the table of the guide matches the formula', () => {
     const guide = readFileSync(new URL('../../docs/guides/fleet-under-fault.md', import.meta.url), 'utf8');
     const [, table = ''] = /^## Calls$(.*?)^## /ms.exec(guide) ?? [];
     const told = [...table.matchAll(/^\|.* \| (\d+\.\d) \|$/gm)].map(([, value]) => Number(value));
@@ -108,7 +108,7 @@ describe('calls are within a tenth of the formula of the guide', () => {
   });
 
   for (const hours of [3, 12, 24]) {
-    test(`calls of ${hours} quiet hours, the start of the fleet included`, async () => {
+    test(`calls of ${hours} quiet hours, with the start of the fleet`, async () => {
       for (const [members, seed] of [
         [5, 1],
         [12, 2],
@@ -121,7 +121,7 @@ describe('calls are within a tenth of the formula of the guide', () => {
     });
   }
 
-  test('calls of half a day with outages: fewer than by the formula, by less than a fifth', async () => {
+  test('calls of half a day with outages are fewer than by the formula, by less than a fifth', async () => {
     const { calls } = await simulate(world(1, 0.5, 20), ['kms-outage-hourly-10']);
     const share = calls.kmsPerMemberDay / (calls.expected?.kms ?? 0);
     expect(share).toBeGreaterThan(0.8);
@@ -130,7 +130,7 @@ describe('calls are within a tenth of the formula of the guide', () => {
 });
 
 // The numbers are rounded in the guide, and so are those here: another draw in core makes another week.
-test('the week that the guide shows loses no token', async () => {
+test('the week in the guide loses no token', async () => {
   const classes = ['kms-outage-hourly-10', 'crash', 'store-failover', 'revocation'];
   const { violations, tokens } = await simulate(world(3, 7, 20), classes);
   expect(violations).toEqual([]);
@@ -150,7 +150,7 @@ test('equal options give equal runs', async () => {
   expect(second.tokens).toEqual(first.tokens);
 });
 
-test('the oracle can fail: a member that refuses what it should open is caught', async () => {
+test('the oracle can fail: it catches a member that refuses a valid token', async () => {
   const { violations } = await simulate(world(1, 1), ['quiet'], {
     onBegin: ({ members, timeline }) => {
       const failing = (error: Error) => (): never => {
@@ -169,7 +169,7 @@ test('the oracle can fail: a member that refuses what it should open is caught',
   );
 });
 
-test('of troubles that overlap each lasts to its own end', async () => {
+test('overlapping faults each last until their own end', async () => {
   const troubled = new World(world(1, 1));
   const { kms, store, timeline } = troubled;
   const state = (): readonly unknown[] => [store.down, kms.wrapFailing, kms.weather.slowMs, kms.dates.aheadMs];

@@ -60,7 +60,7 @@ async function redeemedOn(urls: readonly string[]): Promise<number> {
 }
 
 test.each(['redis', 'postgres', 'dynamodb'] as const)(
-  `${REDEMPTIONS} redemptions of one token at once, over ${PROCESSES} processes on %s: one succeeds; with the store down, none`,
+  `one of ${REDEMPTIONS} concurrent redemptions of a token over ${PROCESSES} processes on %s succeeds, and none with the store down`,
   async (store) => {
     const engine = await engines[store](closing);
     const settings = { key: randomBytes(32).toString('base64'), store, address: engine.address };
@@ -86,7 +86,7 @@ test.each(['redis', 'postgres', 'dynamodb'] as const)(
 
 test.each(
   (['redis', 'postgres', 'dynamodb'] as const).flatMap((store) => [90, 290].map((apart) => [store, apart] as const)),
-)('F48: a token is redeemed once on %s by two servers whose clocks are %i s apart', async (store, apart) => {
+)('two servers whose clocks differ by %i s redeem a token once on %s (F48)', async (store, apart) => {
   const { address } = await engines[store](closing);
   const settings = { key: randomBytes(32).toString('base64'), store, address, futureSkewSeconds: 0 };
   const behind = await serve({ ...settings, ttlSeconds: apart + 2 });

@@ -41,7 +41,7 @@ const stores: Readonly<Record<ServerSettings['store'], (address: string) => Sing
     const requestHandler = { socketAcquisitionWarningTimeout: 60_000 };
     const client = new DynamoDBClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials, requestHandler });
     // The emulator serves one request at a time: the last of a thousand waits long.
-    return dynamodbSingleUse({ table: 'sealring', client, timeoutSeconds: 60 });
+    return dynamodbSingleUse({ table: 'sealring', client, callTimeoutSeconds: 60 });
   },
 };
 
@@ -54,7 +54,11 @@ const security = new RequestStateSecurity({
   ...policy,
 });
 const mcp = createMcpHandler(() => {
-  const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+  const server = createProtectedMcpServer({
+    McpServer,
+    serverInfo: { name: 'refund-desk', version: '1.0.0' },
+    security,
+  });
   server.registerTool('refund', {}, (ctx): CallToolResult | InputRequiredResult => {
     if (ctx.mcpReq.requestState() === undefined) return inputRequired({ requestState: 'asked' });
     redeemed += 1;

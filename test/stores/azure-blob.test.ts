@@ -16,10 +16,10 @@ await startOrSkip(async () => {
 afterAll(() => server?.stop());
 const account = server?.account ?? { address: '', name: 'none', key: '' };
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
-  const { timeoutSeconds = 5, port } = options;
+function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
+  const { callTimeoutSeconds = 5, port } = options;
   const at = port === undefined ? account : { ...account, address: `http://127.0.0.1:${port}` };
-  const store = azureBlobRing({ container: azuriteClient(at), blob: `${name}/ring`, timeoutSeconds });
+  const store = azureBlobRing({ container: azuriteClient(at), blob: `${name}/ring`, callTimeoutSeconds });
   return { store, close: () => store.close() };
 }
 

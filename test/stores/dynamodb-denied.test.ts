@@ -67,13 +67,13 @@ describe.skipIf(moto === undefined)('DynamoDB with IAM policies', () => {
     expect(await member?.read()).toEqual(stored);
   });
 
-  test('F9: who may not read is denied, whether or not there is a ring', async () => {
+  test('a server that may not read is denied, whether or not there is a ring (F9)', async () => {
     for (const name of ['writer', 'stranger']) await expect(rings[name]?.read()).rejects.toMatchObject(denied);
     await expect(rings['stranger']?.write('z', { expected: undefined })).rejects.toMatchObject(denied);
     await expect(rings['stranger']?.write('z', { expected: 'x' })).rejects.toMatchObject(denied);
   });
 
-  test('PutItem is enough to claim, and without it nothing is claimed', async () => {
+  test('PutItem is enough to claim, and nothing is claimed without it', async () => {
     const expiresAt = new Date(Date.now() + 60_000);
     expect(await claims['writer']?.claim('id', expiresAt)).toBe(true);
     expect(await claims['writer']?.claim('id', expiresAt)).toBe(false);

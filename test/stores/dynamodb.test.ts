@@ -110,7 +110,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       return keys.map((key) => key.id);
     }
 
-    test('F8, F31: members found one ring, open what the other sealed, and heal it when the item is lost', async () => {
+    test('F8, F31: members create one ring, unseal what the other sealed, and repair it when the item is lost', async () => {
       const state = new Uint8Array(Buffer.from('state'));
       const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
       const ids = a.health().keys.map((key) => key.id);
@@ -128,7 +128,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
     });
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(dynamodbSingleUse).returns.toExtend<SingleUseStore>();
     expect(moto).toBeDefined();
   });

@@ -10,7 +10,7 @@ import { until } from '../support/until.ts';
 export interface FaultTarget {
   /** Undefined where the server cannot run, and then nothing here does. */
   server(): TestServer | undefined;
-  open(name: string, options: { timeoutSeconds: number; port?: number }): RingStoreInstance;
+  open(name: string, options: { callTimeoutSeconds: number; port?: number }): RingStoreInstance;
   /** Whether documents outlive the server's death. */
   readonly keepsItsData: boolean;
   /** Whether a store hears of what another one wrote. Default: it does. */
@@ -21,7 +21,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
 /** What a store does when its server or the network to it fails: it says so in time, and works again afterwards. */
 export function describeFaults(title: string, target: FaultTarget): void {
-  describe(`a ${title} ring store in trouble`, () => {
+  describe(`a ${title} ring store with faults`, () => {
     const closing: (() => Promise<void> | undefined)[] = [];
     let names = 0;
     afterEach(async () => {
@@ -29,7 +29,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
     });
 
     function open(
-      options: { timeoutSeconds: number; port?: number },
+      options: { callTimeoutSeconds: number; port?: number },
       name = `faults-${++names}-${Date.now()}`,
     ): RingStore {
       const opened = target.open(name, options);
@@ -50,7 +50,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
     }
 
     test('a server that is killed and started again is used again', { timeout: 60_000 }, async () => {
-      const store = open({ timeoutSeconds: 1 });
+      const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       await server().kill();
       await expect(store.read()).rejects.toMatchObject(failed('unavailable'));
@@ -68,11 +68,11 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect((await store.read())?.document).toBe('after');
     });
 
-    test('under load, a server that dies and comes back costs unavailable calls and no acknowledged write', {
+    test('a server that dies and comes back under load costs unavailable calls and no acknowledged write', {
       timeout: 60_000,
     }, async () => {
       const name = `load-${Date.now()}`;
-      const stores = [1, 2, 3].map(() => open({ timeoutSeconds: 1 }, name));
+      const stores = [1, 2, 3].map(() => open({ callTimeoutSeconds: 1 }, name));
       const ended = new AbortController();
       const kinds = new Set<string>();
       let acknowledged = 0;
@@ -104,10 +104,10 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
 
-    test('F29: a frozen server: every call ends by its deadline, and what nobody waits for is not sent later', {
+    test('every call to a frozen server ends by its deadline, and a call that was given up is not sent later (F29)', {
       timeout: 60_000,
     }, async () => {
-      const store = open({ timeoutSeconds: 1 });
+      const store = open({ callTimeoutSeconds: 1 });
       const { revision } = await store.write('before', { expected: undefined });
       server().freeze();
       try {
@@ -129,8 +129,8 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(await store.read()).toEqual({ document: 'before', revision });
     });
 
-    test('a caller who aborts is let go at once', async () => {
-      const store = open({ timeoutSeconds: 60 });
+    test('an abort returns to the caller immediately', async () => {
+      const store = open({ callTimeoutSeconds: 60 });
       await store.write('x', { expected: undefined });
       server().freeze();
       try {
@@ -148,7 +148,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
 
     test('connections that are reset cost the calls on them, and nothing else', async () => {
       const network = await proxy();
-      const store = open({ timeoutSeconds: 2, port: network.port });
+      const store = open({ callTimeoutSeconds: 2, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });
       for (let i = 0; i < 5; i++) {
         network.reset();
@@ -162,9 +162,9 @@ export function describeFaults(title: string, target: FaultTarget): void {
       }
     });
 
-    test('F9: a network that is cut is unavailable until it is mended', async () => {
+    test('a network that is cut is unavailable until it is restored (F9)', async () => {
       const network = await proxy();
-      const store = open({ timeoutSeconds: 1, port: network.port });
+      const store = open({ callTimeoutSeconds: 1, port: network.port });
       const { revision } = await store.write('x', { expected: undefined });
       network.cut();
       for (let i = 0; i < 3; i++) await expect(store.read()).rejects.toMatchObject(failed('unavailable'));
@@ -181,19 +181,22 @@ export function describeFaults(title: string, target: FaultTarget): void {
 
     test('a slow network is only slow', async () => {
       const network = await proxy();
-      const store = open({ timeoutSeconds: 5, port: network.port });
+      const store = open({ callTimeoutSeconds: 5, port: network.port });
       network.delay(60);
       const { revision } = await store.write('x', { expected: undefined });
       expect(await store.read()).toEqual({ document: 'x', revision });
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('F29: an answer that never comes is unavailable, and the write may have been done: reading tells', {
+    test('F29: an answer that never comes is unavailable, and the write may have succeeded: reading shows it', {
       timeout: 30_000,
     }, async () => {
       const network = await proxy();
       const name = `half-open-${Date.now()}`;
-      const [near, far] = [open({ timeoutSeconds: 1 }, name), open({ timeoutSeconds: 1, port: network.port }, name)];
+      const [near, far] = [
+        open({ callTimeoutSeconds: 1 }, name),
+        open({ callTimeoutSeconds: 1, port: network.port }, name),
+      ];
       const { revision } = await near.write('x', { expected: undefined });
       expect((await far.read())?.revision).toBe(revision);
       network.hang();
@@ -211,13 +214,13 @@ export function describeFaults(title: string, target: FaultTarget): void {
     });
 
     test.skipIf(target.hasPush === false)(
-      'push comes back after the server was away, and tells of what may have been missed',
+      'push resumes after the server was away, and reports what may have been missed',
       {
         timeout: 60_000,
       },
       async () => {
         const name = `push-${Date.now()}`;
-        const [store, other] = [open({ timeoutSeconds: 2 }, name), open({ timeoutSeconds: 2 }, name)];
+        const [store, other] = [open({ callTimeoutSeconds: 2 }, name), open({ callTimeoutSeconds: 2 }, name)];
         let heard = 0;
         const unwatch = store.watch?.(() => heard++);
         await until(() => heard > 0);

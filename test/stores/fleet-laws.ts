@@ -37,7 +37,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       return codec;
     }
 
-    test('F8: what one member seals, the other opens', async () => {
+    test('F8: one member unseals what the other sealed', async () => {
       const name = freshName();
       const [a, b] = await Promise.all([member(name, 300), member(name, 300)]);
       expect(b.unseal(a.seal(state))).toEqual(new Uint8Array(state));
@@ -54,7 +54,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       expect(b.health().keys.map((key) => key.id)).toEqual(a.health().keys.map((key) => key.id));
     });
 
-    test('F31: a store that lost everything is healed by who runs, with the same keys', {
+    test('running members restore a store that lost everything, with the same keys (F31)', {
       timeout: 60_000,
     }, async () => {
       const name = freshName();

@@ -111,7 +111,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await member.read()).toEqual(stored);
   });
 
-  test('F9: without any one of them a member is denied where it counts, and never told that there is no ring', async () => {
+  test('F9: without any one of them a member is denied, and never gets the answer that there is no ring', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.list').read()).rejects.toMatchObject(failed('denied'));
@@ -124,7 +124,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await without('storage.objects.list').read()).toEqual({ document: 'x', revision: expected });
   });
 
-  test('F9: who may do nothing, or comes with a token that has expired, is denied', async () => {
+  test('a server without permissions, or with an expired token, is denied (F9)', async () => {
     for (const ring of [ringOf(['none']), ringOf(['expired'])]) {
       await expect(ring.read()).rejects.toMatchObject(failed('denied'));
       await expect(ring.write('z', { expected: undefined })).rejects.toMatchObject(failed('denied'));

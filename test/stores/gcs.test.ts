@@ -20,15 +20,15 @@ afterAll(() => server?.stop());
 const address = server?.address ?? '';
 const objectOf = (name: string): string => `${name}/ring`;
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
-  const { timeoutSeconds = 5, port = server?.port } = options;
+function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}): RingStoreInstance {
+  const { callTimeoutSeconds = 5, port = server?.port } = options;
   const client = new Storage({
     apiEndpoint: `http://127.0.0.1:${port}`,
     projectId: 'test',
     useAuthWithCustomEndpoint: true,
     authClient: new PassThroughClient(),
   });
-  const store = gcsRing({ bucket: gcsBucket, object: objectOf(name), client, timeoutSeconds });
+  const store = gcsRing({ bucket: gcsBucket, object: objectOf(name), client, callTimeoutSeconds });
   return { store, close: () => store.close() };
 }
 

@@ -7,7 +7,7 @@ const ROUNDS = Number(process.env['SEALRING_ROUNDS'] ?? 200);
 
 /** A store of this repository: the whole kit, whose warnings are failures here, and what we ask of ourselves besides. */
 export function describeOurRingStore(target: RingStoreTarget): void {
-  describe('without a warning', () => {
+  describe('no test of the store emits a warning', () => {
     const warnings: string[] = [];
     const note = ({ name, message }: Error): void => {
       if (name === 'ConformanceWarning') warnings.push(message);
@@ -23,7 +23,7 @@ export function describeOurRingStore(target: RingStoreTarget): void {
     describeRingStore(target, { describe, test }, { rounds: ROUNDS });
   });
 
-  describe(`${target.name}, as a store of ours`, () => {
+  describe(`the ring store ${target.name}`, () => {
     const open = async (): Promise<RingStore> => {
       const instance = await target.create(`ours-${process.pid}-${Date.now()}`);
       onTestFinished(async () => instance.close?.());
@@ -34,7 +34,7 @@ export function describeOurRingStore(target: RingStoreTarget): void {
       expect(Object.isFrozen(await open())).toBe(true);
     });
 
-    test('F17: refuses options that it does not know', async () => {
+    test('rejects unknown options (F17)', async () => {
       const store = await open();
       for (const options of [{ timeout: 5 }, []]) {
         await expect(Reflect.apply(Reflect.get(store, 'read'), store, [options])).rejects.toBeInstanceOf(TypeError);
@@ -44,13 +44,16 @@ export function describeOurRingStore(target: RingStoreTarget): void {
       expect(await store.read()).toBeUndefined();
     });
 
-    test.skipIf(target.supports?.serviceDate !== true)('F13: tells one date an answer, to the minute', async () => {
-      const store = await open();
-      const dates: Date[] = [];
-      await store.read({ onServiceDate: (date) => void dates.push(date) });
-      expect(dates).toHaveLength(1);
-      // The backend runs on this machine: its clock is ours.
-      for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
-    });
+    test.skipIf(target.supports?.serviceDate !== true)(
+      'F13: reports one date for each answer, to the minute',
+      async () => {
+        const store = await open();
+        const dates: Date[] = [];
+        await store.read({ onServiceDate: (date) => void dates.push(date) });
+        expect(dates).toHaveLength(1);
+        // The backend runs on this machine: its clock is ours.
+        for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
+      },
+    );
   });
 }

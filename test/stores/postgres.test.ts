@@ -17,11 +17,11 @@ await startOrSkip(async () => {
 afterAll(() => postgres?.stop());
 const connectionString = postgres?.address ?? 'postgres://127.0.0.1:1/none';
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}) {
-  const { timeoutSeconds = 5, port } = options;
+function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}) {
+  const { callTimeoutSeconds = 5, port } = options;
   const at = new URL(connectionString);
   if (port !== undefined) at.port = String(port);
-  const store = postgresRing({ connectionString: at.href, name, timeoutSeconds });
+  const store = postgresRing({ connectionString: at.href, name, callTimeoutSeconds });
   return { store, close: async () => store.close?.() };
 }
 
@@ -48,7 +48,7 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
   describeOurRingStore({
     name: 'postgres',
     supports: { push: true, serviceDate: true, uniqueRevisions: true },
-    create: async (name) => open(name, { timeoutSeconds: 2 }),
+    create: async (name) => open(name, { callTimeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DELETE FROM sealring_ring WHERE name = $1', [name])),
     plant: async (name, document) =>
       void (await admin('INSERT INTO sealring_ring (name, document) VALUES ($1, $2)', [name, document])),
@@ -69,7 +69,7 @@ describe.skipIf(postgres === undefined)('PostgreSQL', () => {
     },
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(postgresSingleUse).returns.toExtend<SingleUseStore>();
     expect(postgres).toBeDefined();
   });

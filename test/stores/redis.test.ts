@@ -17,10 +17,10 @@ afterAll(() => redis?.stop());
 const url = redis?.address ?? 'redis://127.0.0.1:1';
 const keyOf = (name: string): string => `sealring:${name}`;
 
-function open(name: string, options: { timeoutSeconds?: number; port?: number } = {}) {
-  const { timeoutSeconds = 5, port } = options;
+function open(name: string, options: { callTimeoutSeconds?: number; port?: number } = {}) {
+  const { callTimeoutSeconds = 5, port } = options;
   const at = port === undefined ? url : `redis://127.0.0.1:${port}`;
-  const store = redisRing({ url: at, key: keyOf(name), timeoutSeconds });
+  const store = redisRing({ url: at, key: keyOf(name), callTimeoutSeconds });
   return { store, close: async () => store.close?.() };
 }
 
@@ -37,7 +37,7 @@ describe.skipIf(redis === undefined)('Redis', () => {
   describeOurRingStore({
     name: 'redis',
     supports: { push: true, serviceDate: true, uniqueRevisions: true },
-    create: async (name) => open(name, { timeoutSeconds: 2 }),
+    create: async (name) => open(name, { callTimeoutSeconds: 2 }),
     remove: async (name) => void (await admin('DEL', keyOf(name))),
     plant: async (name, document) => void (await admin('HSET', keyOf(name), 'document', document, 'revision', 'x')),
     async breakConnection() {
@@ -57,7 +57,7 @@ describe.skipIf(redis === undefined)('Redis', () => {
     },
   });
 
-  test('the single-use store is one of the boundary', () => {
+  test('the single-use store works with the boundary', () => {
     expectTypeOf(redisSingleUse).returns.toExtend<SingleUseStore>();
     expect(redis).toBeDefined();
   });

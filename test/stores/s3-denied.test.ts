@@ -59,7 +59,7 @@ describe.skipIf(moto === undefined)('S3 with IAM policies', () => {
     expect(await member?.read()).toEqual(stored);
   });
 
-  test('F9: who may not read is denied, whether or not there is a ring', async () => {
+  test('a server that may not read is denied, whether or not there is a ring (F9)', async () => {
     for (const name of ['writer', 'stranger']) {
       await expect(rings[name]?.read()).rejects.toMatchObject(denied);
       await expect(rings[name]?.write('z', { expected: 'x' })).rejects.toMatchObject(denied);

@@ -99,7 +99,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       return keys.map((key) => key.id);
     }
 
-    test('F8, F31: members found one ring, open what the other sealed, and heal it when the object is lost', async () => {
+    test('F8, F31: members create one ring, unseal what the other sealed, and repair it when the object is lost', async () => {
       const state = new Uint8Array(Buffer.from('state'));
       const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
       const ids = a.health().keys.map((key) => key.id);

@@ -133,7 +133,7 @@ class Deployment {
 function testRoles(deployment: Deployment): () => string {
   let token = '';
 
-  test('a member founds the ring that the outputs name, seals, opens and rotates', async () => {
+  test('a member creates the ring that the outputs name, seals, unseals and rotates', async () => {
     await using member = await deployment.codec('member', { create: 'now' });
     token = member.seal(payload);
     expect(member.unseal(token)).toEqual(payload);
@@ -141,7 +141,7 @@ function testRoles(deployment: Deployment): () => string {
     expect(member.health().keys).toHaveLength(2);
   });
 
-  test('`sealring doctor` in a container of a member finds no error, in one of a reader what a member needs', async () => {
+  test('`sealring doctor` finds no error in a container of a member, and the missing permissions in one of a reader', async () => {
     const examine = (role: Role): Promise<Ended> => {
       const { accessKeyId, secretAccessKey } = deployment.clients[role].credentials;
       const env = {
@@ -159,13 +159,13 @@ function testRoles(deployment: Deployment): () => string {
     expect(lacking).toMatchObject({ code: 1, output: expect.stringContaining('kms:GenerateDataKey') });
   });
 
-  test('a reader opens, and may not rotate', async () => {
+  test('a reader unseals, and may not rotate', async () => {
     expect(await deployment.open(token)).toEqual(payload);
     await using meddler = await deployment.codec('reader', { create: 'never' });
     await expect(meddler.rotate()).rejects.toMatchObject({ name: 'KeyWrapperError', ...denied });
   });
 
-  test('a rotator rotates the ring that is there', async () => {
+  test('a rotator rotates the existing ring', async () => {
     await using rotator = await deployment.codec('rotator', { create: 'never' });
     await rotator.rotate({ emergency: true });
     expect(rotator.unseal(token)).toEqual(payload);
@@ -220,7 +220,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
 
     const tokenOf = testRoles(deployment);
 
-    test('`npm start -- --kms aws` works with the outputs and the rights of a member, and not with those of a reader', async () => {
+    test('`npm start -- --kms aws` works with the outputs and the permissions of a member, and not with those of a reader', async () => {
       const { keyId, ringName } = deployment.outputs.codec_options;
       const args = ['--kms', 'aws', '--key-id', keyId, '--ring-name', ringName, '--endpoint', address];
       const start = (role: Role) => {
@@ -228,7 +228,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
         return runMain(args, { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey });
       };
       const done = await start('member');
-      expect(done.output).toContain('everything went as it must');
+      expect(done.output).toContain('every step succeeded');
       expect(done.code).toBe(0);
       const refused = await start('reader');
       expect(refused.output).toContain('denied');
@@ -243,7 +243,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
       await expect(store.write(document, { expected: revision })).rejects.toMatchObject(refused);
     });
 
-    test('the environment says what the options say', () => {
+    test('the environment variables match the options', () => {
       const { codec_options: codec, ring_options: ring, environment } = deployment.outputs;
       expect(environment).toEqual({
         SEALRING_AWS_KMS_KEY_ID: codec.keyId,
@@ -256,7 +256,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
       });
     });
 
-    test('drill: the ring is deleted, and a rescuer puts the last version back', async () => {
+    test('drill: a rescuer restores the last version of a deleted ring', async () => {
       const { bucket: Bucket, key: Key } = deployment.outputs.ring_options;
       const before = await deployment.store('reader').read();
       await liftPolicies(address);
@@ -274,7 +274,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     test(
-      'drill: all is destroyed by accident: the ring stays, the key waits 30 days, and a rescuer brings it back',
+      'drill: after everything is destroyed, the ring stays, the key waits 30 days, and a rescuer restores it',
       async () => {
         const { keyId } = deployment.outputs.codec_options;
         await liftPolicies(address);
@@ -304,7 +304,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     );
 
     test(
-      'a trial is destroyed as a whole; the key still waits',
+      'a trial is destroyed completely, and its key waits for its deletion',
       async () => {
         await liftPolicies(address);
         // moto fails where Terraform empties a bucket of versions.
@@ -339,7 +339,7 @@ describe.skipIf(workspace === undefined || moto === undefined)('terraform/aws-km
     });
 
     test(
-      'a trial is destroyed as a whole; the key still waits',
+      'a trial is destroyed completely, and its key waits for its deletion',
       async () => {
         await liftPolicies(address);
         await deployment.terraform('destroy', TRIAL, '-auto-approve');

@@ -41,7 +41,7 @@ describe('the module terraform/aws-kms', () => {
     expect(readdirSync(MODULE).toSorted()).toEqual(names);
   });
 
-  test('validates every variable that is not a yes or no, and has a run for each that must be refused', () => {
+  test('validates every variable that is not a boolean, with a test run for each rejection', () => {
     const variables = variablesOf(read('variables.tf'));
     const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
     expect(open.map(({ name }) => name)).toEqual([]);
@@ -55,7 +55,7 @@ describe('the module terraform/aws-kms', () => {
   });
 });
 
-describe('the laws of policies', () => {
+describe('the invariants of policies', () => {
   const right: Statement = {
     Sid: 'Right',
     Effect: 'Allow',
@@ -69,7 +69,7 @@ describe('the laws of policies', () => {
   const faults = (statement: Statement): string[] =>
     faultsOf({ Version: '2012-10-17', Statement: [statement] }, { principals: [HOLDERS.member], ring });
 
-  test('let pass what is right, and a wide refusal', () => {
+  test('accept correct policies, and a broad denial', () => {
     expect(faults(right)).toEqual([]);
     expect(faults({ ...unbound, Effect: 'Deny', Principal: '*', Action: 's3:*', Resource: '*' })).toEqual([]);
   });
@@ -122,12 +122,12 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     expect(JSON.parse(valid)).toMatchObject({ valid: true, diagnostics: [] });
   });
 
-  test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
+  test('passes its own tests: bad values are rejected, and the plan is as expected', () => {
     expect(ownTests.complaints).toEqual([]);
     expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
-  test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('run %s: every policy keeps the laws', (run) => {
+  test.each(['s3', 'dynamodb', 'a_later_key_wrapper'])('run %s: every policy satisfies the invariants', (run) => {
     const keyPolicy = policyIn(run, 'key_policy');
     const principals = [ROOT, ...Object.values(HOLDERS)];
     expect(faultsOf(keyPolicy, { principals, ring, isKeyPolicy: true })).toEqual([]);
@@ -140,7 +140,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     }
   });
 
-  test.each(ROLES)('the key lets a %s do what its policy says, and nobody else', (role) => {
+  test.each(ROLES)('the key allows a %s what its policy grants, and no one else', (role) => {
     const ofRole = policyIn('s3', 'key_policy').Statement.filter(
       ({ Principal }) => Principal !== '*' && Principal?.AWS.includes(HOLDERS[role]),
     );
@@ -149,7 +149,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     expect(allowed({ Version: '', Statement: ofRole })).toEqual(keyActions);
   });
 
-  test('the key lets its administrators, and its rescuers, not use it', () => {
+  test('the key’s administrators and rescuers may not use it', () => {
     const users = policyIn('s3', 'key_policy').Statement.filter(usesKey);
     const { member, reader, rotator } = HOLDERS;
     expect(users.map(({ Principal }) => Principal)).toEqual([member, reader, rotator].map((arn) => ({ AWS: [arn] })));
@@ -157,7 +157,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     expect(denied?.Action).toEqual(expect.arrayContaining(['kms:Decrypt', 'kms:Encrypt', 'kms:GenerateDataKey']));
   });
 
-  test.each(['member', 'reader', 'rotator'] as const)('a %s has the rights that the packages list', (role) => {
+  test.each(['member', 'reader', 'rotator'] as const)('a %s has the permissions that the packages list', (role) => {
     const listed = new RegExp(`^\\| ${role} \\|(.*)$`, 'm').exec(readme('aws-kms'))?.[1]?.match(/kms:\w+/g) ?? [];
     // A rotator founds no ring: it need not see that there is none.
     const rightsIn = (store: string): readonly Statement[] => {
@@ -176,7 +176,7 @@ describe.skipIf(workspace === undefined)('terraform/aws-kms, by Terraform', () =
     }
   });
 
-  test('the bucket refuses a plain connection, and a ring that is written without a condition', () => {
+  test('the bucket refuses an unencrypted connection, and an unconditional write of a ring', () => {
     expect(policyIn('s3', 'bucket_policy').Statement).toMatchObject([
       { Effect: 'Deny', Principal: '*', Action: 's3:*', Condition: { Bool: { 'aws:SecureTransport': 'false' } } },
       {

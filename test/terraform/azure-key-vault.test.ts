@@ -59,14 +59,14 @@ describe('the module terraform/azure-key-vault', () => {
     expect(readdirSync(`${MODULE}examples`).toSorted()).toEqual(EXAMPLES);
   });
 
-  test('validates every variable, and has a run for each that must be refused', () => {
+  test('validates every variable, with a test run for each rejection', () => {
     const variables = variablesOf(read('variables.tf'));
     expect(variables.filter(({ validated }) => !validated).map(({ name }) => name)).toEqual([]);
     expect(refusedVariables(MODULE)).toEqual(new Set(variables.map(({ name }) => name)));
   });
 
   // No plan tells of it.
-  test('is not destroyed with what cannot be made again: vault, keys, account and container', () => {
+  test('protects vault, keys, account and container, which cannot be restored, from being destroyed', () => {
     const resources = [...read('main.tf').matchAll(/^resource "(\w+)" "(\w+)" \{\n(.*?)^\}$/gms)];
     const kept = resources.filter(([, , , body = '']) => /^ {4}prevent_destroy = true$/m.test(body));
     expect(kept.map(([, type, name]) => `${type}.${name}`)).toEqual([
@@ -84,7 +84,7 @@ describe('the module terraform/azure-key-vault', () => {
   });
 
   test.each(['.', ...EXAMPLES.map((name) => join('examples', name))])(
-    '%s keeps to the schema of azurerm',
+    '%s follows the schema of azurerm',
     async (name) => {
       expect(await checkModule(join(MODULE, name), readAzureSchema())).toEqual([]);
     },
@@ -98,14 +98,14 @@ describe('the schema of azurerm', () => {
     expect(Object.keys(data)).toEqual(AZURERM.data);
   });
 
-  test.skipIf(PACKAGES === undefined)('is that of the published package', () => {
+  test.skipIf(PACKAGES === undefined)('matches the published package', () => {
     const extracted = extractAzureSchema(join(PACKAGES ?? '', AZURERM.package));
     if (process.env['SEALRING_WRITE_DOCS'] === '1') writeFileSync(AZURE_SCHEMA, laidOut(extracted));
     expect(readAzureSchema()).toEqual(extracted);
   });
 });
 
-describe('the laws of rights', () => {
+describe('the invariants of permissions', () => {
   const group = '/subscriptions/s/resourceGroups/g';
   const vault = `${group}/providers/Microsoft.KeyVault/vaults/v`;
   const account = `${group}/providers/Microsoft.Storage/storageAccounts/a`;
@@ -133,7 +133,7 @@ describe('the laws of rights', () => {
     assignment: { ...grant.assignment, ...changes },
   });
 
-  test('let pass what is right', () => {
+  test('accept correct permissions', () => {
     expect(faultsOf(onKey, purpose)).toEqual([]);
     expect(faultsOf(onRing, purpose)).toEqual([]);
   });
@@ -170,7 +170,7 @@ interface Planned {
   readonly change: { readonly after: Readonly<Record<string, unknown>> };
 }
 
-describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terraform on the schema alone', () => {
+describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terraform with the schema only', () => {
   let ownTests: OwnTests = { runs: [], complaints: [] };
   let planned: readonly Planned[] = [];
 
@@ -218,13 +218,13 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     expect(JSON.parse(stdout)).toMatchObject({ valid: true, diagnostics: [] });
   });
 
-  test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
+  test('passes its own tests: bad values are rejected, and the plan is as expected', () => {
     expect(ownTests.complaints).toEqual([]);
     expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
 
   test.each(EXAMPLES)(
-    'the example %s can be planned with nothing known',
+    'the example %s can be planned with unknown values',
     async (name) => {
       const folder = join('azure-key-vault', 'examples', name);
       await workspace?.init(folder);
@@ -233,7 +233,7 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     TERRAFORM_MS,
   );
 
-  test.each(ROLES)('every right of a %s keeps the laws', (role) => {
+  test.each(ROLES)('every permission of a %s satisfies the invariants', (role) => {
     const purpose = { principals: HOLDERS[role], blob: BLOB, mayUseKeys: role !== 'break_glass' };
     for (const [target, grants] of grantsOf(role)) {
       expect(grants.map(({ assignment }) => assignment.principal_id).toSorted(), target).toEqual(HOLDERS[role]);
@@ -244,14 +244,14 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     }
   });
 
-  test('who makes the keys may not use them', () => {
+  test('the identity that makes the keys may not use them', () => {
     const grants = plannedOf('azurerm_role_assignment', 'administrator').map((each) => grantOf('administrator', each));
     expect(grants).toHaveLength(1);
     const purpose = { principals: [TERRAFORM_ITSELF], blob: BLOB, mayUseKeys: false, isAdministrator: true };
     expect(grants.flatMap((grant) => faultsOf(grant, purpose))).toEqual([]);
   });
 
-  test('roles can be assigned in the resource group, and nowhere else', () => {
+  test('roles can be assigned in the resource group only', () => {
     const definitions = ['role', 'administrator'].flatMap((name) => plannedOf('azurerm_role_definition', name));
     expect(definitions).toHaveLength(ROLES.length * TARGETS.length + 1);
     const group = `/subscriptions/${guid('01')}/resourceGroups/payments`;
@@ -259,7 +259,7 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
       expect(change.after).toMatchObject({ scope: group, assignable_scopes: [group] });
   });
 
-  test('no other rights are given', () => {
+  test('no other permissions are granted', () => {
     const types = new Set(planned.map(({ type, name }) => `${type}.${name}`));
     const given = [...types].filter((type) => /role|policy|access/.test(type)).toSorted();
     expect(given).toEqual([
@@ -274,7 +274,7 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     );
   });
 
-  test.each(['member', 'reader'] as const)('a %s has the rights that the packages list', (role) => {
+  test.each(['member', 'reader'] as const)('a %s has the permissions that the packages list', (role) => {
     const row = (name: string): string[] =>
       new RegExp(`^\\| ${role} \\|(.*)\\|$`, 'm').exec(readme(name))?.[1]?.split('|') ?? [];
     const [wrapping = '', signing = ''] = row('azure-key-vault');
@@ -293,7 +293,7 @@ describe.skipIf(workspace === undefined)('terraform/azure-key-vault, by Terrafor
     expect(tails('ring', 'Microsoft.Storage/storageAccounts/blobServices/containers/blobs/')).toEqual(blobActions);
   });
 
-  test('a rotator has the rights of a member', () => {
+  test('a rotator has the permissions of a member', () => {
     const actionsOf = (role: Role): unknown =>
       [...grantsOf(role).values()].map(([grant]) => grant?.definition.data_actions);
     expect(actionsOf('rotator')).toEqual(actionsOf('member'));

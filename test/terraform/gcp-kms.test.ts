@@ -51,7 +51,7 @@ describe('the module terraform/gcp-kms', () => {
     expect(await checkModule(`${MODULE}${folder}`, readSchema('google'))).toEqual([]);
   });
 
-  test('validates every variable that is not a yes or no, and has a run for each that must be refused', () => {
+  test('validates every variable that is not a boolean, with a test run for each rejection', () => {
     const variables = variablesOf(read('variables.tf'));
     const open = variables.filter(({ type, validated }) => type !== 'bool' && !validated);
     expect(open.map(({ name }) => name)).toEqual([]);
@@ -98,7 +98,7 @@ describe('the module terraform/gcp-kms', () => {
   }
 });
 
-describe('the laws of grants', () => {
+describe('the invariants of grants', () => {
   const [member = ''] = HOLDERS.member;
   const bounds: Bounds = {
     roles: new Map([
@@ -118,7 +118,7 @@ describe('the laws of grants', () => {
   const onObject: Grant = { type: 'google_storage_bucket_iam_member', member, role: 'reader', condition };
   const wider = condition.replace(' == ', '.startsWith(').replace('/payments.ring"', '/")');
 
-  test('let pass what is right', () => {
+  test('accept correct grants', () => {
     for (const grant of [onKey, onObject, { ...onObject, role: 'lister', condition: undefined }]) {
       expect(faultsOf(grant, bounds)).toEqual([]);
     }
@@ -154,7 +154,7 @@ interface Change {
   readonly change: { readonly after: Readonly<Record<string, unknown>> };
 }
 
-describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the schema of its provider', () => {
+describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform with the schema of its provider', () => {
   let ownTests: OwnTests = { runs: [], complaints: [] };
   let changes: readonly Change[] = [];
   let provider: SchemaProvider | undefined;
@@ -201,7 +201,7 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the
     expect(await workspace?.succeed(`gcp-kms/${EXAMPLE}`, 'test', '-no-color')).toContain('1 passed, 0 failed');
   });
 
-  test('is held to the schema: what is not in it is not valid', { timeout: TERRAFORM_MS }, async () => {
+  test('is checked against the schema: an unknown argument is not valid', { timeout: TERRAFORM_MS }, async () => {
     const stray = `${workspace?.pathOf('gcp-kms')}/stray.tf`;
     writeFileSync(stray, 'resource "google_kms_key_ring" "stray" {\n  name     = "stray"\n  locations = "here"\n}\n');
     const { valid, diagnostics } = await validate('gcp-kms');
@@ -210,7 +210,7 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the
     expect(diagnostics.map(({ summary }) => summary)).toEqual(['Missing required argument', 'Unsupported argument']);
   });
 
-  test('passes its own tests: bad values are refused, and what it makes is as it should be', () => {
+  test('passes its own tests: bad values are rejected, and the plan is as expected', () => {
     expect(ownTests.complaints).toEqual([]);
     expect(ownTests.runs).toEqual(writtenRuns(MODULE));
   });
@@ -231,7 +231,7 @@ describe.skipIf(workspace === undefined)('terraform/gcp-kms, by Terraform on the
       condition: (after['condition'] as readonly { expression: string }[])[0]?.expression,
     }));
 
-  test('grants nothing but custom roles, on the key or the ring, to those who were given', () => {
+  test('grants only custom roles, on the key or the ring, to the given identities', () => {
     const principals = Object.values(HOLDERS).flat();
     const bounds = { roles: rolesMade(), principals, bucket: 'payments-sealring', object: 'payments.ring' };
     expect(grantsMade()).toHaveLength(13);

@@ -3,7 +3,6 @@ import { type AzureKeyVaultAccess, azureKeyVaultKeyWrapper, fetchAzureSignPublic
 import { type KeyWrapper, localKeyWrapper } from '@sealring/core';
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { vaultTransitKeyWrapper } from '@sealring/vault-transit';
-import { azureEmulatorClients, gcpEmulatorClient } from './emulators.ts';
 import type { KmsSettings } from './messages.ts';
 
 /** The few lines that differ between a laptop and production. The ring itself repeats calls: one attempt is enough. */
@@ -15,8 +14,8 @@ export async function keyWrapperFor(kms: KmsSettings): Promise<KeyWrapper> {
     case 'aws':
       return awsKmsKeyWrapper({ keyId: kms.keyId, maxAttempts });
     case 'gcp': {
-      const { keyName, endpoint } = kms;
-      return gcpKmsKeyWrapper({ keyName, maxAttempts, ...(endpoint && { client: gcpEmulatorClient(endpoint) }) });
+      const { keyId, endpoint } = kms;
+      return gcpKmsKeyWrapper({ keyId, maxAttempts, ...(endpoint && { endpoint }) });
     }
     case 'azure': {
       const { keyId, signKeyId } = kms;
@@ -25,15 +24,19 @@ export async function keyWrapperFor(kms: KmsSettings): Promise<KeyWrapper> {
       return azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, maxAttempts, ...access });
     }
     case 'vault': {
-      const { address, keyName } = kms;
-      return vaultTransitKeyWrapper({ address, keyName, maxAttempts, token: process.env['VAULT_TOKEN'] ?? '' });
+      const { address, keyId } = kms;
+      return vaultTransitKeyWrapper({ address, keyId, maxAttempts, token: process.env['VAULT_TOKEN'] ?? '' });
     }
   }
 }
 
 async function azureAccess(): Promise<AzureKeyVaultAccess> {
   const emulatorToken = process.env['AZURE_EMULATOR_TOKEN'];
-  if (emulatorToken !== undefined) return { clients: azureEmulatorClients(emulatorToken) };
+  if (emulatorToken !== undefined) {
+    const getToken = async () => ({ token: emulatorToken, expiresOnTimestamp: Date.now() + 3_600_000 });
+    // The host name of an emulator is not under vault.azure.net; its certificate is trusted by NODE_EXTRA_CA_CERTS.
+    return { credential: { getToken }, disableChallengeResourceVerification: true };
+  }
   const { DefaultAzureCredential } = await import('@azure/identity');
   return { credential: new DefaultAzureCredential() };
 }

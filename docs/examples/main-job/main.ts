@@ -9,7 +9,7 @@ import { type Choice, help, readOptions, UsageError } from './options.ts';
 import { tellStory } from './story.ts';
 import { Timeline } from './timeline.ts';
 
-/** Where the wrapping key comes from; a local one is made for this run and told to nobody but the servers. */
+/** Where the wrapping key comes from; a local one is made for this run and sent to the servers only. */
 function settingsFor(choice: Choice, folder: string): FleetSettings {
   const environment = choice.kms === 'aws' ? environmentFor(choice.endpoint) : process.env;
   return { ringPath: join(folder, 'ring.json'), ringName: choice.ringName, kms: kmsOf(choice), environment };
@@ -22,11 +22,11 @@ function kmsOf(choice: Choice): KmsSettings {
     case 'aws':
       return { kind: 'aws', keyId: choice.keyId };
     case 'gcp':
-      return { kind: 'gcp', keyName: choice.keyId, endpoint: choice.endpoint };
+      return { kind: 'gcp', keyId: choice.keyId, endpoint: choice.endpoint };
     case 'azure':
       return { kind: 'azure', keyId: choice.keyId, signKeyId: choice.signKeyId };
     case 'vault':
-      return { kind: 'vault', keyName: choice.keyId, address: choice.endpoint };
+      return { kind: 'vault', keyId: choice.keyId, address: choice.endpoint };
   }
 }
 

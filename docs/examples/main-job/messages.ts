@@ -1,12 +1,12 @@
-/** What the story and its server processes tell each other over the channel between parent and child. */
+/** Messages between the main process and its server processes. */
 
-/** Which key wraps the data keys. The master key travels over this channel, not in the environment or on a command line. */
+/** Which key wraps the data keys. The master key is sent over this channel, not in the environment or on a command line. */
 export type KmsSettings =
   | { readonly kind: 'local'; readonly masterKey: string }
   | { readonly kind: 'aws'; readonly keyId: string }
-  | { readonly kind: 'gcp'; readonly keyName: string; readonly endpoint: string | undefined }
+  | { readonly kind: 'gcp'; readonly keyId: string; readonly endpoint: string | undefined }
   | { readonly kind: 'azure'; readonly keyId: string; readonly signKeyId: string }
-  | { readonly kind: 'vault'; readonly address: string; readonly keyName: string };
+  | { readonly kind: 'vault'; readonly address: string; readonly keyId: string };
 
 export type ToServer =
   | {
@@ -19,14 +19,14 @@ export type ToServer =
   | { readonly type: 'report' }
   | { readonly type: 'rotate' };
 
-/** How a server is, and what it has done so far. */
+/** The state of a server, and its counters. */
 export interface Report {
   readonly keys: readonly { readonly id: string; readonly state: string }[];
   /** The key that seals now. */
   readonly sealingKey: string | undefined;
   readonly ready: boolean;
   readonly sealed: number;
-  readonly opened: number;
+  readonly unsealed: number;
   /** Calls of the key wrapper, by operation. */
   readonly kmsCalls: { readonly generate: number; readonly wrap: number; readonly unwrap: number };
 }

@@ -3,10 +3,10 @@ import type { RefundServer } from './fleet.ts';
 import { readAnswer } from './raw-call.ts';
 import { accessTokens } from './sign-in.ts';
 
-/** What this client tells of its work. */
+/** Receives what this client does. */
 export interface Narration {
   line(who: string, what: string): void;
-  /** How a token is shown; its text is for nobody's eyes. */
+  /** How a token is shown; its text is not printed. */
   token(token: string): string;
 }
 

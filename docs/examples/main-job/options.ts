@@ -2,26 +2,26 @@ import { parseArgs } from 'node:util';
 
 export const help = `Usage: npm start [-- options]
 
-Two MCP servers, one ring of KMS-wrapped data keys, and a client whose second round reaches the other server. Then
-what must be refused, a server that joins late, and a rotation under load. Ends by itself, with exit code 0 if
-everything went as it must.
+Runs two MCP servers, one ring of KMS-wrapped data keys, and a client whose second round reaches the other server. Then
+it shows tokens that are refused, a server that joins late, and a rotation under load. Exits with code 0 if every step
+succeeded.
 
-  --kms local             data keys wrapped in the servers' memory, under a key made for this run (default)
+  --kms local             data keys wrapped in the servers' memory, with a key made for this run (default)
   --kms aws               AWS KMS; credentials and region come from the AWS default chain
     --key-id KEY          ARN, id or alias of the symmetric KMS key; required
-    --endpoint URL        an emulator, http://127.0.0.1:PORT for one; any credentials and us-east-1 unless set
+    --endpoint URL        an emulator, such as http://127.0.0.1:PORT; placeholder credentials and us-east-1 unless set
   --kms gcp               Google Cloud KMS, with Application Default Credentials
     --key-id NAME         projects/…/locations/…/keyRings/…/cryptoKeys/…; required
-    --endpoint URL        an emulator, http://127.0.0.1:PORT for one, without TLS and credentials
+    --endpoint URL        an emulator, such as http://127.0.0.1:PORT, without TLS and credentials
   --kms azure             Azure Key Vault, with the default chain of @azure/identity
     --key-id URL          the RSA key that wraps, https://VAULT/keys/NAME; required
     --sign-key-id URL     one version of the EC key that signs, https://VAULT/keys/NAME/VERSION; required
-                          an emulator: its bearer token in AZURE_EMULATOR_TOKEN, its certificate in NODE_EXTRA_CA_CERTS
+                          for an emulator: set AZURE_EMULATOR_TOKEN to its bearer token, NODE_EXTRA_CA_CERTS to its certificate
   --kms vault             transit engine of HashiCorp Vault or OpenBao; its token in VAULT_TOKEN
     --key-id NAME         the transit key; required
-    --endpoint URL        the server, http://127.0.0.1:8200 for one; required
+    --endpoint URL        the server, such as http://127.0.0.1:8200; required
   --ring-name NAME        name of the ring; the key may be bound to one (default: refund-desk)
-  --help                  this text`;
+  --help                  print this help`;
 
 /** What was asked for on the command line. */
 export type Choice = { readonly ringName: string } & KmsChoice;
@@ -59,12 +59,12 @@ export function readOptions(args: readonly string[]): Choice | 'help' {
   const { needs, takes } = OPTIONS_OF[kms];
   for (const [name, value] of Object.entries(given)) {
     if (![...needs, ...takes].some((known) => known === name)) {
-      throw new UsageError(`--${name} ${JSON.stringify(value)} is nothing for --kms ${kms}`);
+      throw new UsageError(`--${name} ${JSON.stringify(value)} is not an option for --kms ${kms}`);
     }
   }
   const required = (name: Name): string => {
     const value = given[name];
-    if (value === undefined || value === '') throw new UsageError(`--kms ${kms} needs --${name}, got none`);
+    if (value === undefined || value === '') throw new UsageError(`--kms ${kms} requires --${name}`);
     return value;
   };
   for (const name of needs) required(name);

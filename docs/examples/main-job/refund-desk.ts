@@ -27,7 +27,11 @@ const inputSchema = fromJsonSchema<Order>({
 
 /** An MCP server with two tools that ask before they act. The SDK makes one per request; what lasts is in `security`. */
 export function refundDesk(name: string, security: RequestStateSecurity): McpServer {
-  const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+  const server = createProtectedMcpServer({
+    McpServer,
+    serverInfo: { name: 'refund-desk', version: '1.0.0' },
+    security,
+  });
   for (const tool of ['refund', 'credit']) {
     server.registerTool(tool, { description: `Asks, then pays a ${tool}`, inputSchema }, (order, ctx) =>
       payAfterAsking(name, tool, order, ctx),

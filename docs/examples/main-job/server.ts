@@ -64,7 +64,7 @@ async function listen(listener: RequestListener): Promise<number> {
 
 /** A codec is any object with `seal` and `unseal`: this one hands everything on and counts. */
 function countingTokens(codec: KmsCodec) {
-  const tokens = { sealed: 0, opened: 0 };
+  const tokens = { sealed: 0, unsealed: 0 };
   const { tokenLifetimeSeconds } = codec;
   const countingCodec: Pick<KmsCodec, 'seal' | 'unseal' | 'prepare' | 'tokenLifetimeSeconds'> = {
     tokenLifetimeSeconds,
@@ -76,7 +76,7 @@ function countingTokens(codec: KmsCodec) {
     },
     unseal(token) {
       const payload = codec.unseal(token);
-      tokens.opened += 1;
+      tokens.unsealed += 1;
       return payload;
     },
   };

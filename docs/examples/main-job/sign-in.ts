@@ -1,6 +1,6 @@
 import type { AuthInfo } from '@modelcontextprotocol/server';
 
-/** The two people of the story. They use the same app, so the OAuth client alone does not tell them apart. */
+/** The two people of the story. They use the same app, so the OAuth client alone does not distinguish them. */
 export const accessTokens = { ada: 'token-of-ada', mallory: 'token-of-mallory' } as const;
 
 /**

@@ -10,7 +10,7 @@ const BRIEF_TTL_MS = 1_000;
 const ROTATION_MS = 25_000;
 const ORDER = { order: '1017', cents: 4_990 };
 
-/** Tells the whole story, or throws what did not happen as it must. Servers are pushed to `started` at once. */
+/** Runs all steps, or throws for the first that fails. Each server is pushed to `started` when it starts. */
 export async function tellStory(timeline: Timeline, settings: FleetSettings, started: RefundServer[]): Promise<void> {
   const keys = new KeyNames(timeline);
 
@@ -24,7 +24,7 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   timeline.expect(
     (await sealingKeys([a, b])).length === 1 && first !== undefined,
     'A, B',
-    'both raced to found the ring, and it has one key',
+    'both tried to create the ring, and it has one key',
     'A and B seal with different keys, or with none',
   );
 
@@ -36,18 +36,18 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   timeline.expect(
     done === '€49.90 paid for order 1017, asked by A, done by B',
     'B',
-    'what A wrote down, B read',
-    `B must do what A was asked for, but answered ${JSON.stringify(done)}`,
+    'B read the state that A sealed',
+    `B must complete the request of A, but answered ${JSON.stringify(done)}`,
   );
 
-  timeline.heading('3  What must be refused, always with the same words');
+  timeline.heading('3  Tokens that must be refused, always with the same answer');
   const expiring = await tokenFrom(a, { url: a.url('/brief'), order: ORDER });
   const expired = pause(BRIEF_TTL_MS + 100);
   const token = await tokenFrom(a);
   await refuse(timeline, b, 'one character changed', { requestState: changed(token) }, 'seal');
   await refuse(timeline, b, 'another amount', { requestState: token, order: { ...ORDER, cents: 499_000 } }, TARGET);
   await refuse(timeline, b, 'another tool', { requestState: token, tool: 'credit' }, TARGET);
-  await refuse(timeline, b, 'somebody else’s login', { requestState: token, as: 'mallory' }, 'principal');
+  await refuse(timeline, b, 'another user’s login', { requestState: token, as: 'mallory' }, 'principal');
   await expired;
   await refuse(timeline, b, 'one second too old', { requestState: expiring }, 'expired');
 
@@ -55,13 +55,13 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   const c = await RefundServer.start('C', settings, started);
   const { kmsCalls } = await c.report();
   timeline.line('C', `127.0.0.1:${c.port}, started with ${callsOf(kmsCalls)} of the KMS`);
-  await redeem(timeline, c, token, 'a token that A sealed before C was there', keys);
+  await redeem(timeline, c, token, 'a token that A sealed before C started', keys);
 
-  timeline.heading('5  A rotation, while refunds go on');
+  timeline.heading('5  A rotation under load');
   const fleet = [a, b, c];
   await a.rotate();
   const next = (await a.report()).keys.find(({ state }) => state === 'propagating')?.id;
-  timeline.line('A', `published ${keys.of(next)}: all can open with it before anybody seals with it`);
+  timeline.line('A', `published ${keys.of(next)}: every server can unseal with it before one seals with it`);
   await rotate(timeline, fleet, next, keys);
   for (const { id, state } of (await c.report()).keys) timeline.line('C', `${keys.of(id)} is ${state}`);
   await redeem(timeline, c, token, 'the old token of A', keys);
@@ -74,24 +74,24 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   );
   await redeem(timeline, a, newToken, 'the new token of B', keys);
 
-  timeline.heading('6  The bill');
+  timeline.heading('6  The costs');
   const reports = await Promise.all(fleet.map((server) => server.report()));
   const sum = (count: (report: Report) => number): number => reports.reduce((total, each) => total + count(each), 0);
   const calls = sum(({ kmsCalls: { generate, wrap, unwrap } }) => generate + wrap + unwrap);
   timeline.line(
     'A, B, C',
-    `${sum(({ sealed }) => sealed)} tokens sealed, ${sum(({ opened }) => opened)} opened, ${calls} KMS calls`,
+    `${sum(({ sealed }) => sealed)} tokens sealed, ${sum(({ unsealed }) => unsealed)} unsealed, ${calls} KMS calls`,
   );
   timeline.note(
-    'Sealing and opening make none. Here every server has the KMS prove its right to the key once a second;',
+    'Sealing and unsealing make none. Here every server makes a KMS check once a second; by default it makes',
   );
-  timeline.note('by default that is every 15 minutes: whatever the traffic, 4 or 5 calls per server and hour.');
-  timeline.finished('everything went as it must');
+  timeline.note('one every 15 minutes: 4 or 5 calls per server and hour, at any load.');
+  timeline.finished('every step succeeded');
 }
 
 const TARGET = 'request binding';
 
-/** Sends one call with a token that must be refused, and compares what the client is told and what the server knows. */
+/** Sends one call with a token that must be refused, and compares the answer to the client and the reason on the server. */
 async function refuse(
   timeline: Timeline,
   server: RefundServer,
@@ -100,13 +100,13 @@ async function refuse(
   reason: string,
 ): Promise<void> {
   const { error, text } = await rawCall({ url: server.url(), order: ORDER, ...call });
-  const told = error === undefined ? `answered ${JSON.stringify(text)}` : `${error.code} ${error.message}`;
+  const answered = error === undefined ? `answered ${JSON.stringify(text)}` : `${error.code} ${error.message}`;
   const known = error === undefined ? 'nothing' : await server.refusal();
   timeline.expect(
     error?.code === REFUSED.code && error.message === REFUSED.message && known === reason,
     `→ ${server.name}`,
-    `${what.padEnd(22)} ${told}   ${server.name} knows: ${known}`,
-    `${server.name} must refuse a token with ${what} for ${reason}, but ${told} (reason: ${known})`,
+    `${what.padEnd(22)} ${answered}   reason on ${server.name}: ${known}`,
+    `${server.name} must refuse a token with ${what} for ${reason}, but ${answered} (reason: ${known})`,
   );
 }
 
@@ -122,12 +122,12 @@ async function redeem(
   timeline.expect(
     isPaid(answer),
     `→ ${server.name}`,
-    `opened ${what}, ${show(requestState)} under ${keys.ofToken(requestState)}`,
-    `${server.name} must open ${what}, but answered ${JSON.stringify(answer)}`,
+    `accepted ${what}, ${show(requestState)} under ${keys.ofToken(requestState)}`,
+    `${server.name} must accept ${what}, but answered ${JSON.stringify(answer)}`,
   );
 }
 
-/** Waits until every server seals with `next`, refunding all the time: each round at another server. */
+/** Makes refunds until every server seals with `next`, with each round on another server. */
 async function rotate(
   timeline: Timeline,
   fleet: readonly RefundServer[],
@@ -136,7 +136,7 @@ async function rotate(
 ): Promise<void> {
   const tokensBy = new Map<string, number>();
   const started = performance.now();
-  const progress = timeline.progress('A, B, C', 'refunds until all seal with it');
+  const progress = timeline.progress('A, B, C', 'refunds until all servers seal with it');
   let refunds = 0;
   let seconds = 0;
   for (;;) {
@@ -161,13 +161,13 @@ async function rotate(
   }
   progress.done('');
   const split = [...tokensBy].map(([key, count]) => `${count} under ${keys.of(key)}`).join(', ');
-  timeline.met('A, B, C', `${refunds} refunds meanwhile, ${split}, none refused`);
+  timeline.met('A, B, C', `${refunds} refunds during the rotation, ${split}, none refused`);
 }
 
 async function tokenFrom(server: RefundServer, call: Partial<RawCall> = {}): Promise<string> {
   const answer = await rawCall({ url: server.url(), order: ORDER, ...call });
   if (answer.requestState === undefined) {
-    throw new Error(`${server.name} gave no requestState but ${JSON.stringify(answer)}`);
+    throw new Error(`${server.name} returned no requestState, but ${JSON.stringify(answer)}`);
   }
   return answer.requestState;
 }
@@ -201,7 +201,7 @@ function callsOf({ generate, wrap, unwrap }: Report['kmsCalls']): string {
   return calls === 1 ? '1 call' : `${calls} calls`;
 }
 
-/** Key ids are random text; people get numbers. */
+/** Key ids are random; the output shows numbers instead. */
 class KeyNames {
   readonly #timeline: Timeline;
   readonly #ids: string[] = [];

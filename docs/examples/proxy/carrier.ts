@@ -9,7 +9,7 @@ export const inputSchema = fromJsonSchema<{ parcel: string }>({
   required: ['parcel'],
 });
 
-/** A server of somebody else's. What it seals its state with is its own business; here, a key that nobody else has. */
+/** A server of another company. It seals its state with a key of its own. */
 export function startCarrier(name: string): Promise<Served> {
   const refusals: string[] = [];
   const security = new RequestStateSecurity({
@@ -18,7 +18,7 @@ export function startCarrier(name: string): Promise<Served> {
     onReject: ({ reason }) => refusals.push(reason),
   });
   return serve(name, refusals, () => {
-    const server = createProtectedMcpServer(McpServer, { name, version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: { name, version: '1.0.0' }, security });
     server.registerTool('ship', { description: 'Ships a parcel', inputSchema }, ({ parcel }, ctx) => {
       const price = ctx.mcpReq.requestState<string>();
       if (price === undefined) {

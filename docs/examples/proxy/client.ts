@@ -11,7 +11,7 @@ interface Copy {
   readonly requestState?: string;
 }
 
-/** One `tools/call` as it went over the wire, for whoever copied it. */
+/** One `tools/call` as it was sent, for an attacker who copied it. */
 export class Sent {
   readonly #headers: Headers;
   readonly #body: string;

@@ -20,7 +20,7 @@ function refused(server: Served, what: string, message: Message, reason: string)
     answer.startsWith('-32602') && known === reason,
     `${what}: answered ${answer}, known as ${known}, not ${reason}`,
   );
-  say(`→ ${server.name}`, `${what}: ${answer} (${server.name} knows: ${known})`);
+  say(`→ ${server.name}`, `${what}: ${answer} (reason on ${server.name}: ${known})`);
 }
 
 const servers: Served[] = [];
@@ -53,7 +53,7 @@ try {
 
   const [asked, confirmed] = ada.sent;
   must(asked !== undefined && confirmed !== undefined, 'two rounds');
-  refused(p2, "ada's token in the name of mallory", await confirmed.repeat(p2.url, { by: 'mallory' }), 'principal');
+  refused(p2, "ada's token, sent by mallory", await confirmed.repeat(p2.url, { by: 'mallory' }), 'principal');
   // A carrier's token is not one of the proxy's, and the other way round.
   const theirs = (await asked.repeat(north.url, { by: 'ada' })).result?.requestState;
   must(theirs !== undefined, 'North asks');
@@ -63,7 +63,7 @@ try {
   const chosen = JSON.stringify({ carrier: 'South', requestState: theirs });
   const made = await confirmed.repeat(p1.url, { by: 'ada', requestState: chosen });
   refused(p1, 'a state of her own making', made, 'malformed');
-  say('', 'everything went as it must');
+  say('', 'every step succeeded');
 } catch (error) {
   say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

@@ -31,7 +31,11 @@ export async function startProxy(name: string, { keyWrapper, ring, carriers, pre
     onReject: ({ reason }) => refusals.push(reason),
   });
   const served = await serve(name, refusals, () => {
-    const server = createProtectedMcpServer(McpServer, { name: 'shipping-proxy', version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({
+      McpServer,
+      serverInfo: { name: 'shipping-proxy', version: '1.0.0' },
+      security,
+    });
     server.registerTool('ship', { description: 'Ships with some carrier', inputSchema }, async (args, ctx) => {
       const state = ctx.mcpReq.requestState<string>();
       // Safe to follow: a proxy of this fleet wrote it. A client cannot choose a carrier, or an address.

@@ -15,7 +15,7 @@ interface Call {
 }
 
 /**
- * One round with a server behind the proxy, in the name of its user. Questions are handed on, not answered. A real proxy
+ * One round with a server behind the proxy, on behalf of its user. Questions are passed on, not answered. A real proxy
  * exchanges the user's access token for one of the upstream's, and keeps its connections.
  */
 export async function callUpstream(

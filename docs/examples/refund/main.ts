@@ -15,12 +15,12 @@ function must(condition: boolean, otherwise: string): asserts condition {
   if (!condition) throw new Error(otherwise);
 }
 
-/** Sends what somebody copied, changed or not: it must be refused, for the reason that only the server knows. */
+/** Sends a copied token, changed or not. It must be refused, for a reason that only the server knows. */
 async function refused(server: RefundServer, what: string, request: Sent, reason: string): Promise<void> {
   const answer = await repeat(server.url, request);
   const known = server.refusals.pop();
   must(answer.startsWith('-326') && known === reason, `${what}: answered ${answer}, known as ${known}, not ${reason}`);
-  say(`→ ${server.name}`, `${what}: ${answer} (${server.name} knows: ${known})`);
+  say(`→ ${server.name}`, `${what}: ${answer} (reason on ${server.name}: ${known})`);
 }
 
 const servers: RefundServer[] = [];
@@ -44,12 +44,12 @@ try {
   must(second !== undefined, 'two rounds');
   await refused(a, 'the same request once more', second, 'already used');
   await refused(b, 'one character changed', second.withState(changed), 'seal');
-  await refused(a, 'in the name of mallory', second.by('mallory'), 'principal');
+  await refused(a, 'sent by mallory', second.by('mallory'), 'principal');
   await refused(b, 'another amount', second.withArguments({ ...ORDER, cents: 499_000 }), 'request binding');
   const [first] = ada.sent;
   must(first !== undefined, 'two rounds');
   await refused(a, 'an app without a user asks', first.by('nobody'), 'principal binding error');
-  say('', 'everything went as it must');
+  say('', 'every step succeeded');
 } catch (error) {
   say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

@@ -40,7 +40,11 @@ export class RefundServer {
     });
     const serve = toNodeHandler(
       createMcpHandler(() => {
-        const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+        const server = createProtectedMcpServer({
+          McpServer,
+          serverInfo: { name: 'refund-desk', version: '1.0.0' },
+          security,
+        });
         registerRefund(server, name);
         return server;
       }),

@@ -5,7 +5,7 @@ interface Target {
   readonly url: string;
 }
 
-/** One `tools/call` as it went over the wire, for whoever copied it. */
+/** One `tools/call` as it was sent, for an attacker who copied it. */
 export class Sent {
   readonly headers: Headers;
   readonly body: string;

@@ -14,12 +14,12 @@ function must(condition: boolean, otherwise: string): asserts condition {
   if (!condition) throw new Error(otherwise);
 }
 
-/** Sends what somebody made up or copied: it must be refused, for the reason that only the server knows. */
+/** Sends a made-up or copied token. It must be refused, for a reason that only the server knows. */
 async function refused(server: WizardServer, what: string, request: Sent, reason: string): Promise<void> {
   const answer = await repeat(server.url, request);
   const known = server.refusals.pop();
   must(answer.startsWith('-326') && known === reason, `${what}: answered ${answer}, known as ${known}, not ${reason}`);
-  say(`→ ${server.name}`, `${what}: ${answer} (${server.name} knows: ${known})`);
+  say(`→ ${server.name}`, `${what}: ${answer} (reason on ${server.name}: ${known})`);
 }
 
 const servers: WizardServer[] = [];
@@ -54,8 +54,8 @@ try {
 
   const skipped = JSON.stringify({ booking: 'mine', answers: ['Lisbon', 300, true] });
   await refused(a, 'a state of her own making', last.withState(skipped), 'malformed');
-  await refused(b, 'in the name of mallory', last.by('mallory'), 'principal');
-  say('', 'everything went as it must');
+  await refused(b, 'sent by mallory', last.by('mallory'), 'principal');
+  say('', 'every step succeeded');
 } catch (error) {
   say('', `FAILED: ${error instanceof Error ? error.message : String(error)}`);
   process.exitCode = 1;

@@ -40,7 +40,11 @@ export class WizardServer {
     });
     const serve = toNodeHandler(
       createMcpHandler(() => {
-        const server = createProtectedMcpServer(McpServer, { name: 'wizard', version: '1.0.0' }, {}, security);
+        const server = createProtectedMcpServer({
+          McpServer,
+          serverInfo: { name: 'wizard', version: '1.0.0' },
+          security,
+        });
         registerWizard(server, bookings);
         return server;
       }),

@@ -40,7 +40,7 @@ interface State {
   readonly answers: readonly Answer[];
 }
 
-/** A tool of several pages: accept goes on, decline goes back one page, cancel ends it. */
+/** A tool of several pages: accept continues, decline goes back one page, cancel ends it. */
 export function registerWizard(server: McpServer, bookings: Set<string>): void {
   server.registerTool('book', { description: 'Books a hotel, page by page' }, (ctx) => {
     const text = ctx.mcpReq.requestState<string>();

@@ -4,8 +4,8 @@ export interface AwsKmsCommand {
 }
 
 /**
- * The part of `KMSClient` (`@aws-sdk/client-kms`) that is used. A client of any 3.x version fits its types, and so does a
- * fake. At run time the client has to take this package's commands: 3.970 and later do, 3.901 and earlier do not.
+ * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake fits too. At run time the client
+ * must accept this package's commands: give it one of the same copy of the SDK.
  *
  * Set `maxAttempts: 1` on a client of your own: the SDK's retries would multiply the wrapper's, outlast its
  * deadline and hide the code of the first refusal.

@@ -3,11 +3,11 @@ import { checkFactoryOptions } from '@sealring/core/adapter';
 import { awsKmsKeyWrapper } from './key-wrapper.ts';
 import type { AwsKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createAwsKmsCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+/** Options of {@link createAwsKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
 export interface AwsKmsCodecOptions
   extends Omit<AwsKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
   readonly maxAttempts?: number;
 }
 
@@ -17,7 +17,7 @@ export interface AwsKmsCodecOptions
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
  *
  * @example
  * ```ts
@@ -29,14 +29,14 @@ export interface AwsKmsCodecOptions
  */
 export async function createAwsKmsCodec(options: AwsKmsCodecOptions): Promise<KmsCodec> {
   checkFactoryOptions('createAwsKmsCodec', options);
-  const { keyId, client, alsoUnwrap, multiRegion, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
+  const { keyId, client, alsoUnwrap, multiRegion, callTimeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
   const keyWrapper = awsKmsKeyWrapper({
     keyId,
     maxAttempts,
     ...(client !== undefined && { client }),
     ...(alsoUnwrap !== undefined && { alsoUnwrap }),
     ...(multiRegion !== undefined && { multiRegion }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
   });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
 }

@@ -48,7 +48,7 @@ export function isMultiRegionId(id: string): boolean {
 
 /**
  * Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a bare key id leaves account
- * and region open; an alias leaves the key open, but an alias ARN not its region and account, which an alias shares.
+ * and region undetermined; an alias leaves the key undetermined, but an alias ARN fixes its region and account.
  *
  * @param anyRegion - Compare the key ids of multi-Region keys, not their regions.
  */

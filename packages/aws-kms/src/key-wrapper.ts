@@ -27,16 +27,15 @@ const PROVIDER = 'aws-kms';
 const MAX_WRAPPED_BYTES = 6144;
 
 /**
- * Wraps 32-byte data keys with a symmetric key of AWS KMS: GenerateDataKey (AES_256), Encrypt, Decrypt. The context
- * is sent whole as the encryption context, and KMS authenticates it; wrapped keys record the ARN of the key that KMS
- * says it used.
+ * Wraps 32-byte data keys with a symmetric key of AWS KMS: GenerateDataKey (AES_256), Encrypt, Decrypt. The whole
+ * context is sent as the encryption context, and KMS authenticates it. Wrapped keys record the ARN of the key that KMS
+ * reports.
  *
- * A wrapped key never chooses which KMS key is asked: one that names neither `keyId`'s key nor one of `alsoUnwrap` is
- * refused before any call. Where `keyId` is an alias, its key is known from the answer only, which is held against the
- * record.
+ * A wrapped key never chooses which KMS key is called: one that names neither the key of `keyId` nor one of `alsoUnwrap` is
+ * refused before any call. If `keyId` is an alias, its key is known from the answer only, which must match the record.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
  *
  * Source: AWS KMS API reference, version 2014-11-01.
  *

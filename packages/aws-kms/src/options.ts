@@ -18,17 +18,17 @@ export interface AwsKmsKeyWrapperOptions {
   /** The symmetric KMS key: a key ARN, a key id, an alias ARN or `alias/…`. Required. */
   readonly keyId: string;
   /**
-   * The client to call, with `maxAttempts: 1`; stays yours to destroy. Default: a `KMSClient` of the wrapper's own,
+   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the wrapper creates a `KMSClient`,
    * with credentials, and the region unless `keyId` is an ARN, by the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
   readonly client?: AwsKmsClient;
-  /** Full ARNs of retired KMS keys whose wrapped keys may still be opened; 0 to 64. Default none. */
+  /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
-  /** Whether any replica's wrapped keys are opened, by calling `keyId`'s; takes an `mrk-…` key or an alias. Default false. */
+  /** Whether wrapped keys of any replica are unwrapped, by calling the replica of `keyId`; needs an `mrk-…` key or an alias. Default false. */
   readonly multiRegion?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
 }
@@ -51,7 +51,7 @@ const OPTION_NAMES = [
   'client',
   'alsoUnwrap',
   'multiRegion',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
 ] as const satisfies readonly (keyof AwsKmsKeyWrapperOptions)[];
 
@@ -63,15 +63,15 @@ const MAX_ALSO_UNWRAP = 64;
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { keyId, client, alsoUnwrap = [], multiRegion = false, timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const { keyId, client, alsoUnwrap = [], multiRegion = false, callTimeoutSeconds = 5, maxAttempts = 3 } = options;
   flag(OWNER, 'multiRegion', multiRegion);
   return Object.freeze({
     keyId,
     keyName: keyNameOf(keyId, multiRegion),
     client: client === undefined ? undefined : clientOf(client),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, retiredKey),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key ARNs', MAX_ALSO_UNWRAP, replacedKey),
     multiRegion,
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
@@ -90,8 +90,8 @@ function clientOf(client: unknown): AwsKmsClient {
   return objectWith<AwsKmsClient>(OWNER, 'client', client, 'send', 'a KMSClient (an object with send)');
 }
 
-// An alias could be pointed elsewhere later, and a bare id leaves the account open.
-function retiredKey(name: string, entry: unknown): string {
+// An alias could later point to another key, and a bare id does not name the account.
+function replacedKey(name: string, entry: unknown): string {
   const arn = text(OWNER, name, entry);
   if (parseKeyArn(arn) === undefined) throw outOfRange(OWNER, name, 'a key ARN', arn);
   return arn;

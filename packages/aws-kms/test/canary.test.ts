@@ -63,7 +63,12 @@ const CALLS: readonly [string, (keyWrapper: Wrapper, made: WrappedKey) => Promis
 
 async function setUp(): Promise<{ kms: FakeKms; keyWrapper: Wrapper; made: WrappedKey }> {
   const kms = new FakeKms({ canary: CANARY });
-  const keyWrapper = awsKmsKeyWrapper({ keyId: kms.createKey(ID), client: kms, maxAttempts: 2, timeoutSeconds: 0.02 });
+  const keyWrapper = awsKmsKeyWrapper({
+    keyId: kms.createKey(ID),
+    client: kms,
+    maxAttempts: 2,
+    callTimeoutSeconds: 0.02,
+  });
   return { kms, keyWrapper, made: await keyWrapper.wrap(CANARY, { context }) };
 }
 

@@ -12,7 +12,7 @@ function setUp(): { kms: FakeKms; options: AwsKmsCodecOptions } {
 }
 
 describe('createAwsKmsCodec', () => {
-  test('what one instance seals, another on the same ring and KMS key opens', async () => {
+  test('unseals what another instance on the same ring and KMS key sealed', async () => {
     const { kms, options } = setUp();
     await using first = await createAwsKmsCodec(options);
     await using second = await createAwsKmsCodec(options);

@@ -18,7 +18,7 @@ function bytesIn(answer: unknown): { CiphertextBlob: Uint8Array; Plaintext?: Uin
 }
 
 describe('the fake behaves as KMS does', () => {
-  test('what Encrypt and GenerateDataKey made, Decrypt opens, under the same key and context only', async () => {
+  test('Decrypt takes what Encrypt and GenerateDataKey made, under the same key and context only', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     kms.createKey(OTHER);
@@ -61,7 +61,7 @@ describe('the fake behaves as KMS does', () => {
     expect(kms.requests).toHaveLength(7);
   });
 
-  test('it hangs until it is aborted, or, ignoring that, until it is told to answer late', async () => {
+  test('hangs until it is aborted, or, ignoring the abort, until it is made to answer late', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const controller = new AbortController();

@@ -67,7 +67,7 @@ describe('requests', () => {
     expect(await keyWrapper.unwrap(await wrapping, { context })).toEqual(sampleKey());
   });
 
-  test('law 5: the buffers the SDK handed out are overwritten', async () => {
+  test('adapter rule 5: the buffers the SDK handed out are overwritten', async () => {
     const { kms, keyWrapper } = setUp();
     const { dataKey, wrapped } = await keyWrapper.generate({ context });
     expect(await keyWrapper.unwrap(wrapped, { context })).toEqual(dataKey);
@@ -96,7 +96,7 @@ describe('requests', () => {
   });
 });
 
-describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', () => {
   test.each([
     ['another provider', { provider: 'gcp-kms' }],
     ['another key', { keyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` }],
@@ -145,7 +145,7 @@ describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
     },
   );
 
-  test('F11: when an alias is pointed to another key, the next wrap records that one, and the old one opens by alsoUnwrap only', async () => {
+  test('F11: when an alias is pointed to another key, the next wrap records that one, and alsoUnwrap is needed for the old one', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -174,7 +174,7 @@ describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
     expect(kms.requests).toEqual([]);
   });
 
-  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const { kms, keyId } = setUp();
     const newer = kms.createKey(OTHER_ID);
     const old = await awsKmsKeyWrapper({ keyId, client: kms }).wrap(sampleKey(), { context });
@@ -189,7 +189,7 @@ describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
     ['a key id', () => MRK],
     ['an alias', () => 'alias/sealring'],
   ])(
-    'multiRegion, by %s: a replica’s wraps open by asking one’s own replica; without it they are refused',
+    'multiRegion, by %s: a replica’s wraps are unwrapped by the own replica; without it they are refused',
     async (_, name) => {
       const ireland = new FakeKms({ region: 'eu-west-1' });
       const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });
@@ -207,7 +207,7 @@ describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
     },
   );
 
-  test('multiRegion opens no wraps of another multi-Region key', async () => {
+  test('multiRegion unwraps nothing of another multi-Region key', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(
       sampleKey(),
@@ -220,7 +220,7 @@ describe('law 6: a wrapped key never chooses which KMS key is asked', () => {
   });
 });
 
-describe('law 4: the answer is checked', () => {
+describe('adapter rule 4: the answer is checked', () => {
   const plaintexts: [string, (answer: Record<string, unknown>) => unknown][] = [
     ['a truncated plaintext', (answer) => ({ ...answer, Plaintext: sampleKey().subarray(1) })],
     ['a longer plaintext', (answer) => ({ ...answer, Plaintext: new Uint8Array(33).fill(3, 1) })],
@@ -326,7 +326,7 @@ describe('F29: every call ends', () => {
   test.each(CALLS)(
     '%s: a KMS that hangs and heeds no signal is unavailable after maxAttempts deadlines',
     async (_, run) => {
-      const { kms, keyWrapper } = setUp({ timeoutSeconds: 0.02, maxAttempts: 2 });
+      const { kms, keyWrapper } = setUp({ callTimeoutSeconds: 0.02, maxAttempts: 2 });
       const made = await keyWrapper.wrap(sampleKey(), { context });
       kms.hang('ignoring');
       await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
@@ -366,7 +366,7 @@ describe('F29: every call ends', () => {
   test.each(CALLS.filter(([name]) => name !== 'wrap'))(
     'F22: %s: an answer that comes after the deadline has its key overwritten',
     async (_, run) => {
-      const { kms, keyWrapper } = setUp({ timeoutSeconds: 0.02, maxAttempts: 2 });
+      const { kms, keyWrapper } = setUp({ callTimeoutSeconds: 0.02, maxAttempts: 2 });
       const made = await keyWrapper.wrap(sampleKey(), { context });
       kms.hang('ignoring');
       await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({ kind: 'unavailable' });

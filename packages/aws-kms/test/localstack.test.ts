@@ -77,7 +77,7 @@ function allRefused(kind: string, code: string): readonly object[] {
 // Only where this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
   describe('key states', () => {
-    test('F10: a disabled key is disabled for every operation; enabled again it opens what it wrapped before', async () => {
+    test('F10: a disabled key is disabled for every operation; enabled again it unwraps what it wrapped before', async () => {
       const key = await setUp();
       await key.client.send(new DisableKeyCommand({ KeyId: key.KeyId }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'DisabledException'));
@@ -85,7 +85,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('F10: a key pending deletion is disabled, stays so when that is cancelled, and opens once it is enabled', async () => {
+    test('F10: a key pending deletion is disabled, stays so when that is cancelled, and unwraps once it is enabled', async () => {
       const key = await setUp();
       await key.client.send(new ScheduleKeyDeletionCommand({ KeyId: key.KeyId, PendingWindowInDays: 7 }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'KMSInvalidStateException'));
@@ -95,7 +95,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('F11: a key rotated inside KMS keeps its ARN, and opens what was wrapped before and after', async () => {
+    test('F11: a key rotated inside KMS keeps its ARN, and unwraps what was wrapped before and after', async () => {
       const key = await setUp();
       await key.client.send(new RotateKeyOnDemandCommand({ KeyId: key.KeyId }));
       const after = await key.keyWrapper.generate({ context });
@@ -173,7 +173,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       return awsKmsKeyWrapper({ ...region, multiRegion: true, ...options }) as Required<KeyWrapper>;
     }
 
-    test('each region opens what the other wrapped, and records its own ARN', async () => {
+    test('each region unwraps what the other wrapped, and records its own ARN', async () => {
       const { primary, replica } = await replicate();
       for (const [from, to] of [
         [primary, replica],
@@ -213,7 +213,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await wrapperOf(replica).unwrap(wrapped, { context })).toEqual(dataKey);
     });
 
-    test('one ring in two regions: a token sealed in one opens in the other, which asks its own region only', async () => {
+    test('one ring in two regions: a token sealed in one is unsealed in the other, which calls its own region only', async () => {
       const { primary, replica } = await replicate();
       const ring = memoryRing();
       await using here = await createAwsKmsCodec({ ...primary, multiRegion: true, ring });

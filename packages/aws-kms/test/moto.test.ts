@@ -114,7 +114,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     expect(counted.requests()).toBe(1);
   });
 
-  test('F11: an alias pointed elsewhere: new wraps name the new key, old ones open by alsoUnwrap only (moto: denied without)', async () => {
+  test('F11: an alias pointed elsewhere: new wraps name the new key, old ones need alsoUnwrap (moto: denied without)', async () => {
     const { client } = realClient();
     const [first, second] = [await createKey(client), await createKey(client)];
     const alias = await createAlias(client, first.id);
@@ -165,7 +165,7 @@ describe('@aws-sdk/client-kms against a network that fails', () => {
   test('F29: a server that never answers is unavailable while it is still there, and its sockets are let go', async () => {
     const server = await listen(() => {});
     const { client } = realClient(`http://127.0.0.1:${server.port}`);
-    const keyWrapper = awsKmsKeyWrapper({ keyId, client, timeoutSeconds: 0.5, maxAttempts: 2 });
+    const keyWrapper = awsKmsKeyWrapper({ keyId, client, callTimeoutSeconds: 0.5, maxAttempts: 2 });
     await expect(keyWrapper.generate({ context })).rejects.toMatchObject({
       kind: 'unavailable',
       summary: { attempts: 2 },
@@ -194,7 +194,7 @@ describe('@aws-sdk/client-kms against a network that fails', () => {
     ['a 200 that is not JSON is unavailable', '200 OK', '<html>welcome</html>', 'unavailable', 2],
     ['a 200 with an empty body is corrupt', '200 OK', '', 'corrupt', 1],
     ['a 200 with {} is corrupt', '200 OK', '{}', 'corrupt', 1],
-  ])('law 2: %s', async (_, status, body, kind, attempts) => {
+  ])('adapter rule 2: %s', async (_, status, body, kind, attempts) => {
     const server = await listen((socket) => {
       socket.once('data', () =>
         socket.end(`HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`),

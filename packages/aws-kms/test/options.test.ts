@@ -22,7 +22,7 @@ describe('options', () => {
     ['alsoUnwrap as one string', { keyId: ARN, alsoUnwrap: ARN }],
     ['alsoUnwrap with a number', { keyId: ARN, alsoUnwrap: [7] }],
     ['multiRegion as text', { keyId: ARN, multiRegion: 'yes' }],
-    ['timeoutSeconds as text', { keyId: ARN, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { keyId: ARN, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: ARN, maxAttempts: '3' }],
   ])('%s is a TypeError', (_, options) => {
     expect(() => awsKmsKeyWrapper(untyped(options))).toThrow(TypeError);
@@ -34,9 +34,9 @@ describe('options', () => {
     ['alsoUnwrap', { keyId: ARN, alsoUnwrap: ['arn:aws:kms:eu-west-1:111122223333:alias/x'] }],
     ['alsoUnwrap', { keyId: ARN, alsoUnwrap: Array.from({ length: 65 }, () => ARN) }],
     ['multiRegion', { keyId: ARN, multiRegion: true }],
-    ['timeoutSeconds', { keyId: ARN, timeoutSeconds: 0 }],
-    ['timeoutSeconds', { keyId: ARN, timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { keyId: ARN, timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { keyId: ARN, callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { keyId: ARN, callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { keyId: ARN, callTimeoutSeconds: 61 }],
     ['maxAttempts', { keyId: ARN, maxAttempts: 0 }],
     ['maxAttempts', { keyId: ARN, maxAttempts: 1.5 }],
     ['maxAttempts', { keyId: ARN, maxAttempts: 11 }],
@@ -45,7 +45,7 @@ describe('options', () => {
     expect(() => awsKmsKeyWrapper(options)).toThrow(name);
   });
 
-  test('alsoUnwrap is copied: what the caller does to his list later changes nothing', async () => {
+  test('alsoUnwrap is copied: later changes to the caller’s list have no effect', async () => {
     const kms = new FakeKms();
     const retired = kms.createKey('99999999-12ab-34cd-56ef-1234567890ab');
     const alsoUnwrap: string[] = [];

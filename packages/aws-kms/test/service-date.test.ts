@@ -32,7 +32,7 @@ async function datesOf(answer: number): Promise<string[]> {
   return dates;
 }
 
-test('F13: the Date of an answer is told, also when KMS refuses', async () => {
+test('F13: the Date of an answer is reported, also when KMS refuses', async () => {
   expect(await datesOf(400)).toEqual([DATE]);
   expect(await datesOf(200)).toEqual([DATE]);
 });

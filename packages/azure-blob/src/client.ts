@@ -1,6 +1,5 @@
 /**
- * The part of `ContainerClient` (`@azure/storage-blob`) that is used. A client of any 12.x version fits its types, and so
- * does a fake.
+ * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake fits too.
  *
  * Make a client of your own with `retryOptions: { maxTries: 1 }`: a write that the SDK repeats after it was done is refused
  * as a conflict with itself, and the SDK's retries outlast the deadline. Give it no `secondaryHost`: what is read there

@@ -1,16 +1,9 @@
-import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { types } from 'node:util';
-import { MAX_DOCUMENT_BYTES, type Outcome, type StoreFailure, TOO_LARGE } from '@sealring/core/adapter';
-
-const NO_DOCUMENT = { kind: 'unavailable', detail: 'the answer has no body' } as const;
-const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
-const DAMAGED = { kind: 'unavailable', detail: 'the document was damaged on its way' } as const;
-const EMPTY = { kind: 'corrupt', detail: 'the blob is empty' } as const;
-const FOREIGN = { kind: 'corrupt', detail: 'the blob is not UTF-8' } as const;
+import { decodeDocument, type Outcome, readBody, type StoreFailure } from '@sealring/core/adapter';
 
 /**
- * Reads the body of an answer, if it has at most {@link MAX_DOCUMENT_BYTES}: of a longer one no more is read.
+ * Reads the body of an answer, and verifies its checksum.
  *
  * @param body - The SDK's stream.
  * @param declaredBytes - `contentLength`, if the answer has one.
@@ -21,21 +14,13 @@ export async function readDocument(
   declaredBytes: unknown,
   md5: unknown,
 ): Promise<Outcome<string, StoreFailure>> {
-  if (!isAsyncIterable(body)) return { failure: NO_DOCUMENT };
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    if (!types.isUint8Array(chunk)) return { failure: NO_DOCUMENT };
-    length += chunk.length;
-    if (length > MAX_DOCUMENT_BYTES) return { failure: TOO_LARGE };
-    chunks.push(chunk);
+  const outcome = await readBody(body, declaredBytes);
+  if ('failure' in outcome) return outcome;
+  const expected = md5Of(outcome.answer);
+  if (types.isUint8Array(md5) && expected !== undefined && !expected.equals(md5)) {
+    return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
   }
-  if (typeof declaredBytes === 'number' && length !== declaredBytes) return { failure: SHORT };
-  const bytes = Buffer.concat(chunks, length);
-  const expected = md5Of(bytes);
-  if (types.isUint8Array(md5) && expected !== undefined && !expected.equals(md5)) return { failure: DAMAGED };
-  if (length === 0) return { failure: EMPTY };
-  return isUtf8(bytes) ? { answer: bytes.toString('utf8') } : { failure: FOREIGN };
+  return decodeDocument(outcome.answer, 'blob');
 }
 
 /** The checksum that Blob Storage keeps: MD5, 16 bytes. Undefined where this machine's policy (FIPS) forbids MD5. */
@@ -45,8 +30,4 @@ export function md5Of(bytes: Buffer): Buffer | undefined {
   } catch {
     return undefined;
   }
-}
-
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
 }

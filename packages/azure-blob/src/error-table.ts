@@ -1,12 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  property,
-  type StoreFailure,
-  sameRow,
-  unexplained,
-} from '@sealring/core/adapter';
+import { findRow, property, type StoreFailure, sameRow, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** `absent`: there is no such blob. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
@@ -19,7 +12,8 @@ interface Row extends Failure {
   readonly status?: number;
 }
 
-const RIGHTS = 'Blob Storage refused the call';
+const SERVICE = 'Blob Storage';
+const DENIED = 'Blob Storage refused the call';
 const CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock differs from the service's";
 const CONTAINER = 'there is no such container';
 const REQUEST = 'Blob Storage does not accept the request: check container and blob';
@@ -27,15 +21,14 @@ const KEY = "the storage account's encryption key cannot be used";
 const KEPT = 'the blob is under an immutability policy or a legal hold';
 const LEASED = 'somebody holds a lease on the blob';
 const DAMAGED = 'the document was damaged on its way';
-const BUSY = 'Blob Storage is there and cannot serve now';
-const NETWORK = 'Blob Storage cannot be reached';
+const BUSY = 'Blob Storage cannot serve requests at the moment';
 
 /**
- * Error code, error name, or system code of a failed connection, to what it means.
+ * Error code or error name to what it means.
  *
  * Sources: "Azure Blob Storage error codes" and "Common REST API error codes" of the Storage services REST API reference;
  * "Specifying conditional headers for Blob service operations" (409 and 412); error names of `@azure/identity` and
- * `@azure/core-rest-pipeline`; Node's system errors.
+ * `@azure/core-rest-pipeline`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   BlobNotFound: { kind: 'absent', detail: 'there is no such blob', status: 404 },
@@ -64,7 +57,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
       'PublicAccessNotPermitted',
       'UnauthorizedBlobOverwrite',
     ],
-    { kind: 'denied', detail: RIGHTS } as const,
+    { kind: 'denied', detail: DENIED } as const,
   ),
   AuthenticationFailed: { kind: 'denied', detail: CREDENTIALS },
   InvalidAuthenticationInfo: { kind: 'denied', detail: CREDENTIALS },
@@ -102,7 +95,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   LeaseIdMismatchWithBlobOperation: { kind: 'unavailable', detail: LEASED },
   LeaseLost: { kind: 'unavailable', detail: LEASED },
 
-  // Not `denied`, whatever their status: no token was to be had, which says nothing about the right to the ring.
+  // Not `denied`, whatever their status: there was no token, which says nothing about the permission on the ring.
   AggregateAuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', detail: CREDENTIALS },
@@ -115,9 +108,9 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   OperationTimedOut: { kind: 'unavailable', detail: BUSY },
   ServerBusy: { kind: 'unavailable', detail: BUSY },
 
-  PARSE_ERROR: { kind: 'unavailable', detail: NETWORK },
-  REQUEST_SEND_ERROR: { kind: 'unavailable', detail: NETWORK },
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK } as const),
+  // Of an answer that is not one of Blob Storage, and of a request that failed without a system code.
+  PARSE_ERROR: { kind: 'unavailable', detail: 'the answer was not one of Blob Storage' },
+  REQUEST_SEND_ERROR: { kind: 'unavailable', detail: 'Blob Storage cannot be reached' },
 } satisfies Record<string, Row>);
 
 /**
@@ -135,8 +128,10 @@ export function classify(error: unknown): Failure {
     [property(error, 'code'), property(error, 'name')],
     (row) => row.status === undefined || row.status === status,
   );
-  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
-  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
+  if (found !== undefined) {
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+  }
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
-  return unexplained(status);
+  return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
 }

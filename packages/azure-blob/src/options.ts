@@ -25,7 +25,7 @@ export interface AzureBlobRingOptions {
   /** The blob's name; 1 to 1 024 characters, no part `.` or `..`, no `.` or `/` at its end. One per ring. Required. */
   readonly blob: string;
   /** Longest wait for one request, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -41,7 +41,7 @@ const OPTION_NAMES = [
   'container',
   'credential',
   'blob',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
 ] as const satisfies readonly (keyof AzureBlobRingOptions)[];
 
 const MAX_BLOB_NAME_LENGTH = 1_024;
@@ -53,10 +53,10 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
  */
 export function readOptions(options: AzureBlobRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { timeoutSeconds = 5 } = options;
+  const { callTimeoutSeconds = 5 } = options;
   return Object.freeze({
     blob: blobOf(options.blob),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     container: containerOf(options.container, options.credential),
   });
 }

@@ -25,11 +25,11 @@ const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
  * A ring store in one block blob of Azure Blob Storage. The blob's body is the document, byte for byte; the revision is
  * the blob's ETag, which is another after every write, also after one of the same bytes.
  *
- * A ring is founded with `If-None-Match: *` and replaced with `If-Match`. A blob of 262 145 bytes or more is `too-large`,
- * and no more of it is read; the error has its ETag, as has that of a blob that is `corrupt`, so that it can be written
- * over. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ended as
- * `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
- * wrong arguments; each request ends within `timeoutSeconds`.
+ * A ring is created with `If-None-Match: *` and replaced with `If-Match`. Of a blob of 262 145 bytes or more the rest is not
+ * read: it is `too-large`. That error, and the one for a blob that is `corrupt`, has the ETag, so that the blob can be
+ * replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as `unavailable` may have
+ * succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
+ * wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Storage services REST API reference, Get Blob, Put Blob, and "Specifying conditional headers for Blob service
  * operations".
@@ -92,7 +92,7 @@ class AzureBlobRing implements RingStore {
         this.#blob.upload(body, body.length, {
           abortSignal,
           conditions: expected === undefined ? { ifNoneMatch: '*' } : { ifMatch: expected },
-          // A cache between us and the service would serve a ring of yesterday.
+          // A cache in between would serve an outdated ring.
           blobHTTPHeaders: { blobContentType: 'text/plain; charset=utf-8', blobCacheControl: 'no-store' },
           ...(md5 !== undefined && { transactionalContentMD5: md5 }),
         }),
@@ -147,7 +147,7 @@ async function storedRing(answer: unknown): Promise<Outcome<StoredRing, Failure>
 async function written(answer: unknown): Promise<Outcome<string, Failure>> {
   const revision = etagOf(answer);
   if (revision !== undefined) return { answer: revision };
-  return { failure: { kind: 'unavailable', detail: 'the answer to the write was not one of Blob Storage' } };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write is not one of Blob Storage' } };
 }
 
 function etagOf(answer: unknown): string | undefined {
@@ -155,8 +155,8 @@ function etagOf(answer: unknown): string | undefined {
   return typeof etag === 'string' && ETAG.test(etag) ? etag : undefined;
 }
 
-function refusal({ kind, detail, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? {} : { revision };
+function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? { code } : { code, revision };
   // 412 or 409 to a call that had no condition.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

@@ -56,7 +56,7 @@ describe('answers that no server at hand gives', () => {
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
 
-  test('F13: the date of an answer is told, of a refusal too; a bad date is not', async () => {
+  test('F13: the date of an answer is reported, of a refusal too; a bad date is not', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const date = new Date('2026-11-21T10:00:00Z');

@@ -64,7 +64,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect(await ring.read()).toEqual({ document: 'b', ...second });
   });
 
-  test('the same bytes written anew, by us or by another tool, are another revision', async () => {
+  test('the same bytes written again, by us or by another tool, are another revision', async () => {
     const { ring, theirs } = newRing();
     const first = await ring.write('a', { expected: undefined });
     const second = await ring.write('a', { expected: first.revision });
@@ -77,7 +77,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect(await ring.read()).toEqual(third);
   });
 
-  test('a deleted blob is absent, cannot be replaced, and can be founded again', async () => {
+  test('a deleted blob is absent, cannot be replaced, and can be created again', async () => {
     const { ring, theirs } = newRing();
     const first = await ring.write('a', { expected: undefined });
     await theirs.delete();
@@ -140,7 +140,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     await expect(ring.write('b', { expected: revision })).resolves.toHaveProperty('revision');
   });
 
-  test('the service’s date is told', async () => {
+  test('the service’s date is reported', async () => {
     const { ring } = newRing();
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
@@ -167,7 +167,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       return azureBlobRing({ container: `${container.url}?${sas.toString()}`, blob });
     }
 
-    test('the rights of the README are enough for a member and for a reader, and a reader writes nothing', async () => {
+    test('the permissions of the README suffice for a member and for a reader, and a reader writes nothing', async () => {
       const { blob } = newRing();
       const [member, reader] = [signed(blob, 'rw'), signed(blob, 'r')];
       expect(await member.read()).toBeUndefined();

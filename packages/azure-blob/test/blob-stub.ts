@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-import type { SeenRequest } from './http-stub.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
 /** The real SDK at an endpoint of ours, without retries; signs with the account key if there is one. */
 export function clientOf(endpoint: string, accountKey?: string): ContainerClient {

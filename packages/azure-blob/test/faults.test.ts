@@ -4,9 +4,10 @@ import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { type AzureBlobRingOptions, azureBlobRing } from '../src/index.ts';
 import { clientOf, kindOf, sendBlob, sendCreated, sendError } from './blob-stub.ts';
-import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from './http-stub.ts';
 
 const NO_REQUEST = { url: '', headers: {}, body: Buffer.alloc(0) } as SeenRequest;
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
@@ -17,14 +18,14 @@ describe('the Blob Storage SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Answerer, timeoutSeconds = 5) {
+  async function stubbed(answer: Answerer, callTimeoutSeconds = 5) {
     const stub = await startHttpStub(answer);
     closing.push(() => stub.close());
-    return { stub, ring: ringAt(stub, timeoutSeconds) };
+    return { stub, ring: ringAt(stub, callTimeoutSeconds) };
   }
 
-  function ringAt({ endpoint }: HttpStub, timeoutSeconds = 5) {
-    return azureBlobRing({ container: clientOf(endpoint), blob: 'a/é +%', timeoutSeconds });
+  function ringAt({ endpoint }: HttpStub, callTimeoutSeconds = 5) {
+    return azureBlobRing({ container: clientOf(endpoint), blob: 'a/é +%', callTimeoutSeconds });
   }
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);

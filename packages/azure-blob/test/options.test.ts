@@ -26,7 +26,7 @@ describe('options', () => {
     ['a credential as text', { container, blob, credential: 'key' }],
     ['a credential whose getToken is none', { container, blob, credential: { getToken: 7 } }],
     ['a blob that is not a string', { container, blob: Buffer.from('k') }],
-    ['timeoutSeconds as text', { container, blob, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { container, blob, callTimeoutSeconds: '5' }],
   ])('%s is a TypeError', (_, options) => {
     expect(() => Reflect.apply(azureBlobRing, undefined, [options])).toThrow(TypeError);
   });
@@ -45,9 +45,9 @@ describe('options', () => {
     ['blob', { container, blob: '.\\k' }],
     ['blob', { container, blob: 'rings/' }],
     ['blob', { container, blob: 'ring.' }],
-    ['timeoutSeconds', { container, blob, timeoutSeconds: 0 }],
-    ['timeoutSeconds', { container, blob, timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { container, blob, timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { container, blob, callTimeoutSeconds: 61 }],
   ])('a %s that Blob Storage or the bounds do not allow is a RangeError that names it', (name, options) => {
     expect(() => azureBlobRing(untyped(options))).toThrow(RangeError);
     expect(() => azureBlobRing(untyped(options))).toThrow(name);
@@ -100,7 +100,7 @@ describe('options', () => {
         },
       },
     ],
-  ])('a credential %s is unavailable: that says nothing about the right to the ring', async (_, without) => {
+  ])('a credential %s is unavailable: that says nothing about the permission on the ring', async (_, without) => {
     const ring = azureBlobRing({ container: 'https://127.0.0.1:1/ring', credential: without, blob });
     const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

@@ -1,7 +1,7 @@
 import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
 import { formatKeyId, type VaultKeyVersionId } from './key-id.ts';
 
-/** What hands out bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
+/** What provides bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
 export interface AzureCredential {
   /** Resolves to a token for the scopes and when it expires, in milliseconds since the epoch; null if there is none. */
   getToken(
@@ -14,7 +14,7 @@ export interface AzureCredential {
 export interface AzureCallOptions {
   /** Ends the request. */
   readonly abortSignal: AbortSignal;
-  /** Is told each answer of the service before it is read, refusals included: its status, headers and parsed body. */
+  /** Called with each answer of the service before it is read, refusals included: its status, headers and parsed body. */
   readonly onResponse: (response: object) => void;
 }
 
@@ -62,11 +62,15 @@ export interface AzureKeyVaultClients {
 }
 
 /** The SDK's clients with one attempt per call. */
-export function ownClients(credential: AzureCredential): AzureKeyVaultClients {
-  // Options are made anew each time: the SDK writes into those it is given.
+export function ownClients(
+  credential: AzureCredential,
+  disableChallengeResourceVerification: boolean,
+): AzureKeyVaultClients {
+  // New options for each client: the SDK writes into the object that it receives.
+  const options = () => ({ retryOptions: { maxRetries: 0 }, disableChallengeResourceVerification });
   return {
-    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, { retryOptions: { maxRetries: 0 } }),
-    cryptography: (key) => new CryptographyClient(key, credential, { retryOptions: { maxRetries: 0 } }),
+    keys: (vaultUrl) => new KeyClient(vaultUrl, credential, options()),
+    cryptography: (key) => new CryptographyClient(key, credential, options()),
   };
 }
 

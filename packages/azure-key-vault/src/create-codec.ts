@@ -1,15 +1,17 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
-import { checkFactoryOptions, listOf, optionRangeError } from '@sealring/core/adapter';
-import { formatKeyId } from './key-id.ts';
+import { checkFactoryOptions, listOf, optionRangeError, signalOf, startTimeoutMsOf } from '@sealring/core/adapter';
+import type { VaultKeyVersionId } from './key-id.ts';
 import { azureKeyVaultKeyWrapper } from './key-wrapper.ts';
 import { type AzureKeyVaultKeyWrapperOptions, readOptions, versionIdOf } from './options.ts';
-import { fetchAzureSignPublicKeys } from './sign-public-keys.ts';
+import { fetchAtStart } from './sign-public-keys.ts';
 import type { AzureSignPublicKey } from './signing.ts';
 
 const OWNER = 'createAzureKeyVaultCodec';
 const MAX_ALSO_VERIFY = 15;
+/** The shortest `startTimeoutSeconds` of a policy. */
+const LEAST_START_MS = 10;
 
-/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+/** Options of {@link createAzureKeyVaultCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
 export interface AzureKeyVaultCodecOptions
   extends Omit<AzureKeyVaultKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
@@ -18,19 +20,20 @@ export interface AzureKeyVaultCodecOptions
    * public halves are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[];
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
   readonly maxAttempts?: number;
 }
 
 /**
  * Makes a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper` and
  * `createKmsCodec` in one. With `signKeyId` and without `signPublicKeys` it first fetches the public halves of
- * `signKeyId` and `alsoVerify`, and goes by these until it is closed.
+ * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried, and
+ * counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
  *
  * @example
  * ```ts
@@ -52,19 +55,21 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
     keyId,
     credential,
     clients,
+    disableChallengeResourceVerification,
     algorithm,
     alsoUnwrap,
     signKeyId,
     signPublicKeys,
     alsoVerify,
-    timeoutSeconds,
+    callTimeoutSeconds,
     maxAttempts = 1,
     ...codecOptions
   } = options;
   const access = {
     ...(credential !== undefined && { credential }),
     ...(clients !== undefined && { clients }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(disableChallengeResourceVerification !== undefined && { disableChallengeResourceVerification }),
+    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
   };
   const wrapperOptions = {
     keyId,
@@ -73,23 +78,32 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
     ...(algorithm !== undefined && { algorithm }),
     ...(alsoUnwrap !== undefined && { alsoUnwrap }),
   };
-  // Mistakes of the caller are to be said at once, not after a call.
-  readOptions(wrapperOptions);
-  const signKeyIds = signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify });
+  // Wrong options are refused before any call.
+  const { clients: checkedClients, timeoutMs } = readOptions(wrapperOptions);
+  const startTimeoutMs = startTimeoutMsOf(codecOptions.policy);
+  const versions = signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify });
+  const startedAt = performance.now();
   const pinned =
-    signKeyIds === undefined
+    versions === undefined
       ? signPublicKeys
-      : await fetchAzureSignPublicKeys({
-          signKeyIds,
-          ...access,
-          ...(codecOptions.signal !== undefined && { signal: codecOptions.signal }),
+      : await fetchAtStart(versions, {
+          clients: checkedClients,
+          timeoutMs,
+          startTimeoutMs,
+          signal: signalOf(OWNER, codecOptions.signal),
         });
+  const leftMs = Math.max(LEAST_START_MS, startTimeoutMs - (performance.now() - startedAt));
   const keyWrapper = azureKeyVaultKeyWrapper({
     ...wrapperOptions,
     ...(signKeyId !== undefined && { signKeyId }),
     ...(pinned !== undefined && { signPublicKeys: pinned }),
   });
-  return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
+  return createKmsCodec({
+    ...codecOptions,
+    ...(versions !== undefined && { policy: { ...codecOptions.policy, startTimeoutSeconds: leftMs / 1_000 } }),
+    keyWrapper,
+    closeKeyWrappers: true,
+  });
 }
 
 /** The options that say which signatures are accepted. */
@@ -100,12 +114,16 @@ interface SigningOptions {
 }
 
 /** The versions whose public halves nobody pinned; undefined where there are none to fetch. */
-function signKeysToFetch({ signKeyId, signPublicKeys, alsoVerify }: SigningOptions): readonly string[] | undefined {
+function signKeysToFetch({
+  signKeyId,
+  signPublicKeys,
+  alsoVerify,
+}: SigningOptions): readonly VaultKeyVersionId[] | undefined {
   if (signKeyId === undefined || signPublicKeys !== undefined) {
     if (alsoVerify === undefined) return undefined;
     throw optionRangeError(`${OWNER}: alsoVerify goes with signKeyId and without signPublicKeys`);
   }
-  const check = (name: string, value: unknown): string => formatKeyId(versionIdOf(OWNER, name, value));
+  const check = (name: string, value: unknown): VaultKeyVersionId => versionIdOf(OWNER, name, value);
   const others = listOf(OWNER, 'alsoVerify', alsoVerify ?? [], 'key identifiers', MAX_ALSO_VERIFY, check);
   return [check('signKeyId', signKeyId), ...others];
 }

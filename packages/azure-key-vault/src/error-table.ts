@@ -1,12 +1,11 @@
 import {
-  CONNECTION_FAILURES,
+  connectionFailure,
   findRow,
   type KeyWrapperErrorKind,
   type KeyWrapperOperation,
   kindOfStatus,
   property,
   type ServiceFailure,
-  sameRow,
   statusOf,
 } from '@sealring/core/adapter';
 
@@ -49,7 +48,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
   Unauthorized: { kind: 'denied', hint: CREDENTIALS },
   // Errors of the configuration have no kind of their own. They are `denied` because that is what they amount to, the
-  // caller may not use this key this way, and because a retry cannot help. The hint says what to mend.
+  // caller may not use this key this way, and because a retry cannot help. The hint says what to change.
   KeyOperationForbidden: { kind: 'denied', hint: USAGE },
   BadParameter: { kind: 'denied', hint: REQUEST },
 
@@ -61,22 +60,37 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that lapsed says nothing about the
-  // right to use the key, and three denials stop a fleet from sealing.
+  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired says nothing about the
+  // permission to use the key, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
   CredentialUnavailableError: { kind: 'unavailable', hint: CREDENTIALS },
-
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable' }),
 } satisfies Record<string, ErrorRow>);
 
 /** Rows that mean something else when a key is unwrapped: there, the wrapped key is what the vault finds wrong. */
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
- * What a rejection of the SDK means. Looks at codes, names and statuses only: never at a message, which can hold an
- * unwrapped key, nor at a class, which differs between copies of the SDK. Never throws, whatever it is given.
+ * What the SDK refuses before it sends a request is distinguished by its text only. The texts are listed here, matched
+ * from their beginning, and never copied.
+ *
+ * Source: `keyVaultAuthenticationPolicy` of `@azure/keyvault-common`.
+ */
+const SDK_REFUSALS: readonly { readonly text: RegExp; readonly code: string; readonly hint: string }[] = [
+  {
+    text: /^The challenge (?:resource|origin|authorization URI) '/,
+    code: 'ERR_AZURE_CHALLENGE_RESOURCE',
+    hint:
+      'the vault asks for a token for another domain than its own: check the host of keyId; behind a proxy or for an ' +
+      'emulator set disableChallengeResourceVerification',
+  },
+];
+
+/**
+ * What a rejection of the SDK means. Looks at codes, names and statuses, and at the beginning of a message where the SDK
+ * sent no request: nothing of a message is copied, which can hold an unwrapped key. Never looks at a class, which differs
+ * between copies of the SDK. Never throws, whatever it is given.
  *
  * The status is that of the error or, where the SDK lost it, of the answer that was seen: it turns a refusal with an
  * empty body into a `TypeError`.
@@ -94,10 +108,21 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
   const found =
     (operation === 'unwrap' ? findRow(UNWRAP_TABLE, candidates) : undefined) ?? findRow(ERROR_TABLE, candidates);
   if (found !== undefined) return { ...found.row, code: found.code, status, requestId };
+  if (property(error, 'statusCode') === undefined) {
+    const unanswered = connectionFailure(error) ?? refusalOfSdk(error);
+    if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
+  }
   if (status === 409) return { kind: 'disabled', status, requestId };
   // A body that is cut short is the network's; one that is whole and says nothing is not.
   if (seen.status === 200 && property(error, 'code') !== 'PARSE_ERROR') {
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or not one of the vault' };
   }
   return { kind: kindOfStatus(status), status, requestId };
+}
+
+/** Why the SDK sent no request. */
+function refusalOfSdk(error: unknown): Pick<ServiceFailure, 'code' | 'hint'> | undefined {
+  const message = property(error, 'message');
+  const found = typeof message === 'string' ? SDK_REFUSALS.find(({ text }) => text.test(message)) : undefined;
+  return found === undefined ? undefined : { code: found.code, hint: found.hint };
 }

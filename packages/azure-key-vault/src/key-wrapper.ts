@@ -10,15 +10,16 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
  * Wraps data keys with a key of Azure Key Vault or Managed HSM: wrapKey and unwrapKey with RSA-OAEP-256 or A256KW. Data
  * keys are 32 bytes, or 64 with the hash of the context that the ring appends, because neither algorithm takes a context.
  *
- * A wrapped key records the exact version that made it. It never chooses which vault or key is asked: one that is neither
+ * A wrapped key records the exact version that made it. It never chooses which vault or key is called: one that is neither
  * of `keyId` nor of `alsoUnwrap` is refused before any call. Where `keyId` names no version, the current one is looked up
  * when a key is wrapped, and remembered for 300 seconds.
  *
- * **RSA wrapping proves no origin**: whoever has the public key can wrap a data key of his own. With RSA-OAEP-256 a ring
- * therefore takes this wrapper only with `signKeyId` and `signPublicKeys`; to open a ring, `signPublicKeys` is enough.
+ * **RSA wrapping does not authenticate its origin**: whoever has the public key can wrap a data key of their own. With
+ * RSA-OAEP-256 a ring therefore accepts this wrapper only with `signKeyId` and `signPublicKeys`; to read a ring,
+ * `signPublicKeys` is enough.
  *
  * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds; wrapping makes two
+ * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds; wrapping makes two
  * of them when it looks a version up.
  *
  * Source: Azure Key Vault REST API reference, version 2025-07-01; RFC 7518, sections 3.4, 4.3 and 4.4.

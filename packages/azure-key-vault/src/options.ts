@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import {
+  flag,
   integerWithin,
   listOf,
   objectWith,
@@ -17,12 +18,18 @@ import { type AzureSignPublicKey, readPublicKeys } from './signing.ts';
 
 /** What every function of this package needs to reach a vault: either `credential` or `clients`. */
 export interface AzureKeyVaultAccess {
-  /** Hands out tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
+  /** Provides tokens: `new DefaultAzureCredential()` of `@azure/identity`, for one. */
   readonly credential?: AzureCredential;
   /** Makes the SDK's clients, where `credential` alone is not enough. */
   readonly clients?: AzureKeyVaultClients;
+  /**
+   * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
+   * another host name: whoever answers there is then sent a token for the domain that it names. With `credential` only;
+   * your own `clients` have it as an option of the SDK's. Default false.
+   */
+  readonly disableChallengeResourceVerification?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Options of {@link azureKeyVaultKeyWrapper}. */
@@ -34,7 +41,7 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   readonly keyId: string;
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
   readonly algorithm?: AzureWrapAlgorithm;
-  /** Retired keys of the same algorithm, whole or in one version, whose wrapped keys may still be opened; 0 to 64. Default none. */
+  /** Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
   readonly signKeyId?: string;
@@ -62,11 +69,12 @@ const OPTION_NAMES = [
   'keyId',
   'credential',
   'clients',
+  'disableChallengeResourceVerification',
   'algorithm',
   'alsoUnwrap',
   'signKeyId',
   'signPublicKeys',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
 ] as const satisfies readonly (keyof AzureKeyVaultKeyWrapperOptions)[];
 
@@ -98,15 +106,24 @@ export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
 /** @throws {TypeError} unless exactly one of `credential` and `clients` is given. */
 export function readAccess(
   owner: string,
-  { credential, clients, timeoutSeconds = 5 }: AzureKeyVaultAccess,
+  { credential, clients, disableChallengeResourceVerification, callTimeoutSeconds = 5 }: AzureKeyVaultAccess,
 ): { readonly clients: AzureKeyVaultClients; readonly timeoutMs: number } {
-  const timeoutMs = timeoutMsOf(owner, timeoutSeconds);
+  const timeoutMs = timeoutMsOf(owner, callTimeoutSeconds);
   if ((credential === undefined) === (clients === undefined)) {
     throw optionTypeError(`${owner}: exactly one of credential and clients must be given`);
   }
   if (clients === undefined) {
     const wanted = 'a TokenCredential (an object with getToken)';
-    return { clients: ownClients(objectWith(owner, 'credential', credential, 'getToken', wanted)), timeoutMs };
+    const checked = objectWith<AzureCredential>(owner, 'credential', credential, 'getToken', wanted);
+    const skipsCheck = flag(
+      owner,
+      'disableChallengeResourceVerification',
+      disableChallengeResourceVerification ?? false,
+    );
+    return { clients: ownClients(checked, skipsCheck), timeoutMs };
+  }
+  if (disableChallengeResourceVerification !== undefined) {
+    throw optionRangeError(`${owner}: disableChallengeResourceVerification requires credential`);
   }
   const wanted = 'an object with keys and cryptography';
   objectWith<AzureKeyVaultClients>(owner, 'clients', clients, 'keys', wanted);

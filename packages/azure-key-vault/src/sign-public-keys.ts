@@ -2,12 +2,16 @@ import { types } from 'node:util';
 import {
   corrupt,
   integerWithin,
+  KeyWrapperError,
+  keyWrapperError,
   listOf,
   optionRangeError,
   property,
   refuseUnknownOptions,
+  type ServiceFailure,
   signalOf,
 } from '@sealring/core/adapter';
+import type { AzureKeyVaultClients } from './clients.ts';
 import { isOf, type VaultKeyVersionId } from './key-id.ts';
 import { type AzureKeyVaultAccess, readAccess, versionIdOf } from './options.ts';
 import { type AzureSignPublicKey, publicKeyOf } from './signing.ts';
@@ -17,7 +21,7 @@ import { PROVIDER, VaultCalls } from './vault-calls.ts';
 export interface FetchAzureSignPublicKeysOptions extends AzureKeyVaultAccess {
   /** Versions of EC keys on P-256: `https://VAULT/keys/NAME/VERSION`; 1 to 16. Required. */
   readonly signKeyIds: readonly string[];
-  /** Attempts per key, the first one included; 1 to 10. Default 10: a start is to survive what passes within seconds. */
+  /** Attempts per key, the first one included; 1 to 10. Default 10, so that a start survives a failure of some seconds. */
   readonly maxAttempts?: number;
   /** Ends the calls early. */
   readonly signal?: AbortSignal;
@@ -28,14 +32,15 @@ const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
   'signKeyIds',
   'credential',
   'clients',
-  'timeoutSeconds',
+  'disableChallengeResourceVerification',
+  'callTimeoutSeconds',
   'maxAttempts',
   'signal',
 ];
 const MAX_KEYS = 16;
 
 /**
- * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the right `get` on
+ * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the permission `get` on
  * the key. What comes back is as trustworthy as the connection to the vault; pin it in your deployment to rely on less.
  *
  * @throws {TypeError | RangeError} for wrong options.
@@ -57,13 +62,57 @@ export async function fetchAzureSignPublicKeys(
   );
   if (versions.length === 0) throw optionRangeError(`${OWNER}: signKeyIds must have at least one entry, got none`);
   const calls = new VaultCalls({ timeoutMs, maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10) });
-  const caller = { signal: signalOf(OWNER, signal), onServiceDate: undefined };
+  return fetchAll(versions, clients, calls, signalOf(OWNER, signal));
+}
+
+/** What a start that fetches public keys goes by. */
+export interface StartLimits {
+  readonly clients: AzureKeyVaultClients;
+  /** Longest wait for one attempt. */
+  readonly timeoutMs: number;
+  /** Longest wait for all of them, pauses included. */
+  readonly startTimeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/**
+ * As {@link fetchAzureSignPublicKeys}, retrying until the start has taken all the time it has.
+ *
+ * @throws {KeyWrapperError} a refusal at once; else the last failure that was an answer, with the attempts made.
+ */
+export async function fetchAtStart(
+  versions: readonly VaultKeyVersionId[],
+  { clients, timeoutMs, startTimeoutMs, signal }: StartLimits,
+): Promise<readonly AzureSignPublicKey[]> {
+  const deadline = AbortSignal.timeout(startTimeoutMs);
+  let last: ServiceFailure = { kind: 'unavailable', hint: 'no answer within startTimeoutSeconds' };
+  const calls = new VaultCalls({ timeoutMs, maxAttempts: Number.POSITIVE_INFINITY }, (failure) => {
+    last = failure;
+    return true;
+  });
+  try {
+    return await fetchAll(versions, clients, calls, signal ? AbortSignal.any([signal, deadline]) : deadline);
+  } catch (error) {
+    const hasTimedOut = deadline.aborted && signal?.aborted !== true;
+    // The abort at the deadline says less than what the vault answered before it.
+    if (!hasTimedOut || !(error instanceof KeyWrapperError) || error.kind !== 'unavailable') throw error;
+    const { attempts } = error.summary;
+    throw keyWrapperError(PROVIDER, 'sign', { failure: last, ...(attempts !== undefined && { attempts }) });
+  }
+}
+
+function fetchAll(
+  versions: readonly VaultKeyVersionId[],
+  clients: AzureKeyVaultClients,
+  calls: VaultCalls,
+  signal: AbortSignal | undefined,
+): Promise<readonly AzureSignPublicKey[]> {
+  const caller = { signal, onServiceDate: undefined };
   return Promise.all(
     versions.map(async (version) => {
       const { vaultUrl, name } = version;
-      const keys = clients.keys(vaultUrl);
       const { answer } = await calls.call('sign', caller, (call) =>
-        keys.getKey(name, { ...call, version: version.version }),
+        clients.keys(vaultUrl).getKey(name, { ...call, version: version.version }),
       );
       return publicKeyIn(answer, version);
     }),

@@ -88,7 +88,7 @@ export class EntrySigner {
   /** @throws {KeyWrapperError} also `corrupt` for a signature that nobody with the pinned keys would accept. */
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
     if (!types.isUint8Array(entry)) throw optionTypeError(`${PROVIDER}: an entry is bytes, got ${show(entry)}`);
-    // A copy: the caller may change his while the call is under way.
+    // A copy: the caller may change the original while the call is pending.
     const signed = new Uint8Array(entry);
     const digest = createHash('sha256').update(signed).digest();
     const { answer, keyId } = await this.#calls.call('sign', options, (call) =>

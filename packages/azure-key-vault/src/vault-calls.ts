@@ -32,9 +32,13 @@ export interface VaultAnswer {
 export class VaultCalls {
   readonly #calls: Calls<ServiceFailure>;
 
-  constructor(limits: { readonly timeoutMs: number; readonly maxAttempts: number }) {
+  /** @param mayPass - Whether a failure that may pass is worth another attempt; by default it is. */
+  constructor(
+    limits: { readonly timeoutMs: number; readonly maxAttempts: number },
+    mayPass?: (failure: ServiceFailure) => boolean,
+  ) {
     // Every rejection is classified below, where the answer is known.
-    this.#calls = keyWrapperCalls(limits, () => ({ kind: 'unavailable' }));
+    this.#calls = keyWrapperCalls(limits, () => ({ kind: 'unavailable' }), mayPass);
   }
 
   /** @throws {KeyWrapperError} whatever goes wrong. */

@@ -26,7 +26,7 @@ const CURRENT_VERSION_MS = 300_000;
 /** Cryptography clients that are kept, one for each version: a ring has at most 64 keys. */
 const MAX_CLIENTS = 64;
 
-/** Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with those of retired keys. */
+/** Wraps and unwraps data keys with the versions of one key in a vault, and unwraps with those of replaced keys. */
 export class DataKeyWrapping {
   readonly #keyId: VaultKeyId;
   readonly #mayAsk: readonly VaultKeyId[];
@@ -92,7 +92,7 @@ export class DataKeyWrapping {
 
   /**
    * Never left to the vault: a call without a version wraps with the current one and does not say, to whoever reads the
-   * SDK's result, which that was. What it wrapped could not be opened after the next rotation.
+   * SDK's result, which that was. What it wrapped could not be unwrapped after the next rotation.
    */
   async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
     const { version } = this.#keyId;

@@ -56,7 +56,7 @@ describe('key identifiers', () => {
     expect(parseVersionId(`${KEY}/${VERSION}`)).toMatchObject({ name: 'ring-wrapping', version: VERSION });
   });
 
-  test('law 6: a key without a version means all of its versions, and one with a version that one alone', () => {
+  test('adapter rule 6: a key without a version means all of its versions, and one with a version means that one alone', () => {
     const other = 'f'.repeat(32);
     const whole = parseKeyId(KEY);
     const one = parseKeyId(`${KEY}/${VERSION}`);

@@ -47,7 +47,7 @@ describe('options of the key wrapper', () => {
     ['a signKeyId without signPublicKeys', { keyId: KEY, credential, signKeyId: SIGN }],
     ['signPublicKeys as one key', { keyId: KEY, credential, signPublicKeys: JWK }],
     ['signPublicKeys with a text', { keyId: KEY, credential, signPublicKeys: ['canary'] }],
-    ['timeoutSeconds as text', { keyId: KEY, credential, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { keyId: KEY, credential, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: KEY, credential, maxAttempts: '3' }],
   ])('%s is a TypeError', (_, options) => {
     expect(() => azureKeyVaultKeyWrapper(untyped(options))).toThrow(TypeError);
@@ -68,9 +68,9 @@ describe('options of the key wrapper', () => {
     ['signPublicKeys\\[0\\]', { signPublicKeys: [{ ...JWK, y: JWK.x }] }],
     ['signPublicKeys\\[0\\]', { signPublicKeys: [{ ...JWK, x: undefined }] }],
     ['signPublicKeys', { algorithm: 'A256KW', signPublicKeys: [JWK] }],
-    ['timeoutSeconds', { timeoutSeconds: 0 }],
-    ['timeoutSeconds', { timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: 61 }],
     ['maxAttempts', { maxAttempts: 0 }],
     ['maxAttempts', { maxAttempts: 1.5 }],
     ['maxAttempts', { maxAttempts: 11 }],
@@ -109,7 +109,7 @@ describe('options of the key wrapper', () => {
     expect(azureKeyVaultKeyWrapper({ keyId: oneVersion, credential }).supports.keyVersions).toBe(false);
   });
 
-  test('A256KW proves who wrapped, RSA-OAEP-256 does not; what signs and what only verifies', () => {
+  test('A256KW authenticates who wrapped, RSA-OAEP-256 does not; what signs and what only verifies', () => {
     const rsa = { keyId: KEY, credential };
     expect(azureKeyVaultKeyWrapper({ ...rsa, algorithm: 'A256KW' }).supports.authenticated).toBe(true);
     expect(azureKeyVaultKeyWrapper(rsa).supports.authenticated).toBe(false);

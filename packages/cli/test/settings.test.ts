@@ -128,7 +128,7 @@ setInterval(() => undefined, 1000);`,
       /SEALRING_AWS_KMS_MULTI_REGION "yes"/,
     ],
     [{ SEALRING_AWS_KMS_KEY_ID: 'not a key' }, /keyId/],
-    [{ SEALRING_GCP_KMS_KEY_NAME: 'not a key' }, /keyName/],
+    [{ SEALRING_GCP_KMS_KEY_NAME: 'not a key' }, /keyId/],
     [{ SEALRING_AZURE_KEY_ID: 'https://v.vault.azure.net/keys/k' }, /SEALRING_AZURE_SIGN_KEY_ID is not set/],
   ])('the environment %j is a mistake that names the variable', async (env, message) => {
     const { code, stderr } = await run(['status'], { AWS_REGION: 'us-east-1', ...env });

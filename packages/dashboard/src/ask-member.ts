@@ -1,26 +1,25 @@
-/** How long to wait for a member, and how much of its answer to read. */
+/** Limits of a request to a member. */
 export interface AskOptions {
   readonly timeoutMs: number;
   readonly maxBytes: number;
-  /** Media type to ask for. Default any. */
+  /** Media type to accept. Default: any. */
   readonly accept?: string;
 }
 
-/** What a member answered, or why there is no answer. */
+/** The answer of a member, or why there is none. */
 export type MemberAnswer =
   | {
       readonly status: number;
-      /** Undefined where it has more than the bytes that were to be read. */
+      /** Undefined if the answer is longer than `maxBytes`. */
       readonly text: string | undefined;
     }
   | { readonly failure: 'unreachable' | 'timeout' };
 
 /**
- * Asks one member by HTTP, within bounds of time and size.
+ * Requests an address of one member, with limits for time and size.
  *
- * @param url - An `http:` or `https:` address. Redirects are not followed: whoever answers there must not send this
- * program elsewhere.
- * @returns the answer, of whatever status. Never rejects: a member that is away is something to be shown.
+ * @param url - An `http:` or `https:` address. Redirects are not followed.
+ * @returns the answer, with any status. Never rejects: a failure is part of the result.
  */
 export async function askMember(url: string, { timeoutMs, maxBytes, accept }: AskOptions): Promise<MemberAnswer> {
   try {
@@ -35,7 +34,7 @@ export async function askMember(url: string, { timeoutMs, maxBytes, accept }: As
   }
 }
 
-/** The text of an answer, or undefined when it has more than so many bytes: the rest is not read. */
+/** The text of an answer, or undefined if it is longer than `maxBytes`; the rest is not read. */
 async function boundedText({ body }: Response, maxBytes: number): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = '';

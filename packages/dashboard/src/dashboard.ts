@@ -1,3 +1,4 @@
+import { optionRangeError } from '@sealring/core/adapter';
 import { History } from './history.ts';
 import { MAX_MEMBERS, refusalOfMember } from './member-address.ts';
 import { mainPartOf, pageOf } from './page.ts';
@@ -10,39 +11,39 @@ const OWNER = 'serveDashboard';
 const DEFAULT_EVERY_SECONDS = 5;
 const LONGEST_EVERY_SECONDS = 86_400;
 
-/** What {@link serveDashboard} shows, and where. */
+/** Options of {@link serveDashboard}. */
 export interface DashboardOptions {
-  /** Reads the ring, once a round. A ring that cannot be read is for `trouble` of its report: a rejection ends {@link Dashboard.run}. */
+  /** Reads the ring, once per round. Return a ring that cannot be read with `trouble`: a rejection ends {@link Dashboard.run}. */
   readonly look: () => Promise<RingReport>;
   /**
-   * Where members export their metrics for Prometheus: at most 32 `http:` or `https:` addresses without user, password,
-   * query and fragment. Default none.
+   * Addresses where members export their metrics for Prometheus: at most 32, `http:` or `https:`, without user, password,
+   * query and fragment. Default: none.
    */
   readonly members?: readonly URL[];
-  /** Seconds from round to round, 1 to 86 400. Default 5. */
+  /** Time between two rounds. Seconds, 1 to 86 400. Default: 5. */
   readonly everySeconds?: number;
-  /** Address or name to listen on. Default `127.0.0.1`: beyond this machine, everybody there can see the page. */
+  /** Address or name to listen on. With another than a loopback address, everyone who can reach it sees the page. Default: `127.0.0.1`. */
   readonly host?: string;
-  /** Default one that is free. */
+  /** Port to listen on. Default: a free port. */
   readonly port?: number;
 }
 
-/** A dashboard that is being served. */
+/** A running dashboard. */
 export interface Dashboard extends AsyncDisposable {
-  /** Where the page is. */
+  /** Address of the page. */
   readonly url: string;
-  /** Looks again, round after round, until the signal is aborted. Rejects with what `look` rejected with. */
+  /** Runs round after round, until the signal is aborted. Rejects if `look` rejects. */
   run(signal: AbortSignal): Promise<void>;
-  /** Ends the server, and the connections that it has. */
+  /** Stops the server and closes its connections. */
   close(): Promise<void>;
 }
 
 /**
- * Looks once, then serves one page, to GET and HEAD. It changes nothing, loads nothing from anywhere, and shows keys by
- * the hashes that events have.
+ * Runs one round, then serves one page, for GET and HEAD. The page is read-only, loads nothing from other servers, and
+ * shows keys by the hashes that events have.
  *
  * @throws {RangeError} for an option out of range.
- * @throws {NodeJS.ErrnoException} where it cannot listen, and whatever `look` throws.
+ * @throws {NodeJS.ErrnoException} if it cannot listen. Errors of `look` are rethrown.
  *
  * @example
  * ```ts
@@ -65,10 +66,10 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
   const { look, members = [], everySeconds = DEFAULT_EVERY_SECONDS, host = '127.0.0.1', port = 0 } = options;
   checkMembers(members);
   if (!(everySeconds >= 1 && everySeconds <= LONGEST_EVERY_SECONDS)) {
-    throw new RangeError(`${OWNER}: everySeconds must be from 1 to ${LONGEST_EVERY_SECONDS}, got ${everySeconds}`);
+    throw optionRangeError(`${OWNER}: everySeconds must be from 1 to ${LONGEST_EVERY_SECONDS}, got ${everySeconds}`);
   }
   const history = new History();
-  // What is away is shown, and is no reason to stop.
+  // A member that does not answer is shown, and does not end the dashboard.
   const seen = async (): Promise<View> => {
     const asking = members.map(async (url) => ({ url, answer: await scrape(url.href) }));
     const [ring, ...asked] = await Promise.all([look(), ...asking]);
@@ -92,11 +93,11 @@ export async function serveDashboard(options: DashboardOptions): Promise<Dashboa
 
 function checkMembers(members: readonly URL[]): void {
   if (members.length > MAX_MEMBERS) {
-    throw new RangeError(`${OWNER}: members must be at most ${MAX_MEMBERS}, got ${members.length}`);
+    throw optionRangeError(`${OWNER}: members must have at most ${MAX_MEMBERS} addresses, got ${members.length}`);
   }
   for (const [index, { href }] of members.entries()) {
     const refusal = refusalOfMember(href);
-    if (refusal !== undefined) throw new RangeError(`${OWNER}: members[${index}] must ${refusal}`);
+    if (refusal !== undefined) throw optionRangeError(`${OWNER}: members[${index}] must ${refusal}`);
   }
 }
 

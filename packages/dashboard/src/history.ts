@@ -1,18 +1,18 @@
 import type { MemberCounts } from './member.ts';
 
-/** Rounds that are kept, and shown. */
+/** Most rounds to keep and show. */
 const MAX_ROUNDS = 120;
 
-/** What happened between two rounds, at all members together. */
+/** Counts between two rounds, summed over all members. */
 export interface Round {
   readonly seconds: number;
   readonly sealed: number;
-  readonly opened: number;
+  readonly unsealed: number;
   readonly refused: ReadonlyMap<string, number>;
   readonly rejected: ReadonlyMap<string, number>;
 }
 
-/** Turns counters of members into what happened per round. */
+/** Computes counts per round from the counters of the members. */
 export class History {
   readonly #rounds: Round[] = [];
   readonly #last = new Map<string, MemberCounts>();
@@ -22,21 +22,21 @@ export class History {
     return this.#rounds;
   }
 
-  /** `counts` has the members that answered; who did not is compared with what it said last. */
+  /** `counts` has the members that answered. A member that did not is compared with its last answer. */
   add(atMs: number, counts: ReadonlyMap<string, MemberCounts>): void {
     const seconds = this.#at === undefined ? 0 : (atMs - this.#at) / 1_000;
     this.#at = atMs;
     const steps = [...counts].flatMap(([member, now]) => {
       const before = this.#last.get(member);
       this.#last.set(member, now);
-      // What it counted before this page was there is not of this round.
+      // Counts from before the first answer do not belong to this round.
       return before === undefined ? [] : [stepOf(before, now)];
     });
     if (seconds <= 0) return;
     this.#rounds.push({
       seconds,
       sealed: steps.reduce((total, step) => total + step.sealed, 0),
-      opened: steps.reduce((total, step) => total + step.opened, 0),
+      unsealed: steps.reduce((total, step) => total + step.unsealed, 0),
       refused: merged(steps.map((step) => step.refused)),
       rejected: merged(steps.map((step) => step.rejected)),
     });
@@ -49,18 +49,18 @@ function stepOf(before: MemberCounts, now: MemberCounts): MemberCounts {
     new Map([...is].map(([reason, count]) => [reason, increase(was.get(reason) ?? 0, count)]));
   return {
     sealed: increase(before.sealed, now.sealed),
-    opened: increase(before.opened, now.opened),
+    unsealed: increase(before.unsealed, now.unsealed),
     refused: each(before.refused, now.refused),
     rejected: each(before.rejected, now.rejected),
   };
 }
 
-/** A counter that is lower than before began again at nothing: its process was restarted. */
+/** A counter that is lower than before started again at 0, because its process was restarted. */
 function increase(before: number, now: number): number {
   return now >= before ? now - before : now;
 }
 
-/** Sums by reason; those that did not happen are left out. */
+/** Sums by reason. Reasons with the sum 0 are left out. */
 export function merged(maps: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
   const total = new Map<string, number>();
   for (const [reason, count] of maps.flatMap((map) => [...map])) {

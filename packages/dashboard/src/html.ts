@@ -1,4 +1,4 @@
-/** Markup that is known to be safe: made by {@link html} alone. */
+/** Safe markup: the result of {@link html}. */
 export class Html {
   readonly #text: string;
 
@@ -13,7 +13,7 @@ export class Html {
 
 type Value = Html | string | number | undefined | readonly Html[];
 
-/** Joins markup and values. Whatever is no markup is escaped, for content and for attributes in quotes. */
+/** Joins markup and values. Values that are not markup are escaped, for content and for quoted attributes. */
 export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
   return new Html(parts.map((part, index) => part + (index < values.length ? textOf(values[index]) : '')).join(''));
 }

@@ -1,9 +1,9 @@
-/** Members that one page asks. */
+/** Most members that a page can show. */
 export const MAX_MEMBERS: number = 32;
 
 /**
- * What an address must be to be that of a member's page of metrics: `be an address that …`; undefined where it is one.
- * The address is never repeated: it may be a secret on a command line.
+ * Why an address cannot be that of a member's metrics, as the end of “must …”; undefined if it can. The text does not
+ * repeat the address, which may hold a secret.
  */
 export function refusalOfMember(address: string): string | undefined {
   const url = URL.canParse(address) ? new URL(address) : undefined;
@@ -13,5 +13,5 @@ export function refusalOfMember(address: string): string | undefined {
   const { username, password, search, hash } = url;
   return [username, password, search, hash].every((part) => part === '')
     ? undefined
-    : 'have no user, password, query or fragment in it';
+    : 'have no user, password, query or fragment';
 }

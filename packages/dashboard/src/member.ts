@@ -1,9 +1,9 @@
 import type { Sample } from './prometheus-text.ts';
 import type { Scraped } from './scrape.ts';
 
-/** What one member publishes through `@sealring/otel`, at one moment. */
+/** The metrics of one member, which `@sealring/otel` exports, at one moment. */
 export interface MemberReport {
-  /** Undefined while it does not answer, or publishes nothing of this ring. */
+  /** Undefined if the member does not answer, or exports no metrics of this ring. */
   readonly health: MemberHealth | undefined;
   readonly counts: MemberCounts;
 }
@@ -12,20 +12,20 @@ export interface MemberHealth {
   readonly status: string;
   readonly ready: boolean;
   readonly canSeal: boolean;
-  readonly canOpen: boolean;
+  readonly canUnseal: boolean;
   /** Seconds. */
   readonly sealRemaining: number;
-  readonly proofAge: number;
-  /** See `sealring.ring.sealing_key.fingerprint`; 0 for none. */
+  readonly kmsCheckAge: number;
+  /** The metric `sealring.ring.sealing_key.fingerprint`; 0 for no key. */
   readonly fingerprint: number;
-  /** Kinds of what needs an operator there. */
+  /** Kinds of problems that need an operator. */
   readonly problems: readonly string[];
 }
 
-/** Counters since the process began: of all its rings together. */
+/** Counters since the process started, summed over all its rings. */
 export interface MemberCounts {
   readonly sealed: number;
-  readonly opened: number;
+  readonly unsealed: number;
   readonly refused: ReadonlyMap<string, number>;
   readonly rejected: ReadonlyMap<string, number>;
 }
@@ -36,7 +36,7 @@ export function reportOf(scraped: Scraped, ring: string): MemberReport {
     health: healthOf(samples.filter(({ labels }) => labels.get('sealring_ring_name') === ring)),
     counts: {
       sealed: sum(named(samples, 'sealring_boundary_sealed_tokens_total')),
-      opened: sum(named(samples, 'sealring_boundary_opened_tokens_total')),
+      unsealed: sum(named(samples, 'sealring_boundary_unsealed_tokens_total')),
       refused: byReason(named(samples, 'sealring_boundary_refused_tokens_total')),
       rejected: byReason(named(samples, 'sealring_codec_rejected_tokens_total')),
     },
@@ -53,15 +53,15 @@ function healthOf(own: readonly Sample[]): MemberHealth | undefined {
     status,
     ready: gauge('sealring_codec_ready') === 1,
     canSeal: gauge('sealring_codec_can_seal') === 1,
-    canOpen: gauge('sealring_codec_can_open') === 1,
+    canUnseal: gauge('sealring_codec_can_unseal') === 1,
     sealRemaining: gauge('sealring_codec_seal_remaining'),
-    proofAge: gauge('sealring_codec_proof_age'),
+    kmsCheckAge: gauge('sealring_codec_kms_check_age'),
     fingerprint: gauge('sealring_ring_sealing_key_fingerprint'),
     problems: problemsIn(own),
   };
 }
 
-/** Kinds that can be told apart; the exporters of our own have fewer. */
+/** Most kinds of problems to show; the bridge exports fewer. */
 const MAX_PROBLEMS = 16;
 
 function problemsIn(own: readonly Sample[]): readonly string[] {
@@ -77,7 +77,7 @@ function sum(samples: readonly Sample[]): number {
   return samples.reduce((total, { value }) => total + value, 0);
 }
 
-/** Reasons that can be told apart; the exporters of our own have fewer. */
+/** Most reasons to count; the bridge exports fewer. */
 const MAX_REASONS = 32;
 
 function byReason(samples: readonly Sample[]): ReadonlyMap<string, number> {

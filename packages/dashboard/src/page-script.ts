@@ -1,6 +1,6 @@
 /**
- * The page's only script: asks for its main part again and puts it in place of the old one. Parsed as a document, nothing
- * in an answer can run.
+ * The only script of the page: it loads the main part again and replaces the old one. The answer is parsed as a document,
+ * so no script in it runs.
  */
 export const PAGE_SCRIPT = `
 'use strict';

@@ -36,7 +36,7 @@ header .quiet { margin-left: auto; }
 .rate svg { width: 100%; height: 72px; display: block; border-bottom: 1px solid var(--line); }
 .rate polyline { fill: none; stroke: var(--seals); stroke-width: 2; vector-effect: non-scaling-stroke; } .rate polygon { fill: var(--seals); opacity: 0.14; }
 .rate.refused polyline { stroke: var(--bad); } .rate.refused polygon { fill: var(--bad); }
-.rate.opened polyline { stroke: var(--good); } .rate.opened polygon { fill: var(--good); }
+.rate.unsealed polyline { stroke: var(--good); } .rate.unsealed polygon { fill: var(--good); }
 table { width: 100%; border-collapse: collapse; font-size: 14px; } th { text-align: left; font-weight: 500; color: var(--quiet); font-size: 13px; }
 th, td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); } tr:last-child td { border-bottom: 0; }
 .number { text-align: right; font-variant-numeric: tabular-nums; } .bar { width: 40%; } .bar svg { width: 100%; height: 10px; display: block; } .bar rect { fill: var(--bad); }

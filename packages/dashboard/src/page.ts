@@ -10,7 +10,7 @@ import { instant, span } from './words.ts';
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Ccircle cx='8' cy='8' r='5' fill='none' stroke='%232f6fed' stroke-width='4'/%3E%3C/svg%3E";
 
-/** The whole page. `nonce` is what its style and its script, and nothing else, may run by. */
+/** The whole page. Only the style and the script with this `nonce` are applied. */
 export function pageOf(view: View, nonce: string): string {
   return html`<!doctype html>
 <html lang="en" data-every="${view.everySeconds}">
@@ -30,7 +30,7 @@ ${mainOf(view)}
 `.toString();
 }
 
-/** The main part of the page alone. */
+/** The main part of the page. */
 export function mainPartOf(view: View): string {
   return html`<!doctype html>
 <title>Sealring</title>
@@ -42,8 +42,8 @@ function mainOf(view: View): Html {
   const { ring, store, at, trouble, problems } = view;
   return html`<main>
 <header><h1>Sealring <span class="quiet">/</span> ${ring}</h1>${pill(view)}<span class="quiet">${store} · ${instant(at)} UTC</span></header>
-<p class="panel trouble offline">This page has lost its server: what it shows is old.</p>
-${trouble === undefined ? html`` : html`<p class="panel trouble">The ring could not be read: ${trouble}. What is shown was read before.</p>`}
+<p class="panel trouble offline">The server of this page does not answer: the data is out of date.</p>
+${trouble === undefined ? html`` : html`<p class="panel trouble">The ring could not be read: ${trouble}. The data shown is from an earlier read.</p>`}
 ${problems.map(({ detail, remedy }) => html`<p class="panel trouble problem"><b>${sentence(detail)}</b> ${sentence(remedy)}</p>`)}
 <section class="cards">${cards(view)}</section>
 ${rotationNote(view)}
@@ -53,22 +53,22 @@ ${membersOf(view)}
 </main>`;
 }
 
-/** Of core's texts, which begin in lower case and end without a full stop. */
+/** Makes a sentence of a text that starts in lower case and ends without a full stop. */
 function sentence(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }
 
 const LEGEND = html`<ul class="legend">${[
-  'waits:waits until every member has it',
+  'waits:propagating',
   'seals:seals',
-  'reserve:would still seal, had nobody rotated',
-  'opens:opens only',
+  'reserve:could still seal without a rotation',
+  'opens:verify-only',
 ].map((entry) => {
   const [name = '', words = ''] = entry.split(':');
   return html`<li><svg viewBox="0 0 14 10"><rect class="part ${name}" width="14" height="10"/></svg>${words}</li>`;
 })}</ul>`;
 
-/** The worst that any member says of itself. */
+/** The worst status of any member. */
 function pill({ members }: View): Html {
   if (members.length === 0) return html``;
   const worst = ['away', 'failing', 'degraded'].find((status) => members.some((member) => statusOf(member) === status));
@@ -89,7 +89,7 @@ function cards(view: View): readonly Html[] {
   const remaining = Math.min(...healthy.map(({ sealRemaining }) => sealRemaining));
   return [
     sealing === undefined
-      ? card('Seals now', 'no key', 'nothing can be sealed')
+      ? card('Seals now', 'no key', 'no key may seal')
       : card(
           'Seals now',
           html`<code>${sealing.hash}</code>`,
@@ -101,15 +101,15 @@ function cards(view: View): readonly Html[] {
         ? card('Next rotation', `in ${span((+nextRotation - +at) / 1_000)}`, `${instant(nextRotation)} UTC`)
         : card('Next rotation', 'due', `since ${span((+at - +nextRotation) / 1_000)}`),
     members.length === 0
-      ? card('Members', 'not asked', 'name them with --scrape')
+      ? card('Members', 'none configured', 'add them with --scrape')
       : card(
           'Members ready',
           `${ready} of ${members.length}`,
           healthy.length === members.length ? 'all answer' : `${members.length - healthy.length} do not answer`,
         ),
     healthy.length === 0
-      ? card('Without KMS and store', 'unknown', 'how long sealing would go on')
-      : card('Without KMS and store', span(remaining), 'sealing would go on, at least'),
+      ? card('Without KMS and store', 'unknown', 'how long sealing would continue')
+      : card('Without KMS and store', span(remaining), 'sealing would continue, at least'),
   ];
 }
 
@@ -121,13 +121,13 @@ function rotationNote({ keys, at }: View): Html {
   const next = keys.filter(({ state }) => state === 'propagating');
   return html`${next.map(
     ({ hash, activates }) =>
-      html`<p class="panel note"><b>A rotation is under way.</b> <code>${hash}</code> is in the ring and seals in ${span((+activates - +at) / 1_000)}, from ${instant(activates)} UTC. Until then every member reads it.</p>`,
+      html`<p class="panel note"><b>A rotation is in progress.</b> <code>${hash}</code> was published, and becomes active in ${span((+activates - +at) / 1_000)}, at ${instant(activates)} UTC. Until then all members read it.</p>`,
   )}`;
 }
 
 function ratesOf({ members, rounds }: View): Html {
   if (members.length === 0) {
-    return html`<section class="panel"><h2>Tokens</h2><p class="quiet">Rates and refusals come from the members. Name the addresses where they export metrics: <code>--scrape http://127.0.0.1:9464/metrics</code></p></section>`;
+    return html`<section class="panel"><h2>Tokens</h2><p class="quiet">Rates and refusals come from the members. Add the addresses where they export metrics: <code>--scrape http://127.0.0.1:9464/metrics</code></p></section>`;
   }
   const minutes = span(rounds.reduce((total, { seconds }) => total + seconds, 0));
   const boundary = merged(rounds.map(({ refused }) => refused));
@@ -137,10 +137,10 @@ function ratesOf({ members, rounds }: View): Html {
   const countOf = (reason: string): number => Math.max(boundary.get(reason) ?? 0, codec.get(reason) ?? 0);
   return html`<section class="panel"><h2>Tokens per second</h2><div class="rates">
 ${rateChart('Sealed', 'sealed', rounds, ({ sealed }) => sealed)}
-${rateChart('Opened', 'opened', rounds, ({ opened }) => opened)}
+${rateChart('Unsealed', 'unsealed', rounds, ({ unsealed }) => unsealed)}
 ${rateChart('Refused', 'refused', rounds, ({ refused }) => [...refused.values()].reduce((a, b) => a + b, 0))}
 </div></section>
-<section class="panel rejects"><h2>Refused, by reason, in ${minutes}</h2>${
+<section class="panel rejects"><h2>Refused by reason, last ${minutes}</h2>${
     reasons.length === 0
       ? html`<p class="quiet">Nothing was refused.</p>`
       : html`<table><thead><tr><th>reason</th><th></th><th class="number">boundary</th><th class="number">codec</th></tr></thead><tbody>${reasons
@@ -159,13 +159,13 @@ function membersOf({ members, keys }: View): Html {
     const key = keys.find((each) => each.fingerprint === fingerprint);
     return key === undefined ? html`<span class="failing">another key</span>` : html`<code>${key.hash}</code>`;
   };
-  return html`<section class="panel members"><h2>Members</h2><table><thead><tr><th>member</th><th>status</th><th>seals with</th><th>opens</th><th class="number">last proof</th><th class="number">seals without KMS and store</th></tr></thead><tbody>${members.map(
+  return html`<section class="panel members"><h2>Members</h2><table><thead><tr><th>member</th><th>status</th><th>seals with</th><th>unseals</th><th class="number">last KMS check</th><th class="number">seals without KMS and store</th></tr></thead><tbody>${members.map(
     (member) => {
       const { name, health, failure } = member;
       const status = statusOf(member);
       return health === undefined
-        ? html`<tr><td>${name}</td><td class="away" colspan="5">${failure ?? 'publishes nothing of this ring'}</td></tr>`
-        : html`<tr><td>${name}</td><td class="${status}">${status}${health.ready ? '' : ', not ready'}${health.problems.length === 0 ? '' : `: ${health.problems.join(', ')}`}</td><td>${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td>${health.canOpen ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number">${span(health.proofAge)} ago</td><td class="number">${span(health.sealRemaining)}</td></tr>`;
+        ? html`<tr><td>${name}</td><td class="away" colspan="5">${failure ?? 'exports no metrics of this ring'}</td></tr>`
+        : html`<tr><td>${name}</td><td class="${status}">${status}${health.ready ? '' : ', not ready'}${health.problems.length === 0 ? '' : `: ${health.problems.join(', ')}`}</td><td>${health.canSeal ? keyOf(health.fingerprint) : html`<span class="failing">does not seal</span>`}</td><td>${health.canUnseal ? 'yes' : html`<span class="failing">no</span>`}</td><td class="number">${span(health.kmsCheckAge)} ago</td><td class="number">${span(health.sealRemaining)}</td></tr>`;
     },
   )}</tbody></table></section>`;
 }

@@ -1,19 +1,19 @@
-/** One sample of a page that Prometheus would read. */
+/** One sample in the text format of Prometheus. */
 export interface Sample {
   readonly name: string;
   readonly labels: ReadonlyMap<string, string>;
   readonly value: number;
 }
 
-/** Samples of one page that are looked at. */
+/** Most samples to read from one page. */
 const MAX_SAMPLES = 5_000;
 const MAX_LINE = 4_096;
 const SAMPLE = /^(sealring_[a-z_]{1,100})(?:\{([^]*)\})? (\S{1,40})(?: \S+)?$/;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\[\\"n])*)"(?:,|$)/y;
 
 /**
- * Reads Sealring's own samples from a page in the text format of Prometheus, version 0.0.4. What is not understood is
- * left out: the page is somebody else's.
+ * Reads Sealring's samples from a page in the text format of Prometheus, version 0.0.4. Lines that cannot be parsed are
+ * skipped.
  */
 export function readSamples(page: string): readonly Sample[] {
   const samples: Sample[] = [];

@@ -4,10 +4,10 @@ import { rate } from './words.ts';
 
 const WIDTH = 300;
 const HEIGHT = 72;
-/** With fewer rounds the picture is not stretched to its whole width. */
+/** With fewer rounds, the curve does not fill the whole width. */
 const LEAST_STEPS = 20;
 
-/** Tokens per second over the rounds that are kept, the newest on the right. */
+/** Tokens per second over the recent rounds, the newest on the right. */
 export function rateChart(title: string, name: string, rounds: readonly Round[], of: (round: Round) => number): Html {
   const rates = rounds.map((round) => of(round) / round.seconds);
   const most = Math.max(...rates, 0);
@@ -22,5 +22,5 @@ export function rateChart(title: string, name: string, rounds: readonly Round[],
   return html`<figure class="rate ${name}"><figcaption><span>${title}</span><b>${rate(now)}<small>/s</small></b></figcaption>
 <svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${title}: ${rate(now)} per second">
 ${points.length < 2 ? html`` : html`<polygon points="${area}"/><polyline points="${points.join(' ')}"/>`}</svg>
-<small class="quiet">most ${rate(most)}/s</small></figure>`;
+<small class="quiet">peak ${rate(most)}/s</small></figure>`;
 }

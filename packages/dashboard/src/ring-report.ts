@@ -1,20 +1,20 @@
 import type { KeyHealth, RingProblem } from '@sealring/core';
 
-/** The ring as it was read last: what the page shows beside what the members export. */
+/** The ring as it was last read. The page shows it together with the metrics of the members. */
 export interface RingReport {
-  /** Its name: metrics of members count where they name the same ring. */
+  /** Name of the ring: only metrics with this name are shown. */
   readonly ring: string;
-  /** The kind of its store. */
+  /** Kind of the ring store. */
   readonly store: string;
   readonly at: Date;
   /** `codec.health().keys`. They are shown by their hashes. */
   readonly keys: readonly KeyHealth[];
   /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;
-  /** When the next rotation is due, where that is known. */
+  /** When the next rotation is due, if known. */
   readonly nextRotation: Date | undefined;
-  /** Why the ring could not be read this time, on one line; what is shown was read before. Nothing secret. */
+  /** Why the ring could not be read this time, on one line and without a secret. The other data is from an earlier read. */
   readonly trouble: string | undefined;
-  /** What needs an operator, with what to do: `codec.health().problems`, and what else was found. No key ids. */
+  /** Problems that need an operator, with remedies: `codec.health().problems` and others. Without key ids. */
   readonly problems: readonly Pick<RingProblem, 'detail' | 'remedy'>[];
 }

@@ -6,23 +6,23 @@ import { type AddressInfo, isIP } from 'node:net';
 const MAX_CONNECTIONS = 64;
 const TIMEOUT_MS = 10_000;
 
-/** What is served. */
+/** The page to serve. */
 export interface ServedPage {
-  /** The page, whose style and script carry the nonce. */
+  /** The whole page; its style and script have the nonce. */
   whole(nonce: string): string;
-  /** Its main part alone, with no style and no script in it: what the page asks for again. */
+  /** The main part, without style and script: the page loads it again and again. */
   main(): string;
 }
 
-/** A page that is being served. */
+/** A running server for one page. */
 export interface PageServer {
   readonly url: string;
   close(): Promise<void>;
 }
 
 /**
- * Serves one page and nothing else, to GET and HEAD.
- * @throws {NodeJS.ErrnoException} where it cannot listen.
+ * Serves one page, for GET and HEAD.
+ * @throws {NodeJS.ErrnoException} if it cannot listen.
  */
 export async function servePage(host: string, port: number, page: ServedPage): Promise<PageServer> {
   const server = createServer((request, response) => answer(request, response, host, page));
@@ -41,7 +41,7 @@ export async function servePage(host: string, port: number, page: ServedPage): P
   };
 }
 
-/** Whether others than this machine can reach it. */
+/** Whether only this machine can reach the host. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }
@@ -50,20 +50,20 @@ function answer(request: IncomingMessage, response: ServerResponse, host: string
   const refuse = (status: number, text: string): void => {
     send(request, response, status, 'text/plain; charset=utf-8', "default-src 'none'", `${text}\n`);
   };
-  if (!isOurHost(request.headers.host, host)) return refuse(421, 'this page is not served under that name');
+  if (!isOurHost(request.headers.host, host)) return refuse(421, 'the host name of the request is not allowed');
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    return refuse(405, 'GET and HEAD only');
+    return refuse(405, 'only GET and HEAD are allowed');
   }
-  if (request.url !== '/' && request.url !== '/main') return refuse(404, 'there is one page: /');
+  if (request.url !== '/' && request.url !== '/main') return refuse(404, 'not found; the only page is /');
   const nonce = randomBytes(18).toString('base64');
   const body = request.url === '/' ? page.whole(nonce) : page.main();
   send(request, response, 200, 'text/html; charset=utf-8', policyOf(nonce), body);
 }
 
 /**
- * Against DNS rebinding: a name that somebody points to this machine is in the Host header, and then his pages could
- * read ours. An address is nobody's name.
+ * Prevents DNS rebinding: if an attacker's name points to this machine, the Host header has that name, and the attacker's
+ * pages could read this page. An IP address is not a name, so it is safe.
  */
 function isOurHost(header: string | undefined, host: string): boolean {
   const name = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+))(?::\d{1,5})?$/.exec(header ?? '');

@@ -8,19 +8,19 @@ const ROW = 34;
 const BAR = 16;
 const AXIS = 26;
 const HOUR_MS = 3_600_000;
-/** Distances of the lines of the axis, hours. */
+/** Distances between the lines of the axis. Hours. */
 const STEPS = [1, 2, 3, 6, 12, 24, 48, 96, 168];
 const MOST_LINES = 10;
 
 const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
   propagating: 'propagating',
-  active: 'seals',
-  'verify-only': 'opens only',
+  active: 'active',
+  'verify-only': 'verify-only',
   retired: 'retired',
   revoked: 'revoked',
 };
 
-/** The life of every key on one scale, with the moment that is now. */
+/** The phases of every key on one time axis, with a line for the current time. */
 export function timelinePicture(keys: readonly ViewKey[], now: Date): Html {
   if (keys.length === 0) return html`<p class="quiet">The ring has no key.</p>`;
   const from = Math.min(now.getTime(), ...keys.map(({ created, activates }) => Math.min(+created, +activates)));
@@ -51,17 +51,17 @@ function row(key: ViewKey, replaced: number, y: number, x: (ms: number) => numbe
       ? html``
       : html`<rect class="part ${name}" x="${x(begin)}" y="${bar}" width="${Math.max(2, round(x(end) - x(begin)))}" height="${BAR}"/>`;
   const { created, activates, sealsUntil, opensUntil } = key;
-  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; seals ${instant(activates)} to ${instant(sealsUntil)}, opens until ${instant(opensUntil)} UTC</title>
+  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; seals ${instant(activates)} to ${instant(sealsUntil)}, unseals until ${instant(opensUntil)} UTC</title>
 <text class="hash" x="0" y="${y + ROW / 2 + 4}">${key.hash}</text>
 <text class="state" x="${LABELS - 12}" y="${y + ROW / 2 + 4}">${key.seals ? 'seals now' : STATE_WORDS[key.state]}</text>
 ${part('waits', Math.min(+created, +activates), +activates)}${part('seals', +activates, replaced)}${part('reserve', replaced, +sealsUntil)}${part('opens', +sealsUntil, +opensUntil)}</g>`;
 }
 
-/** Whole steps of UTC, so few that their texts do not touch. */
+/** Times of the axis: whole steps in UTC, few enough that their labels do not overlap. */
 function axisTimes(from: number, to: number): readonly number[] {
   const step = (STEPS.find((hours) => (to - from) / (hours * HOUR_MS) <= MOST_LINES) ?? 336) * HOUR_MS;
   const first = Math.ceil(from / step) * step;
-  // More lines than that only in a ring whose times are not of this world.
+  // The limit is reached only in a ring with absurd times.
   const count = Math.min(MOST_LINES + 1, Math.floor((to - first) / step) + 1);
   return Array.from({ length: Math.max(0, count) }, (_, index) => first + index * step);
 }

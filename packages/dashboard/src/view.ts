@@ -4,7 +4,7 @@ import { type MemberHealth, reportOf } from './member.ts';
 import type { RingReport } from './ring-report.ts';
 import type { Scraped } from './scrape.ts';
 
-/** All that the page shows. Key ids are hashed in it: a page is easily photographed. */
+/** The data of the page. Key ids are hashed, because a page is easily photographed. */
 export interface View extends Omit<RingReport, 'keys' | 'sealingKey'> {
   readonly everySeconds: number;
   readonly keys: readonly ViewKey[];
@@ -20,18 +20,18 @@ export interface ViewKey extends Pick<KeyHealth, 'state' | 'created' | 'activate
 
 export interface ViewMember {
   readonly name: string;
-  /** Why it did not answer. */
+  /** Why the member did not answer. */
   readonly failure: string | undefined;
   readonly health: MemberHealth | undefined;
 }
 
-/** A member's page of metrics, and what came of asking for it. */
+/** The address of a member's metrics, and its answer. */
 export interface AskedMember {
   readonly url: URL;
   readonly answer: Scraped;
 }
 
-/** Puts together what was seen in one round; `history` learns of it. */
+/** Builds the view of one round, and adds the round to `history`. */
 export function viewOf(
   ring: RingReport,
   asked: readonly AskedMember[],

@@ -1,9 +1,9 @@
-/** Whole seconds, UTC: `2026-11-21 03:00:00`. */
+/** A time in UTC, in whole seconds: `2026-11-21 03:00:00`. */
 export function instant(date: Date): string {
   return date.toISOString().slice(0, 19).replace('T', ' ');
 }
 
-/** Two units at most: `3 h 12 min`, `45 s`. */
+/** A duration with at most two units: `3 h 12 min`, `45 s`. */
 export function span(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
@@ -15,7 +15,7 @@ export function span(seconds: number): string {
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-/** Of tokens per second: as many digits as mean something. */
+/** A rate, rounded to its significant digits. */
 export function rate(perSecond: number): string {
   return perSecond >= 100 ? perSecond.toFixed(0) : String(Number(perSecond.toPrecision(2)));
 }

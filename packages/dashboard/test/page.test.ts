@@ -58,7 +58,7 @@ async function member(answer: (response: ServerResponse) => void): Promise<Async
   };
 }
 
-describe('the page', () => {
+describe('the page of the dashboard', () => {
   let running: Awaited<ReturnType<typeof start>>;
   let page = '';
   beforeAll(async () => {
@@ -67,7 +67,7 @@ describe('the page', () => {
   });
   afterAll(() => running[Symbol.asyncDispose]());
 
-  test('F21 shows the ring by hashes, and no key id', async () => {
+  test('shows the keys of the ring by their hashes, without key ids (F21)', async () => {
     const { status, body } = await ask(page);
     expect(status).toBe(200);
     const ids = codec.health().keys.map(({ id }) => id);
@@ -79,7 +79,7 @@ describe('the page', () => {
     expect(body).toContain('--scrape');
   });
 
-  test('lets nothing run but its own script, under a nonce of its own each time, and nothing be loaded', async () => {
+  test('runs only its own script, under a new nonce for each answer, and loads nothing from other hosts', async () => {
     const nonces = new Set<string>();
     for (let i = 0; i < 3; i++) {
       const { headers, body } = await ask(page);
@@ -113,7 +113,7 @@ describe('the page', () => {
     expect(nonces.size).toBe(3);
   });
 
-  test('is given to GET and HEAD alone, and is the only one', async () => {
+  test('is the only page, and is served for GET and HEAD only', async () => {
     expect(await ask(page, { method: 'HEAD' })).toMatchObject({ status: 200, body: '' });
     const main = await ask(page, { path: '/main' });
     expect(main.body).toContain('<main>');
@@ -124,7 +124,7 @@ describe('the page', () => {
     for (const path of ['/x', '/?a', '//', '/../etc/passwd']) expect((await ask(page, { path })).status).toBe(404);
   });
 
-  test('is not given under a name of somebody else’s, which he may have pointed here', async () => {
+  test('is refused for a Host header with the name of an attacker', async () => {
     const { port } = new URL(page);
     for (const host of ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil.example']) {
       const { status, body } = await ask(page, { host });
@@ -136,14 +136,14 @@ describe('the page', () => {
     }
   });
 
-  test('shows a rotation while it is under way', async () => {
+  test('shows a rotation that is in progress', async () => {
     await codec.rotate();
-    const body = await shows(page, /A rotation is under way/);
+    const body = await shows(page, /A rotation is in progress/);
     const id = codec.health().keys.at(-1)?.id ?? '';
     expect(body).toMatch(new RegExp(`class="key propagating" data-key="${hashedKeyId(id)}"`));
   });
 
-  test('says why the ring cannot be read, shows what was read before, and goes on', async () => {
+  test('reports why the ring cannot be read, and continues to show the last data', async () => {
     trouble = 'the ring store: <unavailable>';
     try {
       const body = await shows(page, /The ring could not be read/);
@@ -161,13 +161,13 @@ sealring_codec_status{sealring_ring_name="local",sealring_status="${status}"} 1
 sealring_codec_status{sealring_ring_name="other",sealring_status="failing"} 1
 sealring_codec_ready{sealring_ring_name="local"} 1
 sealring_codec_can_seal{sealring_ring_name="local"} 1
-sealring_codec_can_open{sealring_ring_name="local"} 1
+sealring_codec_can_unseal{sealring_ring_name="local"} 1
 sealring_codec_seal_remaining{sealring_ring_name="local"} 3000
 sealring_ring_sealing_key_fingerprint{sealring_ring_name="local"} 12345
 `;
 
-describe('members', () => {
-  test('are shown with health, rates and refusals by reason; what they say is text', async () => {
+describe('the members on the page', () => {
+  test('have health, rates and refusals by reason, and their texts are escaped', async () => {
     let rounds = 0;
     await using one = await member((response) => {
       rounds += 1;
@@ -189,7 +189,7 @@ sealring_codec_rejected_tokens_total{sealring_reject_reason="<script>alert(1)</s
     expect(body).toMatch(/Members ready<\/span><b>1 of 1/);
   });
 
-  test('that are away, or answer with something else, are said so', async () => {
+  test('are shown as failed when they do not answer, or answer with something else', async () => {
     await using elsewhere = await member((response) => response.end(HEALTH('ok')));
     await using redirects = await member((response) => response.writeHead(302, { location: elsewhere.url }).end());
     await using endless = await member((response) => {
@@ -211,17 +211,17 @@ sealring_codec_rejected_tokens_total{sealring_reject_reason="<script>alert(1)</s
     });
     expect(told).toEqual([
       'no answer',
-      'more than a mebibyte',
-      'no answer in time',
+      'longer than 1 MiB',
+      'timed out',
       'HTTP status 500',
-      'publishes nothing of this ring',
+      'exports no metrics of this ring',
     ]);
     expect(body).toContain('a member does not answer');
   });
 });
 
 describe('serveDashboard', () => {
-  test('refuses members and times out of range, and repeats no address', async () => {
+  test('rejects members and times out of range, without repeating an address', async () => {
     const refusal = (members: readonly string[], everySeconds = 1): Promise<unknown> =>
       serveDashboard({ look, members: members.map((url) => new URL(url)), everySeconds }).catch(
         (error: unknown) => error,
@@ -236,7 +236,7 @@ describe('serveDashboard', () => {
     for (const seconds of [0, 86_401, Number.NaN]) expect(await refusal([], seconds)).toBeInstanceOf(RangeError);
   });
 
-  test('ends its rounds with what look rejects with, and serves on until it is closed', async () => {
+  test('ends its rounds when look rejects, and serves the page until it is closed', async () => {
     let rounds = 0;
     const failure = new Error('no more');
     await using dashboard = await serveDashboard({

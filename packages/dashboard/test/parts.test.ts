@@ -6,8 +6,8 @@ import type { MemberCounts } from '../src/member.ts';
 import { readSamples } from '../src/prometheus-text.ts';
 import { rate, span } from '../src/words.ts';
 
-describe('a page of metrics', () => {
-  test('is read sample by sample; what is not understood is left out', () => {
+describe('readSamples', () => {
+  test('reads a page sample by sample, and skips lines that it cannot parse', () => {
     const page = `# HELP sealring_a Something
 sealring_a 1
 sealring_b{x="1",y="a \\"b\\" \\\\ \\n c"} 2.5e3 1700000000
@@ -24,7 +24,7 @@ sealring_g{} 5
     ]);
   });
 
-  test('of any kind is no failure, and of any length no burden', () => {
+  test('accepts a page of any content and any length', () => {
     assert(
       property(string(), string(), string(), (a, b, c) => {
         readSamples(a);
@@ -37,15 +37,15 @@ sealring_g{} 5
   });
 });
 
-describe('what happened between two looks', () => {
+describe('the history of rounds', () => {
   const counts = (sealed: number, refused: Readonly<Record<string, number>> = {}): MemberCounts => ({
     sealed,
-    opened: 0,
+    unsealed: 0,
     refused: new Map(Object.entries(refused)),
     rejected: new Map(),
   });
 
-  test('is what was added since, at all members; what was before the first look is not', () => {
+  test('counts what was added since the last round at all members, and nothing from before the first', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000, { seal: 7 })]]));
     history.add(
@@ -70,7 +70,7 @@ describe('what happened between two looks', () => {
     ]);
   });
 
-  test('a member that restarted, or was away, gives no negative and no doubled number', () => {
+  test('counts nothing negative and nothing twice for a member that restarted or did not answer', () => {
     const history = new History();
     history.add(0, new Map([['a', counts(1_000)]]));
     history.add(1_000, new Map());
@@ -79,14 +79,14 @@ describe('what happened between two looks', () => {
     expect(history.rounds.map(({ sealed }) => sealed)).toEqual([0, 4, 2]);
   });
 
-  test('F23 is kept for 120 looks', () => {
+  test('keeps 120 rounds (F23)', () => {
     const history = new History();
     for (let i = 0; i < 1_000; i++) history.add(i * 1_000, new Map([['a', counts(i)]]));
     expect(history.rounds).toHaveLength(120);
   });
 });
 
-test('text in markup is text', () => {
+test('html escapes text in markup', () => {
   assert(
     property(string(), (text) => {
       expect(html`<p title="${text}">${text}</p>`.toString().replaceAll(/<p title="|">|<\/p>/g, '')).not.toMatch(
@@ -107,7 +107,7 @@ test.each([
   [3_600, '1 h'],
   [4_500, '1 h 15 min'],
   [200_000, '2 d 7 h'],
-])('%f seconds are %s', (seconds, text) => {
+])('span writes %f seconds as %s', (seconds, text) => {
   expect(span(seconds)).toBe(text);
 });
 
@@ -118,6 +118,6 @@ test.each([
   [10, '10'],
   [90, '90'],
   [250.4, '250'],
-])('%f per second is %s', (value, text) => {
+])('rate writes %f per second as %s', (value, text) => {
   expect(rate(value)).toBe(text);
 });

@@ -4,8 +4,7 @@ export interface DynamodbStoreCommand {
 }
 
 /**
- * The part of `DynamoDBClient` (`@aws-sdk/client-dynamodb`) that is used. A client of any 3.x version fits its types, and so does a
- * fake.
+ * The part of `DynamoDBClient` (`@aws-sdk/client-dynamodb`, a peer dependency) that is used; a fake fits too.
  *
  * Set `maxAttempts: 1` on a client of your own: a write that the SDK repeats after it was done is refused as a conflict
  * with itself, and the SDK's retries outlast the deadline.

@@ -6,12 +6,14 @@ import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 /**
- * The SDK takes any empty 200, a proxy's too, for the answer that there is no item, or that one was written. What a
- * call consumed only DynamoDB can tell, and it does where it is asked to.
+ * The SDK takes any empty 200, even a proxy's, for the answer that there is no item, or that one was written. Only
+ * DynamoDB can report what a call consumed, so every command asks for it.
  */
-export const PROOF: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.freeze({ ReturnConsumedCapacity: 'TOTAL' });
+export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.freeze({
+  ReturnConsumedCapacity: 'TOTAL',
+});
 
-const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer was not one of DynamoDB' });
+const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer is not one of DynamoDB' });
 
 /** What the stores use to reach the table: the client they were given, or one of their own. */
 export class Connection {
@@ -19,14 +21,14 @@ export class Connection {
   readonly #isOwn: boolean;
   readonly #calls: Calls<Failure>;
 
-  /** Opens nothing yet. */
+  /** Connects at the first call. */
   constructor({ client, region, timeoutMs }: Settings) {
     this.#client = client ?? new DynamoDBClient({ maxAttempts: 1, ...(region !== undefined && { region }) });
     this.#isOwn = client === undefined;
     this.#calls = storeCalls(timeoutMs, classify);
   }
 
-  /** Sends one command that asks for {@link PROOF}. Never rejects. */
+  /** Sends one command that asks for {@link CAPACITY}. Never rejects. */
   send(
     command: DynamodbStoreCommand,
     { signal, onServiceDate }: RingStoreCallOptions = {},
@@ -34,7 +36,7 @@ export class Connection {
     noteDateOf(command, onServiceDate);
     return this.#calls.run(signal, async (abortSignal) => {
       const answer = await this.#client.send(command, { abortSignal });
-      return isProved(answer) ? { answer } : { failure: FOREIGN };
+      return hasCapacity(answer) ? { answer } : { failure: FOREIGN };
     });
   }
 
@@ -45,7 +47,7 @@ export class Connection {
   }
 }
 
-function isProved(answer: unknown): answer is object {
+function hasCapacity(answer: unknown): answer is object {
   if (typeof answer !== 'object' || answer === null || !('ConsumedCapacity' in answer)) return false;
   return typeof answer.ConsumedCapacity === 'object' && answer.ConsumedCapacity !== null;
 }

@@ -1,30 +1,22 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  property,
-  type StoreFailure,
-  sameRow,
-  unexplained,
-} from '@sealring/core/adapter';
+import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** `conflict`: the condition of a write did not hold. `contended`: somebody else's write was in the way. */
+/** `conflict`: the condition of a write did not hold. `contended`: another write was in the way. */
 export type Failure = StoreFailure<RingStoreErrorKind | 'conflict' | 'contended'>;
 
-const RIGHTS = 'DynamoDB refused the call';
+const SERVICE = 'DynamoDB';
+const DENIED = 'DynamoDB refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const CLOCK = "this machine's clock differs from the service's";
 const TABLE = 'there is no such table in this account and region, or it is not ready yet';
 const REQUEST = "DynamoDB does not accept the request: the table's only key must be a string, pk";
 const THROTTLED = 'DynamoDB throttles: the table or the account is over its capacity';
-const BUSY = 'DynamoDB is there and cannot serve now';
-const NETWORK = 'DynamoDB cannot be reached';
+const BUSY = 'DynamoDB cannot serve requests at the moment';
 
 /**
- * Exception name, or system code of a failed connection, to what it means.
+ * Exception name to what it means.
  *
  * Sources: the "Errors" of GetItem and PutItem and the "Common errors" of the Amazon DynamoDB API reference;
- * "Error handling with DynamoDB" of its developer guide; Node's system errors.
+ * "Error handling with DynamoDB" of its developer guide.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ConditionalCheckFailedException: { kind: 'conflict', detail: 'another version is stored' },
@@ -35,49 +27,20 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ResourceNotFoundException: { kind: 'unavailable', detail: TABLE },
   ResourceInUseException: { kind: 'unavailable', detail: TABLE },
 
-  AccessDeniedException: { kind: 'denied', detail: RIGHTS },
-  AccessDenied: { kind: 'denied', detail: RIGHTS },
-  NotAuthorized: { kind: 'denied', detail: RIGHTS },
-  OptInRequired: { kind: 'denied', detail: RIGHTS },
-  UnrecognizedClientException: { kind: 'denied', detail: CREDENTIALS },
-  InvalidClientTokenId: { kind: 'denied', detail: CREDENTIALS },
-  MissingAuthenticationToken: { kind: 'denied', detail: CREDENTIALS },
-  MissingAuthenticationTokenException: { kind: 'denied', detail: CREDENTIALS },
-  IncompleteSignature: { kind: 'denied', detail: CREDENTIALS },
-  IncompleteSignatureException: { kind: 'denied', detail: CREDENTIALS },
-  InvalidSignatureException: { kind: 'denied', detail: CREDENTIALS },
-
-  // No kind of their own: the caller may not do this, and a repetition cannot help.
-  ValidationException: { kind: 'denied', detail: REQUEST },
-  ValidationError: { kind: 'denied', detail: REQUEST },
+  ...awsErrorRows<Failure>({
+    denied: { kind: 'denied', detail: DENIED },
+    credentials: { kind: 'denied', detail: CREDENTIALS },
+    expired: { kind: 'unavailable', detail: CREDENTIALS },
+    clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
+    // No kind of its own: the caller may not do this, and a repetition cannot help.
+    request: { kind: 'denied', detail: REQUEST },
+    throttled: { kind: 'unavailable', detail: THROTTLED },
+    busy: { kind: 'unavailable', detail: BUSY },
+  }),
   SerializationException: { kind: 'denied', detail: REQUEST },
-  InvalidEndpointException: { kind: 'unavailable', detail: NETWORK },
-
+  InvalidEndpointException: { kind: 'unavailable', detail: 'DynamoDB refused the endpoint: check the region' },
   ItemCollectionSizeLimitExceededException: { kind: 'too-large', detail: 'a local index of the table is full' },
-
-  LimitExceededException: { kind: 'unavailable', detail: THROTTLED },
   ProvisionedThroughputExceededException: { kind: 'unavailable', detail: THROTTLED },
-  RequestLimitExceeded: { kind: 'unavailable', detail: THROTTLED },
-  Throttling: { kind: 'unavailable', detail: THROTTLED },
-  ThrottlingException: { kind: 'unavailable', detail: THROTTLED },
-  TooManyRequestsException: { kind: 'unavailable', detail: THROTTLED },
-
-  // Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about the right to the ring.
-  ExpiredToken: { kind: 'unavailable', detail: CREDENTIALS },
-  ExpiredTokenException: { kind: 'unavailable', detail: CREDENTIALS },
-  CredentialsProviderError: { kind: 'unavailable', detail: CREDENTIALS },
-  TokenProviderError: { kind: 'unavailable', detail: CREDENTIALS },
-  RequestExpired: { kind: 'unavailable', detail: CLOCK },
-  RequestTimeTooSkewed: { kind: 'unavailable', detail: CLOCK },
-
-  InternalFailure: { kind: 'unavailable', detail: BUSY },
-  InternalServerError: { kind: 'unavailable', detail: BUSY },
-  RequestTimeout: { kind: 'unavailable', detail: BUSY },
-  RequestTimeoutException: { kind: 'unavailable', detail: BUSY },
-  ServiceUnavailable: { kind: 'unavailable', detail: BUSY },
-  ServiceUnavailableException: { kind: 'unavailable', detail: BUSY },
-
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK }),
 } satisfies Record<string, Failure>);
 
 /**
@@ -92,6 +55,6 @@ export function classify(error: unknown): Failure {
   const found = findRow(ERROR_TABLE, [property(error, 'name'), property(error, 'code')]);
   if (found !== undefined)
     return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
-  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
-  return unexplained(status);
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
+  return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
 }

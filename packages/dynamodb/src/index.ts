@@ -7,4 +7,4 @@
 export type { DynamodbStoreClient, DynamodbStoreCommand } from './client.ts';
 export type { DynamodbRingOptions, DynamodbSingleUseOptions } from './options.ts';
 export { dynamodbRing } from './ring.ts';
-export { type DynamodbSingleUse, dynamodbSingleUse, SingleUseStoreError } from './single-use.ts';
+export { dynamodbSingleUse } from './single-use.ts';

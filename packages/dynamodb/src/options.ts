@@ -14,14 +14,14 @@ export interface DynamodbSingleUseOptions {
   /** The table's name or ARN; its only key is a string, `pk`. Required. */
   readonly table: string;
   /**
-   * The client to call, with `maxAttempts: 1`; stays yours to destroy. Default: a `DynamoDBClient` of the store's own,
+   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates a `DynamoDBClient`,
    * with credentials, and the region unless `table` is an ARN, by the AWS default chain (environment, shared
    * configuration files, container or instance role).
    */
   readonly client?: DynamodbStoreClient;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
-  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  readonly callTimeoutSeconds?: number;
+  /** As in the policy of the ring: how much longer than it lives a token is remembered. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -43,7 +43,7 @@ export interface Settings {
   readonly clockSkewMs: number;
 }
 
-const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'client', 'timeoutSeconds'];
+const SOURCE_OPTIONS: readonly (keyof DynamodbSingleUseOptions)[] = ['table', 'client', 'callTimeoutSeconds'];
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
@@ -62,13 +62,13 @@ export function readSingleUseOptions(owner: string, options: DynamodbSingleUseOp
 
 function readSource(
   owner: string,
-  { table, client, timeoutSeconds = 5, clockSkewSeconds }: DynamodbSingleUseOptions,
+  { table, client, callTimeoutSeconds = 5, clockSkewSeconds }: DynamodbSingleUseOptions,
 ): Omit<Settings, 'name'> {
   return {
     table: tableOf(owner, table),
     client: client === undefined ? undefined : clientOf(owner, client),
     region: regionOf(table),
-    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
+    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     clockSkewMs: clockSkewMsOf(owner, clockSkewSeconds),
   };
 }

@@ -8,7 +8,7 @@ import {
   type StoredRing,
 } from '@sealring/core';
 import { checkRead, checkWrite, MAX_DOCUMENT_BYTES, property, tooLarge } from '@sealring/core/adapter';
-import { Connection, PROOF } from './connection.ts';
+import { CAPACITY, Connection } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type DynamodbRingOptions, readRingOptions } from './options.ts';
 
@@ -21,14 +21,14 @@ const NO_REVISION = 'foreign';
  * A ring store in one item of a DynamoDB table: `{ pk: 'ring#<name>', document, revision }`, all strings.
  *
  * A write is one PutItem with a condition: that there is no item, or that its revision is the expected one. A revision
- * is 16 random bytes, so that none comes back, not even with its document. Reads are strongly consistent: an eventually
- * consistent one may answer with an older ring, or with none just after it was founded.
+ * is 16 random bytes, so that none recurs, not even with the same document. Reads are strongly consistent: an eventually
+ * consistent read may return an older ring, or none just after the ring was created.
  *
- * A document may have up to 262 144 bytes; DynamoDB has room for 400 KiB. What is stored and is `too-large` or `corrupt` has
- * a revision too, in the error, by which it can be written over. A table that does not exist is `unavailable`
- * and never an absent ring. A write that ended as `unavailable` may have been done all the same. Its methods reject
+ * A document may have up to 262 144 bytes; DynamoDB has room for 400 KiB. The error for a stored item that is `too-large` or
+ * `corrupt` has its revision, so that it can be replaced. A table that does not exist is `unavailable` and never an absent
+ * ring. A write that ends as `unavailable` may have succeeded. Its methods reject
  * with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for wrong arguments; each call ends within
- * `timeoutSeconds`.
+ * `callTimeoutSeconds`.
  *
  * Source: Amazon DynamoDB API reference, version 2012-08-10, GetItem and PutItem.
  *
@@ -54,7 +54,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
 
     async read(given?: RingStoreCallOptions): Promise<StoredRing | undefined> {
       checkRead(OWNER, given);
-      const command = new GetItemCommand({ ...PROOF, TableName: settings.table, Key: { pk }, ConsistentRead: true });
+      const command = new GetItemCommand({ ...CAPACITY, TableName: settings.table, Key: { pk }, ConsistentRead: true });
       const outcome = await connection.send(command, given);
       if ('failure' in outcome) throw refusal(outcome.failure);
       return storedRing(outcome.answer);
@@ -68,7 +68,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
       const { expected } = given;
       const revision = randomBytes(REVISION_BYTES).toString('base64url');
       const command = new PutItemCommand({
-        ...PROOF,
+        ...CAPACITY,
         TableName: settings.table,
         Item: { pk, document: { S: document }, revision: { S: revision } },
         ...conditionOf(expected),
@@ -124,6 +124,6 @@ function storedRing(answer: object): StoredRing | undefined {
 }
 
 function refusal({ kind, detail, code }: Failure): RingStoreError {
-  // In the way of a read: a transaction that will have ended.
+  // A read was in conflict with a transaction, which ends by itself.
   return new RingStoreError(kind === 'conflict' || kind === 'contended' ? 'unavailable' : kind, detail, { code });
 }

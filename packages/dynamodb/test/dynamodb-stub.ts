@@ -1,52 +1,27 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import type { ServerResponse } from 'node:http';
 import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
 /** A server that answers as a test says. */
-export interface Stub {
-  readonly endpoint: string;
+export interface Stub extends Omit<HttpStub, 'requests'> {
   /** The operation and the input of every request so far. */
   readonly requests: readonly (readonly [string, unknown])[];
-  /** Resolves when the clients have closed their connections. */
-  allClosed(): Promise<void>;
-  close(): Promise<void>;
 }
 
 /** Starts a server on a free loopback port. */
-export async function startStub(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Stub> {
-  const requests: (readonly [string, unknown])[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((request, response) => {
-    let body = '';
-    request.setEncoding('utf8').on('data', (text: string) => (body += text));
-    request.on('end', () => {
-      const target = String(request.headers['x-amz-target']).split('.')[1] ?? '';
-      requests.push([target, JSON.parse(body)]);
-      answer(request, response);
-    });
-  });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    // A client that gives up resets the connection.
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+export async function startStub(answer: (request: SeenRequest, response: ServerResponse) => void): Promise<Stub> {
+  const stub = await startHttpStub(answer);
   return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    async allClosed() {
-      while (sockets.size > 0) await pause(5);
-    },
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+    ...stub,
+    get requests() {
+      return stub.requests.map(callOf);
     },
   };
+}
+
+function callOf({ headers, body }: SeenRequest): readonly [string, unknown] {
+  return [String(headers['x-amz-target']).split('.')[1] ?? '', JSON.parse(body.toString('utf8'))];
 }
 
 /** Answers with an error as DynamoDB spells it. */

@@ -14,16 +14,16 @@ describe('the DynamoDB SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Parameters<typeof startStub>[0], timeoutSeconds = 5) {
+  async function stubbed(answer: Parameters<typeof startStub>[0], callTimeoutSeconds = 5) {
     const stub = await startStub(answer);
     closing.push(() => stub.close());
-    return { stub, ...storesAt(stub.endpoint, timeoutSeconds) };
+    return { stub, ...storesAt(stub.endpoint, callTimeoutSeconds) };
   }
 
-  function storesAt(endpoint: string, timeoutSeconds: number) {
+  function storesAt(endpoint: string, callTimeoutSeconds: number) {
     const client = clientOf(endpoint);
     closing.push(() => client.destroy());
-    const options = { table: 'sealring', client, timeoutSeconds };
+    const options = { table: 'sealring', client, callTimeoutSeconds };
     return { ring: dynamodbRing({ ...options, name: 'payments' }), used: dynamodbSingleUse(options) };
   }
 

@@ -64,7 +64,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('a deleted item is absent, cannot be replaced, and can be founded again', async () => {
+    test('a deleted item is absent, cannot be replaced, and can be created again', async () => {
       const { name, ring } = newRing();
       const first = await ring.write('a', { expected: undefined });
       await client.send(new DeleteItemCommand({ TableName: table, Key: keyOf(name) }));

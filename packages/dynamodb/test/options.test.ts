@@ -18,7 +18,7 @@ describe.each(STORES)('options of %s', (owner, create) => {
     ['a table that is not a string', { table: 7 }],
     ['a client without send', { table, client: {} }],
     ['a client of null', { table, client: null }],
-    ['timeoutSeconds as text', { table, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { table, callTimeoutSeconds: '5' }],
   ])('%s is a TypeError that names the function', (_, options) => {
     expect(() => Reflect.apply(create, undefined, [options])).toThrow(TypeError);
     expect(() => Reflect.apply(create, undefined, [options])).toThrow(owner);
@@ -30,9 +30,9 @@ describe.each(STORES)('options of %s', (owner, create) => {
     ['table', { table: 'a/b/c' }],
     ['table', { table: 'arn:aws:dynamodb:eu-west-1:111122223333:table/sealring/index/x' }],
     ['table', { table: 'arn:aws:s3:eu-west-1:111122223333:table/sealring' }],
-    ['timeoutSeconds', { table, timeoutSeconds: 0 }],
-    ['timeoutSeconds', { table, timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { table, timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { table, callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { table, callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { table, callTimeoutSeconds: 61 }],
   ])('a %s that DynamoDB or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
     expect(() => create(options)).toThrow(RangeError);
     expect(() => create(options)).toThrow(name);

@@ -43,8 +43,8 @@ export interface GcpKmsCallOptions {
 }
 
 /**
- * The part of `KeyManagementServiceClient` (`@google-cloud/kms`) that is used. Its versions 5.7 and 6.3 fit, over gRPC,
- * and so does a fake. Not for the REST transport (`fallback: true`): its errors hold the request, and so the data key.
+ * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a
+ * fake fits too. Not for the REST transport (`fallback: true`): its errors hold the request, and so the data key.
  */
 export interface GcpKmsClient {
   /** Resolves to an array whose first element is the EncryptResponse. What it holds is checked by the caller. */

@@ -1,4 +1,13 @@
+import { createRequire } from 'node:module';
+import type { KeyManagementServiceClient } from '@google-cloud/kms';
 import type { GcpKmsClient } from './client.ts';
+
+type ClientOptions = NonNullable<ConstructorParameters<typeof KeyManagementServiceClient>[0]>;
+
+/** The part of `google-gax` that is used. */
+interface GoogleGax {
+  readonly grpc: { readonly credentials: { createInsecure(): NonNullable<ClientOptions['sslCreds']> } };
+}
 
 /** Where the calls of a key wrapper go. */
 export interface Connection {
@@ -8,7 +17,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** The caller's client, which stays his to close. */
+/** A client that the caller owns and closes. */
 export function givenConnection(client: GcpKmsClient): Connection {
   return {
     async ready() {
@@ -53,8 +62,27 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
   };
 }
 
-/** The vendor's client with Application Default Credentials. Loaded here only: one of the caller's may be another version. */
-export async function makeClient(): Promise<GcpKmsClient> {
+/**
+ * The vendor's client, with Application Default Credentials; without credentials and TLS where `endpoint` is an `http://`
+ * URL. Loaded here only: a client that the caller passes may be of another version.
+ */
+export async function makeClient(endpoint: URL | undefined): Promise<GcpKmsClient> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');
-  return new KeyManagementServiceClient();
+  if (endpoint === undefined) return new KeyManagementServiceClient();
+  const isInsecure = endpoint.protocol === 'http:';
+  const address = { apiEndpoint: endpoint.hostname, port: Number(endpoint.port) || (isInsecure ? 80 : 443) };
+  if (!isInsecure) return new KeyManagementServiceClient(address);
+  return new KeyManagementServiceClient({
+    ...address,
+    sslCreds: insecureChannel(),
+    // Without it the SDK searches for credentials; with `sslCreds` it calls nothing else of this object.
+    auth: { getUniverseDomain: async () => 'googleapis.com' } as unknown as NonNullable<ClientOptions['auth']>,
+  });
+}
+
+/** The SDK accepts the channel credentials of its own copy of gRPC only, which it does not export. */
+function insecureChannel(): NonNullable<ClientOptions['sslCreds']> {
+  const requireFromSdk = createRequire(import.meta.resolve('@google-cloud/kms'));
+  const { grpc }: GoogleGax = requireFromSdk('google-gax');
+  return grpc.credentials.createInsecure();
 }

@@ -3,11 +3,11 @@ import { checkFactoryOptions } from '@sealring/core/adapter';
 import { gcpKmsKeyWrapper } from './key-wrapper.ts';
 import type { GcpKmsKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createGcpKmsCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+/** Options of {@link createGcpKmsCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
 export interface GcpKmsCodecOptions
   extends Omit<GcpKmsKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
   readonly maxAttempts?: number;
 }
 
@@ -17,7 +17,7 @@ export interface GcpKmsCodecOptions
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
  *
  * @example
  * ```ts
@@ -25,20 +25,23 @@ export interface GcpKmsCodecOptions
  * import { createGcpKmsCodec } from '@sealring/gcp-kms';
  *
  * await using codec = await createGcpKmsCodec({
- *   keyName: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
+ *   keyId: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
  *   ring: fileRing('ring.json'),
  * });
  * ```
  */
 export async function createGcpKmsCodec(options: GcpKmsCodecOptions): Promise<KmsCodec> {
   checkFactoryOptions('createGcpKmsCodec', options);
-  const { keyName, client, alsoUnwrap, timeoutSeconds, maxAttempts = 1, ...codecOptions } = options;
+  const { keyId, client, endpoint, dangerouslyAllowHttp, alsoUnwrap, callTimeoutSeconds, ...others } = options;
+  const { maxAttempts = 1, ...codecOptions } = others;
   const keyWrapper = gcpKmsKeyWrapper({
-    keyName,
+    keyId,
     maxAttempts,
     ...(client !== undefined && { client }),
+    ...(endpoint !== undefined && { endpoint }),
+    ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
     ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
   });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });
 }

@@ -1,5 +1,5 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
-import { findRow, property, type ServiceFailure, sameRow } from '@sealring/core/adapter';
+import { connectionFailure, findRow, property, type ServiceFailure, sameRow } from '@sealring/core/adapter';
 
 /** One row of {@link ERROR_TABLE}. */
 export interface ErrorRow {
@@ -9,7 +9,7 @@ export interface ErrorRow {
 
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const NO_API = 'the Cloud KMS API, the project or its billing is switched off';
-const RIGHTS = 'the caller lacks the right to use the key, or there is no such key';
+const DENIED = 'the caller lacks the permission to use the key, or the key does not exist';
 
 /** Names of the gRPC status codes; the index is the code (gRPC, "Status codes and their use in gRPC"). */
 export const STATUS_NAMES: readonly string[] = Object.freeze([
@@ -47,15 +47,15 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   EXTERNAL_PERMISSION_DENIED: { kind: 'denied', hint: 'the external key manager refuses Cloud KMS' },
   EXTERNAL_NOT_FOUND: { kind: 'not-found', hint: 'the external key manager has no such key' },
 
-  // Reasons. An expired token says nothing about the right to use the key, and three denials stop a fleet from sealing.
+  // Reasons. An expired token says nothing about the permission to use the key, and three denials stop a fleet from sealing.
   ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
   CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
   ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
-  IAM_PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  IAM_PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
   SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter keeps the caller out' },
   ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
 
-  PERMISSION_DENIED: { kind: 'denied', hint: RIGHTS },
+  PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
   UNAUTHENTICATED: { kind: 'denied', hint: CREDENTIALS },
   NOT_FOUND: { kind: 'not-found', hint: 'no such key in this project and location' },
   RESOURCE_EXHAUSTED: { kind: 'throttled' },
@@ -85,17 +85,39 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 // cannot help, and because nothing stored is in doubt.
 const WRAP_REFUSED: ErrorRow = Object.freeze({
   kind: 'denied',
-  hint: 'Cloud KMS does not accept the request: keyName must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
+  hint: 'Cloud KMS does not accept the request: keyId must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
 });
 
 const EXTERNAL_MANAGER: ErrorRow = Object.freeze({ kind: 'unavailable', hint: 'the external key manager failed' });
+
+/**
+ * How `@grpc/grpc-js` describes the error of a connection that was never established, and the code of that error: gRPC
+ * has UNAVAILABLE for all of them. The texts are searched for, and never copied.
+ */
+const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
+  [/\bself-signed certificate in certificate chain\b/, 'SELF_SIGNED_CERT_IN_CHAIN'],
+  [/\bself-signed certificate\b/, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
+  [/\bunable to get local issuer certificate\b/, 'UNABLE_TO_GET_ISSUER_CERT_LOCALLY'],
+  [/\bunable to verify the first certificate\b/, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+  [/\bcertificate has expired\b/, 'CERT_HAS_EXPIRED'],
+  [/\bcertificate is not yet valid\b/, 'CERT_NOT_YET_VALID'],
+  [/\bdoes not match certificate's altnames\b/, 'ERR_TLS_CERT_ALTNAME_INVALID'],
+  [/:wrong version number:/, 'ERR_SSL_WRONG_VERSION_NUMBER'],
+  [/:packet length too long:/, 'ERR_SSL_PACKET_LENGTH_TOO_LONG'],
+  [/\bECONNREFUSED\b/, 'ECONNREFUSED'],
+  [/\bECONNRESET\b|\bsocket disconnected before secure TLS connection\b/, 'ECONNRESET'],
+  [/\bEHOSTUNREACH\b/, 'EHOSTUNREACH'],
+  [/\bENETUNREACH\b/, 'ENETUNREACH'],
+  [/\bETIMEDOUT\b/, 'ETIMEDOUT'],
+  [/^Name resolution failed\b/, 'ENOTFOUND'],
+];
 
 /** Most entries that are looked at in a list of a stranger's. */
 const MAX_ENTRIES = 8;
 
 /**
- * What a rejection of the SDK means. Looks at `code`, `reason` and the violations in `statusDetails` only: never at a
- * message, which can hold what the request held, and never at a class, which differs between copies of the SDK. Never
+ * What a rejection of the SDK means. Looks at `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
+ * only, searches `details` for the texts above: nothing of a message is copied, which can hold what the request held. Never looks at a class, which differs between copies of the SDK. Never
  * throws, whatever it is given. What is no gRPC status is `unavailable`; so is a number outside of 1 to 16, as a failed
  * token source can give it.
  */
@@ -107,8 +129,15 @@ export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceF
   const found = findRow(ERROR_TABLE, [...violations, property(error, 'reason')]);
   if (found !== undefined) return { ...found.row, code: found.code };
   if (violations.some(isExternal)) return { ...EXTERNAL_MANAGER, code: status };
+  if (status === 'UNAVAILABLE') return { kind: 'unavailable', code: status, ...noConnection(error) };
   const row = operation === 'wrap' && status === 'INVALID_ARGUMENT' ? WRAP_REFUSED : ERROR_TABLE[status];
   return { ...(row ?? { kind: 'unavailable' }), code: status };
+}
+
+function noConnection(error: unknown): Pick<ServiceFailure, 'code' | 'hint'> | undefined {
+  const details = property(error, 'details');
+  const found = typeof details === 'string' ? NO_CONNECTION.find(([text]) => text.test(details)) : undefined;
+  return found === undefined ? undefined : connectionFailure({ code: found[1] });
 }
 
 function violationsOf(error: unknown): readonly unknown[] {

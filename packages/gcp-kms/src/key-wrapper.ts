@@ -31,17 +31,17 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
 });
 
 /**
- * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context goes
- * along as additional authenticated data, in canonical JSON with sorted keys; every byte string has its CRC32C, and those
- * of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS says it used.
+ * Wraps 32-byte data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC. The context is
+ * sent as additional authenticated data, in canonical JSON with sorted keys. Every byte string is sent with its CRC32C,
+ * and those of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
- * A wrapped key never chooses which key is asked: one that names a version of neither `keyName` nor a key in `alsoUnwrap`
+ * A wrapped key never chooses which key is called: one that names a version of neither `keyId` nor a key in `alsoUnwrap`
  * is refused before any call. Decrypt takes no version and does not say which it used, so a wrapped key is what Cloud KMS
  * made of the data key and then 32 bytes, an HMAC under the data key that holds the version's name; one that names
  * another version of the same key is refused when it has been unwrapped.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
- * within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
  *
  * Source: Cloud KMS API reference, google.cloud.kms.v1.
  *
@@ -54,7 +54,7 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
  *
  * const keyWrapper = gcpKmsKeyWrapper({
- *   keyName: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
+ *   keyId: 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring',
  *   client: new KeyManagementServiceClient(),
  * });
  * ```
@@ -77,9 +77,12 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   readonly #calls: Calls<ServiceFailure>;
 
   constructor(settings: Settings) {
-    this.keyId = settings.keyName;
+    this.keyId = settings.keyId;
     this.#settings = settings;
-    this.#connection = settings.client === undefined ? ownConnection(makeClient) : givenConnection(settings.client);
+    this.#connection =
+      settings.client === undefined
+        ? ownConnection(() => makeClient(settings.endpoint))
+        : givenConnection(settings.client);
     this.#calls = keyWrapperCalls(settings, (error) => classify(error, 'unwrap'), mayPass);
   }
 
@@ -150,7 +153,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   #wrappedKeyOf(dataKey: Uint8Array, answer: unknown): WrappedKey {
     const version = property(answer, 'name');
     if (typeof version !== 'string' || keyOfVersion(version) !== this.keyId) {
-      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS answered for another key than keyName, or spells its name otherwise');
+      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS answered for another key than keyId, or spells its name otherwise');
     }
     if (
       property(answer, 'verifiedPlaintextCrc32c') !== true ||

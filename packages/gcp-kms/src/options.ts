@@ -1,7 +1,10 @@
 import {
+  endpointUrl,
+  flag,
   integerWithin,
   listOf,
   objectWith,
+  optionRangeError,
   outOfRange,
   refuseUnknownOptions,
   text,
@@ -16,24 +19,33 @@ export interface GcpKmsKeyWrapperOptions {
    * Resource name of the key, for symmetric encryption (purpose ENCRYPT_DECRYPT), without a version:
    * `projects/…/locations/…/keyRings/…/cryptoKeys/…`. Required.
    */
-  readonly keyName: string;
+  readonly keyId: string;
   /**
-   * The client to call, over gRPC; stays yours to close. Default: a `KeyManagementServiceClient` of the wrapper's own,
-   * made at the first call, with Application Default Credentials (environment, well-known file, metadata server).
+   * The client to call, over gRPC; you close it. Default: the wrapper creates a `KeyManagementServiceClient` at the
+   * first call, with Application Default Credentials (environment, well-known file, metadata server).
    */
   readonly client?: GcpKmsClient;
-  /** Resource names of retired keys whose wrapped keys may still be opened; 0 to 64. Default none. */
+  /**
+   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine. Over
+   * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
+   */
+  readonly endpoint?: string;
+  /** Whether `endpoint` may be an `http://` URL of another machine: data keys then cross the network in plaintext. Default false. */
+  readonly dangerouslyAllowHttp?: boolean;
+  /** Resource names of replaced keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
 }
 
 /** Validated options: a frozen copy. */
 export interface Settings {
-  readonly keyName: string;
+  readonly keyId: string;
   readonly client: GcpKmsClient | undefined;
+  /** Of a client of the wrapper's own. */
+  readonly endpoint: URL | undefined;
   readonly alsoUnwrap: readonly string[];
   readonly timeoutMs: number;
   readonly maxAttempts: number;
@@ -42,10 +54,12 @@ export interface Settings {
 const OWNER = 'gcpKmsKeyWrapper';
 
 const OPTION_NAMES = [
-  'keyName',
+  'keyId',
   'client',
+  'endpoint',
+  'dangerouslyAllowHttp',
   'alsoUnwrap',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
 ] as const satisfies readonly (keyof GcpKmsKeyWrapperOptions)[];
 
@@ -57,21 +71,26 @@ const MAX_ALSO_UNWRAP = 64;
  */
 export function readOptions(options: GcpKmsKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { keyName, client, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const { keyId, client, endpoint, alsoUnwrap = [], callTimeoutSeconds = 5, maxAttempts = 3 } = options;
+  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  if (client !== undefined && endpoint !== undefined) {
+    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+  }
   return Object.freeze({
-    keyName: keyNameOf('keyName', keyName),
+    keyId: keyNameOf('keyId', keyId),
     client: client === undefined ? undefined : clientOf(client),
+    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
     alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'key names', MAX_ALSO_UNWRAP, keyNameOf),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
 
 // A version would pin every wrap to it, and hide rotations.
 function keyNameOf(name: string, value: unknown): string {
-  const keyName = text(OWNER, name, value);
-  if (!isKeyName(keyName)) throw outOfRange(OWNER, name, KEY_NAME_FORM, keyName);
-  return keyName;
+  const keyId = text(OWNER, name, value);
+  if (!isKeyName(keyId)) throw outOfRange(OWNER, name, KEY_NAME_FORM, keyId);
+  return keyId;
 }
 
 function clientOf(client: unknown): GcpKmsClient {

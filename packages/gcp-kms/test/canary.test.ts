@@ -92,11 +92,11 @@ describe.each(SDK_VERSIONS)(
 
     async function setUp(
       client: GcpKmsClient = world.client,
-      timeoutSeconds = 5,
+      callTimeoutSeconds = 5,
     ): Promise<{ keyWrapper: Wrapper; made: WrappedKey }> {
-      const { keyName, keyWrapper } = world.setUp();
+      const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(CANARY, { context });
-      return { keyWrapper: gcpKmsKeyWrapper({ keyName, client, maxAttempts: 2, timeoutSeconds }), made };
+      return { keyWrapper: gcpKmsKeyWrapper({ keyId, client, maxAttempts: 2, callTimeoutSeconds }), made };
     }
 
     const cases = CALLS.flatMap(([call, run]) =>

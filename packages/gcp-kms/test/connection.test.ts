@@ -47,7 +47,7 @@ describe('a client of the wrapper’s own', () => {
     expect(made).toHaveLength(1);
   });
 
-  test('is made anew where it found no credentials: the SDK’s own remembers that for ever', async () => {
+  test('is created again where it found no credentials: the SDK’s client remembers that for ever', async () => {
     const { make, made } = making([failing, failing]);
     const connection = ownConnection(make);
     for (const _ of [1, 2]) {
@@ -128,7 +128,7 @@ describe('without credentials', () => {
   });
 
   test('a wrapper that is closed before its first call makes no client, and says why it refuses', async () => {
-    const keyWrapper = gcpKmsKeyWrapper({ keyName: world.setUp().keyName });
+    const keyWrapper = gcpKmsKeyWrapper({ keyId: world.setUp().keyId });
     await keyWrapper.close();
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
       kind: 'unavailable',

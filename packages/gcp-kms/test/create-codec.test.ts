@@ -8,11 +8,11 @@ const world = new World();
 const payload = new TextEncoder().encode('state');
 
 function setUp(): GcpKmsCodecOptions {
-  return { keyName: world.setUp().keyName, client: world.client, ring: memoryRing(), create: 'now' };
+  return { keyId: world.setUp().keyId, client: world.client, ring: memoryRing(), create: 'now' };
 }
 
 describe('createGcpKmsCodec', () => {
-  test('what one instance seals, another on the same ring and key opens', async () => {
+  test('unseals what another instance on the same ring and key sealed', async () => {
     const options = setUp();
     await using first = await createGcpKmsCodec(options);
     await using second = await createGcpKmsCodec(options);
@@ -36,8 +36,8 @@ describe('createGcpKmsCodec', () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);
-    await expect(createGcpKmsCodec(Object({ ...options, keyname: options.keyName }))).rejects.toThrow(TypeError);
-    await expect(createGcpKmsCodec({ ...options, keyName: 'no such form' })).rejects.toThrow(RangeError);
+    await expect(createGcpKmsCodec(Object({ ...options, keyname: options.keyId }))).rejects.toThrow(TypeError);
+    await expect(createGcpKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
   test('a Cloud KMS that denies is the reason it does not start', async () => {

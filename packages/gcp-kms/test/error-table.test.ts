@@ -22,7 +22,7 @@ function withViolations(...types: unknown[]): object {
   return { code: Status.FAILED_PRECONDITION, statusDetails: [{ violations: types.map((type) => ({ type })) }] };
 }
 
-describe('law 2: errors are classified by status and details', () => {
+describe('adapter rule 2: errors are classified by status and details', () => {
   test.each(STATUSES)('$name is $kind', ({ name, kind }) => {
     expect(classify({ code: STATUS_NAMES.indexOf(name) }, 'unwrap')).toMatchObject({ kind, code: name });
   });
@@ -41,7 +41,7 @@ describe('law 2: errors are classified by status and details', () => {
     expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
       kind: 'denied',
       code: 'INVALID_ARGUMENT',
-      hint: expect.stringMatching(/keyName/),
+      hint: expect.stringMatching(/keyId/),
     });
   });
 

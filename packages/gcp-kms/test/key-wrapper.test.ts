@@ -34,13 +34,13 @@ function flipped(bytes: Uint8Array, bit: number): Uint8Array {
 
 describe('requests', () => {
   test('every call names the key without a version, and carries the whole context and all checksums', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     await keyWrapper.unwrap(made, { context });
     const additionalAuthenticatedData = Buffer.from('{"sealring:purpose":"data-key","sealring:ring":"test"}');
     expect(additionalAuthenticatedData.toString()).toBe(canonicalJson(context, { sortKeys: true }));
     const shared = {
-      name: keyName,
+      name: keyId,
       additionalAuthenticatedData,
       additionalAuthenticatedDataCrc32c: { value: String(crc32cBitwise(additionalAuthenticatedData)) },
     };
@@ -77,7 +77,7 @@ describe('requests', () => {
     expect(world.kms.requests).toHaveLength(3);
   });
 
-  test('law 5: the wrapper’s own copy of a data key is overwritten once it is wrapped', async () => {
+  test('adapter rule 5: the wrapper’s own copy of a data key is overwritten once it is wrapped', async () => {
     const sent: Uint8Array[] = [];
     const real = world.client;
     const client: GcpKmsClient = {
@@ -121,7 +121,7 @@ describe('requests', () => {
   });
 });
 
-describe('law 6: a wrapped key never chooses which key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which key is asked', () => {
   const KEY = 'projects/fake-project/locations/europe-west1/keyRings/mcp/cryptoKeys/relabelled';
   test.each([
     ['another provider', { provider: 'aws-kms' }],
@@ -158,10 +158,10 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
   });
 
   test.each([0, 1, 32, 4097])('one of %i bytes is corrupt, and no call is made', async (length) => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const made = {
       provider: 'gcp-kms',
-      keyId: `${keyName}/cryptoKeyVersions/1`,
+      keyId: `${keyId}/cryptoKeyVersions/1`,
       wrapped: new Uint8Array(length),
     };
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({ kind: 'corrupt' });
@@ -182,10 +182,10 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
   test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
     'F15: relabelled to %s of the same key, a wrapped key is corrupt',
     async (which) => {
-      const { keyName, keyWrapper } = world.setUp();
+      const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
-      if (which !== 'a version that does not exist') world.kms.rotate(keyName);
-      const moved = { ...made, keyId: `${keyName}/cryptoKeyVersions/2` };
+      if (which !== 'a version that does not exist') world.kms.rotate(keyId);
+      const moved = { ...made, keyId: `${keyId}/cryptoKeyVersions/2` };
       if (which === 'a version that is disabled') world.kms.disable(moved.keyId);
       const error = await rejectionOf(keyWrapper.unwrap(moved, { context }));
       expect(error).toMatchObject({ kind: 'corrupt', message: expect.stringContaining('another version') });
@@ -223,30 +223,30 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
     }
   });
 
-  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const retired = world.setUp();
     const old = await retired.keyWrapper.wrap(sampleKey(), { context });
-    const { keyName, keyWrapper } = world.setUp({ alsoUnwrap: [retired.keyName] });
+    const { keyId, keyWrapper } = world.setUp({ alsoUnwrap: [retired.keyId] });
     expect(keyWrapper.owns?.(old)).toBe(true);
     expect(await keyWrapper.unwrap(old, { context })).toEqual(sampleKey());
-    expect((await keyWrapper.wrap(sampleKey(), { context })).keyId).toBe(`${keyName}/cryptoKeyVersions/1`);
-    expect(world.kms.requests.map(({ name }) => name)).toEqual([retired.keyName, keyName]);
+    expect((await keyWrapper.wrap(sampleKey(), { context })).keyId).toBe(`${keyId}/cryptoKeyVersions/1`);
+    expect(world.kms.requests.map(({ name }) => name)).toEqual([retired.keyId, keyId]);
   });
 
-  test('F11: when the key is rotated, the next wrap names the new version, and the old one opens', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+  test('F11: when the key is rotated, the next wrap names the new version, and the old one still unwraps', async () => {
+    const { keyId, keyWrapper } = world.setUp();
     const old = await keyWrapper.wrap(sampleKey(), { context });
-    expect(old.keyId).toBe(`${keyName}/cryptoKeyVersions/1`);
-    const version = world.kms.rotate(keyName);
+    expect(old.keyId).toBe(`${keyId}/cryptoKeyVersions/1`);
+    const version = world.kms.rotate(keyId);
     const newer = await keyWrapper.wrap(sampleKey(), { context });
     expect(newer.keyId).toBe(version);
     for (const made of [old, newer]) expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
   test('F10: of a rotated key, one version can be disabled without the other', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const old = await keyWrapper.wrap(sampleKey(), { context });
-    world.kms.rotate(keyName);
+    world.kms.rotate(keyId);
     const newer = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.disable(old.keyId);
     expect(await rejectionOf(keyWrapper.unwrap(old, { context }))).toMatchObject({ kind: 'disabled' });
@@ -254,7 +254,7 @@ describe('law 6: a wrapped key never chooses which key is asked', () => {
   });
 });
 
-describe('law 4: the answer is checked', () => {
+describe('adapter rule 4: the answer is checked', () => {
   const withPlaintext = (answer: KmsAnswer, plaintext: Uint8Array): KmsAnswer => ({
     ...answer,
     plaintext,
@@ -333,14 +333,14 @@ describe('law 4: the answer is checked', () => {
   ])('a client that resolves to %s is corrupt', async (_, answer) => {
     const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const client = { encrypt: async () => answer, decrypt: async () => answer };
-    const keyWrapper = gcpKmsKeyWrapper({ keyName: made.keyId.replace(/\/cryptoKeyVersions.*/, ''), client });
+    const keyWrapper = gcpKmsKeyWrapper({ keyId: made.keyId.replace(/\/cryptoKeyVersions.*/, ''), client });
     for (const [, run] of CALLS) expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({ kind: 'corrupt' });
   });
 });
 
 describe('what Cloud KMS refuses', () => {
   test.each(CALLS)('F10: %s: disabled, to be destroyed and destroyed is disabled, not tried again', async (_, run) => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (const [change, code] of [
       ['disable', 'KEY_DISABLED'],
@@ -348,7 +348,7 @@ describe('what Cloud KMS refuses', () => {
       ['destroy', 'KEY_DESTROYED'],
     ] as const) {
       world.kms.requests.length = 0;
-      world.kms[change](keyName);
+      world.kms[change](keyId);
       expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
         kind: 'disabled',
         summary: { provider: 'gcp-kms', operation: _, code, attempts: 1 },
@@ -357,26 +357,26 @@ describe('what Cloud KMS refuses', () => {
     }
   });
 
-  test('F10: a key that is enabled again opens what it wrapped before', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+  test('F10: a key that is enabled again unwraps what it wrapped before', async () => {
+    const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
-    world.kms.disable(keyName);
+    world.kms.disable(keyId);
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({ kind: 'disabled' });
-    world.kms.enable(keyName);
+    world.kms.enable(keyId);
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
   test.each(CALLS)(
     '%s: denied is denied, and a key that is not there not-found; neither is tried again',
     async (_, run) => {
-      const { keyName, keyWrapper } = world.setUp();
+      const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
       world.kms.requests.length = 0;
       world.kms.deny();
       expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({ kind: 'denied', summary: { attempts: 1 } });
       world.kms.heal();
-      const elsewhere = gcpKmsKeyWrapper({ keyName: `${keyName}x`, client: world.client });
-      const moved = { ...made, keyId: `${keyName}x/cryptoKeyVersions/1` };
+      const elsewhere = gcpKmsKeyWrapper({ keyId: `${keyId}x`, client: world.client });
+      const moved = { ...made, keyId: `${keyId}x/cryptoKeyVersions/1` };
       expect(await rejectionOf(run(elsewhere, moved))).toMatchObject({ kind: 'not-found', summary: { attempts: 1 } });
       expect(world.kms.requests).toHaveLength(2);
     },
@@ -404,7 +404,7 @@ describe('what Cloud KMS refuses', () => {
   });
 
   test.each([Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.UNKNOWN, Status.ABORTED])(
-    'law 3: status %i is tried again by us, not by the SDK',
+    'adapter rule 3: status %i is tried again by us, not by the SDK',
     async (code) => {
       const { keyWrapper } = world.setUp({ maxAttempts: 3 });
       world.kms.failAlways({ code, details: 'as told' });
@@ -451,7 +451,7 @@ describe('what Cloud KMS refuses', () => {
 
 describe('F29: every call ends', () => {
   test.each(CALLS)('%s: a Cloud KMS that hangs is unavailable after maxAttempts deadlines', async (_, run) => {
-    const { keyWrapper } = world.setUp({ timeoutSeconds: 0.5, maxAttempts: 2 });
+    const { keyWrapper } = world.setUp({ callTimeoutSeconds: 0.5, maxAttempts: 2 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.hang();
     expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
@@ -484,17 +484,17 @@ describe('F29: every call ends', () => {
   });
 
   test.each(CALLS)('%s: a client that heeds neither deadline nor signal is given up all the same', async (_, run) => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const deaf = { encrypt: () => new Promise(() => {}), decrypt: () => new Promise(() => {}) };
-    const stuck = gcpKmsKeyWrapper({ keyName, client: deaf, timeoutSeconds: 0.02, maxAttempts: 2 });
+    const stuck = gcpKmsKeyWrapper({ keyId, client: deaf, callTimeoutSeconds: 0.02, maxAttempts: 2 });
     expect(await rejectionOf(run(stuck, made))).toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
   });
 
   test.each(CALLS)('%s: a client that never finds credentials is given up, and no call is made', async (_, run) => {
     const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const client = { ...world.watchedClient(() => {}), initialize: () => new Promise(() => {}) };
-    const { keyWrapper } = world.setUp({ client, timeoutSeconds: 0.02, maxAttempts: 1 });
+    const { keyWrapper } = world.setUp({ client, callTimeoutSeconds: 0.02, maxAttempts: 1 });
     const moved = { ...made, keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1` };
     expect(await rejectionOf(run(keyWrapper, moved))).toMatchObject({ kind: 'unavailable' });
     expect(world.kms.requests).toEqual([]);
@@ -510,7 +510,7 @@ describe('F29: every call ends', () => {
       sent++;
     };
     const client = { encrypt: send, decrypt: send, initialize: () => looking };
-    const { keyWrapper } = world.setUp({ client, timeoutSeconds: 0.02, maxAttempts: 1 });
+    const { keyWrapper } = world.setUp({ client, callTimeoutSeconds: 0.02, maxAttempts: 1 });
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
     found();
     await new Promise(setImmediate);
@@ -528,9 +528,9 @@ describe('F29: every call ends', () => {
       decrypt: (request, { retry }) =>
         watched.decrypt(request, { retry, timeout: 60_000, signal: new AbortController().signal }),
     };
-    const { keyName, keyWrapper: unhurried } = world.setUp({ client: patient });
+    const { keyId, keyWrapper: unhurried } = world.setUp({ client: patient });
     const made = await unhurried.wrap(sampleKey(), { context });
-    const keyWrapper = gcpKmsKeyWrapper({ keyName, client: patient, timeoutSeconds: 0.1, maxAttempts: 1 });
+    const keyWrapper = gcpKmsKeyWrapper({ keyId, client: patient, callTimeoutSeconds: 0.1, maxAttempts: 1 });
     world.kms.hang();
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({ kind: 'unavailable' });
     await expect.poll(() => world.kms.hanging).toBe(1);

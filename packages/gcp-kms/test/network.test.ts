@@ -14,7 +14,7 @@ import {
   type Wrapper,
 } from './world.ts';
 
-const keyName = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
+const keyId = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
 
 async function listen(server: Server): Promise<{ port: number; close: () => Promise<void> }> {
   const sockets = new Set<Socket>();
@@ -43,7 +43,7 @@ async function withClient(
 ): Promise<void> {
   const client = sdkClient(version, { host: '127.0.0.1', port });
   try {
-    await use(gcpKmsKeyWrapper({ keyName, client, ...options }));
+    await use(gcpKmsKeyWrapper({ keyId, client, ...options }));
   } finally {
     await client.close();
   }
@@ -56,14 +56,14 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     await withClient(version, port, { maxAttempts: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
         kind: 'unavailable',
-        summary: { code: 'UNAVAILABLE', attempts: 2 },
+        summary: { code: 'ECONNREFUSED', attempts: 2 },
       });
     });
   });
 
   test('F29: a server that takes connections and never answers is unavailable', async () => {
     const server = await listen(createServer());
-    await withClient(version, server.port, { timeoutSeconds: 0.2, maxAttempts: 2 }, async (keyWrapper) => {
+    await withClient(version, server.port, { callTimeoutSeconds: 0.2, maxAttempts: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
         kind: 'unavailable',
         summary: { attempts: 2 },
@@ -74,7 +74,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
 
   test('F29: a server that hangs up is unavailable', async () => {
     const server = await listen(createServer((socket) => socket.destroy()));
-    await withClient(version, server.port, { maxAttempts: 2, timeoutSeconds: 2 }, async (keyWrapper) => {
+    await withClient(version, server.port, { maxAttempts: 2, callTimeoutSeconds: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
     });
     await server.close();
@@ -86,7 +86,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     ['a 429 is unavailable: gRPC makes UNAVAILABLE of it', 429, 'unavailable', 2],
     ['a 503 is unavailable', 503, 'unavailable', 2],
     ['a 200 that is not gRPC is unavailable', 200, 'unavailable', 2],
-  ])('law 2: a proxy that answers in HTML: %s', async (_, status, kind, attempts) => {
+  ])('adapter rule 2: a proxy that answers in HTML: %s', async (_, status, kind, attempts) => {
     const server = createHttp2Server((__, response) => {
       response.writeHead(status, { 'content-type': 'text/html' });
       response.end('<html>no</html>');
@@ -108,7 +108,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     await withClient(version, port, { maxAttempts: 1 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
       const second = await startGcpKms({ port });
-      second.kms.createKey('sealring', keyName.replace(/\/cryptoKeys.*/, ''));
+      second.kms.createKey('sealring', keyId.replace(/\/cryptoKeys.*/, ''));
       // The channel waits before it connects again.
       await expect
         .poll(() => keyWrapper.wrap(sampleKey(), { context }).catch(() => undefined), {

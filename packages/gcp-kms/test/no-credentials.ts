@@ -4,7 +4,7 @@ import { gcpKmsKeyWrapper } from '../src/index.ts';
 
 // Run where there are no credentials. Says what becomes of a wrap, and of the process.
 
-const keyName = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
+const keyId = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
 const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i);
 
 async function kindOf(call: Promise<unknown>): Promise<string> {
@@ -16,16 +16,16 @@ async function kindOf(call: Promise<unknown>): Promise<string> {
   }
 }
 
-const own = gcpKmsKeyWrapper({ keyName, maxAttempts: 2 });
+const own = gcpKmsKeyWrapper({ keyId, maxAttempts: 2 });
 const kind = await kindOf(own.wrap(dataKey, { context: {} }));
 await own.close();
 process.stdout.write(`own client: ${kind}, closed\n`);
 
 const client = new KeyManagementServiceClient();
-const given = gcpKmsKeyWrapper({ keyName, client, maxAttempts: 2 });
+const given = gcpKmsKeyWrapper({ keyId, client, maxAttempts: 2 });
 process.stdout.write(`given client: ${await kindOf(given.wrap(dataKey, { context: {} }))}\n`);
 // An unhandled rejection would have been told by now, and would have ended the process.
 await new Promise(setImmediate);
 
 process.once('unhandledRejection', () => process.stdout.write('SDK alone: unhandled rejection\n'));
-await kindOf(new KeyManagementServiceClient().encrypt({ name: keyName, plaintext: dataKey }));
+await kindOf(new KeyManagementServiceClient().encrypt({ name: keyId, plaintext: dataKey }));

@@ -16,15 +16,15 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
   });
 
   test('the details of a failure reach us: violations and reasons', async () => {
-    const { keyName, keyWrapper } = world.setUp();
+    const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
-    world.kms.disable(keyName);
+    world.kms.disable(keyId);
     expect(await rejectionOf(keyWrapper.unwrap(made, { context }))).toMatchObject({
       kind: 'disabled',
       summary: { code: 'KEY_DISABLED' },
     });
     const details = 'as told';
-    const violations = ['KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'].map((type) => ({ type, subject: keyName }));
+    const violations = ['KEY_ENABLED', 'EXTERNAL_REQUEST_FAILED'].map((type) => ({ type, subject: keyId }));
     world.kms.failAlways({ code: Status.FAILED_PRECONDITION, details, violations });
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
     world.kms.failAlways({ code: Status.UNAUTHENTICATED, details, reason: 'ACCESS_TOKEN_EXPIRED' });
@@ -35,7 +35,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
   });
 
   test('F29: the SDK ends a call that was aborted: at once, or, where it knows no signal, by its deadline', async () => {
-    const { keyWrapper } = world.setUp({ timeoutSeconds: version === '6.3' ? 60 : 1 });
+    const { keyWrapper } = world.setUp({ callTimeoutSeconds: version === '6.3' ? 60 : 1 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const before = world.kms.cancelled;
     world.kms.hang();

@@ -71,10 +71,10 @@ export class World {
   }
 
   /** A new key and a wrapper for it; forgets the requests of before. */
-  setUp(extra: Partial<GcpKmsKeyWrapperOptions> = {}): { keyName: string; keyWrapper: Wrapper } {
-    const keyName = this.kms.createKey(`key-${++this.#keys}`);
+  setUp(extra: Partial<GcpKmsKeyWrapperOptions> = {}): { keyId: string; keyWrapper: Wrapper } {
+    const keyId = this.kms.createKey(`key-${++this.#keys}`);
     this.kms.requests.length = 0;
-    return { keyName, keyWrapper: gcpKmsKeyWrapper({ keyName, client: this.client, ...extra }) };
+    return { keyId, keyWrapper: gcpKmsKeyWrapper({ keyId, client: this.client, ...extra }) };
   }
 
   /** The real client, with every answer shown before it is handed on. */

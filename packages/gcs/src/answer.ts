@@ -1,17 +1,13 @@
-import { types } from 'node:util';
-import { MAX_DOCUMENT_BYTES, type Outcome, type StoreFailure, statusOf, TOO_LARGE } from '@sealring/core/adapter';
+import { type Outcome, readBody, type StoreFailure, statusOf } from '@sealring/core/adapter';
 
 /** An HTTP answer whose body has not been read. */
 export interface Answer {
   /** 100 to 599; 0 for what is no answer. */
   readonly status: number;
   readonly header: (name: string) => string | undefined;
-  /** Every byte of the body, if it has at most {@link MAX_DOCUMENT_BYTES}: of a longer one no more is read. */
+  /** Every byte of the body, or `too-large`: see `readBody`. */
   readonly readBody: () => Promise<Outcome<Buffer, StoreFailure>>;
 }
-
-const NO_BODY = { kind: 'unavailable', detail: 'the answer has no body' } as const;
-const SHORT = { kind: 'unavailable', detail: 'the body ended early' } as const;
 
 /** What the SDK's transport resolved to: a response of `fetch`, with its body as `data`. */
 export function answerOf(response: unknown): Answer {
@@ -24,23 +20,8 @@ export function answerOf(response: unknown): Answer {
   return {
     status: statusOf(field(response, 'status')) ?? 0,
     header,
-    // Of a body that was packed on its way, the length is that of the pack.
-    readBody: () => readBytes(body, header('content-encoding') === undefined ? header('content-length') : undefined),
+    readBody: () => readBody(body, declaredBytes(header)),
   };
-}
-
-async function readBytes(body: unknown, declared: string | undefined): Promise<Outcome<Buffer, StoreFailure>> {
-  if (!isAsyncIterable(body)) return { failure: NO_BODY };
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    if (!types.isUint8Array(chunk)) return { failure: NO_BODY };
-    length += chunk.length;
-    if (length > MAX_DOCUMENT_BYTES) return { failure: TOO_LARGE };
-    chunks.push(chunk);
-  }
-  if (declared !== undefined && length !== Number(declared)) return { failure: SHORT };
-  return { answer: Buffer.concat(chunks, length) };
 }
 
 /** A property of the answer to a call, inherited getters included: a response of `fetch` has nothing else. */
@@ -48,10 +29,12 @@ export function field(answer: unknown, name: string): unknown {
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
 }
 
-function isHeaders(value: unknown): value is { get(name: string): unknown } {
-  return typeof field(value, 'get') === 'function';
+// The length of a compressed body is not that of its bytes.
+function declaredBytes(header: Answer['header']): number | undefined {
+  const length = header('content-encoding') === undefined ? header('content-length') : undefined;
+  return length === undefined ? undefined : Number(length);
 }
 
-function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+function isHeaders(value: unknown): value is { get(name: string): unknown } {
+  return typeof field(value, 'get') === 'function';
 }

@@ -23,8 +23,8 @@ export interface GcsRingRequest {
 }
 
 /**
- * The part of `Storage` (`@google-cloud/storage`) that is used: where it sends requests, and what authenticates them. A
- * client of any 8.x version fits its types, and so does a fake.
+ * The part of `Storage` (`@google-cloud/storage`, a peer dependency) that is used: where it sends requests, and what
+ * authenticates them; a fake fits too.
  *
  * Not the methods of `File`: `save` deletes the object when a checksum does not match, and they cannot be aborted, follow
  * redirects with the access token, and read an error whatever its size.

@@ -1,12 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  property,
-  type StoreFailure,
-  sameRow,
-  unexplained,
-} from '@sealring/core/adapter';
+import { findRow, type StoreFailure, sameRow, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
@@ -19,14 +12,14 @@ interface Row extends Failure {
   readonly status?: number;
 }
 
-const RIGHTS = 'Cloud Storage refused the call';
+const SERVICE = 'Cloud Storage';
+const DENIED = 'Cloud Storage refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REQUEST = 'Cloud Storage does not accept the request: check bucket and object';
 const PAYER = 'the bucket makes the requester pay, which a ring store does not';
 const KMS = "the object's Cloud KMS key cannot be used";
 const KEPT = 'the object is under a retention policy or a hold, and cannot be replaced';
-const BUSY = 'Cloud Storage is there and cannot serve now';
-const NETWORK = 'Cloud Storage cannot be reached';
+const BUSY = 'Cloud Storage cannot serve requests at the moment';
 
 /**
  * Reason of an error answer to what it means.
@@ -40,10 +33,10 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   // The same reason for an object and for a bucket that is not there: the ring looks again.
   notFound: { kind: 'not-found', detail: 'there is no such bucket or object', status: 404 },
 
-  forbidden: { kind: 'denied', detail: RIGHTS },
-  insufficientPermissions: { kind: 'denied', detail: RIGHTS },
-  accountDisabled: { kind: 'denied', detail: RIGHTS },
-  countryBlocked: { kind: 'denied', detail: RIGHTS },
+  forbidden: { kind: 'denied', detail: DENIED },
+  insufficientPermissions: { kind: 'denied', detail: DENIED },
+  accountDisabled: { kind: 'denied', detail: DENIED },
+  countryBlocked: { kind: 'denied', detail: DENIED },
   orgPolicyConstraintFailed: { kind: 'denied', detail: 'a policy of the organisation forbids it' },
   authError: { kind: 'denied', detail: CREDENTIALS },
 
@@ -92,16 +85,16 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   userRateLimitExceeded: { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Row>);
 
-const NETWORK_TABLE = Object.freeze(sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK } as const));
-
 /**
  * What an answer that is no success means, by its status and the reason in its body, never by its text. A reason in the
  * table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
  */
 export function failureOf(status: number, reason: unknown): Failure {
   const found = findRow(ERROR_TABLE, [reason], (row) => row.status === undefined || row.status === status);
-  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
-  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
+  if (found !== undefined) {
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+  }
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 404) return { kind: 'not-found', detail: 'there is no such bucket or object (status 404)' };
   if (status === 412) return { kind: 'conflict', detail: 'another generation is stored (status 412)' };
   return unexplained(status);
@@ -112,7 +105,7 @@ export function failureOf(status: number, reason: unknown): Failure {
  * network, or that no access token was to be had, and `unavailable` whatever it says. Never throws.
  */
 export function classify(error: unknown): Failure {
-  const found = findRow(NETWORK_TABLE, [property(error, 'code'), property(error, 'name')]);
-  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
-  return { kind: 'unavailable', detail: 'the call failed: no connection, or no credentials' };
+  return (
+    unreachable(error, SERVICE) ?? { kind: 'unavailable', detail: 'the call failed: no connection, or no credentials' }
+  );
 }

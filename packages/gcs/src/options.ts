@@ -1,4 +1,6 @@
 import {
+  endpointUrl,
+  flag,
   optionRangeError,
   outOfRange,
   quote,
@@ -17,12 +19,19 @@ export interface GcsRingOptions {
   readonly object: string;
   /**
    * The client to call; stays yours. One with an `apiEndpoint` of its own needs `useAuthWithCustomEndpoint: true`. Default:
-   * a `Storage` of the store's own, with the Application Default Credentials (environment, gcloud's file, metadata
+   * the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file, metadata
    * server).
    */
   readonly client?: GcsRingClient;
+  /**
+   * Another endpoint than Google's: an `https://` URL, or, for an emulator, an `http://` URL of this machine, to which
+   * no credentials are sent. Without `client` only. Default: the SDK's.
+   */
+  readonly endpoint?: string;
+  /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
+  readonly dangerouslyAllowHttp?: boolean;
   /** Longest wait for one request, in seconds; 0.01 to 60. Finding that there is no ring takes two. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Validated options: a frozen copy. */
@@ -30,6 +39,8 @@ export interface Settings {
   readonly bucket: string;
   readonly object: string;
   readonly client: GcsRingClient | undefined;
+  /** Of a client of the store's own. */
+  readonly endpoint: URL | undefined;
   readonly timeoutMs: number;
 }
 
@@ -39,7 +50,9 @@ const OPTION_NAMES = [
   'bucket',
   'object',
   'client',
-  'timeoutSeconds',
+  'endpoint',
+  'dangerouslyAllowHttp',
+  'callTimeoutSeconds',
 ] as const satisfies readonly (keyof GcsRingOptions)[];
 
 // "Bucket naming guidelines" of the Cloud Storage documentation: up to 222 characters where there are dots.
@@ -52,12 +65,17 @@ const MAX_OBJECT_BYTES = 1_024;
  */
 export function readOptions(options: GcsRingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { client, timeoutSeconds = 5 } = options;
+  const { client, endpoint, callTimeoutSeconds = 5 } = options;
+  const mayBeHttp = flag(OWNER, 'dangerouslyAllowHttp', options.dangerouslyAllowHttp ?? false);
+  if (client !== undefined && endpoint !== undefined) {
+    throw optionRangeError(`${OWNER}: endpoint cannot be combined with client: set it on the client`);
+  }
   return Object.freeze({
     bucket: bucketOf(options.bucket),
     object: objectOf(options.object),
     client: client === undefined ? undefined : checkClient(client),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    endpoint: endpoint === undefined ? undefined : endpointUrl(OWNER, 'endpoint', endpoint, mayBeHttp),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
   });
 }
 

@@ -42,7 +42,7 @@ export function listRequest({ endpoint, bucket, object }: Place): Asked {
  */
 export function uploadRequest({ endpoint, bucket, object }: Place, document: string, generation: string): Asked {
   const bytes = Buffer.from(document, 'utf8');
-  // A cache between us and the service would serve a ring of yesterday.
+  // A cache in between would serve an outdated ring.
   const metadata = JSON.stringify({ contentType: DOCUMENT_TYPE, cacheControl: 'no-store', crc32c: crc32cOf(bytes) });
   const boundary = randomUUID();
   const data = Buffer.concat([

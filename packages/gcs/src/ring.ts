@@ -1,10 +1,9 @@
-import { isUtf8 } from 'node:buffer';
-import { Storage } from '@google-cloud/storage';
 import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
 import {
   type Calls,
   checkRead,
   checkWrite,
+  decodeDocument,
   noteDateHeader,
   type Outcome,
   type RingStoreCallOptions,
@@ -13,7 +12,8 @@ import {
 import { type Answer, answerOf, field } from './answer.ts';
 import type { GcsRingClient } from './client.ts';
 import { classify, type Failure, failureOf } from './error-table.ts';
-import { checkClient, type GcsRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { type GcsRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { ownClient } from './own-client.ts';
 import { type Asked, crc32cOf, listRequest, mediaRequest, type Place, uploadRequest } from './requests.ts';
 
 /** A generation as the service spells it: a positive 64-bit number. */
@@ -25,13 +25,13 @@ const ABSENT = '0';
  * A ring store in one object of Google Cloud Storage. The object's body is the document, byte for byte; the revision is
  * the object's generation, which the service never gives twice.
  *
- * Every write has the precondition `ifGenerationMatch`. A 404 does not tell an object that is not there from a bucket that
- * is not there, so a ring is absent only if a listing of the bucket, which succeeds, does not have the object.
+ * Every write has the precondition `ifGenerationMatch`. Cloud Storage answers 404 for a missing object and for a missing
+ * bucket, so a ring is absent only if a listing of the bucket succeeds and does not have the object.
  *
- * An object of 262 145 bytes or more is `too-large`, and no more of it is read; the error has its generation, as has that
- * of an object that is `corrupt`, so that it can be written over. Checksums are verified both ways. A write
- * that ended as `unavailable` may have been done all the same. Its methods reject with {@link RingStoreError},
- * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `timeoutSeconds`.
+ * Of an object of 262 145 bytes or more the rest is not read: it is `too-large`. That error, and the one for an object that
+ * is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A write that ends
+ * as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
+ * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
  *
@@ -40,8 +40,7 @@ const ABSENT = '0';
  *
  * @example
  * ```ts
- * import { Storage } from '@google-cloud/storage';
- * import { gcsRing } from '@sealring/gcs';
+ *  * import { gcsRing } from '@sealring/gcs';
  *
  * const ring = gcsRing({ bucket: 'payments-sealring', object: 'payments.ring', client: new Storage() });
  * ```
@@ -57,8 +56,8 @@ class GcsRing implements RingStore {
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
 
-  constructor({ bucket, object, client, timeoutMs }: Settings) {
-    this.#client = client ?? checkClient(new Storage());
+  constructor({ bucket, object, client, endpoint, timeoutMs }: Settings) {
+    this.#client = client ?? ownClient(endpoint);
     this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
     this.#calls = storeCalls(timeoutMs, classify);
   }
@@ -68,10 +67,11 @@ class GcsRing implements RingStore {
     const stored = await this.#get(options);
     if (stored !== undefined) return stored;
     if (await this.#isAbsent(options)) return undefined;
-    // Founded between the two requests.
-    const founded = await this.#get(options);
-    if (founded === undefined) throw new RingStoreError('unavailable', 'the object is listed and not there');
-    return founded;
+    // Created between the two requests.
+    const created = await this.#get(options);
+    if (created === undefined)
+      throw new RingStoreError('unavailable', 'the object is in the listing, and cannot be read');
+    return created;
   }
 
   async write(
@@ -103,7 +103,7 @@ class GcsRing implements RingStore {
   /** Whether the bucket is there and the object is not. */
   async #isAbsent(options: RingStoreCallOptions | undefined): Promise<boolean> {
     const signal = options?.signal;
-    // Without onServiceDate: a call tells of one date, and it was told.
+    // Without onServiceDate: a call reports one date, and has done so.
     const outcome = await this.#ask(listRequest(this.#place), signal && { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
@@ -146,9 +146,9 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   if (crc32c !== crc32cOf(body.answer)) {
     return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
   }
-  if (body.answer.length === 0) return { failure: { kind: 'corrupt', detail: 'the object is empty', revision } };
-  if (!isUtf8(body.answer)) return { failure: { kind: 'corrupt', detail: 'the object is not UTF-8', revision } };
-  return { answer: { document: body.answer.toString('utf8'), revision } };
+  const document = decodeDocument(body.answer, 'object');
+  if ('failure' in document) return { failure: { ...document.failure, revision } };
+  return { answer: { document: document.answer, revision } };
 }
 
 /** The name of the first object of a listing; undefined for one that is known to be empty. */
@@ -161,13 +161,13 @@ async function firstName(answer: Answer): Promise<Outcome<string | undefined, Fa
     // A page may be empty and not the last one.
     if (items.length === 0 && field(listing, 'nextPageToken') === undefined) return { answer: undefined };
   }
-  return { failure: { kind: 'unavailable', detail: 'the listing of the bucket does not tell' } };
+  return { failure: { kind: 'unavailable', detail: 'the listing of the bucket is incomplete' } };
 }
 
 async function generationOf(answer: Answer): Promise<Outcome<string, Failure>> {
   const generation = field(await readJson(answer), 'generation');
   if (typeof generation === 'string' && GENERATION.test(generation)) return { answer: generation };
-  return { failure: { kind: 'unavailable', detail: 'the answer to the write was not one of Cloud Storage' } };
+  return { failure: { kind: 'unavailable', detail: 'the answer to the write is not one of Cloud Storage' } };
 }
 
 async function explain(answer: Answer): Promise<Failure> {
@@ -185,8 +185,8 @@ async function readJson(answer: Answer): Promise<unknown> {
   }
 }
 
-function refusal({ kind, detail, revision }: Failure): RingStoreError {
-  const seen = revision === undefined ? {} : { revision };
+function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
+  const seen = revision === undefined ? { code } : { code, revision };
   // 412 or 409 to a call that had no condition; 404 to a listing or to a write, which is about the bucket.
   return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
 }

@@ -95,14 +95,14 @@ describe('answers that no server at hand gives', () => {
     await expect(ringWith(notFound(), jsonOf(listing)).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('F8: an object that is founded between the 404 and the listing is read', async () => {
+  test('F8: an object that is created between the 404 and the listing is read', async () => {
     const listing = { kind: 'storage#objects', items: [{ name: 'k' }] };
     const ring = ringWith(notFound(), jsonOf(listing), objectOf(Readable.from([bytes])));
     expect(await ring.read()).toEqual({ document: 'abcdef', revision: '1' });
     await expect(ringWith(notFound(), jsonOf(listing), notFound()).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('F13: the date of a call’s first answer is told, of a 404 too; a bad date is not', async () => {
+  test('F13: the date of a call’s first answer is reported, of a 404 too; a bad date is not', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const dated = (answer: { headers: Headers }, date: string) => {

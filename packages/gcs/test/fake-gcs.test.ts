@@ -76,7 +76,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
       expect(await ring.read()).toEqual({ document: 'a', ...third });
     });
 
-    test('a deleted object is absent, cannot be replaced, and can be founded again', async () => {
+    test('a deleted object is absent, cannot be replaced, and can be created again', async () => {
       const { ring, theirs } = newRing(versions);
       const first = await ring.write('a', { expected: undefined });
       await theirs.delete();
@@ -130,7 +130,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     expect((await ring.read())?.document).toMatch(/^[0-7]$/);
   });
 
-  test('the service’s date is told', async () => {
+  test('the service’s date is reported', async () => {
     const { ring } = newRing();
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);

@@ -5,9 +5,10 @@ import { gzipSync } from 'node:zlib';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 import { gcsRing } from '../src/index.ts';
 import { checksum, clientOf, kindOf, sendEmptyListing, sendError, sendJson, sendObject } from './gcs-stub.ts';
-import { type Answerer, type HttpStub, type SeenRequest, startHttpStub } from './http-stub.ts';
 
 const NO_REQUEST = { url: '', headers: {}, body: Buffer.alloc(0) } as SeenRequest;
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
@@ -19,14 +20,14 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Answerer, timeoutSeconds = 5) {
+  async function stubbed(answer: Answerer, callTimeoutSeconds = 5) {
     const stub = await startHttpStub(answer);
     closing.push(() => stub.close());
-    return { stub, ring: ringAt(stub, timeoutSeconds) };
+    return { stub, ring: ringAt(stub, callTimeoutSeconds) };
   }
 
-  function ringAt({ endpoint }: HttpStub, timeoutSeconds = 5) {
-    return gcsRing({ bucket: 'ring', object: 'a/é +%', client: clientOf(endpoint), timeoutSeconds });
+  function ringAt({ endpoint }: HttpStub, callTimeoutSeconds = 5) {
+    return gcsRing({ bucket: 'ring', object: 'a/é +%', client: clientOf(endpoint), callTimeoutSeconds });
   }
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);

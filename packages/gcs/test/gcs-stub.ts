@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { CRC32C, Storage } from '@google-cloud/storage';
 import { type AuthClient, OAuth2Client, PassThroughClient } from 'google-auth-library';
-import type { SeenRequest } from './http-stub.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
 /** The real SDK at an endpoint of ours, without credentials unless there is a token. */
 export function clientOf(endpoint: string, accessToken?: string): Storage {

@@ -27,7 +27,7 @@ describe('options', () => {
     ['a client without an endpoint', { bucket, object, client: { authClient } }],
     ['a client that cannot make requests', { bucket, object, client: { apiEndpoint, authClient: {} } }],
     ['a client that authenticates with null', { bucket, object, client: { apiEndpoint, authClient: null } }],
-    ['timeoutSeconds as text', { bucket, object, timeoutSeconds: '5' }],
+    ['callTimeoutSeconds as text', { bucket, object, callTimeoutSeconds: '5' }],
   ])('%s is a TypeError', (_, options) => {
     expect(() => Reflect.apply(gcsRing, undefined, [options])).toThrow(TypeError);
   });
@@ -47,9 +47,9 @@ describe('options', () => {
     ['object', { bucket, object: 'a\nb' }],
     ['client', { bucket, object, client: { apiEndpoint: 'storage.googleapis.com', authClient } }],
     ['client', { bucket, object, client: { apiEndpoint: 'ftp://storage', authClient } }],
-    ['timeoutSeconds', { bucket, object, timeoutSeconds: 0 }],
-    ['timeoutSeconds', { bucket, object, timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { bucket, object, timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { bucket, object, callTimeoutSeconds: 61 }],
   ])('a %s that Cloud Storage or the bounds do not allow is a RangeError that names it: %j', (name, options) => {
     expect(() => gcsRing(untyped(options))).toThrow(RangeError);
     expect(() => gcsRing(untyped(options))).toThrow(name);

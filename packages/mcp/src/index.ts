@@ -1,16 +1,19 @@
 /**
- * Plugs a codec into the official MCP TypeScript SDK: {@link createProtectedMcpServer} and {@link protectRequestState}
- * bind `requestState` to the request, the audience and the principal, on the Python SDK's wire.
+ * Protects `requestState` in servers of the official MCP TypeScript SDK: {@link createProtectedMcpServer} and
+ * {@link protectRequestState} bind it to the request, the audience and the principal, in the token format of the MCP
+ * Python SDK.
  *
  * @packageDocumentation
  */
 
 export { compactJson } from './boundary/compact-json.ts';
-export { type MemorySingleUseOptions, memorySingleUse, SingleUseStoreFullError } from './boundary/memory-single-use.ts';
-export type { RejectEvent, RejectReason } from './boundary/refusal.ts';
+export { type MemorySingleUseOptions, memorySingleUse } from './boundary/memory-single-use.ts';
+export { REJECT_REASONS, type RejectEvent, type RejectReason } from './boundary/refusal.ts';
+export { CARRIER_METHODS, type CarrierMethod } from './boundary/request-identity.ts';
 export type { SingleUseStore } from './boundary/single-use.ts';
 export { type ProtectRequestStateOptions, protectRequestState } from './server/attach.ts';
-export { createProtectedMcpServer } from './server/create-protected-mcp-server.ts';
+export { createProtectedMcpServer, type ProtectedMcpServerOptions } from './server/create-protected-mcp-server.ts';
+export { BOUNDARY_EVENTS, type BoundaryEvents } from './server/events.ts';
 export type { OnInvalid } from './server/policy.ts';
 export { authenticatedPrincipal } from './server/principal.ts';
 export {
@@ -18,6 +21,14 @@ export {
   RequestStateSecurity,
   type RequestStateSecurityOptions,
 } from './server/security.ts';
+export {
+  CodecFailedError,
+  isMcpError,
+  MCP_ERROR_CODES,
+  type McpError,
+  type McpErrorCode,
+  SingleUseStoreFullError,
+} from './shared/errors.ts';
 export {
   createRequestStateCodec,
   type RequestStateCodecOptions,

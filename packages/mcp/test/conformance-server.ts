@@ -97,5 +97,5 @@ export function scenarioFactory(protection: Protection): McpServerFactory {
     keys: [Buffer.from('a key for conformance runs, 32 bytes')],
     onInvalid: protection,
   });
-  return () => register(createProtectedMcpServer(McpServer, INFO, OPTIONS, security));
+  return () => register(createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: OPTIONS }));
 }

@@ -48,7 +48,7 @@ test('the official conformance suite has fourteen scenarios on input_required re
 });
 
 describe.each(Object.entries(HTTP_VARIANTS))(
-  'the official conformance suite on %s, one process each',
+  'the official conformance suite on %s, with a process for each scenario',
   (_name, host) => {
     test.each(scenarios)('%s passes behind the boundary', { timeout: 90_000 }, async (scenario) => {
       const { code, output } = await run(host, scenario, 'reject');
@@ -56,25 +56,25 @@ describe.each(Object.entries(HTTP_VARIANTS))(
       expect({ code, output }).toEqual({ code: 0, output: passed });
     });
 
-    test('tampered-state fails without the boundary: the run tells one from none', { timeout: 90_000 }, async () => {
+    test('tampered-state fails without the boundary', { timeout: 90_000 }, async () => {
       const failed = expect.stringContaining('RejectTamperedState');
       expect(await run(host, 'input-required-result-tampered-state', 'none')).toEqual({ code: 1, output: failed });
     });
   },
 );
 
-describe('what a policy does about a refused token', () => {
-  test('tampered-state passes when only expired and unknown ask again', { timeout: 90_000 }, async () => {
+describe('the official scenario on tampered state', () => {
+  test('passes when only expired tokens and unknown keys run the handler again', { timeout: 90_000 }, async () => {
     expect((await run(nodeHttp, 'input-required-result-tampered-state', 're-elicit')).code).toBe(0);
   });
 
-  test('tampered-state fails when every refusal asks again, by design', { timeout: 90_000 }, async () => {
+  test('fails, by design, when every refusal runs the handler again', { timeout: 90_000 }, async () => {
     expect((await run(nodeHttp, 'input-required-result-tampered-state', 're-elicit-any')).code).toBe(1);
   });
 });
 
 // Why stdio is missing above. When this fails, it need not be any more.
-test('the official conformance suite starts no server: it takes a URL', { timeout: 90_000 }, async () => {
+test('the official conformance suite takes a URL and starts no server', { timeout: 90_000 }, async () => {
   const { code, output } = await suite(['server', '--command', 'node server.js', '--scenario', scenarios[0] ?? '']);
   expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining("required option '--url <url>'") });
 });

@@ -25,8 +25,8 @@ function changed(mac: string): string {
   return (mac[0] === 'A' ? 'B' : 'A') + mac.slice(1);
 }
 
-describe('F20: what an attacker can choose is compared with a secret in constant time', () => {
-  test('the MAC of the SDK’s wire, right or wrong, and the bind tag', async () => {
+describe('values that an attacker chooses are compared with secrets in constant time (F20)', () => {
+  test('the MAC and the bind tag of the SDK’s token format, matching or not', async () => {
     const states = createRequestStateCodec({ key: KEY, clock, bind: () => 'alice' });
     const token = await states.mint(1, ctx);
     const [, body = '', mac = ''] = token.split('.');
@@ -37,7 +37,7 @@ describe('F20: what an attacker can choose is compared with a secret in constant
     expect(compared).toContain(changed(mac));
   });
 
-  test('the MAC of mcp.d’s signed wire, right or wrong, and the bind tag', () => {
+  test('the MAC and the bind tag of mcp.d’s signed format, matching or not', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', { subject: 'alice' });
     const [, body = '', mac = ''] = token.split('.');

@@ -40,29 +40,29 @@ const foldersOf = ({ folder, imports }: SourceFile): string[] =>
     .map((target) => dirname(target))
     .filter((other) => other !== folder);
 
-describe('the folders of mcp', () => {
-  test('are the ones listed here, and beside them stands the entry point alone', () => {
+describe('the source folders of mcp', () => {
+  test('are the ones listed here, and only the entry point is outside them', () => {
     const expected = [...Object.keys(MAY_IMPORT), '.'].toSorted();
     expect([...new Set(FILES.map(({ folder }) => folder))].toSorted()).toEqual(expected);
     expect(filesOf('.').map(({ name }) => name)).toEqual(['index.ts']);
   });
 
-  test.each(Object.keys(MAY_IMPORT))('%s imports one way', (folder) => {
+  test.each(Object.keys(MAY_IMPORT))('%s imports in one direction', (folder) => {
     const foreign = filesOf(folder).flatMap(foldersOf);
     expect(foreign.filter((other) => MAY_IMPORT[folder]?.includes(other) !== true)).toEqual([]);
   });
 
-  test('without mcp.d, which has an entry point of its own', () => {
+  test('do not import mcp.d, which has its own entry point', () => {
     expect(filesOf('.').flatMap(foldersOf)).not.toContain('mcpd');
     expect(FILES.some(({ folder, name }) => folder === 'mcpd' && name === 'index.ts')).toBe(true);
   });
 
-  test('know the SDK where they are about it', () => {
+  test('import the SDK only where it is expected', () => {
     const knowing = FILES.filter(({ imports }) => imports.some((target) => target.startsWith(SDK)));
     expect([...new Set(knowing.map(({ folder }) => folder))].toSorted()).toEqual(MAY_KNOW_SDK.toSorted());
   });
 
-  test('hold at most 20 files each, of at most 300 lines', () => {
+  test('have at most 20 files each, with at most 300 lines', () => {
     for (const folder of Object.keys(MAY_IMPORT)) expect(filesOf(folder).length).toBeLessThanOrEqual(20);
     const linesOf = ({ folder, name }: SourceFile) =>
       readFileSync(join(SOURCE, folder, name), 'utf8').split('\n').length;

@@ -43,7 +43,11 @@ beforeAll(async () => {
     onReject: ({ reason }: RejectEvent) => void reasons.push(reason),
   });
   http = await serveHttp(() => {
-    const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({
+      McpServer,
+      serverInfo: { name: 'refund-desk', version: '1.0.0' },
+      security,
+    });
     registerRefund(server);
     return server;
   });
@@ -85,7 +89,7 @@ function changedAt(token: string, at: number): string {
   return token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
 }
 
-test('F20: whatever the reason of a refusal, the answer on the wire is the same, byte for byte', async () => {
+test('the answer to the client is the same for every reason of a refusal, byte for byte (F20)', async () => {
   const fresh = async (): Promise<string> =>
     tokenOf(await http.call('tools/call', { name: 'refund', arguments: ARGUMENTS }, { user: 'alice' }));
   const token = await fresh();

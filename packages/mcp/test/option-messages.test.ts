@@ -26,7 +26,7 @@ const protect = (...given: unknown[]) => {
   return () => Reflect.apply(protectRequestState, undefined, given);
 };
 
-describe('what was given is shown by its kind, and as it is only where it cannot be a secret (F21)', () => {
+describe('a message shows the type of a value, and the value only if it cannot be a secret (F21)', () => {
   test.each<[unknown, string]>([
     [null, 'null'],
     [5, '5'],
@@ -38,12 +38,12 @@ describe('what was given is shown by its kind, and as it is only where it cannot
     [() => 'canary', 'a function'],
     [Symbol('canary'), 'a symbol'],
     [10n, 'a bigint'],
-  ])('%o: %s', (audience, shown) => {
+  ])('shows %o as %s', (audience, shown) => {
     const wrong = policy({ codec, audience });
     expect(wrong).toThrow(new TypeError(`RequestStateSecurity: audience must be a string, got ${shown}`));
   });
 
-  test('a text is never quoted', () => {
+  test('never quotes a string', () => {
     const wrong = policy({ codec, bindPrincipal: 'canary' });
     expect(wrong).toThrow(
       new TypeError('RequestStateSecurity: bindPrincipal must be a function or null, got a string'),
@@ -51,7 +51,7 @@ describe('what was given is shown by its kind, and as it is only where it cannot
   });
 });
 
-describe('the message names the option', () => {
+describe('a message names the option', () => {
   const cases: readonly (readonly [() => unknown, string])[] = [
     [policy(undefined), 'RequestStateSecurity: options must be an object, got undefined'],
     [policy(null), 'RequestStateSecurity: options must be an object, got null'],
@@ -61,13 +61,16 @@ describe('the message names the option', () => {
     [policy({ codec: null }), 'RequestStateSecurity: codec must have seal and unseal, got null'],
     [() => memorySingleUse(Object({ maxTokens: '5' })), 'memorySingleUse: maxTokens must be a number, got a string'],
     [states({ codec: {} }), 'createRequestStateCodec: codec must have seal and unseal, got an object'],
-    [states({ key: KEY, alsoOpen: KEY }), 'createRequestStateCodec: alsoOpen must have seal and unseal, got a string'],
+    [
+      states({ key: KEY, alsoAccept: KEY }),
+      'createRequestStateCodec: alsoAccept must have seal and unseal, got a string',
+    ],
     [states({ codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
-    [states({ key: KEY, alsoOpen: codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
+    [states({ key: KEY, alsoAccept: codec, wire: 1 }), 'createRequestStateCodec: wire must be a string, got 1'],
     [states({ codec, wire: 'signed' }), 'createRequestStateCodec: codec must be made by createKmsCodec'],
     [
-      states({ key: KEY, alsoOpen: codec, wire: 'signed' }),
-      'createRequestStateCodec: alsoOpen must be made by createKmsCodec',
+      states({ key: KEY, alsoAccept: codec, wire: 'signed' }),
+      'createRequestStateCodec: alsoAccept must be made by createKmsCodec',
     ],
     [
       () => Reflect.apply(createMcpdRequestStateSecurity, undefined, [{ key: KEY, subject: 5 }]),
@@ -78,8 +81,11 @@ describe('the message names the option', () => {
     [mcpd({ key: KEY, revision: 1 }), 'createMcpdRequestStateCodec: revision must be a string, got 1'],
     [mcpd({ key: 32 }), 'createMcpdRequestStateCodec: key must be a Uint8Array or a string, got 32'],
     [mcpd({ codec }), 'createMcpdRequestStateCodec: codec must be made by createKmsCodec, got an object'],
-    [mcpd({ key: KEY, alsoOpen: 5 }), 'createMcpdRequestStateCodec: alsoOpen must be made by createKmsCodec, got 5'],
-    [mcpd({ alsoOpen: KEY }), 'createMcpdRequestStateCodec: alsoOpen needs key or codec beside it'],
+    [
+      mcpd({ key: KEY, alsoAccept: 5 }),
+      'createMcpdRequestStateCodec: alsoAccept must be made by createKmsCodec, got 5',
+    ],
+    [mcpd({ alsoAccept: KEY }), 'createMcpdRequestStateCodec: alsoAccept requires key or codec'],
   ];
   test.each(cases.map(([attempt, message]) => [message, attempt] as const))('%s', (message, attempt) => {
     expect(attempt).toThrow(TypeError);
@@ -96,7 +102,7 @@ describe('the message names the option', () => {
   });
 });
 
-describe('what is handed to a server’s protection', () => {
+describe('arguments of protectRequestState and createProtectedMcpServer', () => {
   const server = new McpServer(INFO);
   test.each<[string, () => unknown, string]>([
     ['no server', protect(undefined, security), 'protectRequestState: server must be an McpServer or Server'],
@@ -109,16 +115,16 @@ describe('what is handed to a server’s protection', () => {
     ['an audience that is no text', protect(server, security, { defaultAudience: 5 }), 'defaultAudience must be'],
     [
       'no class',
-      () => Reflect.apply(createProtectedMcpServer, undefined, [undefined, INFO, {}, security]),
-      "createProtectedMcpServer: McpServer must be the SDK's class, got undefined",
+      () => Reflect.apply(createProtectedMcpServer, undefined, [{ McpServer: undefined, serverInfo: INFO, security }]),
+      'createProtectedMcpServer: McpServer must be a class of the SDK, got undefined',
     ],
-  ])('%s is refused', (_name, attempt, message) => {
+  ])('%s is rejected', (_name, attempt, message) => {
     expect(attempt).toThrow(TypeError);
     expect(attempt).toThrow(message);
   });
 });
 
-describe('who is asking, of mcp.d’s codec', () => {
+describe('arguments of mcp.d’s codec', () => {
   const [bound, free] = (['authSubjectAndTool', 'none'] as const).map((binding) =>
     createMcpdRequestStateCodec({ key: KEY, binding }),
   );
@@ -129,7 +135,7 @@ describe('who is asking, of mcp.d’s codec', () => {
     [bound, { target: 't' }, 'who.subject must be a string, got undefined'],
     [bound, { subject: 'alice' }, 'who.target must be a string, got undefined'],
     [free, { subject: 7 }, 'who.subject must be a string, got 7'],
-  ])('%#: is refused, of both methods', (made, who, message) => {
+  ])('requester %# is rejected by both methods', (made, who, message) => {
     const { encode, decode } = Object(made);
     for (const attempt of [() => encode('1', who), () => decode('v1.', who)]) {
       expect(attempt).toThrow(TypeError);
@@ -137,7 +143,7 @@ describe('who is asking, of mcp.d’s codec', () => {
     }
   });
 
-  test('a state that is no text', () => {
+  test('a state that is not a string is rejected', () => {
     expect(() => Object(bound).encode(5, { subject: 'a', target: 't' })).toThrow('state must be a string, got 5');
   });
 });

@@ -37,7 +37,11 @@ beforeAll(async () => {
   });
   log(security);
   http = await serveHttp(() => {
-    const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({
+      McpServer,
+      serverInfo: { name: 'refund-desk', version: '1.0.0' },
+      security,
+    });
     Object.assign(server.server, { onerror: log });
     registerRefund(server);
     return server;
@@ -57,8 +61,8 @@ async function call(params: Record<string, unknown>, user = USER): Promise<Answe
 
 const ORDER = { arguments: { order: 'canary-order' } };
 
-describe('nothing secret comes out (F21), and all refusals look alike (F20)', () => {
-  test('on no path: not the state, the principal, the access token or the key', async () => {
+describe('secrets are never revealed (F21), and all refusals look alike (F20)', () => {
+  test('no output has the state, the principal, the access token or the key', async () => {
     const first = await http.call('tools/call', { name: 'refund', ...ORDER }, { user: USER });
     const requestState = tokenOf(first);
     log({ ...first.result, inputRequests: undefined });
@@ -114,7 +118,7 @@ describe('nothing secret comes out (F21), and all refusals look alike (F20)', ()
     }
   });
 
-  test('the search finds what is there', async () => {
+  test('the search finds planted secrets', async () => {
     log(new Error('outer', { cause: { deep: 'canary' } }));
     expect(sinks.some((text) => CANARY.test(text))).toBe(true);
   });

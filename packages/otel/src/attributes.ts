@@ -1,6 +1,15 @@
+import type {
+  CodecHealth,
+  InvalidReason,
+  KeyState,
+  KeyWrapperErrorKind,
+  RingProblemKind,
+  RingStoreErrorKind,
+} from '@sealring/core';
+
 /**
- * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the rest has
- * our own namespace, as they ask for.
+ * Names of attributes. `error.type` and its `_OTHER` are those of OpenTelemetry's semantic conventions; the others are in
+ * Sealring's own namespace, as the conventions require.
  */
 export const ATTRIBUTE = {
   errorType: 'error.type',
@@ -19,15 +28,33 @@ export const ATTRIBUTE = {
   problemKind: 'sealring.problem.kind',
 } as const;
 
-/** What stands for every value that is not known. */
+/** Stands for every unknown value. */
 const OTHER = '_OTHER';
 
-const KMS_KINDS = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
-const STORE_KINDS = ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'];
+const KMS_KINDS = valuesOf<KeyWrapperErrorKind>({
+  throttled: true,
+  unavailable: true,
+  denied: true,
+  disabled: true,
+  'not-found': true,
+  corrupt: true,
+});
+const STORE_KINDS = valuesOf<RingStoreErrorKind>({
+  unavailable: true,
+  denied: true,
+  corrupt: true,
+  'too-large': true,
+  'read-only': true,
+});
 
-/** Every value that an attribute may have: a label that somebody else chooses would cost memory without end. */
+/** The values of a closed set: the compiler checks that none is missing. */
+function valuesOf<Value extends string>(all: Readonly<Record<Value, true>>): readonly string[] {
+  return Object.keys(all);
+}
+
+/** Every value that an attribute may have. Arbitrary values would let labels use unlimited memory. */
 export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
-  status: ['ok', 'degraded', 'failing'],
+  status: valuesOf<CodecHealth['status']>({ ok: true, degraded: true, failing: true }),
   refreshKind: [
     ...KMS_KINDS.map((kind) => `kms ${kind}`),
     ...STORE_KINDS.map((kind) => `store ${kind}`),
@@ -39,7 +66,8 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
   storeOperation: ['read', 'write'],
-  codecReason: ['malformed', 'unknown key', 'seal'],
+  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, seal: true }),
+  // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
     'malformed',
@@ -58,12 +86,20 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
     'already used',
     'state too large',
     'unsealed requestState',
-    'unopened requestState',
+    'unverified requestState',
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
-  keyState: ['propagating', 'active', 'verify-only', 'retired', 'revoked'],
-  problemKind: ['clock', 'service-clock', 'contested', 'foreign-ring', 'no-sealing-key', 'nearly-full'],
+  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, retired: true, revoked: true }),
+  problemKind: valuesOf<RingProblemKind>({
+    clock: true,
+    'service-clock': true,
+    contested: true,
+    'foreign-ring': true,
+    'unreadable-key': true,
+    'no-sealing-key': true,
+    'nearly-full': true,
+  }),
 };
 
 type KnownValues =
@@ -81,13 +117,13 @@ type KnownValues =
   | 'keyState'
   | 'problemKind';
 
-/** The member of an event if it is one of the known values, else {@link OTHER}. */
+/** The member of an event if it is a known value, else {@link OTHER}. */
 export function known(event: object, member: string, values: readonly string[]): string {
   const value: unknown = Reflect.get(event, member);
   return typeof value === 'string' && values.includes(value) ? value : OTHER;
 }
 
-/** Names that programmers choose, for providers and stores of their own: so many of them, and no more. */
+/** Names of providers and stores, which adapters choose: a limited number of them. */
 export class BoundedNames {
   readonly #seen = new Set<string>();
   readonly #most: number;
@@ -107,13 +143,13 @@ export class BoundedNames {
   }
 }
 
-/** A member that must be a number; 0 where it is none. */
+/** A numeric member of an event; 0 if it is not a number. */
 export function numberOf(event: object, member: string): number {
   const value: unknown = Reflect.get(event, member);
   return typeof value === 'number' && Number.isFinite(value) ? value : 0;
 }
 
-/** A hashed key id as the events have it; undefined for anything else, which might be a key id. */
+/** The hashed key id of an event; undefined for another text, which could be a key id. */
 export function keyHashOf(event: object): string | undefined {
   const value: unknown = Reflect.get(event, 'keyId');
   return typeof value === 'string' && /^[A-Za-z0-9_-]{12}$/.test(value) ? value : undefined;

@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
 import type { Clock, KmsCodec } from '@sealring/core';
-import { label, objectWith, refuseUnknownOptions } from '@sealring/core/adapter';
+import { label, objectWith, optionRangeError, refuseUnknownOptions } from '@sealring/core/adapter';
 import { type ChannelName, createReaders } from './happenings.ts';
 import { HealthGauges, type Observed } from './health-gauges.ts';
 import { createRecorders } from './metrics.ts';
@@ -9,46 +9,46 @@ import { recordSpan } from './traces.ts';
 
 const OWNER = 'createOpenTelemetryBridge';
 const SCOPE = '@sealring/otel';
-/** Rings of one process that are told apart: each is a set of labels. */
+/** Most rings of a process: each one adds a set of labels. */
 const MAX_OBSERVED = 64;
 const SYSTEM: Pick<Clock, 'wallMs'> = { wallMs: () => Date.now() };
 
 /** Options of {@link createOpenTelemetryBridge}. */
 export interface OpenTelemetryBridgeOptions {
-  /** Where metrics go. Default: the global provider, which has to be registered before. */
+  /** Provider of the meter. Default: the global provider, which must be registered first. */
   readonly meterProvider?: MeterProvider;
-  /** Where traces go; null for no traces. Default: the global provider. */
+  /** Provider of the tracer; null for no traces. Default: the global provider. */
   readonly tracerProvider?: TracerProvider | null;
 }
 
 /** Options of {@link OpenTelemetryBridge.observe}. */
 export interface ObserveOptions {
-  /** What the ring is called in the label: give the `ringName` of the codec. 1 to 64 of `[A-Za-z0-9._-]`. Default: `default`. */
+  /** Value of the label for the ring: use the `ringName` of the codec. 1 to 64 of `[A-Za-z0-9._-]`. Default: `default`. */
   readonly ringName?: string;
-  /** The codec's clock, if it has one of its own. Default: the system's. */
+  /** The clock of the codec, if you gave it one. Default: the system clock. */
   readonly clock?: Pick<Clock, 'wallMs'>;
 }
 
-/** Tells OpenTelemetry what Sealring does, until it is disposed of. */
+/** Reports Sealring's events and health to OpenTelemetry, until it is disposed. */
 export interface OpenTelemetryBridge extends Disposable {
   /**
-   * Reports the health of a codec at every collection, until it is closed or the returned function is called.
-   * @throws {TypeError | RangeError} for wrong options, a second codec under one name, or more than 64 of them.
+   * Reports the health of a codec at each collection, until the codec is closed or you call the returned function.
+   * @throws {TypeError | RangeError} for invalid options, a second codec with the same name, or more than 64 codecs.
    */
   observe(codec: Pick<KmsCodec, 'health'>, options?: ObserveOptions): () => void;
   /**
-   * Stops listening and reporting. The providers stay yours: an SDK may go on exporting what it was told last. A second
-   * call does nothing.
+   * Stops listening and reporting. It does not shut down the providers, and an SDK may continue to export the last values.
+   * A second call has no effect.
    */
   dispose(): void;
 }
 
 /**
- * Listens to the events of `@sealring/core` and `@sealring/mcp` in this process, and makes metrics and spans of them.
- * One per process: a second one counts everything a second time. Labels take known values only, `_OTHER` for anything
- * else; key ids are hashed; nothing of a token, a state, a principal or a key is looked at.
+ * Turns the events of `@sealring/core` and `@sealring/mcp` in this process into metrics and spans. Create one per process:
+ * a second one counts every event again. Labels have known values only, and `_OTHER` for any other value. Key ids are
+ * hashed. No part of a token, a state, a principal or a key is reported.
  *
- * @throws {TypeError} for an unknown option, or a provider that is none.
+ * @throws {TypeError} for an unknown option, or an invalid provider.
  *
  * @example
  * ```ts
@@ -103,8 +103,8 @@ function checkObserved(codec: unknown, options: unknown, others: HealthGauges): 
   const ring = label('observe', 'ringName', ringName);
   objectWith('observe', 'clock', clock, 'wallMs', 'a Clock');
   if (others.has(ring)) {
-    throw new RangeError(`observe: a codec is observed under the ringName "${ring}" already`);
+    throw optionRangeError(`observe: a codec with the ringName "${ring}" is already observed`);
   }
-  if (others.size >= MAX_OBSERVED) throw new RangeError(`observe: at most ${MAX_OBSERVED} codecs are observed at once`);
+  if (others.size >= MAX_OBSERVED) throw optionRangeError(`observe: at most ${MAX_OBSERVED} codecs can be observed`);
   return { codec: checked, ring, clock };
 }

@@ -1,26 +1,27 @@
 import type { Attributes } from '@opentelemetry/api';
+import type { CodecEvents } from '@sealring/core';
 import { ATTRIBUTE, BoundedNames, KNOWN, keyHashOf, known, numberOf } from './attributes.ts';
 
-/** Providers and kinds of stores that are told apart. */
+/** Most names of providers, and of stores, that labels distinguish. */
 const MAX_NAMES = 16;
 
-/** What an event says, in the words of OpenTelemetry. */
+/** An event in the terms of OpenTelemetry. */
 export interface Happening {
-  /** Bounded values only: they become labels. */
+  /** Become labels, so their values are bounded. */
   readonly attributes: Attributes;
-  /** What may take any number of values, for spans alone. */
+  /** For spans only: the values are not bounded. */
   readonly spanAttributes?: Attributes;
-  /** How long it took, seconds. */
+  /** Duration. Seconds. */
   readonly seconds?: number;
   readonly failed?: boolean;
 }
 
-/** Turns one event of a channel into what is recorded of it. */
+/** Reads one event of a channel. */
 export type Reader = (event: object) => Happening;
 
 const nothing: Reader = () => ({ attributes: {} });
 
-/** A reader for every channel that core and mcp publish on. */
+/** A reader for each channel of core and mcp. */
 export function createReaders(): Readonly<Record<ChannelName, Reader>> {
   const providers = new BoundedNames(MAX_NAMES);
   const stores = new BoundedNames(MAX_NAMES);
@@ -57,7 +58,7 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
         },
         KNOWN.storeKind,
       ),
-    // The version itself is an id of a KMS key: it is in no label, and no span is made of it.
+    // The version itself identifies a KMS key, so it is not reported.
     'key-version': (event) => ({ attributes: { [ATTRIBUTE.kmsProvider]: providers.of(event, 'provider') } }),
     conflict: nothing,
     healed: nothing,
@@ -65,7 +66,7 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
     rejected: (event) => ({ attributes: { [ATTRIBUTE.rejectReason]: known(event, 'reason', KNOWN.codecReason) } }),
     state: (event) => ({ attributes: { [ATTRIBUTE.status]: known(event, 'status', KNOWN.status) } }),
     'boundary-sealed': (event) => ({ attributes: { [ATTRIBUTE.method]: known(event, 'method', KNOWN.method) } }),
-    'boundary-opened': (event) => ({ attributes: { [ATTRIBUTE.method]: known(event, 'method', KNOWN.method) } }),
+    'boundary-unsealed': (event) => ({ attributes: { [ATTRIBUTE.method]: known(event, 'method', KNOWN.method) } }),
     'boundary-refused': (event) => ({
       attributes: {
         [ATTRIBUTE.method]: known(event, 'method', KNOWN.method),
@@ -77,23 +78,15 @@ export function createReaders(): Readonly<Record<ChannelName, Reader>> {
   };
 }
 
-/** The channels that are listened to, without `sealring:`. */
+/** The channels that the bridge subscribes to, without `sealring:`. */
 export type ChannelName =
-  | 'refresh'
-  | 'rotation'
-  | 'rotation-failed'
-  | 'key-version'
-  | 'kms-call'
-  | 'store-call'
-  | 'conflict'
-  | 'healed'
-  | 'stale'
-  | 'rejected'
-  | 'state'
+  | Exclude<NameIn<keyof CodecEvents>, 'wrap' | 'unwrap'>
   | 'boundary-sealed'
-  | 'boundary-opened'
+  | 'boundary-unsealed'
   | 'boundary-refused'
   | 'principal-without-subject';
+
+type NameIn<Channel> = Channel extends `sealring:${infer Name}` ? Name : never;
 
 function timed(event: object, attributes: Attributes, kinds: readonly string[]): Happening {
   const failed = Reflect.get(event, 'ok') !== true;

@@ -2,22 +2,22 @@ import type { BatchObservableCallback, BatchObservableResult, Meter } from '@ope
 import { type Clock, type CodecHealth, hashedKeyId, type KmsCodec } from '@sealring/core';
 import { ATTRIBUTE, KNOWN } from './attributes.ts';
 
-/** A codec whose health is asked for at every collection. */
+/** A codec whose health is read at each collection. */
 export interface Observed {
   readonly codec: Pick<KmsCodec, 'health'>;
   readonly ring: string;
   readonly clock: Pick<Clock, 'wallMs'>;
 }
 
-/** What is reported of one codec. All zero, and no status, once it is closed or no longer observed. */
+/** The reported values of one codec. All zero, and no status, once it is closed or no longer observed. */
 interface Report {
   readonly status: string | undefined;
   readonly ready: boolean;
   readonly canSeal: boolean;
-  readonly canOpen: boolean;
+  readonly canUnseal: boolean;
   readonly sealRemaining: number;
   readonly keySealRemaining: number;
-  readonly proofAge: number;
+  readonly kmsCheckAge: number;
   readonly refreshAge: number;
   readonly keyStates: readonly string[];
   readonly problems: readonly string[];
@@ -28,23 +28,23 @@ const GONE: Report = Object.freeze({
   status: undefined,
   ready: false,
   canSeal: false,
-  canOpen: false,
+  canUnseal: false,
   sealRemaining: 0,
   keySealRemaining: 0,
-  proofAge: 0,
+  kmsCheckAge: 0,
   refreshAge: 0,
   keyStates: [],
   problems: [],
   sealingKey: 0,
 });
 
-/** Gauges of the health of codecs, which may come and go between collections. */
+/** Gauges for the health of codecs, which may be added and removed between collections. */
 export class HealthGauges {
   readonly #meter: Meter;
   readonly #gauges;
   readonly #callback: BatchObservableCallback;
   readonly #observed = new Map<string, Observed>();
-  /** An SDK may go on exporting what was reported last: who left is reported once more, as nothing. */
+  /** An SDK may continue to export the last values, so a removed codec is reported once more, with zeros. */
   readonly #gone = new Set<string>();
 
   constructor(meter: Meter) {
@@ -102,10 +102,10 @@ export class HealthGauges {
     for (const kind of KNOWN.problemKind) {
       result.observe(gauges.problem, report.problems.includes(kind) ? 1 : 0, { ...own, [ATTRIBUTE.problemKind]: kind });
     }
-    for (const name of ['ready', 'canSeal', 'canOpen'] as const) {
+    for (const name of ['ready', 'canSeal', 'canUnseal'] as const) {
       result.observe(gauges[name], report[name] ? 1 : 0, own);
     }
-    for (const name of ['sealRemaining', 'keySealRemaining', 'proofAge', 'refreshAge', 'sealingKey'] as const) {
+    for (const name of ['sealRemaining', 'keySealRemaining', 'kmsCheckAge', 'refreshAge', 'sealingKey'] as const) {
       result.observe(gauges[name], report[name], own);
     }
   }
@@ -116,10 +116,10 @@ function reportOf(health: CodecHealth, nowMs: number): Report {
     status: health.status,
     ready: health.ready,
     canSeal: health.canSeal,
-    canOpen: health.canUnseal,
+    canUnseal: health.canUnseal,
     sealRemaining: secondsUntil(health.sealUntil, nowMs),
     keySealRemaining: secondsUntil(lastEnd(health), nowMs),
-    proofAge: secondsSince(health.lastProof, nowMs),
+    kmsCheckAge: secondsSince(health.lastProof, nowMs),
     refreshAge: secondsSince(health.lastRefresh, nowMs),
     keyStates: health.keys.map(({ state }) => state),
     problems: health.problems.map(({ kind }) => kind),
@@ -133,32 +133,35 @@ function createGauges(meter: Meter) {
   const count = (name: string, unit: string, description: string) =>
     meter.createObservableUpDownCounter(name, { unit, description });
   return {
-    status: count('sealring.codec.status', '1', '1 for the status that the codec has, 0 for the others'),
+    status: count('sealring.codec.status', '1', '1 for the current status of the codec, 0 for the others'),
     problem: count(
       'sealring.codec.problem',
       '1',
       '1 for each kind of problem that needs an operator, 0 for the others',
     ),
-    ready: flag('sealring.codec.ready', 'Whether requests may be sent to this member'),
-    canSeal: flag('sealring.codec.can_seal', 'Whether this member may seal now'),
-    canOpen: flag('sealring.codec.can_open', 'Whether this member may open tokens now'),
+    ready: flag('sealring.codec.ready', 'Whether this member is ready for requests'),
+    canSeal: flag('sealring.codec.can_seal', 'Whether this member can seal now'),
+    canUnseal: flag('sealring.codec.can_unseal', 'Whether this member can unseal now'),
     sealRemaining: seconds(
       'sealring.codec.seal.remaining',
-      'How long sealing goes on if neither KMS nor store answers any more',
+      'How long this member continues to seal without KMS and ring store',
     ),
-    proofAge: seconds('sealring.codec.proof.age', 'Time since the KMS last unwrapped a key of the ring rightly'),
-    refreshAge: seconds('sealring.codec.refresh.age', 'Time since the last refresh that went through whole'),
-    keys: count('sealring.ring.key.count', '{key}', 'Keys of the ring as this member knows it, by state'),
-    keySealRemaining: seconds('sealring.ring.seal.remaining', 'How long a key of the ring may seal, if none follows'),
-    // A number and no label: a label would have a new value for every key there ever was.
+    kmsCheckAge: seconds('sealring.codec.kms_check.age', 'Time since the last KMS check that passed'),
+    refreshAge: seconds('sealring.codec.refresh.age', 'Time since the last complete refresh'),
+    keys: count('sealring.ring.key.count', '{key}', 'Keys of the ring in the view of this member, by state'),
+    keySealRemaining: seconds(
+      'sealring.ring.seal.remaining',
+      'How long the keys of the ring can seal without another rotation',
+    ),
+    // A number instead of a label, because a label would get a new value for each key.
     sealingKey: flag(
       'sealring.ring.sealing_key.fingerprint',
-      'Which key this member seals with: the same number at every member; 0 for none',
+      'Fingerprint of the key that this member seals with, the same on every member; 0 for none',
     ),
   };
 }
 
-/** When the last key that nobody has revoked stops sealing. */
+/** When the last key that is not revoked stops sealing. */
 function lastEnd({ keys }: CodecHealth): Date | undefined {
   const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
   return usable.length === 0 ? undefined : new Date(Math.max(...usable.map(({ sealsUntil }) => sealsUntil.getTime())));
@@ -172,12 +175,12 @@ function secondsSince(date: Date | undefined, nowMs: number): number {
   return date === undefined ? 0 : Math.max(0, (nowMs - date.getTime()) / 1_000);
 }
 
-/** The first 6 bytes of the hash that events name a key by: a number that every double can hold. */
+/** The first 6 bytes of the key's hash in the events: a number that a double represents exactly. */
 function fingerprint(keyId: string): number {
   return Buffer.from(hashedKeyId(keyId), 'base64url').readUIntBE(0, 6);
 }
 
-/** Undefined once the codec is closed. By name: the project may have a copy of core that is not ours. */
+/** Undefined once the codec is closed. By name, because the codec may use another copy of core. */
 function healthOf({ codec }: Observed): CodecHealth | undefined {
   try {
     return codec.health();

@@ -3,19 +3,19 @@ import { ATTRIBUTE, KNOWN } from './attributes.ts';
 import type { ChannelName, Happening } from './happenings.ts';
 
 /**
- * Upper bounds of the buckets, seconds: those that OpenTelemetry's semantic conventions give for
- * `http.server.request.duration`, which a call to a KMS or a store is one of.
+ * Upper bounds of the buckets, as OpenTelemetry's semantic conventions give them for `http.server.request.duration`.
+ * Seconds.
  */
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 
-/** Records happenings of a channel. */
+/** Records the events of a channel. */
 export type Recorder = (happening: Happening) => void;
 
-/** The instruments for events, each made once. */
+/** Creates the instruments for events. */
 export function createRecorders(meter: Meter): Readonly<Record<ChannelName, Recorder>> {
   const counter = (name: string, unit: string, description: string, known: readonly Attributes[] = []): Recorder => {
     const instrument = meter.createCounter(name, { unit, description });
-    // A counter that appears with its first event has not increased yet, for Prometheus: it begins at nothing.
+    // For Prometheus, a counter that first appears with the value 1 has not increased, so it starts at 0.
     for (const attributes of known) instrument.add(0, attributes);
     return ({ attributes }) => instrument.add(1, attributes);
   };
@@ -27,53 +27,59 @@ export function createRecorders(meter: Meter): Readonly<Record<ChannelName, Reco
   const rotations = counter(
     'sealring.ring.rotations',
     '{rotation}',
-    'Keys that this member published, or with error.type failed to publish',
+    'Keys that this member published, or, with error.type, failed to publish',
     each(ATTRIBUTE.rotationReason, KNOWN.rotationReason),
   );
   const methods = each(ATTRIBUTE.method, ['tools/call', 'prompts/get', 'resources/read']);
   return {
-    refresh: duration('sealring.refresh.duration', 'Passes that read the ring or prove its key at the KMS'),
+    refresh: duration('sealring.refresh.duration', 'Refreshes: reads of the ring and KMS checks'),
     rotation: rotations,
     'rotation-failed': rotations,
     'key-version': counter(
       'sealring.kms.new_versions',
-      '{look}',
-      'Looks at the KMS key that found a version by which no key of the ring is wrapped',
+      '{version}',
+      'New versions of the KMS key, by which no key of the ring is wrapped yet',
     ),
-    'kms-call': duration('sealring.kms.call.duration', 'Calls to the KMS, each attempt by itself'),
+    'kms-call': duration('sealring.kms.call.duration', 'Calls to the KMS; each attempt counts'),
     'store-call': duration('sealring.store.call.duration', 'Calls to the ring store'),
     conflict: counter(
       'sealring.ring.conflicts',
       '{conflict}',
-      'Writes of the ring that somebody else was faster than',
+      'Writes of the ring that lost to the write of another member',
       [{}],
     ),
-    healed: counter('sealring.ring.heals', '{heal}', 'Lost or older rings that this member wrote again', [{}]),
-    stale: counter('sealring.codec.stale_tokens', '{token}', 'Opened tokens whose key no longer seals', [{}]),
+    healed: counter('sealring.ring.heals', '{heal}', 'Lost or outdated ring documents that this member wrote back', [
+      {},
+    ]),
+    stale: counter('sealring.codec.stale_tokens', '{token}', 'Unsealed tokens whose key no longer seals', [{}]),
     rejected: counter(
       'sealring.codec.rejected_tokens',
       '{token}',
       'Tokens that the codec refused',
       each(ATTRIBUTE.rejectReason, KNOWN.codecReason),
     ),
-    state: counter('sealring.codec.transitions', '{transition}', 'Changes of the status, by the new one'),
+    state: counter('sealring.codec.transitions', '{transition}', 'Changes of the status, by the new status'),
     'boundary-sealed': counter(
       'sealring.boundary.sealed_tokens',
       '{token}',
       'States that the boundary sealed',
       methods,
     ),
-    'boundary-opened': counter(
-      'sealring.boundary.opened_tokens',
+    'boundary-unsealed': counter(
+      'sealring.boundary.unsealed_tokens',
       '{token}',
       'Tokens that the boundary accepted',
       methods,
     ),
-    'boundary-refused': counter('sealring.boundary.refused_tokens', '{token}', 'What the boundary refused'),
+    'boundary-refused': counter(
+      'sealring.boundary.refused_tokens',
+      '{token}',
+      'Tokens and states that the boundary refused',
+    ),
     'principal-without-subject': counter(
       'sealring.boundary.subjectless_clients',
       '{client}',
-      'OAuth clients whose access tokens name no subject',
+      'OAuth clients whose access tokens have no subject',
       [{}],
     ),
   };

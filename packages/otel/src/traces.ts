@@ -2,7 +2,7 @@ import { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer, trace } f
 import { ATTRIBUTE } from './attributes.ts';
 import type { ChannelName, Happening } from './happenings.ts';
 
-/** What becomes a span of its own. Calls to a service are those of a client. */
+/** The channels whose events become spans. */
 const SPANS: Partial<Record<ChannelName, { readonly kind: SpanKind; nameOf(happening: Happening): string }>> = {
   refresh: { kind: SpanKind.INTERNAL, nameOf: () => 'sealring.refresh' },
   rotation: { kind: SpanKind.INTERNAL, nameOf: () => 'sealring.rotation' },
@@ -17,10 +17,10 @@ const SPANS: Partial<Record<ChannelName, { readonly kind: SpanKind; nameOf(happe
   },
 };
 
-/** What is noted on the span of the request that it happened in. */
-const NOTED: readonly ChannelName[] = ['stale', 'rejected', 'boundary-sealed', 'boundary-opened', 'boundary-refused'];
+/** The channels whose events are added to the active span, which is that of the request. */
+const NOTED: readonly ChannelName[] = ['stale', 'rejected', 'boundary-sealed', 'boundary-unsealed', 'boundary-refused'];
 
-/** Adds a happening to the traces. Spans are made when it has ended, with the time at which it began. */
+/** Adds an event to the traces. A span is created after it has ended, with its start time. */
 export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happening): void {
   const { spanAttributes = {}, seconds = 0, failed = false } = happening;
   const attributes = { ...happening.attributes, ...spanAttributes };
@@ -31,7 +31,7 @@ export function recordSpan(tracer: Tracer, channel: ChannelName, happening: Happ
   }
   const shape = SPANS[channel];
   if (shape === undefined) return;
-  // A timer belongs for ever to the request in which it was set: a span that has ended is nobody's parent any more.
+  // A timer keeps the context of the request in which it was set: a span that has ended is not used as the parent.
   const parent = active?.isRecording() === true ? context.active() : ROOT_CONTEXT;
   const endTime = Date.now();
   const options = { kind: shape.kind, startTime: endTime - seconds * 1_000, attributes };

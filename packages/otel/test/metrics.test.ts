@@ -46,8 +46,8 @@ function refused(codec: KmsCodec, token: string): void {
   expect(() => codec.unseal(token)).toThrow(InvalidRequestState);
 }
 
-describe('a codec that works', () => {
-  test('its calls, its rotation and its refusals are counted, by reason', async () => {
+describe('a codec in normal operation', () => {
+  test('its calls, rotations and refusals are counted by reason', async () => {
     const codec = await start();
     const token = codec.seal(payload);
     codec.unseal(token);
@@ -70,7 +70,7 @@ describe('a codec that works', () => {
     expect(samples.get('sealring_refresh_duration_count')).toBe(1);
   });
 
-  test('its health is asked for at every collection', async () => {
+  test('its health is read at each collection', async () => {
     const codec = await start();
     bridge.observe(codec, { ringName: 'payments' });
     const own = 'sealring_ring_name="payments"';
@@ -79,13 +79,13 @@ describe('a codec that works', () => {
     expect(before.get(`sealring_codec_status{${own},sealring_status="failing"}`)).toBe(0);
     expect(before.get(`sealring_codec_ready{${own}}`)).toBe(1);
     expect(before.get(`sealring_codec_can_seal{${own}}`)).toBe(1);
-    expect(before.get(`sealring_codec_can_open{${own}}`)).toBe(1);
+    expect(before.get(`sealring_codec_can_unseal{${own}}`)).toBe(1);
     const remaining = before.get(`sealring_codec_seal_remaining{${own}}`) ?? 0;
     // sealOutageSeconds, and what has passed since the proof.
     expect(remaining).toBeLessThanOrEqual(3_600);
     expect(remaining).toBeGreaterThan(3_500);
     expect(before.get(`sealring_ring_seal_remaining{${own}}`)).toBeGreaterThan(86_400);
-    expect(before.get(`sealring_codec_proof_age{${own}}`)).toBeLessThan(60);
+    expect(before.get(`sealring_codec_kms_check_age{${own}}`)).toBeLessThan(60);
     expect(before.get(`sealring_codec_refresh_age{${own}}`)).toBeLessThan(60);
     const hash = Buffer.from(hashedKeyId(codec.health().sealingKey ?? ''), 'base64url');
     expect(before.get(`sealring_ring_sealing_key_fingerprint{${own}}`)).toBe(
@@ -113,7 +113,7 @@ const quick = {
 };
 
 describe('a new version of the KMS key', () => {
-  test('is counted by provider, its rotation by the reason, and its name is told nowhere', async () => {
+  test('is counted by provider, and its name is not exported', async () => {
     const { keyWrapper: inner, ring } = services;
     let version = 'canary-1';
     const keyWrapper: KeyWrapper = {
@@ -133,18 +133,18 @@ describe('a new version of the KMS key', () => {
   });
 });
 
-describe('problems', () => {
-  test('are told by their kinds, one that is not known under no name, and none of a codec that is gone', async () => {
+describe('health problems', () => {
+  test('are exported by kind, unknown kinds are not, and none for a codec that was removed', async () => {
     const codec = await start();
     const problem = (kind: string): CodecHealth['problems'][number] =>
       ({ kind, detail: 'canary', remedy: 'canary' }) as CodecHealth['problems'][number];
-    let problems = [problem('contested'), problem('service-clock'), problem('canary')];
+    let problems = [problem('contested'), problem('unreadable-key'), problem('service-clock'), problem('canary')];
     const stop = bridge.observe({ health: () => ({ ...codec.health(), problems }) }, { ringName: 'payments' });
     const told = async (): Promise<readonly string[]> =>
       [...(await meter.samples())]
         .filter(([name, number]) => name.startsWith('sealring_codec_problem{') && number === 1)
         .map(([name]) => /sealring_problem_kind="([^"]*)"/.exec(name)?.[1] ?? '');
-    expect(await told()).toEqual(['service-clock', 'contested']);
+    expect(await told()).toEqual(['service-clock', 'contested', 'unreadable-key']);
     expect([...(await meter.samples()).keys()].join('\n')).not.toContain('canary');
     problems = [problem('clock')];
     expect(await told()).toEqual(['clock']);
@@ -153,8 +153,8 @@ describe('problems', () => {
   });
 });
 
-describe('an outage', () => {
-  test('of the KMS shows in calls, refreshes and the status', async () => {
+describe('an outage of the KMS', () => {
+  test('shows in calls, refreshes and the status', async () => {
     const codec = await start();
     bridge.observe(codec, { ringName: 'payments' });
     await codec.rotate();
@@ -179,8 +179,8 @@ describe('an outage', () => {
   });
 });
 
-describe('F21 labels', () => {
-  test('hold no key id, token, payload or key, whatever happened', async () => {
+describe('labels', () => {
+  test('have no key id, token, payload or key (F21)', async () => {
     const canary = randomBytes(18).toString('base64url');
     const codec = await start();
     bridge.observe(codec, { ringName: 'payments' });
@@ -195,7 +195,7 @@ describe('F21 labels', () => {
     expect(page).not.toContain(token.slice(4, 40));
   });
 
-  test('F23 take no more values than are known, whatever is published', async () => {
+  test('have known values only, whatever is published (F23)', async () => {
     for (let i = 0; i < 1_000; i++) {
       channel('sealring:rejected').publish({ reason: `reason ${i}` });
       channel('sealring:boundary-refused').publish({ direction: `d${i}`, method: `m${i}`, reason: `r${i}` });
@@ -217,8 +217,8 @@ describe('F21 labels', () => {
   });
 });
 
-describe('an end', () => {
-  test('after it nothing is counted, nothing reported, and nobody pays for events', async () => {
+describe('the end of a bridge', () => {
+  test('stops all counting and reporting, and removes the subscriptions', async () => {
     const codec = await start();
     bridge.observe(codec, { ringName: 'payments' });
     refused(codec, 'nonsense');
@@ -233,7 +233,7 @@ describe('an end', () => {
     expect([...(await meter.samples()).keys()].filter((name) => name.includes('_status'))).toEqual([]);
   });
 
-  test('a codec that is closed, or no longer observed, is nothing from then on; the other stays', async () => {
+  test('a codec that is closed, or no longer observed, reports zeros, and the others continue', async () => {
     // The SDK goes on exporting what it was told last: a closed codec must not look well for ever.
     const ready = async (ring: string): Promise<number | undefined> =>
       value(`sealring_codec_ready{sealring_ring_name="${ring}"}`);
@@ -254,7 +254,7 @@ describe('an end', () => {
     expect(await ready('other')).toBe(1);
   });
 
-  test('`using` ends it', async () => {
+  test('`using` disposes the bridge', async () => {
     bridge.dispose();
     {
       using second = createOpenTelemetryBridge({ meterProvider: meter.meterProvider, tracerProvider: null });
@@ -265,8 +265,8 @@ describe('an end', () => {
   });
 });
 
-describe('options', () => {
-  test('that are unknown or wrong are refused by name', async () => {
+describe('the options of the bridge', () => {
+  test('that are unknown or invalid are rejected by name', async () => {
     const wrong = (options: object): unknown => createOpenTelemetryBridge(options);
     expect(() => wrong({ meter: 1 })).toThrow(/unknown option "meter"/);
     expect(() => wrong({ meterProvider: {} })).toThrow(TypeError);
@@ -277,7 +277,7 @@ describe('options', () => {
     expect(() => bridge.observe(codec, { ringName: 'a b' })).toThrow(RangeError);
     expect(() => bridge.observe(codec, { clock: {} } as object)).toThrow(/clock must be/);
     bridge.observe(codec);
-    expect(() => bridge.observe(codec)).toThrow(/"default" already/);
+    expect(() => bridge.observe(codec)).toThrow(/"default" is already observed/);
     for (let i = 1; i < 64; i++) bridge.observe(codec, { ringName: `ring-${i}` });
     expect(() => bridge.observe(codec, { ringName: 'one-too-many' })).toThrow(/at most 64/);
   });

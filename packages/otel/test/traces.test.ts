@@ -45,7 +45,7 @@ const payload = new TextEncoder().encode('state');
 /** Kinds on the wire are one more than in the interface. */
 const CLIENT = SpanKind.CLIENT + 1;
 
-test('a call to the KMS is a client’s span with its length; a failed one says so, and nothing of the error’s text', async () => {
+test('a call to the KMS is a client span with its duration, and a failed one has no error text', async () => {
   codec = await join(services);
   const [unwrap] = await spans('sealring.kms.unwrap');
   expect(unwrap).toMatchObject({ kind: CLIENT });
@@ -64,14 +64,14 @@ test('a call to the KMS is a client’s span with its length; a failed one says 
   expect(rotations.map((span) => attributesOf(span)['error.type'])).toEqual([undefined, 'kms disabled']);
 });
 
-test('a span is as long as the call took', async () => {
+test('a span is as long as the call', async () => {
   channel('sealring:kms-call').publish({ provider: 'local', operation: 'sign', ok: true, seconds: 1.5 });
   const [sign] = await spans('sealring.kms.sign');
   const nanoseconds = BigInt(sign?.endTimeUnixNano ?? 0) - BigInt(sign?.startTimeUnixNano ?? 0);
   expect(nanoseconds).toBe(1_500_000_000n);
 });
 
-test('F21 keys are named by their hash', async () => {
+test('keys are named by their hash (F21)', async () => {
   codec = await join(services);
   const [rotation] = await spans('sealring.rotation');
   const [key] = codec.health().keys;
@@ -79,7 +79,7 @@ test('F21 keys are named by their hash', async () => {
   expect(JSON.stringify(collector.spans)).not.toContain(key?.id);
 });
 
-test('what a request waits for belongs to its trace, and what was refused in it is noted there', async () => {
+test('spans and events belong to the trace of the request that waits for them', async () => {
   const member = await join(services);
   codec = member;
   const tracer = provider.getTracer('test');
@@ -96,7 +96,7 @@ test('what a request waits for belongs to its trace, and what was refused in it 
   ]);
 });
 
-test('a span that has ended is nobody’s parent: timers outlive the request in which they were set', async () => {
+test('a span that has ended is not used as parent by timers from its request', async () => {
   const member = await join(services);
   codec = member;
   const tracer = provider.getTracer('test');

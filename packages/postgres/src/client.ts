@@ -24,7 +24,7 @@ export interface PostgresClient {
   release(destroy?: boolean): void;
 }
 
-/** The part of a `pg.Pool` (8.x) that is used; a fake fits too. It stays yours to end. */
+/** The part of a `pg.Pool` that is used; a fake fits too. It stays yours to end. */
 export interface PostgresPool {
   /** Takes a connection out. */
   connect(): Promise<PostgresClient>;

@@ -16,7 +16,7 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** Opens nothing yet. */
+/** Connects at the first call. */
 export function connectionOf(settings: Settings): Connection {
   const { pool, end } = sourceOf(settings);
   const calls = storeCalls(settings.timeoutMs, classify);

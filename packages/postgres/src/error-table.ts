@@ -1,12 +1,12 @@
-import { findRow, property, type StoreFailure, unexplained } from '@sealring/core/adapter';
+import { findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** What a failed call says; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
 const TABLE = 'the table is missing: run the migration';
-const SHAPE = 'the table is not the one of the migration';
-const BUSY = 'the server is there and cannot serve now';
+const SHAPE = 'the table is not as the migration creates it';
+const BUSY = 'the server cannot serve requests at the moment';
 const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
 
 /**
@@ -15,9 +15,9 @@ const STANDBY = 'the server is read-only: a failover is under way, or the addres
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '28000': { kind: 'denied', detail: LOGIN },
   '28P01': { kind: 'denied', detail: LOGIN },
-  '42501': { kind: 'denied', detail: 'the user lacks a right on the table' },
+  '42501': { kind: 'denied', detail: 'the user lacks a permission on the table' },
 
-  // Not absent: a ring may be founded only where its table says that there is none.
+  // Not absent: a ring may be created only where its table shows that there is none.
   '42P01': { kind: 'unavailable', detail: TABLE },
   '3F000': { kind: 'unavailable', detail: TABLE },
   '3D000': { kind: 'unavailable', detail: 'the database is missing' },
@@ -26,17 +26,17 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '42883': { kind: 'corrupt', detail: SHAPE },
   '42P10': { kind: 'corrupt', detail: SHAPE },
   '23502': { kind: 'corrupt', detail: SHAPE },
-  '23514': { kind: 'too-large', detail: 'over the bound of the table' },
+  '23514': { kind: 'too-large', detail: 'the document exceeds the bound of the table' },
 
   // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
   '25006': { kind: 'unavailable', detail: STANDBY },
-  '40001': { kind: 'unavailable', detail: 'lost against another transaction' },
-  '40P01': { kind: 'unavailable', detail: 'lost against another transaction' },
+  '40001': { kind: 'unavailable', detail: 'another transaction changed the row first' },
+  '40P01': { kind: 'unavailable', detail: 'another transaction changed the row first' },
   '53100': { kind: 'unavailable', detail: 'the disk of the server is full' },
   '53200': { kind: 'unavailable', detail: 'the server is out of memory' },
   '53300': { kind: 'unavailable', detail: 'the server has too many connections' },
-  '55P03': { kind: 'unavailable', detail: 'others held the row for too long' },
-  '57014': { kind: 'unavailable', detail: 'the server gave up (statement_timeout)' },
+  '55P03': { kind: 'unavailable', detail: 'another transaction held the row for too long' },
+  '57014': { kind: 'unavailable', detail: 'the server ended the statement (statement_timeout)' },
   '57P01': { kind: 'unavailable', detail: BUSY },
   '57P02': { kind: 'unavailable', detail: BUSY },
   '57P03': { kind: 'unavailable', detail: BUSY },
@@ -45,8 +45,18 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '08006': { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Failure>);
 
+/** `pg` has no code for this; the whole text is compared, and never copied. */
+const NO_TLS_MESSAGE = 'The server does not support SSL connections';
+const NO_TLS: Failure = Object.freeze({
+  kind: 'unavailable',
+  detail: 'the server does not use TLS: check sslmode and the address (ERR_POSTGRES_NO_TLS)',
+  code: 'ERR_POSTGRES_NO_TLS',
+});
+
 /** What a rejection of `pg` means. */
 export function classify(error: unknown): Failure {
   const found = findRow(ERROR_TABLE, [property(error, 'code')]);
-  return found === undefined ? unexplained() : { ...found.row, code: found.code };
+  if (found !== undefined) return { ...found.row, code: found.code };
+  if (property(error, 'message') === NO_TLS_MESSAGE) return NO_TLS;
+  return unreachable(error, 'the server') ?? unexplained();
 }

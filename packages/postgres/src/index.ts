@@ -8,4 +8,4 @@ export type { PostgresClient, PostgresListener, PostgresPool, PostgresQuery, Pos
 export { migrate, type PostgresTables, schemaSql } from './migration.ts';
 export type { PostgresRingOptions, PostgresSingleUseOptions, PostgresSource } from './options.ts';
 export { postgresRing } from './ring.ts';
-export { type PostgresSingleUse, postgresSingleUse, SingleUseStoreError } from './single-use.ts';
+export { postgresSingleUse } from './single-use.ts';

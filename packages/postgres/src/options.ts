@@ -15,16 +15,16 @@ import { parseTableName, type TableName } from './table-name.ts';
 
 /** Where the server is: exactly one of the two. */
 export interface PostgresSource {
-  /** A pool of yours; stays yours to end. */
+  /** A pool of yours; you end it. */
   readonly pool?: PostgresPool;
   /**
-   * For convenience: `postgres://user:password@host[:port]/database`. The store then makes a pool of at most 4
+   * For convenience: `postgres://user:password@host[:port]/database`. The store then creates a pool of at most 4
    * connections, and ends it with its own `close`. As always with `pg`, what the URL leaves out is taken from `PG…`
    * environment variables.
    */
   readonly connectionString?: string;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Options of {@link postgresRing}: `pool` or `connectionString`, and where the ring lies. */
@@ -44,7 +44,7 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** Like the ring's. Default `sealring_single_use`. */
   readonly table?: string;
-  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how much longer than it lives a token is remembered. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -60,7 +60,7 @@ export interface Settings {
   readonly createListener: (() => PostgresListener) | undefined;
 }
 
-const SOURCE = ['pool', 'connectionString', 'timeoutSeconds', 'table'];
+const SOURCE = ['pool', 'connectionString', 'callTimeoutSeconds', 'table'];
 
 /** @throws {TypeError | RangeError} naming option and value, but never a connection string: it may hold a password. */
 export function readRingOptions(options: unknown): Settings {
@@ -76,7 +76,7 @@ function readOptions(owner: string, options: unknown, known: readonly string[], 
   refuseUnknownOptions(owner, options, known);
   const given = options as Readonly<Record<string, unknown>>;
   const { pool, connectionString, createListener } = given;
-  const { timeoutSeconds = 5, table = fallback, name = 'default' } = given;
+  const { callTimeoutSeconds = 5, table = fallback, name = 'default' } = given;
   if ((pool === undefined) === (connectionString === undefined)) {
     throw optionTypeError(`${owner}: give either pool or connectionString`);
   }
@@ -84,7 +84,7 @@ function readOptions(owner: string, options: unknown, known: readonly string[], 
   return Object.freeze({
     pool: pool === undefined ? undefined : poolOf(owner, pool),
     connectionString: connectionString === undefined ? undefined : urlOf(owner, connectionString),
-    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
+    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     table: tableOf(owner, 'table', table),
     name: label(owner, 'name', name),
     clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),

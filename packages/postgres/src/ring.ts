@@ -6,12 +6,13 @@ import {
   MAX_DOCUMENT_BYTES,
   noteServiceTime,
   type Outcome,
+  Push,
   tooLarge,
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type PostgresRingOptions, readRingOptions } from './options.ts';
-import { channelOf, Push } from './push.ts';
+import { channelOf, pushListener } from './push.ts';
 import type { TableName } from './table-name.ts';
 
 const OWNER = 'postgresRing';
@@ -20,12 +21,13 @@ const OWNER = 'postgresRing';
  * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
  * made by {@link migrate} or `schema.sql`, never by the store.
  *
- * A revision is a random UUID, so that none comes back after a deletion or a restored backup. A document may have up to
- * 262 144 bytes and no NUL; the error about a stored one that is `too-large` or empty has its revision. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
- * `unavailable` may have been done all the same, or be done by the server later, if the row is still at `expected`.
+ * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to
+ * 262 144 bytes and no NUL; the error for a stored one that is `too-large` or empty has its revision. Only a primary is
+ * read. Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have succeeded, or may still
+ * succeed on the server if the row is at `expected`.
  *
- * `watch` listens on a connection of its own, outside the pool, that does not keep the process alive, and also calls
- * back whenever it was connected anew, for what it may have missed. `close` ends it, and a pool that was made from
+ * `watch` listens on its own connection, outside the pool, which does not keep the process alive. It also calls back after
+ * each reconnection, for writes that it may have missed. `close` closes it, and a pool that was created from
  * `connectionString`.
  *
  * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
@@ -46,7 +48,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
   const push =
     createListener === undefined
       ? undefined
-      : new Push({ connect: createListener, channel, timeoutMs: settings.timeoutMs });
+      : new Push({ connect: () => pushListener(createListener(), channel), timeoutMs: settings.timeoutMs });
 
   return Object.freeze<RingStore>({
     kind: 'postgres',
@@ -71,7 +73,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
           ? { text: statements.create, values: [name, document, channel] }
           : { text: statements.replace, values: [name, document, channel, expected] },
       );
-      // Of two transactions above READ COMMITTED, this is how the one that lost is told.
+      // Of two transactions above READ COMMITTED, the one that lost gets this code.
       if ('failure' in outcome && outcome.failure.code === '40001') throw new RingConflictError();
       const row = rowOf(outcome);
       if (row === undefined) throw new RingConflictError();
@@ -104,8 +106,8 @@ function statementsFor({ sql }: TableName): Statements {
   // In the statement, so that it is sent when the write is committed, and never without.
   const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
   return {
-    // One row in any case: an answer without one is no proof that the ring is absent. The size is looked at before the
-    // document, so that an over-long one is never sent.
+    // One row in any case: an answer without a row does not show that the ring is absent. The size is compared before the
+    // document is selected, so that one that is too long is never sent.
     read: `SELECT pg_is_in_recovery() AS standby, ring.revision::text AS revision,
       floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS "serverMs",
       octet_length(ring.document) > $2 AS "isTooLarge",
@@ -155,5 +157,5 @@ function textOf(row: Row, column: string): string {
 }
 
 function unknownAnswer(): RingStoreError {
-  return new RingStoreError('unavailable', 'the answer was not one of the statement');
+  return new RingStoreError('unavailable', 'the answer is not one of the statement');
 }

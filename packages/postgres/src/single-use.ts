@@ -1,4 +1,4 @@
-import type { RingStoreErrorKind } from '@sealring/core';
+import { type SingleUseStore, SingleUseStoreError } from '@sealring/core';
 import { checkClaim, claimLifeMs } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import { type PostgresSingleUseOptions, readSingleUseOptions } from './options.ts';
@@ -7,37 +7,6 @@ const OWNER = 'postgresSingleUse';
 /** Expired rows a claim removes: more than the one it adds, so that the table shrinks back after a peak. */
 const REMOVED_PER_CLAIM = 16;
 const ATTEMPTS = 3;
-
-/** Where redeemed tokens are remembered: a `SingleUseStore` of `@sealring/mcp`. */
-export interface PostgresSingleUse {
-  /** For how much longer than it lives a token is remembered: `RequestStateSecurity` refuses less than the ring's. Seconds. */
-  readonly clockSkewSeconds: number;
-  /**
-   * True for exactly one caller per `id`, false for every other, until `expiresAt` and `clockSkewSeconds` longer; false
-   * for everybody once that has passed.
-   * @throws {TypeError | RangeError} for an `id` that is no text of 1 to 256 characters, or an invalid date.
-   * @throws {SingleUseStoreError} when the store cannot tell: the token must then be refused.
-   */
-  claim(id: string, expiresAt: Date): Promise<boolean>;
-  /** Ends the pool that was made from `connectionString`; one that was given stays open. */
-  close(): Promise<void>;
-}
-
-/** The store cannot tell whether a token was redeemed. `kind` is as in `RingStoreError`; the text is fixed and ours. */
-export class SingleUseStoreError extends Error {
-  override readonly name = 'SingleUseStoreError';
-  /** As that of a `RingStoreError`. */
-  readonly kind: RingStoreErrorKind;
-  constructor(kind: RingStoreErrorKind, detail: string) {
-    super(`single-use store ${kind}: ${detail}`);
-    this.kind = kind;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return `docs/errors.md#singleusestoreerror-${this.kind}`;
-  }
-}
 
 /**
  * Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also removes up to 16 expired
@@ -51,7 +20,7 @@ export class SingleUseStoreError extends Error {
  * const security = new RequestStateSecurity({ codec, singleUse: postgresSingleUse({ pool }) });
  * ```
  */
-export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSingleUse {
+export function postgresSingleUse(options: PostgresSingleUseOptions): Required<SingleUseStore> {
   const settings = readSingleUseOptions(options);
   const connection = connectionOf(settings);
   const { sql } = settings.table;
@@ -61,7 +30,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
     INSERT INTO ${sql} (id, expires_at) VALUES ($1, now() + $2 * interval '1 millisecond')
     ON CONFLICT (id) DO NOTHING RETURNING id`;
 
-  return Object.freeze<PostgresSingleUse>({
+  return Object.freeze<Required<SingleUseStore>>({
     clockSkewSeconds: settings.clockSkewMs / 1_000,
 
     async claim(id, expiresAt) {
@@ -75,7 +44,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): PostgresSi
         if (!('failure' in outcome)) return outcome.answer.length > 0;
         const { kind, detail, code } = outcome.failure;
         // Above READ COMMITTED: it was rolled back, so that nothing is claimed yet.
-        if (code !== '40001' || attempt >= ATTEMPTS) throw new SingleUseStoreError(kind, detail);
+        if (code !== '40001' || attempt >= ATTEMPTS) throw new SingleUseStoreError(kind, detail, { code });
       }
     },
 

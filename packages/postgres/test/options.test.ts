@@ -25,9 +25,9 @@ describe('options', () => {
     [{ connectionString: 7 }, TypeError],
     [{ connectionString: 'mysql://:canary@127.0.0.1' }, RangeError],
     [{ connectionString: 'canary' }, RangeError],
-    [{ pool, timeoutSeconds: '5' }, TypeError],
-    [{ pool, timeoutSeconds: 0 }, RangeError],
-    [{ pool, timeoutSeconds: Number.NaN }, RangeError],
+    [{ pool, callTimeoutSeconds: '5' }, TypeError],
+    [{ pool, callTimeoutSeconds: 0 }, RangeError],
+    [{ pool, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ pool, table: 7 }, TypeError],
     [{ pool, schema: 'x' }, TypeError],
   ])('%o is refused by both stores, and shows no secret', (options, type) => {
@@ -108,15 +108,22 @@ describe('answers that no server gives', () => {
 });
 
 describe('errors', () => {
-  test.each(Object.keys(ERROR_TABLE))('%s is told by its code', (code) => {
+  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its code', (code) => {
     expect(classify(Object.assign(new Error('canary'), { code }))).toEqual({ ...ERROR_TABLE[code], code });
+  });
+
+  test.each([
+    [Object.assign(new Error('canary'), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+    [new Error('The server does not support SSL connections'), 'ERR_POSTGRES_NO_TLS'],
+  ])('%o is unavailable, with the code %s', (error, code) => {
+    expect(classify(error)).toMatchObject({ kind: 'unavailable', code, detail: expect.stringContaining(code) });
+    expect(JSON.stringify(classify(error))).not.toContain('canary');
   });
 
   test.each([
     [undefined],
     ['42501'],
     [new Error('42501')],
-    [Object.assign(new Error('x'), { code: 'ECONNREFUSED' })],
     [Object.assign(new Error('x'), { code: '__proto__' })],
     [Object.assign(new Error('x'), { code: 42_501 })],
   ])('%o is unavailable, without a code', (error) => {

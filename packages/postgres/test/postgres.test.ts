@@ -140,7 +140,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect(pool.query(insert, [freshName(), ''])).rejects.toMatchObject({ code: '23514' });
   });
 
-  test('the rights of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README suffice, and one less is denied', async () => {
     const pool = poolOf();
     const name = freshName();
     const open = async (...grants: string[]) => {
@@ -178,7 +178,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
       [urlFor({ pathname: '/nowhere' }), 'unavailable'],
       [urlFor({ port: '1' }), 'unavailable'],
     ] as const) {
-      const ring = postgresRing({ connectionString: url, timeoutSeconds: 1 });
+      const ring = postgresRing({ connectionString: url, callTimeoutSeconds: 1 });
       closing.push(() => ring.close?.());
       const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
       expect(error).toMatchObject(failed(kind));
@@ -187,7 +187,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   });
 
   test.each(['read committed', 'repeatable read', 'serializable'])(
-    'F32: of 20 who write at once, one does and the others are told of a conflict, at %s',
+    'F32: of 20 who write at once, one succeeds and the others conflict, at %s',
     async (isolation) => {
       const setting = `default_transaction_isolation = '${isolation}'`;
       const url = await roleWith(poolOf(), ['SELECT, INSERT, UPDATE ON sealring_ring'], [setting]);
@@ -207,7 +207,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
 
   test('F29: a row that somebody holds: the write ends by its deadline, and the pool is not used up', async () => {
     const pool = poolOf({ max: 2 });
-    const ring = postgresRing({ pool, name: 'held', timeoutSeconds: 0.3 });
+    const ring = postgresRing({ pool, name: 'held', callTimeoutSeconds: 0.3 });
     const holder = new Client({ connectionString });
     await holder.connect();
     closing.push(() => holder.end());
@@ -227,7 +227,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
 
   test('what was not sent when its caller gave up never is', async () => {
     const pool = poolOf({ max: 1 });
-    const ring = postgresRing({ pool, name: freshName(), timeoutSeconds: 0.2 });
+    const ring = postgresRing({ pool, name: freshName(), callTimeoutSeconds: 0.2 });
     const busy = await pool.connect();
     await expect(ring.write('late', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
     busy.release();

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Push } from '@sealring/core/adapter';
 import { Client } from 'pg';
 import { afterEach, describe, expect, inject, test } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { startTcpProxy, type TcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { PostgresListener } from '../src/index.ts';
-import { Push } from '../src/push.ts';
+import { pushListener } from '../src/push.ts';
 
 const connectionString = inject('postgres');
 const closing: (() => Promise<unknown> | void)[] = [];
@@ -32,7 +33,7 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
 describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
   test('F29: a connection that hangs is noticed and replaced', async () => {
     const { proxy, connect } = await startProxy();
-    const push = new Push({ connect, channel: 'hangs', timeoutMs: 1_000, heartbeatMs: 100 });
+    const push = new Push({ connect: () => pushListener(connect(), 'hangs'), timeoutMs: 1_000, heartbeatMs: 100 });
     closing.push(() => push.close());
     const notify = await notifier('hangs');
     let heard = 0;
@@ -50,9 +51,9 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     await expect.poll(() => heard).toBe(3);
   });
 
-  test('a connection that is reset is replaced at once, and tells of what may have been missed', async () => {
+  test('a connection that is reset is replaced at once, and reports what may have been missed', async () => {
     const { proxy, connect } = await startProxy();
-    const push = new Push({ connect, channel: 'reset', timeoutMs: 2_000 });
+    const push = new Push({ connect: () => pushListener(connect(), 'reset'), timeoutMs: 2_000 });
     closing.push(() => push.close());
     let heard = 0;
     push.add(() => heard++);
@@ -63,7 +64,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
 
   test('one connection serves all watchers, from the first to the last', async () => {
     const { proxy, connect } = await startProxy();
-    const push = new Push({ connect, channel: 'shared', timeoutMs: 2_000 });
+    const push = new Push({ connect: () => pushListener(connect(), 'shared'), timeoutMs: 2_000 });
     const notify = await notifier('shared');
     let heard = 0;
     const changed = (): void => void heard++;
@@ -91,7 +92,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
       if (attempts < 3) throw new Error('no client');
       return new Client({ connectionString: attempts < 5 ? 'postgres://app@127.0.0.1:1/none' : connectionString });
     };
-    const push = new Push({ connect, channel: 'c', timeoutMs: 2_000 });
+    const push = new Push({ connect: () => pushListener(connect(), 'c'), timeoutMs: 2_000 });
     closing.push(() => push.close());
     let heard = 0;
     push.add(() => heard++);

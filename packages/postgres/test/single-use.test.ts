@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { RingStoreErrorKind } from '@sealring/core';
+import type { RingStoreErrorKind, SingleUseStoreError } from '@sealring/core';
 import { Pool } from 'pg';
 import { afterEach, beforeAll, describe, expect, inject, test } from 'vitest';
-import { migrate, postgresSingleUse, type SingleUseStoreError } from '../src/index.ts';
+import { migrate, postgresSingleUse } from '../src/index.ts';
 
 const connectionString = inject('postgres');
 const rejection = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
@@ -40,7 +40,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     await pool.end();
   });
 
-  test('of 51 who claim at once, over several pools, one is told true', async () => {
+  test('of 51 claims at once, over several pools, one resolves to true', async () => {
     const stores = [1, 2, 3].map(() => postgresSingleUse({ connectionString }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -99,7 +99,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
   });
 
-  test('the rights of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README suffice, and one less is denied', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
@@ -123,7 +123,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
   });
 
   test('a store that is down, has no table or is closed rejects', async () => {
-    const down = postgresSingleUse({ connectionString: 'postgres://app@127.0.0.1:1/postgres', timeoutSeconds: 1 });
+    const down = postgresSingleUse({ connectionString: 'postgres://app@127.0.0.1:1/postgres', callTimeoutSeconds: 1 });
     await expect(down.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
     await down.close();
     await expect(down.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));

@@ -19,20 +19,26 @@ export interface Connection {
   close(): void;
 }
 
-/** Opens nothing yet. */
+/** Connects at the first call. */
 export function connectionOf(settings: Settings): Connection {
   const own = settings.client === undefined ? ownClient(settings.url ?? '', settings.timeoutMs) : lent(settings.client);
   const calls = storeCalls(settings.timeoutMs, classify);
+  let isClosed = false;
   return {
     client: own.client,
-    run: (signal, call) =>
-      calls.run(signal, async (ended) => {
+    async run(signal, call) {
+      const outcome = await calls.run(signal, async (ended) => {
         await own.connect();
         // Nobody waits any more: what has not been sent must not be.
         ended.throwIfAborted();
         return { answer: await call(own.client, ended) };
-      }),
+      });
+      // A client that keeps reconnecting lets the call end by its deadline, which does not say why.
+      const why = 'failure' in outcome && !isClosed && signal?.aborted !== true ? own.notConnected() : undefined;
+      return why === undefined ? outcome : { failure: why };
+    },
     close() {
+      isClosed = true;
       calls.close();
       own.destroy();
     },
@@ -42,17 +48,22 @@ export function connectionOf(settings: Settings): Connection {
 interface Connectable {
   readonly client: RedisClient;
   connect(): Promise<void>;
+  /** Why there is no connection at the moment, where that is known. */
+  notConnected(): Failure | undefined;
   destroy(): void;
 }
 
 function lent(client: RedisClient): Connectable {
-  return { client, connect: async () => undefined, destroy: () => undefined };
+  return { client, connect: async () => undefined, notConnected: () => undefined, destroy: () => undefined };
 }
 
 function ownClient(url: string, connectTimeout: number): Connectable {
   const client = createClient({ url, socket: { connectTimeout, reconnectStrategy } });
-  // Without a listener it would end the process. Every call reports its own failure.
-  client.on('error', () => undefined);
+  let lastFailure: Failure | undefined;
+  // Without a listener, an error would end the process.
+  client.on('error', (error: unknown) => {
+    lastFailure = classify(error);
+  });
   let connecting: Promise<unknown> | undefined;
   return {
     client: {
@@ -64,13 +75,14 @@ function ownClient(url: string, connectTimeout: number): Connectable {
       if (!client.isOpen) connecting = client.connect();
       await connecting;
     },
+    notConnected: () => (client.isReady ? undefined : lastFailure),
     destroy() {
       if (client.isOpen) client.destroy();
     },
   };
 }
 
-/** Trying again mends no refused password, and locks accounts. */
+/** A password that was rejected is not sent again: that would lock accounts. */
 function reconnectStrategy(retries: number, cause: Error): number | false {
   if (classify(cause).kind === 'denied') return false;
   return Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** Math.min(retries, 10)) * (0.5 + Math.random() / 2);

@@ -1,23 +1,23 @@
-import { findRow, type StoreFailure, unexplained } from '@sealring/core/adapter';
+import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** What a failed call says. */
 export type Failure = StoreFailure;
 
 const REPLICA = 'the server is a replica, or has too few of its own: a failover is under way, or the address is wrong';
-const RIGHTS = 'the server refused the user, or what it asked for';
-const BUSY = 'the server is there and cannot serve now';
-const CLUSTER = 'the server is a node of a cluster that does not hold this key now';
+const DENIED = 'the server refused the user or the command';
+const BUSY = 'the server cannot serve requests at the moment';
+const CLUSTER = 'the server is a node of a cluster that does not hold this key at the moment';
 
 /**
  * Prefix of an error reply to kind. The first word of the reply is its code (Redis serialization protocol
  * specification, "Simple errors"); the rest is text for people.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  NOAUTH: { kind: 'denied', detail: RIGHTS },
-  WRONGPASS: { kind: 'denied', detail: RIGHTS },
-  NOPERM: { kind: 'denied', detail: RIGHTS },
-  DENIED: { kind: 'denied', detail: RIGHTS },
-  WRONGTYPE: { kind: 'corrupt', detail: 'the key holds something that is no ring' },
+  NOAUTH: { kind: 'denied', detail: DENIED },
+  WRONGPASS: { kind: 'denied', detail: DENIED },
+  NOPERM: { kind: 'denied', detail: DENIED },
+  DENIED: { kind: 'denied', detail: DENIED },
+  WRONGTYPE: { kind: 'corrupt', detail: 'the key holds something other than a ring' },
 
   // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
   READONLY: { kind: 'unavailable', detail: REPLICA },
@@ -39,13 +39,19 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ClientClosedError: { kind: 'unavailable', detail: 'the client is closed, or was never connected' },
   ClientOfflineError: { kind: 'unavailable', detail: 'the client is not connected' },
+  ConnectionTimeoutError: { kind: 'unavailable', detail: 'the server accepted no connection in time' },
+  SocketClosedUnexpectedlyError: {
+    kind: 'unavailable',
+    detail: 'the server closed the connection: check whether the port requires TLS (rediss://)',
+  },
 } satisfies Record<string, Failure>);
 
 /** What a rejection means. What is not in the tables is `unavailable`: a failure is never taken for an absent ring. */
 export function classify(error: unknown): Failure {
   const name = error instanceof Error ? error.constructor.name : '';
   const found = findRow(ERROR_TABLE, [codeOf(error)]) ?? findRow(CLIENT_TABLE, [name]);
-  return found?.row ?? unexplained();
+  if (found !== undefined) return { ...found.row, code: found.code };
+  return unreachable(error, 'the server') ?? unexplained();
 }
 
 /** The code of an error reply; empty for anything that has none. */

@@ -11,15 +11,15 @@ import type { RedisClient } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
 export interface RedisSource {
-  /** A client of yours, connected by you; stays yours to close. */
+  /** A client of yours, connected by you; you close it. */
   readonly client?: RedisClient;
   /**
-   * For convenience: `redis://[user:password@]host[:port][/db]`, or `rediss://` for TLS. The store then makes a client,
+   * For convenience: `redis://[user:password@]host[:port][/db]`, or `rediss://` for TLS. The store then creates a client,
    * connects it at the first call, and closes it with its own `close`.
    */
   readonly url?: string;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
 }
 
 /** Options of {@link redisRing}: `client` or `url`, and where the ring lies. */
@@ -32,7 +32,7 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** What every key begins with; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
-  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how much longer than it lives a token is remembered. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -66,15 +66,15 @@ function readOptions(
   fallback: string,
   more: readonly string[],
 ): Settings {
-  refuseUnknownOptions(owner, options, ['client', 'url', 'timeoutSeconds', nameOption, ...more]);
+  refuseUnknownOptions(owner, options, ['client', 'url', 'callTimeoutSeconds', nameOption, ...more]);
   const given = options as Readonly<Record<string, unknown>>;
-  const { client, url, timeoutSeconds = 5, [nameOption]: name = fallback } = given;
+  const { client, url, callTimeoutSeconds = 5, [nameOption]: name = fallback } = given;
   if ((client === undefined) === (url === undefined)) throw optionTypeError(`${owner}: give either client or url`);
   return Object.freeze({
     client: client === undefined ? undefined : clientOf(owner, client),
     url:
       url === undefined ? undefined : urlWith(owner, 'url', url, ['redis:', 'rediss:'], 'a redis:// or rediss:// URL'),
-    timeoutMs: timeoutMsOf(owner, timeoutSeconds),
+    timeoutMs: timeoutMsOf(owner, callTimeoutSeconds),
     name: textWithin(owner, nameOption, name, MAX_NAME_LENGTH),
     clockSkewMs: clockSkewMsOf(owner, given['clockSkewSeconds']),
   });

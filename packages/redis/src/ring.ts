@@ -14,12 +14,13 @@ import {
   MAX_DOCUMENT_BYTES,
   noteServiceTime,
   type Outcome,
+  Push,
   TOO_LARGE,
 } from '@sealring/core/adapter';
 import { connectionOf } from './connection.ts';
 import type { Failure } from './error-table.ts';
 import { type RedisRingOptions, readRingOptions } from './options.ts';
-import { Push } from './push.ts';
+import { pushListener } from './push.ts';
 import { READ, runScript, WRITE } from './scripts.ts';
 
 const OWNER = 'redisRing';
@@ -28,12 +29,12 @@ const REVISION_BYTES = 16;
 /**
  * A ring store in Redis 7.0 or later, or Valkey: one hash, compared and replaced by a script, which Redis runs alone.
  *
- * A revision is 16 random bytes, so that none comes back after a deletion, a flush or a failover. A document may have
- * up to 262 144 bytes; the error about what is stored and is `too-large` or `corrupt` has its revision. Only a primary is read. Every call ends within `timeoutSeconds`; a write that ended as
- * `unavailable` may have been done all the same.
+ * A revision is 16 random bytes, so that none recurs after a deletion, a flush or a failover. A document may have up to
+ * 262 144 bytes; the error for a stored value that is `too-large` or `corrupt` has its revision. Only a primary is read.
+ * Every call ends within `callTimeoutSeconds`; a write that ends as `unavailable` may have succeeded.
  *
- * `watch` keeps a second connection that does not keep the process alive, and also calls back whenever it was
- * connected anew, for what it may have missed. `close` ends it, and the client that was made from `url`.
+ * `watch` uses a second connection, which does not keep the process alive. It also calls back after each reconnection,
+ * for writes that it may have missed. `close` closes it, and the client that was created from `url`.
  *
  * A resolved write is as durable as the server: see the README on persistence, replicas and `maxmemory-policy`.
  *
@@ -51,8 +52,13 @@ export function redisRing(options: RedisRingOptions): RingStore {
   const key = settings.name;
   const connection = connectionOf(settings);
   const { client } = connection;
-  const duplicate = client.duplicate === undefined ? undefined : () => client.duplicate?.();
-  const push = new Push({ connect: duplicate ?? (() => undefined), channel: key, timeoutMs: settings.timeoutMs });
+  const push = new Push({
+    connect() {
+      const subscriber = client.duplicate?.();
+      return subscriber === undefined ? undefined : pushListener(subscriber, key);
+    },
+    timeoutMs: settings.timeoutMs,
+  });
 
   return Object.freeze<RingStore>({
     kind: 'redis',
@@ -78,7 +84,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
       return { revision };
     },
 
-    ...(duplicate === undefined
+    ...(client.duplicate === undefined
       ? {}
       : {
           watch(changed: () => void) {
@@ -98,9 +104,9 @@ type Field = string | Buffer;
 
 /** The script's answer: a status of ours, then what it found. @throws {RingStoreError} */
 function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
-  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail);
+  if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
   const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];
-  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer was not one of the script');
+  if (!fields.every(isField)) throw new RingStoreError('unavailable', 'the answer is not one of the script');
   const [status = '', ...rest] = fields;
   return [String(status), ...rest];
 }
@@ -120,12 +126,12 @@ function storedRing(status: string, [found, document]: readonly Field[]): Stored
 
 const REFUSALS: Readonly<Record<string, readonly [RingStoreErrorKind, string]>> = Object.freeze({
   replica: ['unavailable', 'the server is a replica: a failover is under way, or the address is wrong'],
-  foreign: ['corrupt', 'the key holds something that is no ring'],
+  foreign: ['corrupt', 'the key holds something other than a ring'],
   'too-large': [TOO_LARGE.kind, TOO_LARGE.detail],
 });
 
 function refusal(status: string, revision?: string): RingStoreError {
-  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer was not one of the script'];
+  const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer is not one of the script'];
   const isSeen = revision !== undefined && kind !== 'unavailable';
   return new RingStoreError(kind, detail, isSeen ? { revision } : {});
 }

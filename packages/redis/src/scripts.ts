@@ -30,7 +30,7 @@ end
  * KEYS: the ring. ARGV: most bytes of a document.
  *
  * A replica may be behind, and what it does not have yet is not absent: only a primary answers. Sizes are looked at
- * before the values, so that an over-long one is never sent. The server's time is told where the user may ask for it.
+ * before the values, so that an over-long one is never sent. The server's time is included where the user may ask for it.
  */
 export const READ: Script = script(
   `

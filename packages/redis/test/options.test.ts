@@ -15,10 +15,10 @@ describe('options', () => {
     [{ url: 7 }, TypeError],
     [{ url: 'http://:canary@127.0.0.1' }, RangeError],
     [{ url: 'canary' }, RangeError],
-    [{ client, timeoutSeconds: '5' }, TypeError],
-    [{ client, timeoutSeconds: 0 }, RangeError],
-    [{ client, timeoutSeconds: 61 }, RangeError],
-    [{ client, timeoutSeconds: Number.NaN }, RangeError],
+    [{ client, callTimeoutSeconds: '5' }, TypeError],
+    [{ client, callTimeoutSeconds: 0 }, RangeError],
+    [{ client, callTimeoutSeconds: 61 }, RangeError],
+    [{ client, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ client, timeoutMs: 5 }, TypeError],
   ])('%o is refused by both stores, and shows no secret', (options, type) => {
     for (const make of [redisRing, redisSingleUse]) {
@@ -39,7 +39,7 @@ describe('options', () => {
     expect(() => Reflect.apply(redisSingleUse, undefined, [{ client, prefix: name }])).toThrow(type);
   });
 
-  test('constructing opens nothing, and later changes of the options change nothing', async () => {
+  test('constructing connects to nothing, and later changes of the options have no effect', async () => {
     const keys: unknown[] = [];
     const options = {
       key: 'a',

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
+import { Push } from '@sealring/core/adapter';
 import { createClient } from 'redis';
 import { afterEach, describe, expect, inject, test } from 'vitest';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { startTcpProxy } from '../../../test/support/tcp-proxy.ts';
 import type { RedisSubscriber } from '../src/index.ts';
-import { Push } from '../src/push.ts';
+import { pushListener } from '../src/push.ts';
 
 const url = inject('redis');
 const closing: (() => Promise<unknown> | void | undefined)[] = [];
@@ -26,7 +27,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     closing.push(() => proxy.close());
     const connect = (): RedisSubscriber =>
       createClient({ url: `redis://127.0.0.1:${proxy.port}`, RESP, socket: { reconnectStrategy: false } });
-    const push = new Push({ connect, channel: `c${RESP}`, timeoutMs: 1_000, heartbeatMs: 100 });
+    const push = new Push({ connect: () => pushListener(connect(), `c${RESP}`), timeoutMs: 1_000, heartbeatMs: 100 });
     closing.push(() => push.close());
     const publish = await publisher(`c${RESP}`);
     let heard = 0;
@@ -54,7 +55,7 @@ describe.skipIf(url === '')('push over Redis', () => {
       open = createClient({ url: `redis://127.0.0.1:${proxy.port}` });
       return open;
     };
-    const push = new Push({ connect, channel: 'shared', timeoutMs: 2_000 });
+    const push = new Push({ connect: () => pushListener(connect(), 'shared'), timeoutMs: 2_000 });
     const publish = await publisher('shared');
     let heard = 0;
     const changed = (): void => void heard++;
@@ -81,7 +82,7 @@ describe.skipIf(url === '')('push over Redis', () => {
       if (attempts < 3) throw new Error('no client');
       return createClient({ url: attempts < 5 ? 'redis://127.0.0.1:1' : url, socket: { reconnectStrategy: false } });
     };
-    const push = new Push({ connect, channel: 'c', timeoutMs: 2_000 });
+    const push = new Push({ connect: () => pushListener(connect(), 'c'), timeoutMs: 2_000 });
     closing.push(() => push.close());
     let heard = 0;
     push.add(() => heard++);

@@ -196,7 +196,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await right.read()).toBeUndefined();
   });
 
-  test('the rights of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README suffice, and one less is denied', async () => {
     const root = await connected();
     const key = freshKey();
     const rights = await rightsOfReadme();
@@ -245,8 +245,8 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     const client = await connected(`redis://127.0.0.1:${proxy.port}`);
-    const ring = redisRing({ client, key: freshKey(), timeoutSeconds: 0.2 });
-    const store = redisSingleUse({ client, timeoutSeconds: 0.2 });
+    const ring = redisRing({ client, key: freshKey(), callTimeoutSeconds: 0.2 });
+    const store = redisSingleUse({ client, callTimeoutSeconds: 0.2 });
     const id = randomUUID();
     // The server knows the script from here on: sent late, it would run.
     await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
@@ -267,7 +267,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
 });
 
 describe.skipIf(url === '')('redisSingleUse on Redis', () => {
-  test('of 51 who claim at once, over several connections, one is told true', async () => {
+  test('of 51 claims at once, over several connections, one resolves to true', async () => {
     const stores = [1, 2, 3].map(() => redisSingleUse({ url }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -299,7 +299,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
   test('a store that is down, full or forbidden rejects', async () => {
     const redis = await server(['--requirepass', 'right']);
     const client = await connected(redis.address.replace('//', '//:right@'));
-    const store = redisSingleUse({ client, timeoutSeconds: 0.3 });
+    const store = redisSingleUse({ client, callTimeoutSeconds: 0.3 });
     const rejection = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
     await client.configSet('maxmemory', '1');
     await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
@@ -313,7 +313,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
   });
 
-  test('the rights of the README suffice', async () => {
+  test('the permissions of the README suffice', async () => {
     const root = await connected();
     const rights = await rightsOfReadme();
     await root.sendCommand(['ACL', 'SETUSER', 'claims', 'reset', ...rights('payments-claims', 'sealring').split(' ')]);

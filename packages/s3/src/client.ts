@@ -4,8 +4,7 @@ export interface S3RingCommand {
 }
 
 /**
- * The part of `S3Client` (`@aws-sdk/client-s3`) that is used. A client of any 3.x version fits its types, and so does a
- * fake.
+ * The part of `S3Client` (`@aws-sdk/client-s3`, a peer dependency) that is used; a fake fits too.
  *
  * Set `maxAttempts: 1` on a client of your own: a write that the SDK repeats after it was done is refused as a conflict
  * with itself, and the SDK's retries outlast the deadline.

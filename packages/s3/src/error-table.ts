@@ -1,12 +1,5 @@
 import type { RingStoreErrorKind } from '@sealring/core';
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  property,
-  type StoreFailure,
-  sameRow,
-  unexplained,
-} from '@sealring/core/adapter';
+import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** `absent`: there is no such object. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
@@ -14,27 +7,26 @@ export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'c
   readonly stored?: Identity;
 }
 
-/** What tells one version of the object from every other, and what a condition can name of it. */
+/** What distinguishes one version of the object from every other, and what a condition can name of it. */
 export interface Identity {
   readonly etag: string;
   readonly revision: string;
 }
 
-const RIGHTS = 'S3 refused the call; for an object that is not there also to who may not list the bucket';
+const SERVICE = 'S3';
+const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const CLOCK = "this machine's clock differs from the service's";
 const REGION = "the client's region is not the bucket's";
 const BUCKET = 'there is no such bucket';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
 const KMS = "the object's KMS key cannot be used";
-const BUSY = 'S3 is there and cannot serve now';
-const NETWORK = 'S3 cannot be reached';
+const BUSY = 'S3 cannot serve requests at the moment';
 
 /**
- * Error code, exception name, or system code of a failed connection, to what it means.
+ * Error code or exception name to what it means.
  *
  * Sources: "Error responses" of the Amazon S3 API reference; "How to prevent object overwrites with conditional writes"
- * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile); Node's system errors.
+ * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   NoSuchKey: { kind: 'absent', detail: 'there is no such object' },
@@ -45,15 +37,24 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   // A bucket that is not there must not look like a ring that is not there yet; somebody may be making it.
   NoSuchBucket: { kind: 'unavailable', detail: BUCKET },
 
-  AccessDenied: { kind: 'denied', detail: RIGHTS },
-  AllAccessDisabled: { kind: 'denied', detail: RIGHTS },
-  AccountProblem: { kind: 'denied', detail: RIGHTS },
-  NotSignedUp: { kind: 'denied', detail: RIGHTS },
+  ...awsErrorRows<Failure>({
+    denied: { kind: 'denied', detail: DENIED },
+    credentials: { kind: 'denied', detail: CREDENTIALS },
+    expired: { kind: 'unavailable', detail: CREDENTIALS },
+    clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
+    // No kind of its own: the caller may not do this, and a repetition cannot help.
+    request: { kind: 'denied', detail: REQUEST },
+    throttled: { kind: 'unavailable', detail: BUSY },
+    busy: { kind: 'unavailable', detail: BUSY },
+  }),
+
+  AllAccessDisabled: { kind: 'denied', detail: DENIED },
+  AccountProblem: { kind: 'denied', detail: DENIED },
+  NotSignedUp: { kind: 'denied', detail: DENIED },
   InvalidAccessKeyId: { kind: 'denied', detail: CREDENTIALS },
   InvalidToken: { kind: 'denied', detail: CREDENTIALS },
   SignatureDoesNotMatch: { kind: 'denied', detail: CREDENTIALS },
 
-  // No kind of their own: the caller may not do this, and a repetition cannot help.
   InvalidArgument: { kind: 'denied', detail: REQUEST },
   InvalidBucketName: { kind: 'denied', detail: REQUEST },
   InvalidRequest: { kind: 'denied', detail: REQUEST },
@@ -65,7 +66,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   'KMS.NotFoundException': { kind: 'denied', detail: KMS },
 
   NotImplemented: { kind: 'read-only', detail: 'this service has no conditional writes' },
-  EntityTooLarge: { kind: 'too-large', detail: 'the service takes no object of this size' },
+  EntityTooLarge: { kind: 'too-large', detail: 'the service accepts no object of this size' },
   InvalidObjectState: { kind: 'unavailable', detail: 'the object is archived: a lifecycle rule applies to it' },
 
   AuthorizationHeaderMalformed: { kind: 'unavailable', detail: REGION },
@@ -74,27 +75,14 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   Redirect: { kind: 'unavailable', detail: REGION },
   TemporaryRedirect: { kind: 'unavailable', detail: REGION },
 
-  // Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about the right to the ring.
-  ExpiredToken: { kind: 'unavailable', detail: CREDENTIALS },
-  ExpiredTokenException: { kind: 'unavailable', detail: CREDENTIALS },
   TokenRefreshRequired: { kind: 'unavailable', detail: CREDENTIALS },
-  CredentialsProviderError: { kind: 'unavailable', detail: CREDENTIALS },
-  TokenProviderError: { kind: 'unavailable', detail: CREDENTIALS },
-  RequestExpired: { kind: 'unavailable', detail: CLOCK },
-  RequestTimeTooSkewed: { kind: 'unavailable', detail: CLOCK },
 
   BadDigest: { kind: 'unavailable', detail: 'the document was damaged on its way' },
   XAmzContentChecksumMismatch: { kind: 'unavailable', detail: 'the document was damaged on its way' },
-  IncompleteBody: { kind: 'unavailable', detail: NETWORK },
+  IncompleteBody: { kind: 'unavailable', detail: 'the document was cut short on its way' },
   InternalError: { kind: 'unavailable', detail: BUSY },
   OperationAborted: { kind: 'unavailable', detail: BUSY },
-  RequestLimitExceeded: { kind: 'unavailable', detail: BUSY },
-  RequestTimeout: { kind: 'unavailable', detail: BUSY },
-  ServiceUnavailable: { kind: 'unavailable', detail: BUSY },
   SlowDown: { kind: 'unavailable', detail: BUSY },
-  ThrottlingException: { kind: 'unavailable', detail: BUSY },
-
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable', detail: NETWORK }),
 } satisfies Record<string, Failure>);
 
 /**
@@ -111,8 +99,10 @@ export function classify(error: unknown): Failure {
     [property(error, 'name'), property(error, 'code')],
     ({ kind }) => kind !== 'absent' || status === 404,
   );
-  if (found !== undefined) return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})` };
-  if (status === 401 || status === 403) return { kind: 'denied', detail: `${RIGHTS} (status ${status})` };
+  if (found !== undefined) {
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+  }
+  if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
   if (status === 412) return { kind: 'conflict', detail: 'another version is stored (status 412)' };
-  return unexplained(status);
+  return (status === undefined ? unreachable(error, SERVICE) : undefined) ?? unexplained(status);
 }

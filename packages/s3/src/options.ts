@@ -1,4 +1,5 @@
 import {
+  flag,
   objectWith,
   oneOf,
   optionRangeError,
@@ -21,13 +22,18 @@ export interface S3RingOptions {
   /** The object's key; 1 to 1 024 bytes of UTF-8, no part of it `.` or `..`. One per ring. Required. */
   readonly key: string;
   /**
-   * The client to call, with `maxAttempts: 1`; stays yours to destroy. Default: an `S3Client` of the store's own, with
+   * The client to call, with `maxAttempts: 1`; you destroy it. Default: the store creates an `S3Client`, with
    * credentials and region by the AWS default chain (environment, shared configuration files, container or instance
    * role).
    */
   readonly client?: S3RingClient;
+  /**
+   * Whether the bucket is in the path of the URL, not in its host name, as emulators and some S3-compatible services
+   * require. Without `client` only; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
+   */
+  readonly forcePathStyle?: boolean;
   /** Longest wait for one request, in seconds; 0.01 to 60. A write that replaces makes two. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
   /** The 12 digits of the AWS account that owns the bucket; S3 then refuses any other's. Default: not checked. */
   readonly expectedBucketOwner?: string;
   /** How S3 encrypts the object at rest. Default: as the bucket says. */
@@ -41,6 +47,8 @@ export interface Settings {
   readonly bucket: string;
   readonly key: string;
   readonly client: S3RingClient | undefined;
+  /** Of a client of the store's own. */
+  readonly forcePathStyle: boolean;
   readonly timeoutMs: number;
   readonly expectedBucketOwner: string | undefined;
   readonly serverSideEncryption: S3Encryption | undefined;
@@ -53,7 +61,8 @@ const OPTION_NAMES = [
   'bucket',
   'key',
   'client',
-  'timeoutSeconds',
+  'forcePathStyle',
+  'callTimeoutSeconds',
   'expectedBucketOwner',
   'serverSideEncryption',
   'sseKmsKeyId',
@@ -68,7 +77,11 @@ const MAX_KEY_BYTES = 1_024;
  */
 export function readOptions(options: S3RingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { client, timeoutSeconds = 5, expectedBucketOwner, serverSideEncryption, sseKmsKeyId } = options;
+  const { client, forcePathStyle, callTimeoutSeconds = 5, expectedBucketOwner } = options;
+  const { serverSideEncryption, sseKmsKeyId } = options;
+  if (client !== undefined && forcePathStyle !== undefined) {
+    throw optionRangeError(`${OWNER}: forcePathStyle cannot be combined with client: set it on the client`);
+  }
   if (sseKmsKeyId !== undefined && !(serverSideEncryption === 'aws:kms' || serverSideEncryption === 'aws:kms:dsse')) {
     throw optionRangeError(`${OWNER}: sseKmsKeyId needs a serverSideEncryption of aws:kms or aws:kms:dsse`);
   }
@@ -76,7 +89,8 @@ export function readOptions(options: S3RingOptions): Settings {
     bucket: bucketOf(options.bucket),
     key: keyOf(options.key),
     client: client === undefined ? undefined : clientOf(client),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    forcePathStyle: flag(OWNER, 'forcePathStyle', forcePathStyle ?? false),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     expectedBucketOwner: expectedBucketOwner === undefined ? undefined : accountOf(expectedBucketOwner),
     serverSideEncryption: serverSideEncryption === undefined ? undefined : encryptionOf(serverSideEncryption),
     sseKmsKeyId:

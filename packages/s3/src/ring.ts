@@ -11,13 +11,14 @@ import {
   type Calls,
   checkRead,
   checkWrite,
+  decodeDocument,
   noteDateOf,
   type Outcome,
   property,
+  readBody,
   storeCalls,
 } from '@sealring/core/adapter';
 import type { S3RingClient } from './client.ts';
-import { readDocument } from './document-body.ts';
 import { classify, type Failure, type Identity } from './error-table.ts';
 import { OWNER, readOptions, type S3RingOptions, type Settings } from './options.ts';
 
@@ -29,16 +30,16 @@ const WRITE_ID_BYTES = 16;
  * A ring store in one object of Amazon S3, or of a service that has its conditional writes. The object's body is
  * the document, byte for byte.
  *
- * A ring is founded with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their ETag.
+ * A ring is created with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their ETag.
  * The revision is more than the ETag: a random id of the write in the object's metadata, and the version where the
- * bucket keeps versions. A write that replaces compares it first, so that the same bytes written anew are another
+ * bucket keeps versions. A write that replaces compares it first, so that the same bytes written again are another
  * revision.
  *
- * An object of 262 145 bytes or more is `too-large` and not read; the error has its revision, as has that of an object
- * that is `corrupt`, so that it can be written over. Only S3's own 404 NoSuchKey is an absent ring: S3
- * says 403 instead to who may not list the bucket, and that stays `denied`. A write that ended as `unavailable` may have
- * been done all the same. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
- * for wrong arguments; each request ends within `timeoutSeconds`.
+ * An object of 262 145 bytes or more is `too-large` and not read. That error, and the one for an object that is `corrupt`,
+ * has the revision, so that the object can be replaced. Only S3's own 404 NoSuchKey is an absent ring: without the
+ * permission to list the bucket S3 answers 403 instead, which is `denied`. A write that ends as `unavailable` may have
+ * succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError`
+ * for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Amazon S3 API reference, version 2006-03-01, GetObject and PutObject.
  *
@@ -74,7 +75,7 @@ class S3Ring implements RingStore {
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.#client = settings.client ?? new S3Client({ maxAttempts: 1 });
+    this.#client = settings.client ?? new S3Client({ maxAttempts: 1, forcePathStyle: settings.forcePathStyle });
     this.#calls = storeCalls(settings.timeoutMs, classify);
   }
 
@@ -132,7 +133,7 @@ class S3Ring implements RingStore {
       ...condition,
       Body: Buffer.from(document, 'utf8'),
       ContentType: 'text/plain; charset=utf-8',
-      // A cache between us and S3 would serve a ring of yesterday.
+      // A cache in between would serve an outdated ring.
       CacheControl: 'no-store',
       Metadata: { [WRITE_ID]: writeId },
       ...(serverSideEncryption !== undefined && { ServerSideEncryption: serverSideEncryption }),
@@ -145,7 +146,7 @@ class S3Ring implements RingStore {
     if ('answer' in outcome) {
       const identity = identityOf(outcome.answer, writeId);
       if (identity !== undefined) return { revision: identity.revision };
-      throw new RingStoreError('unavailable', 'the answer to the write was not one of S3');
+      throw new RingStoreError('unavailable', 'the answer to the write is not one of S3');
     }
     // Absent: the object that was to be replaced has been deleted.
     const { kind } = outcome.failure;
@@ -163,7 +164,8 @@ class S3Ring implements RingStore {
 }
 
 async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Failure>> {
-  const outcome = await readDocument(property(answer, 'Body'), property(answer, 'ContentLength'));
+  const body = await readBody(property(answer, 'Body'), property(answer, 'ContentLength'));
+  const outcome = 'failure' in body ? body : decodeDocument(body.answer, 'object');
   const identity = identityOf(answer, property(property(answer, 'Metadata'), WRITE_ID));
   if ('failure' in outcome) {
     const isSeen = identity !== undefined && outcome.failure.kind !== 'unavailable';
@@ -173,7 +175,7 @@ async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Fail
   return { answer: { document: outcome.answer, ...identity } };
 }
 
-/** What tells this version of the object from every other. */
+/** What distinguishes this version of the object from every other. */
 function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   const etag = property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
@@ -184,8 +186,8 @@ function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
 }
 
-function refusal({ kind, detail, stored }: Failure): RingStoreError {
-  const seen = stored === undefined ? {} : { revision: stored.revision };
+function refusal({ kind, detail, code, stored }: Failure): RingStoreError {
+  const seen = stored === undefined ? { code } : { code, revision: stored.revision };
   // 412 or 409 to a call that had no condition, or that was not about an object.
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }

@@ -1,8 +1,10 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import type { RingStoreErrorKind } from '@sealring/core';
 import { RingConflictError } from '@sealring/core';
 import { afterEach, describe, expect, test } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import type { SeenRequest } from '../../../test/support/http-stub.ts';
 import { s3Ring } from '../src/index.ts';
 import { clientOf, type Stub, sendError, sendObject, startStub } from './s3-stub.ts';
 
@@ -14,16 +16,16 @@ describe('the S3 SDK against a server of ours', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  async function stubbed(answer: Parameters<typeof startStub>[0], timeoutSeconds = 5) {
+  async function stubbed(answer: Parameters<typeof startStub>[0], callTimeoutSeconds = 5) {
     const stub: Stub = await startStub(answer);
     closing.push(() => stub.close());
-    return { stub, ring: ringAt(stub.endpoint, timeoutSeconds) };
+    return { stub, ring: ringAt(stub.endpoint, callTimeoutSeconds) };
   }
 
-  function ringAt(endpoint: string, timeoutSeconds = 5) {
+  function ringAt(endpoint: string, callTimeoutSeconds = 5) {
     const client = clientOf(endpoint);
     closing.push(() => client.destroy());
-    return s3Ring({ bucket: 'ring', key: 'k', client, timeoutSeconds });
+    return s3Ring({ bucket: 'ring', key: 'k', client, callTimeoutSeconds });
   }
 
   test('409 ConditionalRequestConflict to a write is a conflict, and not repeated', async () => {
@@ -140,14 +142,14 @@ describe('the S3 SDK against a server of ours', () => {
     ['before the answer', () => undefined],
     [
       'in the middle of the body',
-      (_: IncomingMessage, response: ServerResponse) => {
+      (_: SeenRequest, response: ServerResponse) => {
         response.writeHead(200, { etag: '"e"', 'content-length': '100' });
         response.write('half');
       },
     ],
     [
       'in the middle of the body, with a checksum',
-      (_: IncomingMessage, response: ServerResponse) => {
+      (_: SeenRequest, response: ServerResponse) => {
         response.writeHead(200, { etag: '"e"', 'content-length': '100', 'x-amz-checksum-crc32': 'AAAAAA==' });
         response.write('half');
       },

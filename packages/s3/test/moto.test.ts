@@ -88,7 +88,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
       expect(await ring.read()).toEqual({ document: 'a', ...third });
     });
 
-    test('a deleted object is absent, cannot be replaced, and can be founded again', async () => {
+    test('a deleted object is absent, cannot be replaced, and can be created again', async () => {
       const { bucket, key, ring } = await newRing(versioning);
       const first = await ring.write('a', { expected: undefined });
       await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));

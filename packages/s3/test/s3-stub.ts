@@ -1,48 +1,27 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import type { ServerResponse } from 'node:http';
 import { S3Client } from '@aws-sdk/client-s3';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
 /** A server that answers as a test says. */
-export interface Stub {
-  readonly endpoint: string;
+export interface Stub extends Omit<HttpStub, 'requests'> {
   /** Method and conditions of every request so far. */
   readonly requests: readonly string[];
-  /** Resolves when the clients have closed their connections. */
-  allClosed(): Promise<void>;
-  close(): Promise<void>;
 }
 
-/** Starts a server on a free loopback port. `answer` gets the request with its body read. */
-export async function startStub(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Stub> {
-  const requests: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((request, response) => {
-    const { 'if-match': match, 'if-none-match': noneMatch } = request.headers;
-    requests.push([request.method, match, noneMatch].filter(Boolean).join(' '));
-    request.resume().on('end', () => answer(request, response));
-  });
-  server.on('connection', (socket) => {
-    sockets.add(socket);
-    // A client that gives up resets the connection.
-    socket.on('error', () => {});
-    socket.on('close', () => sockets.delete(socket));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+/** Starts a server on a free loopback port. */
+export async function startStub(answer: (request: SeenRequest, response: ServerResponse) => void): Promise<Stub> {
+  const stub = await startHttpStub(answer);
   return {
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    requests,
-    async allClosed() {
-      while (sockets.size > 0) await pause(5);
-    },
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
+    ...stub,
+    get requests() {
+      return stub.requests.map(kindOf);
     },
   };
+}
+
+function kindOf({ method, headers }: SeenRequest): string {
+  return [method, headers['if-match'], headers['if-none-match']].filter(Boolean).join(' ');
 }
 
 /** Answers with an error as S3 spells it. */

@@ -3,11 +3,11 @@ import { checkFactoryOptions } from '@sealring/core/adapter';
 import { vaultTransitKeyWrapper } from './key-wrapper.ts';
 import type { VaultTransitKeyWrapperOptions } from './options.ts';
 
-/** Options of {@link createVaultTransitCodec}: those of the key wrapper, and those of `createKmsCodec` but its `keyWrapper`. */
+/** Options of {@link createVaultTransitCodec}: those of the key wrapper, and those of `createKmsCodec` except `keyWrapper`. */
 export interface VaultTransitCodecOptions
   extends Omit<VaultTransitKeyWrapperOptions, 'maxAttempts'>,
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
-  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that somebody waits for. */
+  /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
   readonly maxAttempts?: number;
 }
 
@@ -17,7 +17,7 @@ export interface VaultTransitCodecOptions
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: what kept it from starting.
+ * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
  *
  * @example
  * ```ts
@@ -26,7 +26,7 @@ export interface VaultTransitCodecOptions
  *
  * await using codec = await createVaultTransitCodec({
  *   address: 'https://vault.example.com:8200',
- *   keyName: 'payments',
+ *   keyId: 'payments',
  *   token: () => readFileSync('/run/vault/token', 'utf8').trim(),
  *   ring: fileRing('ring.json'),
  * });
@@ -34,18 +34,18 @@ export interface VaultTransitCodecOptions
  */
 export async function createVaultTransitCodec(options: VaultTransitCodecOptions): Promise<KmsCodec> {
   checkFactoryOptions('createVaultTransitCodec', options);
-  const { address, keyName, mount, namespace, token, client, alsoUnwrap, timeoutSeconds, ...others } = options;
+  const { address, keyId, mount, namespace, token, client, alsoUnwrap, callTimeoutSeconds, ...others } = options;
   const { dangerouslyAllowHttp, maxAttempts = 1, ...codecOptions } = others;
   const keyWrapper = vaultTransitKeyWrapper({
     address,
-    keyName,
+    keyId,
     maxAttempts,
     ...(mount !== undefined && { mount }),
     ...(namespace !== undefined && { namespace }),
     ...(token !== undefined && { token }),
     ...(client !== undefined && { client }),
     ...(alsoUnwrap !== undefined && { alsoUnwrap }),
-    ...(timeoutSeconds !== undefined && { timeoutSeconds }),
+    ...(callTimeoutSeconds !== undefined && { callTimeoutSeconds }),
     ...(dangerouslyAllowHttp !== undefined && { dangerouslyAllowHttp }),
   });
   return createKmsCodec({ ...codecOptions, keyWrapper, closeKeyWrappers: true });

@@ -1,25 +1,15 @@
-import {
-  CONNECTION_FAILURES,
-  findRow,
-  kindOfStatus,
-  property,
-  type ServiceFailure,
-  sameRow,
-  statusOf,
-} from '@sealring/core/adapter';
+import { connectionFailure, kindOfStatus, property, type ServiceFailure, statusOf } from '@sealring/core/adapter';
 
 /** What a failure means, and what an operator has to change. */
 export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
-
-const CERTIFICATE = "Vault's certificate is not trusted: give Node its authority (NODE_EXTRA_CA_CERTS), or a client";
 
 // A configuration error has no kind of its own. It is `denied`, as in the other key wrappers: the caller may not use
 // this key this way, and a retry cannot help.
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
 /**
- * What Vault refuses with 400 is told apart by its text only: all of it is listed here, compared as a whole, and never
- * copied. What is not on the list stays `unavailable`.
+ * What Vault refuses with 400 is distinguished by its text only. The texts are listed here, compared as a whole, and never
+ * copied. A text that is not on the list is `unavailable`.
  *
  * Sources: `sdk/helper/keysutil/policy.go` and `builtin/logical/transit` of HashiCorp Vault 1.13 and later and of
  * OpenBao 2; run against OpenBao 2.7.2.
@@ -54,7 +44,7 @@ export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
   400: { kind: 'unavailable', hint: 'Vault refused the request for a reason that is not on the list' },
   403: {
     kind: 'denied',
-    hint: 'the policy lacks the right, or the token is unknown, expired or revoked: Vault does not say which',
+    hint: 'the policy lacks the permission, or the token is unknown, expired or revoked: Vault does not say which',
   },
   404: { kind: 'not-found', hint: 'no such mount or namespace' },
   405: { kind: 'denied', hint: 'the mount is no transit engine' },
@@ -67,41 +57,9 @@ const REDIRECTED: ErrorRow = Object.freeze({
   hint: 'a redirect, as standby nodes send it, is not followed: let nodes forward, or give the address of the active one',
 });
 
-/** System codes of a failed connection. Sources: Node's errors, OpenSSL's verify errors as Node names them, undici. */
-export const CONNECTION_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
-  ...sameRow(CONNECTION_FAILURES, { kind: 'unavailable' }),
-  ...sameRow(
-    ['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'UND_ERR_SOCKET'] as const,
-    { kind: 'unavailable' },
-  ),
-  ...sameRow(
-    [
-      'CERT_HAS_EXPIRED',
-      'CERT_NOT_YET_VALID',
-      'DEPTH_ZERO_SELF_SIGNED_CERT',
-      'ERR_TLS_CERT_ALTNAME_INVALID',
-      'SELF_SIGNED_CERT_IN_CHAIN',
-      'UNABLE_TO_GET_ISSUER_CERT',
-      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    ] as const,
-    { kind: 'unavailable', hint: CERTIFICATE },
-  ),
-});
-
-/**
- * What a request that had no answer means. Looks at `name` and `code` of the error and of its cause, where `fetch` puts
- * the system's error; never at a message. Never throws, whatever it is given.
- */
+/** What a request that had no answer means. Never throws, whatever it is given. */
 export function classify(error: unknown): ServiceFailure {
-  const cause = property(error, 'cause');
-  const found = findRow(CONNECTION_TABLE, [
-    property(error, 'code'),
-    property(cause, 'code'),
-    property(error, 'name'),
-    property(cause, 'name'),
-  ]);
-  return found === undefined ? { kind: 'unavailable' } : { ...found.row, code: found.code };
+  return { kind: 'unavailable', ...connectionFailure(error) };
 }
 
 /** What an answer other than 200 means, by its status, and by the texts of {@link REFUSALS} where that is 400. */

@@ -39,7 +39,7 @@ type Checked = ReturnType<typeof readWrapOptions>;
  * there without a word.
  *
  * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
- * ends within `maxAttempts` × `timeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
+ * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
  *
  * Source: the transit secrets engine's HTTP API, as OpenBao 2.7 and HashiCorp Vault 1.13 and later serve it.
  *
@@ -52,7 +52,7 @@ type Checked = ReturnType<typeof readWrapOptions>;
  *
  * const keyWrapper = vaultTransitKeyWrapper({
  *   address: 'https://vault.example.com:8200',
- *   keyName: 'payments',
+ *   keyId: 'payments',
  *   token: () => readFileSync('/run/vault/token', 'utf8').trim(),
  * });
  * ```

@@ -1,4 +1,5 @@
 import {
+  endpointUrl,
   flag,
   integerWithin,
   listOf,
@@ -10,7 +11,6 @@ import {
   text,
   textMatching,
   timeoutMsOf,
-  urlWith,
   wrongType,
 } from '@sealring/core/adapter';
 import { PLATFORM_CLIENT, type VaultClient, type VaultToken } from './client.ts';
@@ -21,7 +21,7 @@ export interface VaultTransitKeyWrapperOptions {
   /** Where Vault or OpenBao answers: an `https://` URL, or an `http://` URL of this machine. Required. */
   readonly address: string;
   /** The transit key: one of type `aes256-gcm96` or `chacha20-poly1305`, not derived. Required. */
-  readonly keyName: string;
+  readonly keyId: string;
   /** Where the transit engine is mounted, within the namespace. Default `transit`. */
   readonly mount?: string;
   /** The namespace; default the root namespace. */
@@ -30,13 +30,13 @@ export interface VaultTransitKeyWrapperOptions {
   readonly token?: VaultToken;
   /** What makes the requests; stays yours. Default: the platform's `fetch`. */
   readonly client?: VaultClient;
-  /** Whole paths of retired transit keys whose wrapped keys may still be opened, `team/transit/keys/old`; 0 to 64. Default none. */
+  /** Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
-  readonly timeoutSeconds?: number;
+  readonly callTimeoutSeconds?: number;
   /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
-  /** Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in clear. Default false. */
+  /** Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in plaintext. Default false. */
   readonly dangerouslyAllowHttp?: boolean;
 }
 
@@ -56,20 +56,19 @@ const OWNER = 'vaultTransitKeyWrapper';
 
 const OPTION_NAMES = [
   'address',
-  'keyName',
+  'keyId',
   'mount',
   'namespace',
   'token',
   'client',
   'alsoUnwrap',
-  'timeoutSeconds',
+  'callTimeoutSeconds',
   'maxAttempts',
   'dangerouslyAllowHttp',
 ] as const satisfies readonly (keyof VaultTransitKeyWrapperOptions)[];
 
 const MAX_ALSO_UNWRAP = 64;
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
-const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
@@ -77,7 +76,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])$/;
  */
 export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
-  const { keyName, mount = 'transit', namespace, alsoUnwrap = [], timeoutSeconds = 5, maxAttempts = 3 } = options;
+  const { keyId, mount = 'transit', namespace, alsoUnwrap = [], callTimeoutSeconds = 5, maxAttempts = 3 } = options;
   const { client, token, dangerouslyAllowHttp = false } = options;
   if (client === undefined && token === undefined) {
     throw optionTypeError(`${OWNER}: token must be given, unless a client adds it`);
@@ -87,15 +86,15 @@ export function readOptions(options: VaultTransitKeyWrapperOptions): Settings {
     key: transitKey(
       namespace === undefined ? '' : mountPath('namespace', namespace),
       mountPath('mount', mount),
-      textMatching(OWNER, 'keyName', keyName, KEY_NAME),
+      textMatching(OWNER, 'keyId', keyId, KEY_NAME),
     ),
-    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'paths of transit keys', MAX_ALSO_UNWRAP, retiredKey),
+    alsoUnwrap: listOf(OWNER, 'alsoUnwrap', alsoUnwrap, 'paths of transit keys', MAX_ALSO_UNWRAP, replacedKey),
     token: token === undefined ? undefined : tokenOf(token),
     client:
       client === undefined
         ? PLATFORM_CLIENT
         : objectWith<VaultClient>(OWNER, 'client', client, 'fetch', 'a VaultClient (an object with fetch)'),
-    timeoutMs: timeoutMsOf(OWNER, timeoutSeconds),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
     maxAttempts: integerWithin(OWNER, 'maxAttempts', maxAttempts, 1, 10),
   });
 }
@@ -105,16 +104,9 @@ export function isToken(token: unknown): token is string {
   return typeof token === 'string' && TOKEN.test(token);
 }
 
-// Its text is in no message: it may hold a password.
 function addressOf(value: unknown, mayBeHttp: boolean): string {
-  const url = new URL(urlWith(OWNER, 'address', value, ['https:', 'http:'], 'an https:// URL'));
-  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw optionRangeError(`${OWNER}: address must be a URL without user, password, query and fragment`);
-  }
-  if (url.protocol === 'http:' && !mayBeHttp && !LOOPBACK.test(url.hostname)) {
-    throw optionRangeError(`${OWNER}: address must be an https:// URL: over http:// token and data keys could be read`);
-  }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+  const { origin, pathname } = endpointUrl(OWNER, 'address', value, mayBeHttp);
+  return `${origin}${pathname}`.replace(/\/+$/, '');
 }
 
 // Vault prints both with a slash at the end.
@@ -122,7 +114,7 @@ function mountPath(name: string, value: unknown): string {
   return textMatching(OWNER, name, value, MOUNT).replace(/\/$/, '');
 }
 
-function retiredKey(name: string, value: unknown): TransitKey {
+function replacedKey(name: string, value: unknown): TransitKey {
   const path = text(OWNER, name, value);
   const key = parseKeyPath(path);
   if (key === undefined) throw outOfRange(OWNER, name, 'the whole path of a transit key (transit/keys/…)', path);

@@ -51,7 +51,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
   });
   afterAll(() => proxy.close());
 
-  describe('law 4: the answer is checked, and one that fails is corrupt and not asked for again', () => {
+  describe('adapter rule 4: the answer is checked, and one that fails is corrupt and not asked for again', () => {
     const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
     const both: [string, (answer: PassingAnswer) => Partial<PassingAnswer>][] = [
       ['an empty body', () => ({ body: '' })],
@@ -121,7 +121,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('law 6: a wrapped key never chooses which key is asked', () => {
+  describe('adapter rule 6: a wrapped key never chooses which key is asked', () => {
     test.each([
       ['another provider', { provider: 'aws-kms' }],
       ['another key', { keyId: 'transit/keys/other:v1' }],
@@ -195,7 +195,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('law 3: only what may pass is tried again', () => {
+  describe('adapter rule 3: only what may pass is tried again', () => {
     test.each([
       ['a 503 with an HTML body', { status: 503, body: '<html>' }, 'unavailable', 2],
       ['a 500', { status: 500, body: '{"errors":["internal error"]}' }, 'unavailable', 2],
@@ -251,7 +251,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       await expect(setUp({ client }).unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     });
 
-    test('law 5: the bytes of an answer are overwritten, in however many pieces they come', async () => {
+    test('adapter rule 5: the bytes of an answer are overwritten, in however many pieces they come', async () => {
       const text = JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') } });
       const pieces = [text.slice(0, 25), text.slice(25)].map((piece) => new Uint8Array(Buffer.from(piece)));
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -312,9 +312,9 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       for (const where of ['before', 'inBody'] as const) {
         const before = proxy.abandoned;
         proxy.hang(where);
-        await expect(run(setUp({ timeoutSeconds: 0.2 }), made)).rejects.toMatchObject({
+        await expect(run(setUp({ callTimeoutSeconds: 0.2 }), made)).rejects.toMatchObject({
           kind: 'unavailable',
-          summary: { attempts: 2, hint: expect.stringContaining('timeoutSeconds') },
+          summary: { attempts: 2, hint: expect.stringContaining('callTimeoutSeconds') },
         });
         await expect.poll(() => proxy.abandoned).toBe(before + 2);
       }

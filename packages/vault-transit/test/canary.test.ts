@@ -85,8 +85,8 @@ async function leaksOf(keyWrapper: KeyWrapper, run: (keyWrapper: KeyWrapper) => 
 }
 
 function wrapper(options: object = {}): KeyWrapper {
-  const limits = { maxAttempts: 2, timeoutSeconds: 0.5 };
-  return vaultTransitKeyWrapper({ address: server.address, keyName: 'payments', token: TOKEN, ...limits, ...options });
+  const limits = { maxAttempts: 2, callTimeoutSeconds: 0.5 };
+  return vaultTransitKeyWrapper({ address: server.address, keyId: 'payments', token: TOKEN, ...limits, ...options });
 }
 
 describe('F33: no error holds the data key or the token that an answer or an error held', () => {
@@ -177,7 +177,7 @@ describe('F33: no error holds the data key or the token that an answer or an err
 
   test.each(CALLS)('%s, no answer in time', async (_, run) => {
     server.hang();
-    expect(await leaksOf(wrapper({ timeoutSeconds: 0.02 }), run)).toEqual([]);
+    expect(await leaksOf(wrapper({ callTimeoutSeconds: 0.02 }), run)).toEqual([]);
     server.mend();
   });
 

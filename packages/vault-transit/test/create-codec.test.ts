@@ -13,11 +13,11 @@ afterAll(() => proxy.close());
 
 async function setUp(): Promise<VaultTransitCodecOptions> {
   const { token } = openbao;
-  return { address: proxy.address, token, keyName: await newKey(), ring: memoryRing(), create: 'now' };
+  return { address: proxy.address, token, keyId: await newKey(), ring: memoryRing(), create: 'now' };
 }
 
 describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
-  test('what one instance seals, another on the same ring and transit key opens', async () => {
+  test('unseals what another instance on the same ring and transit key sealed', async () => {
     const options = await setUp();
     await using first = await createVaultTransitCodec(options);
     await using second = await createVaultTransitCodec(options);
@@ -43,12 +43,12 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     await expect(createVaultTransitCodec(Object({ ...options, keyname: 'x' }))).rejects.toThrow(TypeError);
     const wrong = {
       address: 'x',
-      keyName: '',
+      keyId: '',
       mount: '',
       namespace: '',
       token: '',
       alsoUnwrap: [''],
-      timeoutSeconds: 0,
+      callTimeoutSeconds: 0,
       maxAttempts: 0,
     };
     for (const [name, value] of Object.entries(wrong)) {

@@ -1,7 +1,7 @@
 import type { KeyWrapperErrorKind } from '@sealring/core';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CONNECTION_TABLE, classify, classifyAnswer, REFUSALS, STATUSES } from '../src/error-table.ts';
+import { classify, classifyAnswer, REFUSALS, STATUSES } from '../src/error-table.ts';
 
 function errors(...texts: unknown[]): string {
   return JSON.stringify({ errors: texts });
@@ -29,7 +29,7 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['denied', 'message decryption not supported for key type hmac'],
 ];
 
-describe('what Vault refuses with 400 is told apart by the texts on the list', () => {
+describe('what Vault refuses with 400 is distinguished by the texts on the list', () => {
   test.each(TEXTS)('%s: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
@@ -59,7 +59,7 @@ describe('what Vault refuses with 400 is told apart by the texts on the list', (
   });
 });
 
-describe('law 2: everything else is told apart by its status', () => {
+describe('adapter rule 2: everything else is classified by its status', () => {
   test.each([
     [401, 'denied'],
     [403, 'denied'],
@@ -102,16 +102,15 @@ describe('law 2: everything else is told apart by its status', () => {
 });
 
 describe('a request without an answer is unavailable', () => {
-  test.each(Object.keys(CONNECTION_TABLE))('%s is named, on the error or on its cause', (code) => {
-    expect(classify(Object.assign(new Error('x'), { code }))).toMatchObject({ kind: 'unavailable', code });
-    const cause = Object.assign(new Error('y'), { code });
-    expect(classify(new TypeError('fetch failed', { cause }))).toMatchObject({ kind: 'unavailable', code });
-  });
-
-  test('a certificate that is not trusted has a hint', () => {
-    const cause = { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
-    expect(classify(new TypeError('fetch failed', { cause })).hint).toMatch(/NODE_EXTRA_CA_CERTS/);
-  });
+  test.each(['ECONNREFUSED', 'UND_ERR_SOCKET', 'DEPTH_ZERO_SELF_SIGNED_CERT'])(
+    '%s is named, on the error or on its cause',
+    (code) => {
+      const named = { kind: 'unavailable', code, hint: expect.any(String) };
+      expect(classify(Object.assign(new Error('x'), { code }))).toEqual(named);
+      const cause = Object.assign(new Error('y'), { code });
+      expect(classify(new TypeError('fetch failed', { cause }))).toEqual(named);
+    },
+  );
 
   const thrower = {
     get code(): string {

@@ -66,8 +66,8 @@ export async function newToken(
 export type Wrapper = ReturnType<typeof vaultTransitKeyWrapper>;
 
 /** A key wrapper with the root token, unless told otherwise. */
-export function wrapperFor(keyName: string, options: Partial<VaultTransitKeyWrapperOptions> = {}): Wrapper {
-  return vaultTransitKeyWrapper({ address: openbao.address, token: openbao.token, keyName, ...options });
+export function wrapperFor(keyId: string, options: Partial<VaultTransitKeyWrapperOptions> = {}): Wrapper {
+  return vaultTransitKeyWrapper({ address: openbao.address, token: openbao.token, keyId, ...options });
 }
 
 /** Every call of a wrapper, for laws that hold for both. */

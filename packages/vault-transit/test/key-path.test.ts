@@ -86,7 +86,7 @@ describe('ciphertexts', () => {
   });
 
   test.each([
-    ['version 0, which Vault opens as 1', `vault:v0:${BODY}`],
+    ['version 0, which Vault decrypts as 1', `vault:v0:${BODY}`],
     ['a leading zero, which Vault ignores', `vault:v01:${BODY}`],
     ['a sign, which Vault ignores', `vault:v+1:${BODY}`],
     ['no version', `vault:v:${BODY}`],

@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('F10: a soft-deleted key is disabled, a deleted one not-found, one made anew under its name corrupt', async () => {
+  test('F10: a soft-deleted key is disabled, a deleted one not-found, one created again under its name corrupt', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -217,14 +217,14 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(proxy.requests).toHaveLength(before + 2);
   });
 
-  test('one key at two addresses is one key: a wrap made at one opens at the other', async () => {
+  test('one key at two addresses is one key: a wrap made at one unwraps at the other', async () => {
     const name = await newKey();
     const made = await wrapperFor(name, { address: proxy.address }).wrap(sampleKey(), { context });
     expect(await wrapperFor(name).unwrap(made, { context })).toEqual(sampleKey());
     expect(wrapperFor(name).keyId).toBe(wrapperFor(name, { address: proxy.address }).keyId);
   });
 
-  test('namespaces: a mount deep in one is called there, recorded with it, and opened by nobody else', async () => {
+  test('namespaces: a mount deep in one is called there, recorded with it, and unwrapped by no other', async () => {
     const team = `team-${randomUUID().slice(0, 8)}`;
     await operate('POST', `sys/namespaces/${team}`);
     await operate('POST', `${team}/sys/namespaces/sub`);
@@ -245,7 +245,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await retired.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('alsoUnwrap opens a retired key’s wraps by asking that key, and never wraps with it', async () => {
+  test('alsoUnwrap unwraps with a replaced key by calling that key, and never wraps with it', async () => {
     const [first, second] = [await newKey(), await newKey()];
     const old = await wrapperFor(first).wrap(sampleKey(), { context });
     const keyWrapper = wrapperFor(second, { alsoUnwrap: [`transit/keys/${first}`] });

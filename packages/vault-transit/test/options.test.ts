@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { type VaultTransitKeyWrapperOptions, vaultTransitKeyWrapper } from '../src/index.ts';
 import { context, sampleKey } from './fixture.ts';
 
-const good = { address: 'https://vault.example.com:8200', keyName: 'payments', token: 'hvs.canary-token' };
+const good = { address: 'https://vault.example.com:8200', keyId: 'payments', token: 'hvs.canary-token' };
 
 // As a caller without types could give them.
 function untyped(options: unknown): VaultTransitKeyWrapperOptions {
@@ -25,7 +25,7 @@ describe('options', () => {
     ['an unknown option', { ...good, timeout: 5 }, 'timeout'],
     ['no address', { ...good, address: undefined }, 'address'],
     ['an address that is a URL object', { ...good, address: new URL(good.address) }, 'address'],
-    ['no keyName', { ...good, keyName: undefined }, 'keyName'],
+    ['no keyId', { ...good, keyId: undefined }, 'keyId'],
     ['a mount that is no text', { ...good, mount: 7 }, 'mount'],
     ['a namespace of null', { ...good, namespace: null }, 'namespace'],
     ['neither token nor client', { ...good, token: undefined }, 'token'],
@@ -34,7 +34,7 @@ describe('options', () => {
     ['a client without fetch', { ...good, client: {} }, 'client'],
     ['alsoUnwrap as one string', { ...good, alsoUnwrap: 'transit/keys/old' }, 'alsoUnwrap'],
     ['alsoUnwrap with a number', { ...good, alsoUnwrap: [7] }, 'alsoUnwrap[0]'],
-    ['timeoutSeconds as text', { ...good, timeoutSeconds: '5' }, 'timeoutSeconds'],
+    ['callTimeoutSeconds as text', { ...good, callTimeoutSeconds: '5' }, 'callTimeoutSeconds'],
     ['maxAttempts as text', { ...good, maxAttempts: '3' }, 'maxAttempts'],
     ['dangerouslyAllowHttp as text', { ...good, dangerouslyAllowHttp: 'yes' }, 'dangerouslyAllowHttp'],
   ])('%s is a TypeError that names it', (_, options, name) => {
@@ -54,11 +54,11 @@ describe('options', () => {
     ['address', { address: 'http://vault.example.com:8200' }],
     ['address', { address: 'http://127.0.0.1.example.com:8200' }],
     ['address', { address: 'http://10.0.0.1:8200' }],
-    ['keyName', { keyName: '' }],
-    ['keyName', { keyName: 'a/b' }],
-    ['keyName', { keyName: '..' }],
-    ['keyName', { keyName: '-a' }],
-    ['keyName', { keyName: 'a'.repeat(129) }],
+    ['keyId', { keyId: '' }],
+    ['keyId', { keyId: 'a/b' }],
+    ['keyId', { keyId: '..' }],
+    ['keyId', { keyId: '-a' }],
+    ['keyId', { keyId: 'a'.repeat(129) }],
     ['mount', { mount: '' }],
     ['mount', { mount: '/transit' }],
     ['mount', { mount: 'a/../b' }],
@@ -72,9 +72,9 @@ describe('options', () => {
     ['alsoUnwrap', { alsoUnwrap: ['old'] }],
     ['alsoUnwrap', { alsoUnwrap: ['transit/keys/old:v1'] }],
     ['alsoUnwrap', { alsoUnwrap: Array.from({ length: 65 }, () => 'transit/keys/old') }],
-    ['timeoutSeconds', { timeoutSeconds: 0 }],
-    ['timeoutSeconds', { timeoutSeconds: Number.NaN }],
-    ['timeoutSeconds', { timeoutSeconds: 61 }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: 0 }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: Number.NaN }],
+    ['callTimeoutSeconds', { callTimeoutSeconds: 61 }],
     ['maxAttempts', { maxAttempts: 0 }],
     ['maxAttempts', { maxAttempts: 1.5 }],
     ['maxAttempts', { maxAttempts: 11 }],
@@ -114,7 +114,7 @@ describe('options', () => {
     };
     const address = 'https://vault.example.com/prefix/';
     for (const token of [good.token, undefined]) {
-      const options = { address, keyName: 'k', namespace: 'team', client, maxAttempts: 1, ...(token && { token }) };
+      const options = { address, keyId: 'k', namespace: 'team', client, maxAttempts: 1, ...(token && { token }) };
       await expect(vaultTransitKeyWrapper(options).wrap(sampleKey(), { context })).rejects.toMatchObject({
         kind: 'unavailable',
       });
@@ -131,7 +131,7 @@ describe('options', () => {
     ]);
   });
 
-  test('alsoUnwrap is copied: what the caller does to his list later changes nothing', () => {
+  test('alsoUnwrap is copied: later changes to the caller’s list have no effect', () => {
     const alsoUnwrap = ['transit/keys/old'];
     const keyWrapper = vaultTransitKeyWrapper({ ...good, alsoUnwrap });
     alsoUnwrap[0] = 'transit/keys/other';

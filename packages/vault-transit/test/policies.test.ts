@@ -15,13 +15,13 @@ async function wrapperWith(rights: readonly string[]): Promise<KeyWrapper> {
   return wrapperFor(name, { token: await newToken(rights.join('\n')) });
 }
 
-describe.skipIf(!hasOpenBao)('least rights, as OpenBao enforces them', () => {
+describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
   beforeAll(async () => {
     name = await newKey();
     made = await wrapperFor(name).wrap(sampleKey(), { context });
   });
 
-  test('a member makes, opens and rotates a ring with the right to encrypt and to decrypt', async () => {
+  test('a member creates, reads and rotates a ring with the permissions to encrypt and to decrypt', async () => {
     const keyWrapper = await wrapperWith(MEMBER.map((operation) => rightTo(operation, name)));
     const ring = memoryRing();
     await using codec = await createKmsCodec({ keyWrapper, ring, create: 'now' });
@@ -29,7 +29,7 @@ describe.skipIf(!hasOpenBao)('least rights, as OpenBao enforces them', () => {
     expect(codec.health().keys).toHaveLength(2);
   });
 
-  test('a reader opens with the right to decrypt, and cannot wrap', async () => {
+  test('a reader unseals with the permission to decrypt, and cannot wrap', async () => {
     const ring = memoryRing();
     await using member = await createKmsCodec({ keyWrapper: wrapperFor(name), ring, create: 'now' });
     const keyWrapper = await wrapperWith(READER.map((operation) => rightTo(operation, name)));
@@ -42,7 +42,7 @@ describe.skipIf(!hasOpenBao)('least rights, as OpenBao enforces them', () => {
   test.each([
     ['encrypt', 'wrap'],
     ['decrypt', 'unwrap'],
-  ])('without the right to %s, %s is denied, and the other still works', async (taken, call) => {
+  ])('without the permission to %s, %s is denied, and the other still works', async (taken, call) => {
     const keyWrapper = await wrapperWith(
       MEMBER.filter((right) => right !== taken).map((right) => rightTo(right, name)),
     );
@@ -53,7 +53,7 @@ describe.skipIf(!hasOpenBao)('least rights, as OpenBao enforces them', () => {
     expect(kinds).toEqual({ wrap: 'works', unwrap: 'works', [call]: 'denied' });
   });
 
-  test('rights on another key are none on this one', async () => {
+  test('permissions on another key do not apply to this one', async () => {
     const other = await newKey();
     const keyWrapper = await wrapperWith(MEMBER.map((operation) => rightTo(operation, other)));
     await expect(keyWrapper.wrap(sampleKey(), { context })).rejects.toMatchObject({ kind: 'denied' });
@@ -73,7 +73,7 @@ describe.skipIf(!hasOpenBao)('least rights, as OpenBao enforces them', () => {
     await expect(operate('GET', `transit/keys/${missing}`)).resolves.toMatchObject({ latest_version: 1 });
   });
 
-  test('F25: a policy bound to one ring’s context opens and wraps for that ring only', async () => {
+  test('F25: a policy bound to one ring’s context unwraps and wraps for that ring only', async () => {
     const rings = { payments: memoryRing(), refunds: memoryRing() };
     const prefix = ringPrefix('payments');
     const bound = (operation: string, parameter: string): string => `

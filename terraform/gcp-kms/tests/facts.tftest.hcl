@@ -200,7 +200,7 @@ run "alerts" {
 run "outputs" {
   command = plan
   assert {
-    condition     = output.codec_options == { keyName = output.key_name, ringName = "payments" } && output.key_name == google_kms_crypto_key.this.id
+    condition     = output.codec_options == { keyId = output.key_name, ringName = "payments" } && output.key_name == google_kms_crypto_key.this.id
     error_message = "codec_options must be options of createGcpKmsCodec."
   }
   assert {

@@ -25,8 +25,8 @@ export function gcpTargetOf(
   clientOf: () => Client,
   unreachableClientOf: () => Client,
 ): KeyWrapperTarget {
-  const start = (keyName: string, client: Client) => ({
-    keyWrapper: gcpKmsKeyWrapper({ keyName, client }),
+  const start = (keyId: string, client: Client) => ({
+    keyWrapper: gcpKmsKeyWrapper({ keyId, client }),
     close: () => client.close(),
   });
   return {

@@ -10,8 +10,8 @@ export async function vaultTargetOf(
   access: { readonly address: string; readonly token: string },
 ): Promise<KeyWrapperTarget> {
   const closed = `http://127.0.0.1:${await freePort()}`;
-  const start = (keyName: string, address = access.address) => ({
-    keyWrapper: vaultTransitKeyWrapper({ ...access, address, keyName }),
+  const start = (keyId: string, address = access.address) => ({
+    keyWrapper: vaultTransitKeyWrapper({ ...access, address, keyId }),
   });
   return {
     name,

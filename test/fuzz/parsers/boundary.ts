@@ -38,7 +38,7 @@ const never = (): boolean => false;
 
 interface ClaimsModule {
   readonly mintClaims: (input: object) => Uint8Array;
-  readonly openClaims: (payload: Uint8Array, expected: object) => { readonly principal: unknown };
+  readonly readClaims: (payload: Uint8Array, expected: object) => { readonly principal: unknown };
   readonly checkPrincipal: (claim: unknown, principal: string | null) => void;
 }
 interface IdentityModule {
@@ -57,7 +57,7 @@ export async function boundaryParsers(): Promise<readonly Parser[]> {
 }
 
 async function claims(): Promise<readonly Parser[]> {
-  const { mintClaims, openClaims, checkPrincipal } = await internal<ClaimsModule>('mcp/src/boundary/claims.ts');
+  const { mintClaims, readClaims, checkPrincipal } = await internal<ClaimsModule>('mcp/src/boundary/claims.ts');
   const { requestIdentity } = await internal<IdentityModule>('mcp/src/boundary/request-identity.ts');
   const { principalClaim } = await internal<PrincipalModule>('mcp/src/boundary/principal-claim.ts');
   const params = { name: 'refund', arguments: { order: 17, amount: 1.5, note: 'é' } };
@@ -76,7 +76,7 @@ async function claims(): Promise<readonly Parser[]> {
       ],
       words: [...words, `"p":"${principal}"`],
       refuses: (error) => error.constructor.name === 'Refusal',
-      parse: (input) => checkPrincipal(openClaims(input, expected).principal, 'user-1'),
+      parse: (input) => checkPrincipal(readClaims(input, expected).principal, 'user-1'),
     },
     {
       name: 'request-identity',
@@ -89,7 +89,7 @@ async function claims(): Promise<readonly Parser[]> {
       words: [...words, '"name":', '"arguments":', '"uri":'],
       refuses: (error) =>
         (error instanceof TypeError &&
-          /^(?:not a JSON value|the target of the request is no string)/.test(error.message)) ||
+          /^(?:not a JSON value|the target of the request is not a string)/.test(error.message)) ||
         (error instanceof RangeError && error.message.startsWith('JSON nested deeper')),
       parse: (input) => {
         const value = parsed(text(input));

@@ -85,7 +85,7 @@ async function gcp(): Promise<Parser> {
     decrypt: async (): Promise<unknown> => [{ plaintext, plaintextCrc32c: { value: crc32c(plaintext) } }],
   };
   const wrapped = Buffer.concat([bytes('ciphertext'), versionTag(DATA_KEY, version)]);
-  return parserOf(gcpKmsKeyWrapper({ keyName: GCP, client, maxAttempts: 1 }), {
+  return parserOf(gcpKmsKeyWrapper({ keyId: GCP, client, maxAttempts: 1 }), {
     seeds: [joined(version, wrapped, DATA_KEY), joined(`${GCP}/cryptoKeyVersions/8`, wrapped, DATA_KEY)],
     words: [GCP, '/cryptoKeyVersions/', '1'],
     hear: ({ answer }) => {
@@ -125,7 +125,7 @@ function vault(): Parser {
   };
   const keyWrapper = vaultTransitKeyWrapper({
     address: 'https://vault.example.com',
-    keyName: 'payments',
+    keyId: 'payments',
     client,
     maxAttempts: 1,
   });

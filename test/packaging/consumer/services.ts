@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { S3Client } from '@aws-sdk/client-s3';
 import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob';
-import { Storage } from '@google-cloud/storage';
 import { azureBlobRing } from '@sealring/azure-blob';
 import {
   createKmsCodec,
@@ -20,7 +19,6 @@ import { gcsRing } from '@sealring/gcs';
 import { migrate, postgresRing } from '@sealring/postgres';
 import { redisRing } from '@sealring/redis';
 import { s3Ring } from '@sealring/s3';
-import { PassThroughClient } from 'google-auth-library';
 import { Client } from 'pg';
 // @boundaries-ignore the example is what is tried here
 import { keyWrapperFor } from '../../../docs/examples/main-job/kms.ts';
@@ -69,9 +67,8 @@ async function storeOf(service: Exclude<Service, { kind: 'kms' }>): Promise<Ring
       return dynamodbRing({ table, name, client: new DynamoDBClient({ ...aws, endpoint }) });
     }
     case 'gcs': {
-      const { endpoint: apiEndpoint, bucket, object } = service;
-      const access = { projectId: 'test', useAuthWithCustomEndpoint: true, authClient: new PassThroughClient() };
-      return gcsRing({ bucket, object, client: new Storage({ apiEndpoint, ...access }) });
+      const { endpoint, bucket, object } = service;
+      return gcsRing({ bucket, object, endpoint });
     }
     case 'azure-blob': {
       const { url, account, blob } = service;
@@ -110,6 +107,21 @@ async function work(keyWrapper: () => Promise<KeyWrapper>, ring: () => Promise<R
   }
 }
 
+/** What keeps two members from overwriting each other: a write with a revision that is not stored must conflict. */
+async function contest(ring: RingStore): Promise<void> {
+  const { revision } = (await ring.read()) ?? {};
+  await ring.write('second', { expected: revision });
+  for (const expected of [undefined, revision]) {
+    const outcome = await ring.write('third', { expected }).then(
+      () => 'written',
+      (error: unknown) => (error instanceof Error ? error.name : String(error)),
+    );
+    if (outcome !== 'RingConflictError') throw new Error(`a write with a wrong revision: ${outcome}`);
+  }
+  const { document } = (await ring.read()) ?? {};
+  if (document !== 'second') throw new Error('a write with a wrong revision changed the document');
+}
+
 function reasonOf(open: () => unknown): string {
   try {
     open();
@@ -133,6 +145,9 @@ async function tryOut(service: Service): Promise<Outcome> {
         async () => localKeyWrapper({ masterKey }),
         () => storeOf(service),
       );
+      const ring = await storeOf(service);
+      await contest(ring);
+      await ring.close?.();
     }
     return { title };
   } catch (error) {

@@ -210,7 +210,7 @@ function write(file?: File, from = '', to = ''): void {
 }
 
 describe('the checker of modules', () => {
-  test('finds nothing in a module that is right, nor in its example', async () => {
+  test('finds nothing in a correct module and its example', async () => {
     write();
     expect(await checkModule(root, SCHEMA)).toEqual([]);
     expect(await checkModule(join(root, 'examples/one'), SCHEMA)).toEqual([]);

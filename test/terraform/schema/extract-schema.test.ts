@@ -17,7 +17,7 @@ describe.each(NAMES)('the schema of %s', (name) => {
     expect(Object.keys(schema.data_source_schemas)).toEqual(published.data);
   });
 
-  test.skipIf(PACKAGES === undefined)('is that of the published package', () => {
+  test.skipIf(PACKAGES === undefined)('matches the published package', () => {
     const folder = join(PACKAGES ?? '', published.package);
     if (!existsSync(folder)) throw new Error(`no ${folder}`);
     const extracted = extractSchema(folder, published);
@@ -26,7 +26,7 @@ describe.each(NAMES)('the schema of %s', (name) => {
   });
 });
 
-test('what was extracted tells required from computed, and blocks from attributes', () => {
+test('extract-schema distinguishes required from computed arguments, and blocks from attributes', () => {
   const { google_kms_crypto_key: key, google_storage_bucket: bucket } = readSchema('google').resource_schemas;
   expect(key?.attributes).toMatchObject({
     key_ring: { type: 'string', required: true },

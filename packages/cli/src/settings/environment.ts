@@ -53,10 +53,10 @@ async function awsKms(environment: Environment): Promise<KeyWrapper | undefined>
 }
 
 async function gcpKms(environment: Environment): Promise<KeyWrapper | undefined> {
-  const keyName = environment[KEYS.gcp];
-  if (!isSet(keyName)) return undefined;
+  const keyId = environment[KEYS.gcp];
+  if (!isSet(keyId)) return undefined;
   const module = await loadPackage('@sealring/gcp-kms', KEYS.gcp);
-  return functionOf(module, '@sealring/gcp-kms', 'gcpKmsKeyWrapper')({ keyName }) as KeyWrapper;
+  return functionOf(module, '@sealring/gcp-kms', 'gcpKmsKeyWrapper')({ keyId }) as KeyWrapper;
 }
 
 async function azureKeyVault(environment: Environment): Promise<KeyWrapper | undefined> {

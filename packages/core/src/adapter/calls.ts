@@ -131,7 +131,7 @@ export class Calls<Failure> {
 
   #textOf(reason: GivenUp): string {
     if (reason === 'closed') return `the ${this.#options.owner} is closed`;
-    return reason === 'aborted' ? 'aborted by the caller' : 'no answer within timeoutSeconds';
+    return reason === 'aborted' ? 'aborted by the caller' : 'no answer within callTimeoutSeconds';
   }
 
   // Keeps the process alive, unlike a deadline: between two attempts no socket does, and a command-line run whose call

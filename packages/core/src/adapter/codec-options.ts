@@ -1,4 +1,5 @@
 import { refuseUnknownOptions } from '../base/options.ts';
+import { resolvePolicy } from '../ring/policy.ts';
 
 /** What a factory that makes its own key wrapper sets itself. */
 const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];
@@ -14,4 +15,12 @@ export function checkFactoryOptions(owner: string, options: unknown): void {
     options,
     names.filter((name) => !SET_BY_FACTORY.includes(name)),
   );
+}
+
+/**
+ * The `startTimeoutSeconds` of a policy in milliseconds, for a factory that makes calls before it calls `createKmsCodec`.
+ * @throws {TypeError | RangeError} for a policy that `createKmsCodec` would refuse.
+ */
+export function startTimeoutMsOf(policy: unknown): number {
+  return resolvePolicy(policy, { storeKind: '', createNow: false }).startTimeoutSeconds * 1_000;
 }

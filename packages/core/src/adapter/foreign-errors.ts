@@ -29,21 +29,6 @@ export function requestIdOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;
 }
 
-/** Names of a call that was given up, and Node's system codes of a connection that failed. */
-export const CONNECTION_FAILURES: readonly string[] = Object.freeze([
-  'TimeoutError',
-  'AbortError',
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EPIPE',
-  'ETIMEDOUT',
-]);
-
 /** Rows of an error table that are all the same. */
 export function sameRow<const Row>(codes: readonly string[], row: Row): Record<string, Row> {
   return Object.fromEntries(codes.map((code) => [code, row]));

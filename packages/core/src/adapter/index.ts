@@ -27,6 +27,7 @@ export {
   RingStoreError,
   type RingStoreErrorKind,
 } from '../contracts/ring-store.ts';
+export { type AwsErrorRows, awsErrorRows } from './aws-errors.ts';
 export {
   type CallOutcome,
   Calls,
@@ -36,7 +37,10 @@ export {
   type RetryOptions,
   storeCalls,
 } from './calls.ts';
-export { checkFactoryOptions } from './codec-options.ts';
+export { checkFactoryOptions, startTimeoutMsOf } from './codec-options.ts';
+export { type ConnectionFailure, connectionFailure, unreachable } from './connection-failures.ts';
+export { decodeDocument, readBody } from './document-body.ts';
+export { endpointUrl } from './endpoint.ts';
 export {
   corrupt,
   type KeyWrapperOperation,
@@ -47,7 +51,6 @@ export {
   tooLarge,
 } from './failures.ts';
 export {
-  CONNECTION_FAILURES,
   findRow,
   kindOfStatus,
   property,
@@ -82,6 +85,7 @@ export {
   urlWith,
   wrongType,
 } from './options.ts';
+export { Push, type PushListener, type PushOptions } from './push.ts';
 export {
   checkClaim,
   checkRead,

@@ -21,11 +21,11 @@ export function integerWithin(owner: string, name: string, value: unknown, min: 
 }
 
 /**
- * Reads the option `timeoutSeconds`, 0.01 to 60, and returns milliseconds.
+ * Reads the option `callTimeoutSeconds`, 0.01 to 60, and returns milliseconds.
  * @throws {TypeError | RangeError}
  */
-export function timeoutMsOf(owner: string, timeoutSeconds: unknown): number {
-  return finiteNumber(owner, 'timeoutSeconds', timeoutSeconds, 0.01, 60) * 1000;
+export function timeoutMsOf(owner: string, callTimeoutSeconds: unknown): number {
+  return finiteNumber(owner, 'callTimeoutSeconds', callTimeoutSeconds, 0.01, 60) * 1000;
 }
 
 /**

@@ -97,7 +97,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     const { call, began } = hanging();
     const outcome = await callsWithin(20).run(undefined, call);
     expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 1 });
-    expect(JSON.stringify(outcome)).toContain('no answer within timeoutSeconds');
+    expect(JSON.stringify(outcome)).toContain('no answer within callTimeoutSeconds');
     expect((await began).aborted).toBe(true);
   });
 

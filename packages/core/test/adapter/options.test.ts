@@ -83,14 +83,16 @@ describe('options of an adapter', () => {
   });
 
   test.each([[0], [0.009], [60.001], [Number.NaN], [Infinity]])(
-    'F29: timeoutSeconds of %d is a RangeError',
+    'F29: callTimeoutSeconds of %d is a RangeError',
     (value) => {
       expect(() => timeoutMsOf(OWNER, value)).toThrow(RangeError);
-      expect(() => timeoutMsOf(OWNER, value)).toThrow(`owner: timeoutSeconds must be from 0.01 to 60, got ${value}`);
+      expect(() => timeoutMsOf(OWNER, value)).toThrow(
+        `owner: callTimeoutSeconds must be from 0.01 to 60, got ${value}`,
+      );
     },
   );
 
-  test('timeoutSeconds as text, and a signal that is none, are TypeErrors', () => {
+  test('callTimeoutSeconds as text, and a signal that is none, are TypeErrors', () => {
     expect(() => timeoutMsOf(OWNER, '5')).toThrow(TypeError);
     for (const signal of [null, {}, { aborted: true }]) expect(() => signalOf(OWNER, signal)).toThrow(TypeError);
   });

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { types } from 'node:util';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { codecReason, type PreparedCodec, swallow } from '../shared/codec-option.ts';
-import { checkPrincipal, mintClaims, type OpenedClaims, openClaims } from './claims.ts';
+import { checkPrincipal, mintClaims, type ReadClaims, readClaims } from './claims.ts';
 import { PRINCIPAL_SALT_BYTES, principalClaim } from './principal-claim.ts';
 import { saltSource } from './random-salt.ts';
 import { asRefusal, errorName, Refusal } from './refusal.ts';
@@ -10,7 +10,7 @@ import { type CarrierMethod, type RequestIdentity, requestIdentity } from './req
 import type { SingleUseStore } from './single-use.ts';
 
 const ID_BYTES = 16;
-// Only so that equal principals do not look alike: clones of a machine may draw the same ones.
+// The salt only hides that two principals are equal, so a repeat on a cloned machine does no harm.
 const drawSalt = saltSource(PRINCIPAL_SALT_BYTES);
 /** The last instant a Date can hold. Milliseconds. */
 const LATEST_MS = 8.64e15;
@@ -18,43 +18,46 @@ const LATEST_MS = 8.64e15;
 /** One request, without anything of the SDK. */
 export interface BoundaryRequest {
   readonly method: CarrierMethod;
-  /** What the parameters as they were on the wire bind, or why they bind nothing. */
+  /** What the token is bound to, from the parameters as the client sent them; or why it cannot be bound. */
   readonly identity: RequestIdentity | Refusal;
   readonly signal: AbortSignal;
-  /** Runs the policy's `bindPrincipal` on this request; whatever it returns. */
+  /** Calls the policy's `bindPrincipal` with this request. The result is not checked. */
   bindPrincipal(): unknown;
-  /** Told what is wrong on this side without being a refusal. */
+  /** Reports a failure on the server's side that is not a refusal. */
   warn(message: string): void;
 }
 
-/** Who makes a request: asked once, and used again for what the same round seals. */
+/** The principal of a request: determined once, and used again when the same round seals a state. */
 export interface Round {
   readonly principal: string | null;
 }
 
-/** Verifies what comes in and seals what goes out. Knows no transport and no SDK. */
+/** Verifies incoming tokens and seals outgoing states. Independent of transport and SDK. */
 export interface Boundary {
   /**
-   * Reads what a request binds, before a handler can change it.
-   * @throws {Refusal} `arguments too large`. @throws {TypeError | RangeError} for what cannot be bound.
+   * Reads what a token of this request is bound to, before a handler can change it.
+   * @throws {Refusal} `arguments too large`. @throws {TypeError | RangeError} for parameters that cannot be bound.
    */
   identify(method: CarrierMethod, params: unknown): RequestIdentity;
   /**
-   * Returns the plaintext of an echoed token.
-   * @throws {Refusal} when it is refused, or the signal's reason when the client has left meanwhile.
+   * Returns the plaintext of a token that a client sent back.
+   * @throws {Refusal} when the token is refused; the signal's reason when the client has disconnected.
    */
-  open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round | undefined }>;
+  unseal(
+    request: BoundaryRequest,
+    wire: unknown,
+  ): Promise<{ readonly state: string; readonly round: Round | undefined }>;
   /**
-   * Returns the token for a state, or undefined for one that is not to be sent. `round` is what {@link open} returned in
-   * the same request, if it was called.
-   * @throws {Refusal} when it must not be sealed.
+   * Returns the token for a state, or undefined for a state that must not be sent. `round` is the result of
+   * {@link unseal} in the same request, if it was called.
+   * @throws {Refusal} when the state must not be sealed.
    */
   seal(request: BoundaryRequest, state: string, round: Round | undefined): string | undefined;
-  /** Does what may be awaited before {@link seal} is tried again. @throws the signal's reason when the client has left. */
+  /** Prepares the codec before {@link seal} is tried again. @throws the signal's reason when the client has disconnected. */
   prepare(request: BoundaryRequest): Promise<unknown>;
 }
 
-/** What the boundary of the Python SDK goes by. */
+/** Settings of {@link RequestStateBoundary}. */
 export interface BoundaryPolicy {
   readonly codec: PreparedCodec;
   readonly ttlSeconds: number;
@@ -64,7 +67,7 @@ export interface BoundaryPolicy {
   readonly nowSeconds: () => number;
 }
 
-/** The boundary of the Python SDK, for one policy and audience. */
+/** The boundary of the MCP Python SDK, for one policy and one audience. */
 export class RequestStateBoundary implements Boundary {
   readonly #policy: BoundaryPolicy;
   readonly #audience: string | null;
@@ -82,15 +85,15 @@ export class RequestStateBoundary implements Boundary {
     await prepareFor(request, this.#policy.codec, undefined);
   }
 
-  async open(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
+  async unseal(request: BoundaryRequest, wire: unknown): Promise<{ readonly state: string; readonly round: Round }> {
     if (typeof wire !== 'string') throw new Refusal('non-string requestState');
-    // Unread: a token is attacker-chosen, and no codec of ours opens one of this length.
+    // Not decoded at all: an attacker chooses the token, and no codec accepts one of this length.
     if (wire.length > MAX_TOKEN_LENGTH) throw new Refusal('malformed');
     const prepared = prepareFor(request, this.#policy.codec, wire);
     const payload = this.#unseal(wire, typeof prepared === 'boolean' ? prepared : await prepared);
     const nowSeconds = this.#policy.nowSeconds();
     const { identity } = request;
-    const claims = openClaims(payload, {
+    const claims = readClaims(payload, {
       nowSeconds,
       futureSkewSeconds: this.#policy.futureSkewSeconds,
       identity,
@@ -106,7 +109,7 @@ export class RequestStateBoundary implements Boundary {
 
   seal(request: BoundaryRequest, state: string, round: Round | undefined): string {
     const { codec, maxTokenLength, singleUse } = this.#policy;
-    // No token is shorter than its state: not worth printing and encrypting.
+    // A token is never shorter than its state, so encoding and encrypting it would be wasted.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
     const { identity } = request;
     if (identity instanceof Refusal) throw identity;
@@ -126,7 +129,7 @@ export class RequestStateBoundary implements Boundary {
     } catch (error) {
       const unavailable = asRefusal(error);
       if (unavailable.reason === 'seal unavailable') throw unavailable;
-      // A codec has a cap of its own and may say so by throwing.
+      // A codec may have a size limit of its own, and throw for it.
       throw new Refusal(payload.length > (maxTokenLength * 3) / 4 ? 'state too large' : 'codec error', error);
     }
     if (typeof token !== 'string' || token === '') {
@@ -144,7 +147,7 @@ export class RequestStateBoundary implements Boundary {
       payload = codec.unseal(token);
     } catch (error) {
       const reason = codecReason(error);
-      // Absent is not unreadable (F9): a codec that could not look has not learned that the key is unknown.
+      // A key that could not be looked up is not an unknown key (F9).
       if (reason === undefined || (reason === 'unknown key' && !prepared)) throw new Refusal('codec error', error);
       throw new Refusal(reason);
     }
@@ -155,10 +158,10 @@ export class RequestStateBoundary implements Boundary {
     return payload;
   }
 
-  async #claim(request: BoundaryRequest, claims: OpenedClaims, singleUse: SingleUseStore): Promise<void> {
+  async #claim(request: BoundaryRequest, claims: ReadClaims, singleUse: SingleUseStore): Promise<void> {
     const { futureSkewSeconds } = this.#policy;
     const id = decodeId(claims.id);
-    // Sealed before single use was switched on, or by a Python server: nothing tells two redemptions apart.
+    // Sealed before single use was enabled, or by a Python server: two redemptions cannot be distinguished.
     if (id === undefined) throw new Refusal('malformed');
     const keptUntilMs = Math.min((claims.expiresAtSeconds + futureSkewSeconds) * 1000, LATEST_MS);
     let won: unknown;
@@ -173,8 +176,9 @@ export class RequestStateBoundary implements Boundary {
 }
 
 /**
- * Does what may be awaited before a synchronous unseal, or, without a token, seal.
- * @returns whether it succeeded, at once where there is nothing to wait for; the unseal decides what becomes of the token.
+ * Prepares the codec to unseal `token` synchronously, or, without a token, to seal.
+ * @returns whether that succeeded; not a promise when there is nothing to wait for. A failure does not refuse the token:
+ *   the unseal does.
  */
 export function prepareFor(
   request: BoundaryRequest,
@@ -206,7 +210,7 @@ function unprepared(request: BoundaryRequest, error: unknown): false {
   return false;
 }
 
-/** @throws {Refusal} when it cannot be told. */
+/** @throws {Refusal} when the principal cannot be determined. */
 export function boundPrincipal(request: BoundaryRequest): string | null {
   let principal: unknown;
   try {

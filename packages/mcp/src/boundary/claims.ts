@@ -7,7 +7,7 @@ import type { RequestIdentity } from './request-identity.ts';
 const VERSION = 1;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** What goes into an envelope. */
+/** The input of {@link mintClaims}. */
 export interface ClaimsInput {
   /** Unix time in seconds, with fractions. */
   readonly nowSeconds: number;
@@ -16,20 +16,20 @@ export interface ClaimsInput {
   /** The handler's plaintext. */
   readonly state: string;
   readonly audience: string | null;
-  /** The finished principal claim, base64url, or null for none. */
+  /** The encoded principal claim, base64url, or null for none. */
   readonly principal: string | null;
-  /** The single-use identifier, base64url, or null for none. Python's boundary ignores it. */
+  /** The single-use identifier, base64url, or null for none. The Python SDK ignores it. */
   readonly id: string | null;
 }
 
 /**
- * Prints the claims envelope, byte for byte as `RequestStateBoundary` of the MCP Python SDK 2.3.0 does: members in the
- * order v, iat, exp, m, t, a, s, aud, p, then our own j; times as Python floats; ASCII only.
+ * Encodes the claims, byte for byte as `RequestStateBoundary` of the MCP Python SDK 2.3.0 does: members in the order v,
+ * iat, exp, m, t, a, s, aud, p, then Sealring's own j; times as Python floats; ASCII only.
  */
 export function mintClaims(input: ClaimsInput): Uint8Array {
   const { nowSeconds, identity, audience, principal, id } = input;
   const times = `"iat":${pythonFloat(nowSeconds)},"exp":${pythonFloat(nowSeconds + input.ttlSeconds)}`;
-  // A method's name, and base64url, are printed as they are.
+  // The name of a method and base64url need no escaping.
   const bound = `"m":"${identity.method}","t":${compactJson(identity.target)},"a":"${identity.digest}"`;
   const audienceMember = audience === null ? '' : `,"aud":${compactJson(audience)}`;
   const principalMember = principal === null ? '' : `,"p":"${principal}"`;
@@ -40,23 +40,23 @@ export function mintClaims(input: ClaimsInput): Uint8Array {
   );
 }
 
-// time.time() is a float, so an integral second prints as 1795000000.0.
+// Python's time.time() is a float, so a whole second is written as 1795000000.0.
 function pythonFloat(seconds: number): string {
-  if (!Number.isFinite(seconds)) throw new RangeError('the clock gave no finite time');
+  if (!Number.isFinite(seconds)) throw new RangeError('the clock did not return a finite time');
   return Number.isSafeInteger(seconds) ? `${seconds}.0` : compactJson(seconds);
 }
 
-/** What an envelope is checked against. */
+/** What claims are checked against. */
 export interface ClaimsExpected {
   readonly nowSeconds: number;
   readonly futureSkewSeconds: number;
-  /** A refusal where the echoing request has none that could match. */
+  /** A refusal when the request cannot be bound to anything. */
   readonly identity: RequestIdentity | Refusal;
   readonly audience: string | null;
 }
 
-/** An envelope that passed every check but the principal's, which needs the caller's. */
-export interface OpenedClaims {
+/** Claims that passed every check except the one of the principal, which needs the caller's. */
+export interface ReadClaims {
   readonly state: string;
   readonly expiresAtSeconds: number;
   readonly principal: unknown;
@@ -64,16 +64,16 @@ export interface OpenedClaims {
 }
 
 /**
- * Parses and checks an unsealed payload, in the order and with the words of the MCP Python SDK.
+ * Parses and checks an unsealed payload, in the order and with the reasons of the MCP Python SDK.
  * @throws {Refusal} and nothing else, for any bytes.
  */
-export function openClaims(payload: Uint8Array, expected: ClaimsExpected): OpenedClaims {
+export function readClaims(payload: Uint8Array, expected: ClaimsExpected): ReadClaims {
   const claims = parse(payload);
   const claim = (name: string): unknown => (Object.hasOwn(claims, name) ? (Reflect.get(claims, name) ?? null) : null);
   const [iat, exp, state] = [claim('iat'), claim('exp'), claim('s')];
   const complete = Object.hasOwn(claims, 'iat') && Object.hasOwn(claims, 'exp');
   if (!complete || claim('v') !== VERSION || typeof state !== 'string') throw new Refusal('malformed');
-  // Stated positively, so that a NaN, on either side, fails the comparison and refuses.
+  // Written as positive conditions, so that NaN on either side is refused.
   if (!(typeof iat === 'number' && iat <= expected.nowSeconds + expected.futureSkewSeconds)) {
     throw new Refusal('minted in the future');
   }
@@ -97,15 +97,15 @@ function parse(payload: Uint8Array): object {
   return value;
 }
 
-/** What Python and this boundary print is ASCII; anything else is checked to be UTF-8. */
+/** Python and this boundary write ASCII; anything else must be valid UTF-8. */
 function textOf(payload: Uint8Array): string {
   if (!isAscii(payload)) return utf8.decode(payload);
   return Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('latin1');
 }
 
 /**
- * Compares the principal claim with who is signed in now; null is nobody, on either side.
- * @throws {Refusal} `principal drift` when only one of them is somebody, `principal` when they are not the same.
+ * Compares the principal claim with the principal of the request; null means no principal, on either side.
+ * @throws {Refusal} `principal drift` when only one of them is null, `principal` when they differ.
  */
 export function checkPrincipal(claim: unknown, principal: string | null): void {
   if ((claim === null) !== (principal === null)) throw new Refusal('principal drift');

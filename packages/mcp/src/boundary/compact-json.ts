@@ -1,15 +1,15 @@
 import { canonicalJson } from '@sealring/core';
 
 /**
- * Prints plain JSON values exactly as `compact_json` of the MCP Python SDK does (`mcp.server.request_state`, 2.3.0):
- * ASCII only, floats as Python prints them, no white space. The digest of a request's arguments is taken over this text.
+ * Encodes plain JSON values exactly as `compact_json` of the MCP Python SDK does (`mcp.server.request_state`, 2.3.0):
+ * ASCII only, floats as Python writes them, no white space. The digest of a request's arguments is computed over this text.
  *
- * `1.0`, integers beyond 2^53, `-0` and `NaN` are lost in `JSON.parse`: arguments that hold them do not match across
- * languages, and such a token is refused.
+ * `JSON.parse` does not preserve `1.0`, integers beyond 2^53, `-0` and `NaN`: a token for such arguments is refused by a
+ * server in another language.
  *
- * @param options - `sortKeys`: order the members of every object by code point. Default: false, insertion order.
- * @throws {TypeError} for anything that is no plain JSON value.
- * @throws {RangeError} for nesting deeper than 512.
+ * @param options - `sortKeys`: sorts the members of every object by code point. Default: false, insertion order.
+ * @throws {TypeError} for a value that is not plain JSON.
+ * @throws {RangeError} for nesting deeper than 512 levels.
  *
  * @example
  * ```ts

@@ -1,43 +1,37 @@
 import type { Clock } from '@sealring/core';
 import { checkClaim, claimLifeMs, clockSkewMsOf, numberWithin } from '@sealring/core/adapter';
 import { readClock } from '../shared/clock-option.ts';
+import { SingleUseStoreFullError } from '../shared/errors.ts';
 import { knownOptions } from '../shared/option-checks.ts';
 import type { SingleUseStore } from './single-use.ts';
 
 const OWNER = 'memorySingleUse';
 const DEFAULT_MAX_TOKENS = 100_000;
 const LARGEST_MAX_TOKENS = 10_000_000;
-/** A full store looks for expired tokens this often at most. Seconds. */
+/** Shortest time between two sweeps of a full store for expired tokens. Seconds. */
 const SWEEP_EVERY_SECONDS = 1;
 
 /** Options of {@link memorySingleUse}. */
 export interface MemorySingleUseOptions {
-  /** How many redeemed tokens are remembered, 1 to 10 000 000. Default 100 000, about 15 MB. */
+  /** Largest number of redeemed tokens to remember, 1 to 10 000 000. Default: 100 000, about 15 MB. */
   readonly maxTokens?: number;
-  /** That of the ring's policy: a token is remembered for so much longer than it lives. Seconds, 0 to 86 400. Default 300. */
+  /**
+   * How long a token is remembered after it expires: give the value of the ring's policy. Seconds, 0 to 86 400.
+   * Default: 300.
+   */
   readonly clockSkewSeconds?: number;
-  /** Where time comes from. Default: the system's. */
+  /** Source of time. Default: the system clock. */
   readonly clock?: Clock;
 }
 
-/** The store holds as many tokens as it may, and none has expired: this one is refused. */
-export class SingleUseStoreFullError extends Error {
-  override readonly name = 'SingleUseStoreFullError';
-
-  /** The section of the documentation on it, a path in Sealring's repository. */
-  get help(): string {
-    return 'docs/errors.md#singleusestorefullerror';
-  }
-}
-
 /**
- * Remembers redeemed tokens in this process. For a server of one process: a second process, or the
- * same one started again, does not know of them.
+ * Remembers redeemed tokens in the memory of this process. Use it for a server with one process: other processes, and
+ * the same one after a restart, do not know which tokens were redeemed.
  *
- * Nothing is evicted: a full store rejects with {@link SingleUseStoreFullError}, and the boundary refuses the token.
+ * The store evicts nothing: a full store rejects with {@link SingleUseStoreFullError}, and the boundary refuses the token.
  *
- * @throws {TypeError} for an unknown option or one of a wrong type.
- * @throws {RangeError} for an option outside its bounds.
+ * @throws {TypeError} for an unknown option, or an option of the wrong type.
+ * @throws {RangeError} for an option out of range.
  *
  * @example
  * ```ts
@@ -50,7 +44,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   const max = numberWithin(OWNER, 'maxTokens', maxTokens, 1, LARGEST_MAX_TOKENS);
   const clockSkewMs = clockSkewMsOf(OWNER, clockSkewSeconds);
   const nowSeconds = readClock(OWNER, clock);
-  /** When each may be forgotten, by id; Unix milliseconds. */
+  /** The time after which each id may be forgotten. Unix milliseconds. */
   const used = new Map<string, number>();
   let sweepAtSize = Math.min(1_024, max);
   let sweptAtSeconds = Number.NEGATIVE_INFINITY;
@@ -58,7 +52,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
   const sweep = (now: number): void => {
     for (const [id, keptUntilMs] of used) if (keptUntilMs <= now * 1000) used.delete(id);
     sweptAtSeconds = now;
-    // Twice what is left: each claim pays for a constant number of visits.
+    // Twice the size that is left, so that the cost for each claim stays constant.
     sweepAtSize = Math.min(2 * Math.max(used.size, 512), max);
   };
 
@@ -73,7 +67,7 @@ export function memorySingleUse(options: MemorySingleUseOptions = {}): SingleUse
       const full = used.size >= max;
       if (used.size >= sweepAtSize && (!full || Math.abs(now - sweptAtSeconds) >= SWEEP_EVERY_SECONDS)) sweep(now);
       if (used.size >= max)
-        throw new SingleUseStoreFullError(`${OWNER}: ${max} tokens are remembered, none has expired`);
+        throw new SingleUseStoreFullError(`${OWNER}: the store holds ${max} tokens, and none of them has expired`);
       used.set(id, now * 1000 + lifeMs);
       return true;
     },

@@ -8,7 +8,7 @@ const TAG_BYTES = 16;
 
 /**
  * The principal claim: b64url(salt[8] ‖ SHA-256("mcp/request-state/principal:" ‖ salt ‖ principal)[0..16)), as
- * `_principal_claim` in the MCP Python SDK. Salted, so that two tokens of one user do not show it.
+ * `_principal_claim` in the MCP Python SDK. The salt hides that two tokens belong to the same user.
  */
 export function principalClaim(principal: string, salt: Uint8Array): string {
   return claimBytes(principal, salt).toString('base64url');
@@ -25,12 +25,12 @@ function claimBytes(principal: string, salt: Uint8Array): Buffer {
   const tag = hash('sha256', Buffer.concat([LABEL, salt, surrogatePass(principal)]), 'binary');
   const claim = Buffer.allocUnsafe(PRINCIPAL_SALT_BYTES + TAG_BYTES);
   claim.set(salt);
-  // As text the hash is there several times sooner than as bytes, which have memory of their own.
+  // A hash as a string is several times faster than a hash as a Buffer, which is allocated separately.
   claim.write(tag, PRINCIPAL_SALT_BYTES, TAG_BYTES, 'latin1');
   return claim;
 }
 
-/** UTF-8, with a lone surrogate as the three bytes of its code unit: Python's `encode('utf-8', 'surrogatepass')`. */
+/** Encodes as Python's `encode('utf-8', 'surrogatepass')` does: a lone surrogate becomes the three bytes of its code unit. */
 export function surrogatePass(text: string): Uint8Array {
   if (text.isWellFormed()) return Buffer.from(text, 'utf8');
   const parts: Uint8Array[] = [];

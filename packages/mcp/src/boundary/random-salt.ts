@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 
 const DRAWS = 256;
 
-/** Draws `bytes` random bytes at a time out of many drawn at once: a draw alone costs more than all else of a claim. */
+/** Returns `bytes` random bytes per call, from a pool: a call to the generator costs more than the rest of a claim. */
 export function saltSource(bytes: number): () => Uint8Array {
   const pool = Buffer.alloc(bytes * DRAWS);
   let next = pool.length;

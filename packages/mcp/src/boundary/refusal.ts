@@ -1,63 +1,69 @@
 import type { SealUnavailableReason } from '@sealring/core';
 import { isSealUnavailable, sealUnavailableReason } from '../shared/codec-option.ts';
+import type { CarrierMethod } from './request-identity.ts';
 
 /**
- * Why the boundary refused a `requestState`. For logs and metrics only: a client is told one and the same thing for all
- * of them. The inbound words, and the order in which they are tried, are those of the MCP Python SDK.
+ * Why the boundary refused a `requestState`. For logs and metrics only: a client gets the same answer for every reason.
+ * The inbound reasons, and the order of the checks, are those of the MCP Python SDK.
  *
- * - `non-string requestState`: the wire, or the handler, gave something that is no text.
- * - `malformed` · `unknown key` · `seal`: the codec's own words; `malformed` also for an envelope that is none. On
- *   mcp.d's wires, which give no reasons, `seal` stands for all of them.
- * - `seal unavailable` (outbound): no key of the codec's may seal now; `codecReason` says why.
- * - `codec error`: the codec threw anything else, or returned what no codec may return.
- * - `minted in the future` · `expired`: the times of the envelope.
+ * - `non-string requestState`: the client sent, or the handler returned, a value that is not a string.
+ * - `malformed` · `unknown key` · `seal`: reported by the codec. `malformed` also for a payload that does not hold valid
+ *   claims. In the formats of mcp.d, which give no reasons, `seal` stands for all of them.
+ * - `seal unavailable` (outbound): no key may seal now; `codecReason` is the reason.
+ * - `codec error`: the codec threw another error, or returned a value of the wrong type.
+ * - `minted in the future` · `expired`: the times in the claims.
  * - `request binding`: another method, target or arguments.
- * - `arguments too large`: their canonical JSON has more than 16 777 216 characters: no state is bound to them.
- * - `audience`: minted by, or for, another service.
- * - `principal binding error`: `bindPrincipal` threw, or returned neither a string nor null; or `requireSubject`, and the
- *   request names nobody.
- * - `principal drift`: bound to somebody and nobody is signed in, or the reverse.
- * - `principal`: bound to somebody else.
- * - `already used`: single use, and it was, or the store could not tell.
+ * - `arguments too large`: the canonical JSON of the arguments has more than 16 777 216 characters, the most that a state
+ *   is bound to.
+ * - `audience`: the token is for another service.
+ * - `principal binding error`: `bindPrincipal` threw, or returned neither a string nor null; or the request has no subject
+ *   and `requireSubject` is set.
+ * - `principal drift`: the token is bound to a principal and the request has none, or the reverse.
+ * - `principal`: the token is bound to another principal.
+ * - `already used`: the token was redeemed before, or the single-use store could not decide.
  * - `state too large` (outbound): the token would be longer than `maxTokenLength`.
- * - `unsealed requestState` (outbound): a state was about to leave that this boundary did not seal.
- * - `unopened requestState` (inbound): a state was about to reach a handler that this boundary does not guard.
+ * - `unsealed requestState` (outbound): a handler's state bypassed this boundary.
+ * - `unverified requestState` (inbound): the state is for a handler that this boundary does not guard.
  */
-export type RejectReason =
-  | 'non-string requestState'
-  | 'malformed'
-  | 'unknown key'
-  | 'seal'
-  | 'seal unavailable'
-  | 'codec error'
-  | 'minted in the future'
-  | 'expired'
-  | 'request binding'
-  | 'arguments too large'
-  | 'audience'
-  | 'principal binding error'
-  | 'principal drift'
-  | 'principal'
-  | 'already used'
-  | 'state too large'
-  | 'unsealed requestState'
-  | 'unopened requestState';
+export type RejectReason = (typeof REJECT_REASONS)[number];
 
-/** One refusal, as handed to `onReject`. Holds no part of the token, the state, the principal or a key. */
+/** Every {@link RejectReason}. */
+export const REJECT_REASONS = [
+  'non-string requestState',
+  'malformed',
+  'unknown key',
+  'seal',
+  'seal unavailable',
+  'codec error',
+  'minted in the future',
+  'expired',
+  'request binding',
+  'arguments too large',
+  'audience',
+  'principal binding error',
+  'principal drift',
+  'principal',
+  'already used',
+  'state too large',
+  'unsealed requestState',
+  'unverified requestState',
+] as const;
+
+/** One refusal, as passed to `onReject`. Holds no part of the token, the state, the principal or a key. */
 export interface RejectEvent {
-  /** `inbound`: a client echoed it. `outbound`: a handler returned it. */
+  /** `inbound`: a client sent the token. `outbound`: a handler returned the state. */
   readonly direction: 'inbound' | 'outbound';
-  /** `tools/call`, `prompts/get` or `resources/read`; `unknown` where only the transport saw the result. */
-  readonly method: string;
+  /** The method of the request; `unknown` when the transport refused a result. */
+  readonly method: CarrierMethod | 'unknown';
   readonly reason: RejectReason;
-  /** With `seal unavailable`: the word of the codec's `SealUnavailableError`, where it is a known one. */
+  /** With `seal unavailable`: the reason of the codec's `SealUnavailableError`, if it is one of the known reasons. */
   readonly codecReason?: SealUnavailableReason;
 }
 
-/** Thrown inside the package only; never reaches a handler or the wire. */
+/** Thrown inside this package only: it never reaches a handler or a client. */
 export class Refusal extends Error {
   readonly reason: RejectReason;
-  /** The class of the error behind it: a name chosen by a programmer, never its message, which may quote a secret. */
+  /** The class of the error that caused the refusal, never its message, which may quote a secret. */
   readonly source: string | undefined;
   readonly codecReason: SealUnavailableReason | undefined;
 
@@ -69,25 +75,25 @@ export class Refusal extends Error {
   }
 }
 
-/** Deny on error: what nobody expected is refused like everything else. */
+/** Denies on error: an unexpected error is a refusal too. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   return new Refusal(isSealUnavailable(error) ? 'seal unavailable' : 'codec error', error);
 }
 
-/** The name of an error's class, where it is one. */
+/** The name of an error's class. */
 export function errorName(error: unknown): string {
   const name: unknown = error instanceof Error ? error.name : undefined;
   return typeof name === 'string' && /^[A-Za-z][A-Za-z0-9]{0,47}$/.test(name) ? name : 'not an Error';
 }
 
-/** What a JSON-RPC error answer is made from: the SDK reads `code` and `data` of any thrown Error. */
+/** A JSON-RPC error: the SDK answers with the `code` and `data` of any error that is thrown. */
 export interface WireError extends Error {
   readonly code: number;
   readonly data?: { readonly reason: string };
 }
 
-/** The answer to every echo that is refused, whatever the cause (JSON-RPC invalid params). */
+/** The answer to every token that is refused, for every reason (JSON-RPC invalid params). */
 export function invalidRequestStateError(): WireError {
   return Object.assign(new Error('Invalid or expired requestState'), {
     code: -32602,

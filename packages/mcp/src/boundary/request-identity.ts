@@ -4,12 +4,12 @@ import { ownMember } from '../shared/own-member.ts';
 import { Refusal } from './refusal.ts';
 
 /** The methods whose results may carry `requestState` (MCP 2026-07-28, multi-round-trip requests). */
-export type CarrierMethod = 'tools/call' | 'prompts/get' | 'resources/read';
+export const CARRIER_METHODS = ['tools/call', 'prompts/get', 'resources/read'] as const;
 
-/** {@link CarrierMethod} as values. */
-export const CARRIER_METHODS: readonly CarrierMethod[] = Object.freeze(['tools/call', 'prompts/get', 'resources/read']);
+/** One of {@link CARRIER_METHODS}. */
+export type CarrierMethod = (typeof CARRIER_METHODS)[number];
 
-/** Longest canonical JSON of arguments that a state is bound to; a body of 4 MiB, the SDK's bound, has less in any script. */
+/** Longest canonical JSON of arguments that a state is bound to. A body of 4 MiB, the SDK's limit, stays below in any script. */
 const MAX_ARGUMENTS_LENGTH = 16_777_216;
 
 const DIGEST_BYTES = 16;
@@ -22,21 +22,21 @@ export function isCarrierMethod(method: unknown): method is CarrierMethod {
 /** What a token is bound to in a request. */
 export interface RequestIdentity {
   readonly method: CarrierMethod;
-  /** Tool or prompt name, or URI. */
+  /** The name of the tool or prompt, or the URI. */
   readonly target: string;
   /** base64url of the first 16 bytes of SHA-256 over the canonical JSON of the arguments. */
   readonly digest: string;
 }
 
 /**
- * Reads the salient parameters: `name` and `arguments`, or `uri`. An allow-list, so that a future wire field cannot
- * silently join the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
+ * Reads the parameters that a token is bound to: `name` and `arguments`, or `uri`. An allow-list, so that a future
+ * parameter does not change the digest (`_request_identity` in the MCP Python SDK, 2.3.0).
  *
- * Python takes a name that is no string by its `str()`; no schema-checked request has one, and it is refused here.
+ * The Python SDK applies `str()` to a name that is not a string. The schemas of MCP admit no such name; here it is refused.
  *
  * @throws {Refusal} `arguments too large`.
- * @throws {TypeError} for a target that is no string, or arguments that are no plain JSON.
- * @throws {RangeError} for arguments nested deeper than 512.
+ * @throws {TypeError} for a target that is not a string, or arguments that are not plain JSON.
+ * @throws {RangeError} for arguments nested deeper than 512 levels.
  */
 export function requestIdentity(method: CarrierMethod, params: unknown): RequestIdentity {
   const target = requestTarget(method, params);
@@ -44,7 +44,7 @@ export function requestIdentity(method: CarrierMethod, params: unknown): Request
   return new PrintedIdentity(method, target, printed(isFalsyInPython(args) ? {} : args));
 }
 
-/** Arguments as they are at this moment; the hash waits until a state is bound to them. */
+/** The arguments as they are now. They are hashed only when a state is bound to them. */
 class PrintedIdentity implements RequestIdentity {
   readonly method: CarrierMethod;
   readonly target: string;
@@ -63,19 +63,19 @@ class PrintedIdentity implements RequestIdentity {
   }
 }
 
-/** Canonical JSON: what was hashed of it already, and the rest. */
+/** Canonical JSON: the hash of its first part, and the rest. */
 interface Printed {
   readonly hashing: Hash | undefined;
   readonly rest: string;
 }
 
 function digestOf({ hashing, rest }: Printed): string {
-  // ASCII: as UTF-8 the same bytes. As text a hash is there several times sooner than as bytes.
+  // The text is ASCII, so its UTF-8 has the same bytes. A hash as a string is several times faster than as a Buffer.
   const digest = hashing === undefined ? hash('sha256', rest, 'binary') : hashing.update(rest).digest('binary');
   return Buffer.from(digest.slice(0, DIGEST_BYTES), 'latin1').toString('base64url');
 }
 
-/** What is long is hashed as it is printed, and never held as a whole. */
+/** Hashes long arguments while they are encoded, so that the whole text is never in memory. */
 function printed(args: unknown): Printed {
   let hashing: Hash | undefined;
   let room = MAX_ARGUMENTS_LENGTH;
@@ -92,10 +92,10 @@ function printed(args: unknown): Printed {
   return { hashing, rest };
 }
 
-/** Tool or prompt name, or URI. @throws {TypeError} for one that is no string. */
+/** The name of the tool or prompt, or the URI. @throws {TypeError} for a target that is not a string. */
 export function requestTarget(method: CarrierMethod, params: unknown): string {
   const target = ownMember(params, method === 'resources/read' ? 'uri' : 'name') ?? '';
-  if (typeof target !== 'string') throw new TypeError('the target of the request is no string');
+  if (typeof target !== 'string') throw new TypeError('the target of the request is not a string');
   return target;
 }
 

@@ -4,17 +4,17 @@ import { type CarrierMethod, type RequestIdentity, requestTarget } from '../boun
 import type { PreparedCodec } from '../shared/codec-option.ts';
 import type { McpdRequester, McpdRequestStateCodec } from './request-state-codec.ts';
 
-/** What the boundary of mcp.d goes by. */
+/** Settings of {@link McpdBoundary}. */
 export interface McpdPolicy {
   readonly states: McpdRequestStateCodec;
-  /** The ring behind them, if there is one: it may be asked to look for a key. */
+  /** The codec of the ring whose keys `states` uses, if any: it may have to fetch a key. */
   readonly ring: Pick<PreparedCodec, 'prepare'> | undefined;
   readonly maxTokenLength: number;
 }
 
 /**
- * What mcp.d's dispatch does with `requestState`, on its wires: a token is bound to the subject, and to method and name
- * where the binding says so. An empty state is not sent at all, where mcp.d would send it in plaintext.
+ * The boundary of mcp.d's dispatch, with its token formats: a token is bound to the subject and, with the binding
+ * `authSubjectAndTool`, to method and name. An empty state is not sent, whereas mcp.d would send it in plaintext.
  */
 export class McpdBoundary implements Boundary {
   readonly #policy: McpdPolicy;
@@ -23,7 +23,7 @@ export class McpdBoundary implements Boundary {
     this.#policy = policy;
   }
 
-  /** The target alone: arguments are not bound on these wires. */
+  /** The target only: these token formats do not bind arguments. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity {
     return { method, target: requestTarget(method, params), digest: '' };
   }
@@ -32,7 +32,7 @@ export class McpdBoundary implements Boundary {
     if (this.#policy.ring !== undefined) await prepareFor(request, this.#policy.ring, undefined);
   }
 
-  async open(
+  async unseal(
     request: BoundaryRequest,
     wire: unknown,
   ): Promise<{ readonly state: string; readonly round: Round | undefined }> {
@@ -47,7 +47,7 @@ export class McpdBoundary implements Boundary {
   seal(request: BoundaryRequest, state: string): string | undefined {
     const { states, maxTokenLength } = this.#policy;
     if (state === '') return undefined;
-    // No token is shorter than its state: not worth printing and encrypting.
+    // A token is never shorter than its state, so encoding and encrypting it would be wasted.
     if (state.length > maxTokenLength) throw new Refusal('state too large');
     const token = states.encode(state, requesterOf(request));
     if (token.length > maxTokenLength) throw new Refusal('state too large');

@@ -1,6 +1,6 @@
 /**
- * For a fleet that has mcp.d servers in it: {@link createMcpdRequestStateSecurity} protects a server of the official MCP
- * TypeScript SDK on the wires of mcp.d's `secureRequestState`, and {@link createMcpdRequestStateCodec} is its codec.
+ * For fleets with mcp.d servers: {@link createMcpdRequestStateSecurity} protects a server of the official MCP TypeScript
+ * SDK with the token formats of mcp.d's `secureRequestState`, and {@link createMcpdRequestStateCodec} is its codec.
  *
  * @packageDocumentation
  */

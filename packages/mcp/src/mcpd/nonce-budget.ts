@@ -3,7 +3,7 @@ import { SealUnavailableError } from '@sealring/core';
 /** Random nonces that one AES-256-GCM key may use (SP 800-38D section 8.3). */
 const NONCES_PER_KEY = 2 ** 32;
 
-/** Counts the random nonces that were used under each key. */
+/** Counts the random nonces that each key has used. */
 export class NonceBudget {
   readonly #used = new WeakMap<object, number>();
   readonly #limit: number;
@@ -12,7 +12,7 @@ export class NonceBudget {
     this.#limit = limit;
   }
 
-  /** @throws {SealUnavailableError} when `key` has used as many as it may. */
+  /** @throws {SealUnavailableError} when `key` has used all its nonces. */
   spend(key: object): void {
     const used = this.#used.get(key) ?? 0;
     if (used >= this.#limit) throw new SealUnavailableError('token limit of the key reached');

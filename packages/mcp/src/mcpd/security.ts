@@ -19,30 +19,30 @@ const KNOWN = [...CODEC_OPTIONS, 'subject', 'maxTokenLength', 'onReject'];
 /** Options of {@link createMcpdRequestStateSecurity}. */
 export interface McpdRequestStateSecurityOptions extends McpdRequestStateCodecOptions {
   /**
-   * Who the state belongs to, synchronously; null for nobody, whom all that are not signed in share. Default: the
-   * `extra.sub` of the access token.
+   * Returns the subject that a state belongs to, synchronously. All requests with null share the same, empty subject.
+   * Default: the `extra.sub` of the access token.
    */
   readonly subject?: (ctx: ServerContext) => string | null;
-  /** Longest token that may be sealed. Characters, 256 to 262 144. Default: 65 536. */
+  /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
-  /** Called exactly once per refusal, synchronously. What it throws goes to the server's `onerror`. */
+  /** Called exactly once per refusal, synchronously. An error that it throws is reported to the server's `onerror`. */
   readonly onReject?: (event: RejectEvent) => void;
 }
 
 /**
- * A policy for `protectRequestState` that speaks mcp.d's wires and behaves as its dispatch does: whatever is wrong with a
- * token, the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again; `onReject`
- * and `server.onerror` are told. That fails the official tampered-state scenario by design.
+ * A policy for `protectRequestState` with mcp.d's token formats and the behavior of its dispatch: when a token is refused,
+ * the handler runs as on the first round, without `requestState` and `inputResponses`, and asks again. The refusal is
+ * reported to `onReject` and `server.onerror`. This fails the official tampered-state scenario by design.
  *
- * For a fleet that has mcp.d servers in it. It binds subject, method and name, but no arguments and no audience: give
- * every service a key or ring of its own, and prefer `RequestStateSecurity` where every server can.
+ * For fleets with mcp.d servers. A token is bound to subject, method and name, but not to arguments and audience: give each
+ * service its own key or ring, and use `RequestStateSecurity` wherever all servers support it.
  *
- * @throws {TypeError} and {@link RangeError} as `createMcpdRequestStateCodec`, and for what is wrong with the rest.
+ * @throws {TypeError} or {RangeError} as `createMcpdRequestStateCodec` does, and for invalid values of the other options.
  *
  * @example
  * ```ts
  * const security = createMcpdRequestStateSecurity({ codec, mode: 'encrypted', binding: 'authSubjectAndTool' });
- * const server = createProtectedMcpServer(McpServer, info, {}, security);
+ * const server = createProtectedMcpServer({ McpServer, serverInfo, security });
  * ```
  */
 export function createMcpdRequestStateSecurity(options: McpdRequestStateSecurityOptions = {}): RequestStateSecurity {
@@ -51,7 +51,7 @@ export function createMcpdRequestStateSecurity(options: McpdRequestStateSecurity
   const reject = callback(OWNER, 'onReject', onReject);
   const boundary = new McpdBoundary({
     states: createMcpdRequestStateCodec(ofCodec),
-    ring: [ofCodec['codec'], ofCodec['alsoOpen']].find(isCodec),
+    ring: [ofCodec['codec'], ofCodec['alsoAccept']].find(isCodec),
     maxTokenLength: readMaxTokenLength(OWNER, maxTokenLength),
   });
   return new RequestStateSecurity(

@@ -5,7 +5,7 @@ import { ownMember } from '../shared/own-member.ts';
 import { secretKey } from '../shared/secret-key.ts';
 
 /*
- * The two wires of mcp.d's secureRequestState, around one payload {"b":bindTagHex,"exp":unixSeconds,"s":state}:
+ * The two token formats of mcp.d's secureRequestState, with the payload {"b":bindTagHex,"exp":unixSeconds,"s":state}:
  * signed     "v1."  b64url(payload) "." b64url(HMAC-SHA256(payload key, payload))
  * encrypted  "v1e." b64url(nonce[12] ‖ ciphertext ‖ tag[16]), AES-256-GCM, additional data = the bind tag's hex characters
  */
@@ -13,22 +13,22 @@ const SIGNED_PREFIX = 'v1.';
 const ENCRYPTED_PREFIX = 'v1e.';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** RFC 5869 section 2.2: no salt is a hash length of zeros. */
+/** RFC 5869, section 2.2: without a salt, HKDF uses as many zeros as the hash has bytes. */
 const HKDF_SALT = new Uint8Array(32);
-/** Node 20 takes tags of 4 bytes for whole ones unless it is told the length. */
+/** Without the length, Node 20 accepts tags of 4 bytes. */
 const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 
-/** Which key signs a payload: see `revision` of the codec's options. */
+/** Which key signs a payload: see the option `revision` of the codec. */
 export type McpdRevision = 'current' | '2026-06';
-/** Whether whoever holds a token can read its state: `signed` yes, `encrypted` no. */
+/** Whether the holder of a token can read its state: `signed` yes, `encrypted` no. */
 export type McpdMode = 'signed' | 'encrypted';
 
-/** The sub-keys of one secret. */
+/** The keys that are derived from one secret. */
 export interface McpdKeys {
   readonly cipher: KeyObject;
   readonly bind: KeyObject;
   readonly payload: KeyObject;
-  /** Keys the hash of the payload in each nonce: a copied or stuck generator then repeats none. */
+  /** Key for the HMAC of the payload in each nonce: nonces then differ even if the random generator repeats its output. */
   readonly nonce: KeyObject;
   readonly revision: McpdRevision;
 }
@@ -39,7 +39,7 @@ export interface McpdClaims {
   readonly exp: number;
 }
 
-/** Sub-keys: HKDF-SHA256(secret, 32 zero bytes, info, 32). */
+/** Derives each key as HKDF-SHA256(secret, 32 zero bytes, info, 32). */
 export function deriveMcpdKeys(secret: KeyObject, revision: McpdRevision): McpdKeys {
   const derive = (info: string): KeyObject =>
     secretKey(new Uint8Array(hkdfSync('sha256', secret, HKDF_SALT, `mcp.requestState ${info}`, 32)));
@@ -54,7 +54,7 @@ export function deriveMcpdKeys(secret: KeyObject, revision: McpdRevision): McpdK
 
 export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, material: string): string {
   const tag = bindTag(keys, material);
-  // Members in the order in which mcp.d prints them; it reads any.
+  // Members in the order in which mcp.d writes them; it reads them in any order.
   const payload = Buffer.from(JSON.stringify({ b: tag, exp: claims.exp, s: claims.state }), 'utf8');
   if (mode === 'signed') {
     const signer = keys.revision === 'current' ? keys.payload : keys.bind;
@@ -68,8 +68,8 @@ export function mintMcpd(mode: McpdMode, keys: McpdKeys, claims: McpdClaims, mat
   return ENCRYPTED_PREFIX + Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString('base64url');
 }
 
-/** What a token says, if one of `keys` made it for `material`; undefined for every other. Its time is not looked at. */
-export function openMcpd(
+/** The claims of a token that one of `keys` made for `material`; undefined for any other token. Does not check the time. */
+export function unsealMcpd(
   mode: McpdMode,
   keys: readonly McpdKeys[],
   token: string,
@@ -92,7 +92,7 @@ function signedOpener(token: string): Opener | undefined {
   const payload = decodeBase64url(body);
   if (payload === undefined) return undefined;
   return (keys) => {
-    // The whole text is compared, so a MAC has one spelling only, of 32 bytes.
+    // The encoded MACs are compared, so that only one encoding of a MAC is accepted.
     const signers = keys.revision === 'current' ? [keys.payload] : [keys.payload, keys.bind];
     return signers.some((signer) => equalText(macOf(signer, payload), mac)) ? payload : undefined;
   };

@@ -1,5 +1,5 @@
 import type { McpServer, Server, ServerContext } from '@modelcontextprotocol/server';
-import { show } from '@sealring/core/adapter';
+import { optionTypeError, show } from '@sealring/core/adapter';
 import { Refusal } from '../boundary/refusal.ts';
 import {
   CARRIER_METHODS,
@@ -18,13 +18,13 @@ const OWNER = 'protectRequestState';
 
 /** Options of {@link protectRequestState}. */
 export interface ProtectRequestStateOptions {
-  /** The audience where the policy names none; null for none on purpose. Default: none, which is an error then. */
+  /** The audience if the policy has none; null for tokens without an audience. Required if the policy has none. */
   readonly defaultAudience?: string | null;
 }
 
 type Handler = (request: unknown, ctx: ServerContext) => unknown;
 
-/** What of the SDK's `Server` is used, with parameters as they are before anything is checked. */
+/** The members of the SDK's `Server` that are used, with unchecked parameters. */
 interface AttachableServer {
   [PROTECTED]?: true;
   onerror?: (error: Error) => void;
@@ -36,22 +36,22 @@ interface AttachableServer {
   connect(transport: unknown): Promise<void>;
 }
 
-// On the server itself: for objects of one request a WeakMap costs twenty times as much.
+// A property of the server: for objects that live for one request, a WeakMap costs twenty times as much.
 const PROTECTED = Symbol('sealring.protected');
 
 /**
- * Makes every `requestState` that leaves `server` a sealed token, and every one that comes back either the plaintext
- * sealed for this very request and principal, or a refusal. Handlers read `ctx.mcpReq.requestState()` and return
- * `requestState` in plaintext. Acts on `tools/call`, `prompts/get` and `resources/read` only.
+ * Seals every `requestState` that `server` sends and verifies every `requestState` that it receives: a token is accepted
+ * only for the request and the principal that it was sealed for. Handlers read `ctx.mcpReq.requestState()` and return
+ * `requestState` in plaintext. Applies to `tools/call`, `prompts/get` and `resources/read` only.
  *
- * Call it before anything is registered. An `McpServer` made with `capabilities: { tools: {} }` registers at once: use
- * {@link createProtectedMcpServer} for that. A `ServerOptions.requestState.verify` of your own runs first and is given
- * the sealed token; it must accept it and return nothing.
+ * Call it before you register anything. An `McpServer` with `capabilities: { tools: {} }` registers handlers in its
+ * constructor: use {@link createProtectedMcpServer} for it. A `ServerOptions.requestState.verify` of your own runs first
+ * and gets the sealed token; it must accept the token and return nothing.
  *
  * @returns `server`, the same object.
- * @throws {TypeError} for anything that is no server of the SDK, one that is connected, already protected, or has a
- *   handler for one of the methods; for an unknown option, and when neither the policy nor `defaultAudience` says
- *   whom the tokens are for.
+ * @throws {TypeError} for a value that is not a server of the SDK; for a server that is connected, is already protected or
+ *   has a handler for one of the methods; for an unknown option; and if neither the policy nor `defaultAudience` gives an
+ *   audience.
  *
  * @example
  * ```ts
@@ -82,7 +82,7 @@ const SERVER_METHODS = ['setRequestHandler', 'assertCanSetRequestHandler', 'getN
 function attachable(server: unknown): AttachableServer {
   const inner: unknown = hasMethods(server, MCP_SERVER_METHODS) ? Reflect.get(Object(server), 'server') : server;
   if (!isAttachable(inner)) {
-    throw new TypeError(
+    throw optionTypeError(
       `${OWNER}: server must be an McpServer or Server of the MCP SDK 2.4 or later, got ${show(server)}`,
     );
   }
@@ -95,24 +95,29 @@ function isAttachable(value: unknown): value is AttachableServer {
 
 function resolveAudience(policy: SecurityPolicy, defaultAudience: unknown): string | null {
   if (defaultAudience !== undefined && defaultAudience !== null && typeof defaultAudience !== 'string') {
-    throw new TypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
+    throw optionTypeError(`${OWNER}: defaultAudience must be a string or null, got ${show(defaultAudience)}`);
   }
   const audience = policy.audience === undefined ? defaultAudience : policy.audience;
   if (audience === undefined) {
-    throw new TypeError(`${OWNER}: name the audience in the policy or in defaultAudience; null is none on purpose`);
+    throw optionTypeError(
+      `${OWNER}: an audience is required, in the policy or in defaultAudience; set null for tokens without one`,
+    );
   }
   return audience;
 }
 
-/** A handler that is already there would never be wrapped: loud, because nothing else would ever show it. */
+/** Throws for a handler that is already registered: it would stay unprotected, and nothing else would show that. */
 function refuseLate(server: AttachableServer): void {
-  if (server[PROTECTED] === true) throw new TypeError(`${OWNER}: this server is protected already`);
-  if (server.transport !== undefined) throw new TypeError(`${OWNER}: too late, this server is connected`);
+  if (server[PROTECTED] === true) throw optionTypeError(`${OWNER}: this server is already protected`);
+  if (server.transport !== undefined)
+    throw optionTypeError(`${OWNER}: this server is already connected; protect it before you connect it`);
   for (const method of CARRIER_METHODS) {
     try {
       server.assertCanSetRequestHandler(method);
     } catch {
-      throw new TypeError(`${OWNER}: too late, this server has a handler for ${method}; protect it before registering`);
+      throw optionTypeError(
+        `${OWNER}: this server already has a handler for ${method}; protect it before you register handlers`,
+      );
     }
   }
 }
@@ -125,13 +130,13 @@ function interpose(server: AttachableServer, policy: SecurityPolicy, audience: s
   server.connect = (transport) => interposed.connect(transport);
 }
 
-/** Stands in front of the methods of one server by which handlers and messages reach it. */
+/** Wraps the methods through which handlers and messages reach one server. */
 class Interposed implements Watcher {
   readonly #server: AttachableServer;
   readonly #guard: ServerGuard;
   readonly #setRequestHandler: AttachableServer['setRequestHandler'];
   readonly #connect: AttachableServer['connect'];
-  /** Those with a handler that was put in here. */
+  /** The methods whose handler was registered through this object. */
   readonly #methods: CarrierMethod[] = [];
 
   constructor(server: AttachableServer, guard: ServerGuard) {
@@ -159,10 +164,10 @@ class Interposed implements Watcher {
   mayEnter(message: unknown): boolean {
     const isFallbackGuarded = this.#guardFallback();
     const method: unknown = Reflect.get(Object(message), 'method');
-    // On other methods it is nobody's, as in Python.
+    // Other methods ignore it, as in the MCP Python SDK.
     if (!isCarrierMethod(method) || carriedBy(message) === undefined) return true;
     if (this.#methods.includes(method) || (isFallbackGuarded && !this.#hasHandler(method))) return true;
-    this.#guard.reject('inbound', method, new Refusal('unopened requestState'));
+    this.#guard.reject('inbound', method, new Refusal('unverified requestState'));
     return false;
   }
 
@@ -186,13 +191,13 @@ class Interposed implements Watcher {
   }
 
   /**
-   * The fallback runs outside the SDK's own checks of the three methods. One that is assigned later is found at the next
-   * message: an accessor would put the server into a mode in which every access to it is slow.
-   * @returns whether none is unguarded.
+   * Wraps the fallback handler, which the SDK calls for a method without a handler. One that is assigned later is wrapped
+   * at the next message: a setter on the server would make every access to it slow.
+   * @returns whether no unguarded fallback is left.
    */
   #guardFallback(): boolean {
     const handler = this.#server.fallbackRequestHandler;
-    // Whoever reads it and puts it back would otherwise have every state sealed twice.
+    // Without this, code that reads the property and assigns it again would have every state sealed twice.
     if (!isHandler(handler) || guardedFallbacks.has(handler)) return true;
     const guard = this.#guard;
     const guarded = async (request: unknown, ctx: ServerContext): Promise<unknown> => {
@@ -222,7 +227,7 @@ interface Identified {
   readonly parsed: unknown;
 }
 
-/** The caller's schema may coerce, in place too; a token is bound to what was sent, which is taken before it. */
+/** A schema may change the arguments. A token is bound to the arguments as sent, so they are read before the schema. */
 function identifying(schemas: unknown, identify: (params: unknown) => Identified['identity']): unknown {
   const params: unknown = Reflect.get(Object(schemas), 'params');
   const standard: unknown = Reflect.get(Object(params), '~standard');

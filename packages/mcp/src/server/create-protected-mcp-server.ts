@@ -1,57 +1,71 @@
 import type { Implementation, McpServer, McpServerOptions } from '@modelcontextprotocol/server';
-import { show } from '@sealring/core/adapter';
+import { optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
+import { knownOptions } from '../shared/option-checks.ts';
 import { protectRequestState } from './attach.ts';
 import type { RequestStateSecurity } from './security.ts';
 
 const OWNER = 'createProtectedMcpServer';
 const PLACEHOLDER = 'sealring-placeholder';
 
+/** Options of {@link createProtectedMcpServer}. */
+export interface ProtectedMcpServerOptions<T extends McpServer = McpServer> {
+  /** The class `McpServer` of the SDK, or a subclass. It is passed in because this package imports only types of the SDK. */
+  readonly McpServer: new (
+    serverInfo: Implementation,
+    options?: McpServerOptions,
+  ) => T;
+  /** Name and version of the server. Without an audience in the policy, the name is the audience. */
+  readonly serverInfo: Implementation;
+  /** The policy that protects the server. */
+  readonly security: RequestStateSecurity;
+  /** Options of the class. Their `capabilities` are registered after the server is protected. Default: none. */
+  readonly serverOptions?: McpServerOptions;
+}
+
 /**
- * Makes an `McpServer` that is protected from its first handler on. The class is passed in, because this package uses
- * the SDK for its types only. The audience is the policy's, or else the server's name.
+ * Creates an `McpServer` that is protected before its first handler is registered.
  *
- * `options.capabilities` are registered after protecting: an announced but empty list still answers.
- *
- * @throws {TypeError} when `options.requestState.verify` is given too: it would run first and see the sealed token.
- * @throws {RangeError} for a server named with an empty text.
- * @throws {TypeError} and {@link RangeError} as `protectRequestState` and the class itself.
+ * @throws {TypeError} for an unknown option, an option of the wrong type, and for `serverOptions.requestState.verify`,
+ *   which would run first and get the sealed token.
+ * @throws {RangeError} for an empty name of the server.
  *
  * @example
  * ```ts
  * const security = new RequestStateSecurity({ codec, requireSubject: true });
  * const handler = createMcpHandler(() => {
- *   const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+ *   const serverInfo = { name: 'refund-desk', version: '1.0.0' };
+ *   const server = createProtectedMcpServer({ McpServer, serverInfo, security });
  *   server.registerTool('refund', config, refund);
  *   return server;
  * });
  * ```
  */
-export function createProtectedMcpServer<T extends McpServer>(
-  McpServerClass: new (info: Implementation, options?: McpServerOptions) => T,
-  info: Implementation,
-  options: McpServerOptions | undefined,
-  security: RequestStateSecurity,
-): T {
-  if (typeof McpServerClass !== 'function') {
-    throw new TypeError(`${OWNER}: McpServer must be the SDK's class, got ${show(McpServerClass)}`);
+export function createProtectedMcpServer<T extends McpServer>(options: ProtectedMcpServerOptions<T>): T {
+  knownOptions(OWNER, options, ['McpServer', 'serverInfo', 'security', 'serverOptions']);
+  const { McpServer: ServerClass, serverInfo, security, serverOptions } = options;
+  if (typeof ServerClass !== 'function') {
+    throw optionTypeError(`${OWNER}: McpServer must be a class of the SDK, got ${show(ServerClass)}`);
   }
-  // Its audience would be that of every other server without a name.
-  if (info.name === '') throw new RangeError(`${OWNER}: info.name must not be empty`);
-  if (options?.requestState?.verify !== undefined) {
-    throw new TypeError(`${OWNER}: options.requestState.verify would be given the sealed token; leave it out`);
+  const name: unknown = Reflect.get(Object(serverInfo), 'name');
+  if (typeof name !== 'string') throw optionTypeError(`${OWNER}: serverInfo.name must be a string, got ${show(name)}`);
+  // The audience would be the same as of every other server without a name.
+  if (name === '') throw optionRangeError(`${OWNER}: serverInfo.name must not be empty`);
+  if (serverOptions?.requestState?.verify !== undefined) {
+    throw optionTypeError(
+      `${OWNER}: serverOptions.requestState.verify must be left out: it would get the sealed token`,
+    );
   }
-  // These three are what the class registers handlers for in its constructor, which would be too early.
-  const { tools, resources, prompts, ...others } = options?.capabilities ?? {};
-  const server = protectRequestState(new McpServerClass(info, { ...options, capabilities: others }), security, {
-    defaultAudience: info.name,
-  });
+  // The constructor of the class registers handlers for these three, before the server could be protected.
+  const { tools, resources, prompts, ...others } = serverOptions?.capabilities ?? {};
+  const server = new ServerClass(serverInfo, { ...serverOptions, capabilities: others });
+  protectRequestState(server, security, { defaultAudience: name });
   if (tools === undefined && resources === undefined && prompts === undefined) return server;
   server.server.registerCapabilities({
     ...(tools === undefined ? {} : { tools }),
     ...(resources === undefined ? {} : { resources }),
     ...(prompts === undefined ? {} : { prompts }),
   });
-  // Registering and removing is the public way to the handlers of an empty list.
+  // To register and remove an entry is the public way to register the handlers of an empty list.
   if (tools !== undefined) server.registerTool(PLACEHOLDER, {}, () => ({ content: [] })).remove();
   if (prompts !== undefined) server.registerPrompt(PLACEHOLDER, {}, () => ({ messages: [] })).remove();
   if (resources !== undefined) {

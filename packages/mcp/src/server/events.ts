@@ -1,27 +1,52 @@
-import { type Channel, channel } from 'node:diagnostics_channel';
+import { channel } from 'node:diagnostics_channel';
 import type { RejectEvent } from '../boundary/refusal.ts';
 import type { CarrierMethod } from '../boundary/request-identity.ts';
 
-const sealed = channel('sealring:boundary-sealed');
-const opened = channel('sealring:boundary-opened');
-const refused = channel('sealring:boundary-refused');
-
-/** Tells who listens to `sealring:boundary-sealed` that a state was sealed: `{ method }`. */
-export function tellSealed(method: CarrierMethod): void {
-  tell(sealed, { method });
+/**
+ * The events of this package, by their channel of `node:diagnostics_channel`. They hold no part of a token, a state or a
+ * principal.
+ */
+export interface BoundaryEvents {
+  /** A state was sealed. */
+  'sealring:boundary-sealed': { readonly method: CarrierMethod };
+  /** A token was accepted. */
+  'sealring:boundary-unsealed': { readonly method: CarrierMethod };
+  /** A token or a state was refused. */
+  'sealring:boundary-refused': Pick<RejectEvent, 'direction' | 'method' | 'reason'>;
+  /** An access token names no subject: emitted once for each client, with a hash of the client id. */
+  'sealring:principal-without-subject': { readonly client: string };
 }
 
-/** Tells who listens to `sealring:boundary-opened` that a token was accepted: `{ method }`. */
-export function tellOpened(method: CarrierMethod): void {
-  tell(opened, { method });
+/** The names of {@link BoundaryEvents}. */
+export const BOUNDARY_EVENTS: readonly (keyof BoundaryEvents)[] = Object.freeze([
+  'sealring:boundary-sealed',
+  'sealring:boundary-unsealed',
+  'sealring:boundary-refused',
+  'sealring:principal-without-subject',
+]);
+
+/** One channel. Check {@link isHeard} before work that only an event needs. */
+class EventChannel<Name extends keyof BoundaryEvents> {
+  readonly #channel;
+
+  constructor(name: Name) {
+    this.#channel = channel(name);
+  }
+
+  get isHeard(): boolean {
+    return this.#channel.hasSubscribers;
+  }
+
+  emit(event: BoundaryEvents[Name]): void {
+    if (this.#channel.hasSubscribers) this.#channel.publish(Object.freeze(event));
+  }
 }
 
-/** Tells who listens to `sealring:boundary-refused` of a refusal: `{ direction, method, reason }`. */
-export function tellRefused({ direction, method, reason }: RejectEvent): void {
-  tell(refused, { direction, method, reason });
-}
-
-/** Never a part of a token, a state or a principal. */
-function tell(to: Channel, event: Readonly<Record<string, string>>): void {
-  if (to.hasSubscribers) to.publish(Object.freeze(event));
-}
+export const boundarySealed: EventChannel<'sealring:boundary-sealed'> = new EventChannel('sealring:boundary-sealed');
+export const boundaryUnsealed: EventChannel<'sealring:boundary-unsealed'> = new EventChannel(
+  'sealring:boundary-unsealed',
+);
+export const boundaryRefused: EventChannel<'sealring:boundary-refused'> = new EventChannel('sealring:boundary-refused');
+export const principalWithoutSubject: EventChannel<'sealring:principal-without-subject'> = new EventChannel(
+  'sealring:principal-without-subject',
+);

@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto';
-import { channel } from 'node:diagnostics_channel';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { warnOnce } from '../shared/warn-once.ts';
+import { principalWithoutSubject } from './events.ts';
 import type { SecurityPolicy } from './policy.ts';
 import { authenticatedPrincipal, subjectOf } from './principal.ts';
 
-/** Clients remembered per policy as already told of; the oldest is forgotten, and told of again. */
-const CLIENTS_BOUND = 1000;
+/** Clients that are remembered for each policy as reported; beyond them the oldest is forgotten, and reported again. */
+const MAX_CLIENTS = 1000;
 
-const withoutSubject = channel('sealring:principal-without-subject');
-const toldByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
+const reportedByPolicy = new WeakMap<SecurityPolicy, Set<string>>();
 
 /**
- * Returns the policy's binding of a request to its principal. With the default binding, an access token without a
- * subject is told of once per client, on the diagnostics channel `sealring:principal-without-subject` with
- * `{ client }`, a hash of the client id. Under `requireSubject` it throws instead, also where nobody is signed in.
+ * Returns the function that determines the principal of a request. With the default `bindPrincipal`, an access token
+ * without a subject is reported once for each client, on the channel `sealring:principal-without-subject`. With
+ * `requireSubject` the function throws instead, also for a request without an access token.
  */
 export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) => unknown {
   const { bindPrincipal, requireSubject } = policy;
@@ -22,38 +21,38 @@ export function principalBinder(policy: SecurityPolicy): (ctx: ServerContext) =>
   if (bindPrincipal !== authenticatedPrincipal) return bindPrincipal;
   return (ctx) => {
     const principal = authenticatedPrincipal(ctx);
-    // An empty subject names nobody either.
+    // An empty subject counts as none.
     if ((subjectOf(ctx) ?? '') !== '') return principal;
     if (requireSubject) {
       warnNoSubject();
-      throw new TypeError('the request names no subject');
+      throw new TypeError('the request has no subject');
     }
     if (principal === null) return null;
-    tell(policy, ctx.http?.authInfo?.clientId ?? '');
+    report(policy, ctx.http?.authInfo?.clientId ?? '');
     return principal;
   };
 }
 
-/** Says once per process what is missing. Nobody else would see why every state is refused. */
+/** Warns once per process: without the warning, nothing on the server shows why every state is refused. */
 function warnNoSubject(): void {
   warnOnce(
     'SEALRING_NO_SUBJECT',
-    'requireSubject refused a requestState: the request names no user. Set request.auth (authInfo of handler.fetch) to ' +
-      'what your token verifier returns, with the user in extra.sub: see docs/guides/wire-a-verifier.md. ' +
-      'bindPrincipal: null is for servers without users',
+    'requireSubject refused a requestState, because the request has no subject. Set request.auth (authInfo of ' +
+      'handler.fetch) to the result of your token verifier, with the user in extra.sub: see ' +
+      'docs/guides/wire-a-verifier.md. If your server has no users, set bindPrincipal: null',
   );
 }
 
-function tell(policy: SecurityPolicy, clientId: string): void {
-  if (!withoutSubject.hasSubscribers) return;
+function report(policy: SecurityPolicy, clientId: string): void {
+  if (!principalWithoutSubject.isHeard) return;
   const client = createHash('sha256').update(clientId).digest('base64url').slice(0, 16);
-  const told = toldByPolicy.get(policy) ?? new Set<string>();
-  toldByPolicy.set(policy, told);
-  if (told.has(client)) return;
-  told.add(client);
-  if (told.size > CLIENTS_BOUND) {
-    const [oldest] = told;
-    if (oldest !== undefined) told.delete(oldest);
+  const reported = reportedByPolicy.get(policy) ?? new Set<string>();
+  reportedByPolicy.set(policy, reported);
+  if (reported.has(client)) return;
+  reported.add(client);
+  if (reported.size > MAX_CLIENTS) {
+    const [oldest] = reported;
+    if (oldest !== undefined) reported.delete(oldest);
   }
-  withoutSubject.publish(Object.freeze({ client }));
+  principalWithoutSubject.emit({ client });
 }

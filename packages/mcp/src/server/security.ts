@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerContext } from '@modelcontextprotocol/server';
 import { AesGcmRequestStateCodec, type Clock, type RequestStateCodec } from '@sealring/core';
-import { flag, numberWithin, oneOf, show } from '@sealring/core/adapter';
+import { flag, numberWithin, oneOf, optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
 import { type BoundaryPolicy, RequestStateBoundary } from '../boundary/boundary.ts';
 import type { RejectEvent } from '../boundary/refusal.ts';
 import type { SingleUseStore } from '../boundary/single-use.ts';
@@ -18,69 +18,71 @@ const DEFAULT_TTL_SECONDS = 600;
 // _FUTURE_SKEW of the MCP Python SDK.
 const DEFAULT_FUTURE_SKEW_SECONDS = 60;
 
-/** What {@link RequestStateSecurity} takes beside its keys or codec. Durations are seconds. */
+/** Options of {@link RequestStateSecurity} other than its keys or codec. Durations are in seconds. */
 export interface RequestStatePolicyOptions {
-  /** How long a token is accepted after it was sealed. Seconds, finite, above 0. Default: 600. */
+  /** How long a token is accepted after it was sealed. Seconds, a finite number above 0. Default: 600. */
   readonly ttlSeconds?: number;
   /**
-   * The service that the tokens are for: it stops state of another service under the same keys. Default: the
-   * `defaultAudience` of `protectRequestState`; `createProtectedMcpServer` gives the server's name.
+   * The service that the tokens are for: tokens of another service under the same keys are refused. Default: the
+   * `defaultAudience` of `protectRequestState`, or the server's name with `createProtectedMcpServer`.
    */
   readonly audience?: string;
   /**
-   * Who the state belongs to; null for nobody. Must be synchronous. Null instead of a function binds to nobody, ever.
-   * Default: {@link authenticatedPrincipal}.
+   * Returns the principal that a state belongs to, or null for none. Must be synchronous. With null instead of a function,
+   * no state is bound to a principal. Default: {@link authenticatedPrincipal}.
    */
   readonly bindPrincipal?: ((ctx: ServerContext) => string | null) | null;
-  /** Every token is redeemed at most once, across the fleet that shares the store. Default: none. */
+  /** With a store, a token is redeemed at most once, across all servers that share the store. Default: none. */
   readonly singleUse?: SingleUseStore;
   /**
-   * `reject`: answer -32602. `re-elicit`: for an expired token or an unknown key, run the handler as on the first
-   * round, without `requestState` and `inputResponses`; refuse everything else. `re-elicit-any`: the same for every
-   * failure, which fails the official tampered-state scenario by design. Under all of them, input responses that come
-   * without any `requestState` reach the handler: act on them only where it gets a state. Default: `reject`.
+   * What to do when a token is refused. `reject`: answer with error -32602. `re-elicit`: for an expired token or an
+   * unknown key, run the handler as on the first round, without `requestState` and `inputResponses`; answer with the error
+   * otherwise. `re-elicit-any`: run the handler for every reason, which fails the official tampered-state scenario by
+   * design. With all three, input responses without a `requestState` reach the handler: use them only together with a
+   * state. Default: `reject`.
    */
   readonly onInvalid?: OnInvalid;
-  /** Longest token that may be sealed. Characters, 256 to 262 144. Default: 65 536. */
+  /** Longest token to seal. Characters, 256 to 262 144. Default: 65 536. */
   readonly maxTokenLength?: number;
   /**
-   * Refuse to seal and to open for a request that names no subject: nobody is signed in, or the access token has none or
-   * an empty one, which would bind the OAuth client that all users of one application share. Warns once, code
-   * `SEALRING_NO_SUBJECT`. Only with the default `bindPrincipal`; null instead is for servers without users. Default: false.
+   * Whether to refuse every state of a request without a subject: one without an access token, or whose token has no
+   * subject or an empty one. Such a state would be bound to the OAuth client, which all users of an application share.
+   * Emits one process warning, code `SEALRING_NO_SUBJECT`. Requires the default `bindPrincipal`; for a server without
+   * users set `bindPrincipal: null` instead. Default: false.
    */
   readonly requireSubject?: boolean;
   /**
-   * How far in the future a token may have been minted: the end-to-end clock tolerance of the claims. The ring has its
-   * own, for other clocks. Seconds, 0 to 3 600. Default: 60.
+   * How far in the future the time of a token may be: the tolerance for clock differences between servers. The ring has a
+   * separate tolerance, `clockSkewSeconds`. Seconds, 0 to 3 600. Default: 60.
    */
   readonly futureSkewSeconds?: number;
-  /** Where time comes from. Default: the system's clock. */
+  /** Source of time. Default: the system clock. */
   readonly clock?: Clock;
-  /** Called exactly once per refusal, synchronously. What it throws goes to the server's `onerror`. */
+  /** Called exactly once per refusal, synchronously. An error that it throws is reported to the server's `onerror`. */
   readonly onReject?: (event: RejectEvent) => void;
 }
 
-/** Options of {@link RequestStateSecurity}: exactly one of `keys` and `codec`, and the policy. */
+/** Options of {@link RequestStateSecurity}: the policy, and exactly one of `keys` and `codec`. */
 export type RequestStateSecurityOptions = RequestStatePolicyOptions &
   (
     | {
-        /** Secrets of 32 bytes or more for the Python SDK's codec: the first seals, all open. */
+        /** Secrets of at least 32 bytes for the codec of the MCP Python SDK: the first one seals, all of them unseal. */
         readonly keys: readonly (Uint8Array | string)[];
         readonly codec?: undefined;
       }
     | {
-        /** Any codec, for one over a KMS. */
+        /** A codec, such as one of `createKmsCodec`. */
         readonly codec: RequestStateCodec;
         readonly keys?: undefined;
       }
   );
 
 /**
- * Policy for protecting `requestState`: codec, lifetime, principal, audience. Immutable; make one per process, outside
- * the factory of `createMcpHandler`, which runs once per HTTP request. One that no server is protected by warns once,
- * code `SEALRING_UNATTACHED`.
+ * The policy for protecting `requestState`: codec, lifetime, principal, audience. Immutable. Make one per process, outside
+ * the factory of `createMcpHandler`, which runs once per HTTP request. A policy that protects no server within a minute
+ * emits one process warning, code `SEALRING_UNATTACHED`.
  *
- * It enforces what `RequestStateSecurity` of the MCP Python SDK 2.3.0 does, on the same wire.
+ * It enforces the rules of `RequestStateSecurity` of the MCP Python SDK 2.3.0, with the same token format.
  *
  * @example
  * ```ts
@@ -89,9 +91,10 @@ export type RequestStateSecurityOptions = RequestStatePolicyOptions &
  */
 export class RequestStateSecurity {
   /**
-   * @throws {TypeError} for an unknown option, a wrong type, or not exactly one of `keys` and `codec`.
+   * @throws {TypeError} for an unknown option, an option of the wrong type, or unless exactly one of `keys` and `codec` is
+   *   given.
    * @throws {RangeError} for a value out of range, a `ttlSeconds` longer than the codec's `tokenLifetimeSeconds`, or a
-   *   `singleUse` that remembers tokens for less than the codec's `clockSkewSeconds` longer than they live.
+   *   `singleUse` store whose `clockSkewSeconds` is smaller than the codec's.
    */
   constructor(options: RequestStateSecurityOptions);
   /** @internal */
@@ -102,11 +105,11 @@ export class RequestStateSecurity {
   }
 
   /**
-   * Protection under a key that is made now and held by this process only: what was sealed before a restart, or by
-   * another process, is refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
+   * Makes a policy with a new random key that exists in this process only: tokens of another process, or from before a
+   * restart, are refused. Emits one process warning, code `SEALRING_EPHEMERAL`.
    *
    * @param options - `ttlSeconds` (default 600) and `audience`, as in the constructor.
-   * @throws {TypeError} and {@link RangeError} as the constructor.
+   * @throws {TypeError} or {RangeError} as the constructor does.
    */
   static ephemeral(options: { readonly ttlSeconds?: number; readonly audience?: string } = {}): RequestStateSecurity {
     knownOptions(`${OWNER}.ephemeral`, options, ['ttlSeconds', 'audience']);
@@ -144,14 +147,14 @@ function readPolicy(options: unknown): SecurityPolicy {
   const ttlSeconds = readTtl(ttl);
   const codec = codecOf(given, ttlSeconds);
   if (audience !== undefined && typeof audience !== 'string') {
-    throw new TypeError(`${OWNER}: audience must be a string, got ${show(audience)}`);
+    throw optionTypeError(`${OWNER}: audience must be a string, got ${show(audience)}`);
   }
   if (bindPrincipal !== null && !isFunction(bindPrincipal)) {
-    throw new TypeError(`${OWNER}: bindPrincipal must be a function or null, got ${show(bindPrincipal)}`);
+    throw optionTypeError(`${OWNER}: bindPrincipal must be a function or null, got ${show(bindPrincipal)}`);
   }
   const needsSubject = flag(OWNER, 'requireSubject', requireSubject);
   if (needsSubject && bindPrincipal !== authenticatedPrincipal) {
-    throw new TypeError(`${OWNER}: requireSubject true needs the default bindPrincipal: yours decides for itself`);
+    throw optionTypeError(`${OWNER}: requireSubject: true requires the default bindPrincipal`);
   }
   const policy: SecurityPolicy & BoundaryPolicy = {
     codec,
@@ -172,22 +175,22 @@ function readPolicy(options: unknown): SecurityPolicy {
 
 function readTtl(ttlSeconds: unknown): number {
   if (typeof ttlSeconds !== 'number') {
-    throw new TypeError(`${OWNER}: ttlSeconds must be a number, got ${show(ttlSeconds)}`);
+    throw optionTypeError(`${OWNER}: ttlSeconds must be a number, got ${show(ttlSeconds)}`);
   }
   if (!(Number.isFinite(ttlSeconds) && ttlSeconds > 0)) {
-    throw new RangeError(`${OWNER}: ttlSeconds must be finite and above 0, got ${ttlSeconds}`);
+    throw optionRangeError(`${OWNER}: ttlSeconds must be a finite number above 0, got ${ttlSeconds}`);
   }
   return ttlSeconds;
 }
 
 function codecOf({ keys, codec: given }: Record<string, unknown>, ttlSeconds: number): PreparedCodec {
   if ((keys === undefined) === (given === undefined)) {
-    throw new TypeError(
-      `${OWNER}: takes exactly one of keys and codec, got ${keys === undefined ? 'neither' : 'both'}`,
+    throw optionTypeError(
+      `${OWNER}: exactly one of keys and codec is required, got ${keys === undefined ? 'neither' : 'both'}`,
     );
   }
   if (keys !== undefined) {
-    if (!isKeyList(keys)) throw new TypeError(`${OWNER}: keys must be an array, got ${show(keys)}`);
+    if (!isKeyList(keys)) throw optionTypeError(`${OWNER}: keys must be an array, got ${show(keys)}`);
     return new AesGcmRequestStateCodec(keys);
   }
   const codec = readCodec(OWNER, 'codec', given);
@@ -195,29 +198,29 @@ function codecOf({ keys, codec: given }: Record<string, unknown>, ttlSeconds: nu
   return codec;
 }
 
-// Each key is checked by the codec's constructor, which copies it.
+// The constructor of the codec checks and copies each key.
 function isKeyList(value: unknown): value is readonly (Uint8Array | string)[] {
   return Array.isArray(value);
 }
 
 function readStore(value: unknown, codec: object): SingleUseStore | undefined {
   if (value === undefined) return undefined;
-  if (!isStore(value)) throw new TypeError(`${OWNER}: singleUse must have a claim method, got ${show(value)}`);
+  if (!isStore(value)) throw optionTypeError(`${OWNER}: singleUse must have a claim method, got ${show(value)}`);
   checkMargin(value, codec);
   return value;
 }
 
-/** A store that forgets sooner lets a server whose clock is behind redeem a token again. */
+/** With a smaller margin, a server whose clock is behind could redeem a token a second time. */
 function checkMargin(store: SingleUseStore, codec: object): void {
   const margin: unknown = store.clockSkewSeconds;
   const skew: unknown = Reflect.get(codec, 'clockSkewSeconds');
   if (margin === undefined) return;
   if (typeof margin !== 'number') {
-    throw new TypeError(`${OWNER}: singleUse.clockSkewSeconds must be a number, got ${show(margin)}`);
+    throw optionTypeError(`${OWNER}: singleUse.clockSkewSeconds must be a number, got ${show(margin)}`);
   }
   if (typeof skew === 'number' && !(margin >= skew)) {
-    throw new RangeError(
-      `${OWNER}: clockSkewSeconds ${margin} of singleUse is smaller than ${skew}, the codec's: give the store the ring's`,
+    throw optionRangeError(
+      `${OWNER}: singleUse.clockSkewSeconds ${margin} must be at least ${skew}, the clockSkewSeconds of the codec`,
     );
   }
 }

@@ -10,7 +10,7 @@ import {
   type RejectReason,
 } from '../boundary/refusal.ts';
 import type { CarrierMethod, RequestIdentity } from '../boundary/request-identity.ts';
-import { tellOpened, tellRefused, tellSealed } from './events.ts';
+import { boundaryRefused, boundarySealed, boundaryUnsealed } from './events.ts';
 import type { OnInvalid, SecurityPolicy } from './policy.ts';
 import { principalBinder } from './principal-binder.ts';
 import { markSealed } from './tripwire.ts';
@@ -18,32 +18,32 @@ import { markSealed } from './tripwire.ts';
 /** The first protocol revision with `input_required` results. Revisions are dates and compare as text. */
 const FIRST_MODERN_REVISION = '2026-07-28';
 
-/** What a guard asks its server, and tells it. */
+/** The members of a server that a guard uses. */
 export interface GuardedServer {
   onerror?: (error: Error) => void;
   getNegotiatedProtocolVersion(): string | undefined;
 }
 
-/** One request on its way to a handler. */
+/** One request before it reaches its handler. */
 export interface GuardedRequest {
   readonly method: CarrierMethod;
-  /** As {@link ServerGuard.identify} told it before anybody could change the parameters. */
+  /** The result of {@link ServerGuard.identify} before the parameters could change. */
   readonly identity: RequestIdentity | Refusal;
   readonly ctx: ServerContext;
   /**
-   * Whether the SDK itself fulfils an `input_required` result for a 2025-era client, which knows none: it calls the very
-   * handler again, with the handler's plaintext and the same AbortSignal. It does not for a fallback.
+   * Whether the SDK itself handles an `input_required` result for a client of a 2025 revision, which does not support it:
+   * it calls the same handler again, with the handler's plaintext and the same AbortSignal. Not for a fallback handler.
    */
   readonly isShimmed: boolean;
 }
 
-/** Runs the handlers of one server so that they see plaintext and the SDK sees tokens. State lives in the closure of one call. */
+/** Runs the handlers of one server: handlers get plaintext, and the SDK gets tokens. */
 export class ServerGuard {
   readonly #server: GuardedServer;
   readonly #policy: SecurityPolicy;
   readonly #boundary: Boundary;
   readonly #bindPrincipal: (ctx: ServerContext) => unknown;
-  // Keyed by the request's own AbortSignal, never by its JSON-RPC id, which a client chooses and may repeat.
+  // By the AbortSignal of the request, never by its JSON-RPC id, which the client chooses and may repeat.
   #replays: WeakMap<AbortSignal, string> | undefined;
 
   constructor(server: GuardedServer, policy: SecurityPolicy, boundary: Boundary) {
@@ -53,7 +53,7 @@ export class ServerGuard {
     this.#bindPrincipal = principalBinder(policy);
   }
 
-  /** What a request binds, or why it can bind nothing: told when a state is to be bound, and not before. */
+  /** What a token of this request is bound to, or the refusal that is thrown when a state is to be bound. */
   identify(method: CarrierMethod, params: unknown): RequestIdentity | Refusal {
     try {
       return this.#boundary.identify(method, params);
@@ -72,14 +72,14 @@ export class ServerGuard {
     const isModern = revision !== undefined && revision >= FIRST_MODERN_REVISION;
     const isReplayed = guarded.isShimmed && !isModern;
     const wire: unknown = guarded.ctx.mcpReq.requestState();
-    // An explicit null counts as absent, as in Python: a client can leave the member out as well.
+    // An explicit null counts as absent, as in the MCP Python SDK: a client can omit the member as well.
     const carried = wire !== undefined && wire !== null;
     const request = new Call(this, guarded);
     let round: Round | undefined;
     let { ctx } = guarded;
     if (wire === null) ctx = withState(ctx, undefined);
     else if (carried && !(isReplayed && this.#isReplay(signal, wire)))
-      ({ ctx, round } = await this.#open(request, wire));
+      ({ ctx, round } = await this.#unseal(request, wire));
     const result = await handler(first, ctx);
     if (!isInputRequired(result)) return this.#complete(request, result, carried && isModern);
     const state: unknown = result['requestState'];
@@ -92,22 +92,22 @@ export class ServerGuard {
     }
     const token = await this.#seal(request, state, round);
     if (token === undefined) return withoutState(result);
-    tellSealed(request.method);
+    boundarySealed.emit({ method: request.method });
     return { ...result, requestState: markSealed(token) };
   }
 
-  /** Who makes a request, by the policy; whatever it returns. */
+  /** The principal of a request by the policy, unchecked. */
   principalOf(ctx: ServerContext): unknown {
     return this.#bindPrincipal(ctx);
   }
 
-  /** Tells the server's `onerror`. */
+  /** Reports to the server's `onerror`. */
   report(message: string): void {
     quietly(() => this.#server.onerror?.(new Error(`requestState: ${message}`)));
   }
 
-  /** Tells of one refusal. */
-  reject(direction: RejectEvent['direction'], method: string, refusal: Refusal): void {
+  /** Reports one refusal. */
+  reject(direction: RejectEvent['direction'], method: RejectEvent['method'], refusal: Refusal): void {
     const { reason, codecReason, source } = refusal;
     const detail = codecReason ?? source;
     this.report(`refused ${direction} on ${method}: ${reason}${detail === undefined ? '' : ` (${detail})`}`);
@@ -117,29 +117,29 @@ export class ServerGuard {
       reason,
       ...(codecReason === undefined ? {} : { codecReason }),
     });
-    tellRefused(event);
+    boundaryRefused.emit({ direction, method, reason });
     quietly(
       () => this.#policy.onReject?.(event),
       (error) => this.report(`onReject threw (${errorName(error)})`),
     );
   }
 
-  async #open(request: Call, wire: unknown): Promise<{ ctx: ServerContext; round: Round | undefined }> {
+  async #unseal(request: Call, wire: unknown): Promise<{ ctx: ServerContext; round: Round | undefined }> {
     try {
-      const { state, round } = await this.#boundary.open(request, wire);
-      tellOpened(request.method);
+      const { state, round } = await this.#boundary.unseal(request, wire);
+      boundaryUnsealed.emit({ method: request.method });
       return { ctx: withState(request.ctx, state), round };
     } catch (error) {
-      // Nobody is waiting for an answer, and nothing was wrong with the token.
+      // The client has disconnected; the token was not refused.
       request.signal.throwIfAborted();
       const refusal = asRefusal(error);
       this.reject('inbound', request.method, refusal);
-      if (!asksAgain(this.#policy.onInvalid, refusal.reason)) throw invalidRequestStateError();
+      if (!reElicits(this.#policy.onInvalid, refusal.reason)) throw invalidRequestStateError();
       return { ctx: asFirstRound(request.ctx), round: undefined };
     }
   }
 
-  /** Where timers do not run between requests, this may be the first moment in which a stale codec can be prepared. */
+  /** On a runtime without timers between requests, a stale codec may have to be prepared here. */
   async #seal(request: Call, state: string, round: Round | undefined): Promise<string | undefined> {
     try {
       return this.#boundary.seal(request, state, round);
@@ -162,11 +162,11 @@ export class ServerGuard {
 
   #complete(request: Call, result: unknown, isCacheable: boolean): unknown {
     if (typeof result !== 'object' || result === null) return result;
-    // No input_required result, so no client would echo it: a mistake that would show the plaintext.
+    // Not an input_required result, so no client would send it back: it would only reveal the plaintext.
     if (Object.hasOwn(result, 'requestState') && Reflect.get(result, 'requestState') !== undefined) {
       throw this.#refuseOutbound(request, new Refusal('unsealed requestState'));
     }
-    // The only cacheable one of the three. Its result depended on the state, which is no part of a cache's key.
+    // The only method with cacheable results. This one depends on the state, which is not part of a cache's key.
     return isCacheable && request.method === 'resources/read' ? { ...result, ttlMs: 0, cacheScope: 'private' } : result;
   }
 
@@ -176,7 +176,7 @@ export class ServerGuard {
   }
 }
 
-/** What the boundary sees of a request. */
+/** The view of a request that the boundary gets. */
 class Call implements BoundaryRequest {
   readonly #guard: ServerGuard;
   readonly method: CarrierMethod;
@@ -203,7 +203,7 @@ class Call implements BoundaryRequest {
   }
 }
 
-function asksAgain(onInvalid: OnInvalid, reason: RejectReason): boolean {
+function reElicits(onInvalid: OnInvalid, reason: RejectReason): boolean {
   if (onInvalid === 're-elicit-any') return true;
   return onInvalid === 're-elicit' && (reason === 'expired' || reason === 'unknown key');
 }
@@ -215,7 +215,7 @@ function withState(ctx: ServerContext, state: string | undefined): ServerContext
   return { ...ctx, mcpReq };
 }
 
-// The answers go too: they are attacker-chosen, and an "accept" without its state must not run anything.
+// The input responses are removed too: a client could send an "accept" that belongs to no state.
 function asFirstRound(ctx: ServerContext): ServerContext {
   const { mcpReq, ...rest } = withState(ctx, undefined);
   delete mcpReq.inputResponses;
@@ -228,7 +228,7 @@ function withoutState(result: Record<string, unknown>): Record<string, unknown> 
   return rest;
 }
 
-// By shape, as the SDK does: its guard is a value, and this package imports only its types.
+// By shape, as the SDK does: this package imports only the types of the SDK.
 function isInputRequired(result: unknown): result is Record<string, unknown> {
   return (
     typeof result === 'object' &&
@@ -238,7 +238,7 @@ function isInputRequired(result: unknown): result is Record<string, unknown> {
   );
 }
 
-/** Runs a callback of the user's, whose failure, now or later, must not change what the client is told. */
+/** Calls a function of the user's. Its failure, also a later rejection, must not change the answer to the client. */
 function quietly(callback: () => unknown, failed: (error: unknown) => void = () => {}): void {
   try {
     const result = callback();

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { internalError, invalidRequestStateError, type WireError } from '../boundary/refusal.ts';
 
-// As that of a protected server, on the object itself.
+// A property of the transport, like the mark of a protected server.
 const WATCHER = Symbol('sealring.watcher');
 
-/** The part of a transport that is watched. */
+/** The members of a transport that are wrapped. */
 interface WatchedTransport {
   [WATCHER]?: Watcher;
   send(message: unknown, options?: unknown): Promise<void>;
@@ -12,29 +12,29 @@ interface WatchedTransport {
   onmessage?: ((message: unknown, extra?: unknown) => void) | undefined;
 }
 
-/** Who judges what a transport brings and takes. */
+/** Decides about the messages of a transport. */
 export interface Watcher {
-  /** Whether a message may be delivered; tells of one that may not. */
+  /** Whether an incoming message may be delivered. Reports a message that may not. */
   mayEnter(message: unknown): boolean;
-  /** Tells of a state that did not leave. */
+  /** Reports a state that was not sent. */
   tripped(): void;
 }
 
-/** In front of every token between guard and transport, in this process: no handler's text passes for a token. */
+/** Prefix of every token between guard and transport, random per process: a handler's text is never taken for a token. */
 let mark: string | undefined;
 
-/** Marks a token that was just sealed; the mark goes as it leaves. */
+/** Marks a token that was just sealed. The transport removes the mark. */
 export function markSealed(token: string): string {
   mark ??= `${randomBytes(16).toString('base64url')}:`;
   return mark + token;
 }
 
 /**
- * The last check before the wire, in both directions. An `input_required` result leaves only with a `requestState` that
- * was just sealed; it catches what no wrapped handler saw: a handler put in past the interposed methods, or a result that
- * another middleware changed afterwards. A request whose `requestState` no guard would open is not delivered.
+ * The last check at the transport, in both directions. An `input_required` result is sent only if its `requestState` was
+ * just sealed: this catches a handler that was registered past the wrapped methods, and a result that other middleware
+ * changed. A request whose `requestState` would reach an unguarded handler is not delivered.
  *
- * Patches in place: the SDK recognises its own transports by class, so a wrapper would not do.
+ * The transport is changed in place, because the SDK recognizes its own transports by class.
  */
 export function watch(transport: unknown, watcher: Watcher): void {
   if (!isTransport(transport)) return;
@@ -44,7 +44,7 @@ export function watch(transport: unknown, watcher: Watcher): void {
   const send = transport.send.bind(transport);
   const start = transport.start.bind(transport);
   transport.send = (message, options) => send(outgoing(transport, message), options);
-  // The SDK sets `onmessage` right before it starts a transport, which may deliver at once.
+  // The SDK sets `onmessage` right before it starts a transport, which may deliver messages immediately.
   transport.start = () => {
     const deliver = transport.onmessage;
     const onmessage = (message: unknown, extra?: unknown): void => {
@@ -56,10 +56,10 @@ export function watch(transport: unknown, watcher: Watcher): void {
   };
 }
 
-/** The `requestState` of a request, whatever it is; undefined for none, and for what is no request. */
+/** The unchecked `requestState` of a request; undefined if it has none, or if the message is not a request. */
 export function carriedBy(message: unknown): unknown {
   const id = member(message, 'id');
-  // On other messages the SDK leaves it where it is: no handler is given it.
+  // The SDK passes it to a handler for requests only.
   return id === undefined || id === null ? undefined : (member(member(message, 'params'), 'requestState') ?? undefined);
 }
 

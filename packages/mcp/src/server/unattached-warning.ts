@@ -1,21 +1,21 @@
-/** How long a policy may wait for its first server. Milliseconds. */
-const PATIENCE_MS = 60_000;
+/** How long a policy may be without a server. Milliseconds. */
+const GRACE_MS = 60_000;
 
 let warned = false;
 const waiting = new Map<object, NodeJS.Timeout>();
 
-/** Begins to wait for a server that `security` is attached to: without one nothing is protected, and nothing shows it. */
+/** Starts the time within which `security` must protect a server: without one, no state is protected. */
 export function expectAttachment(security: object): void {
   if (warned) return;
   try {
-    waiting.set(security, setTimeout(warn, PATIENCE_MS).unref());
+    waiting.set(security, setTimeout(warn, GRACE_MS).unref());
     if (waiting.size === 1) process.once('exit', warnAtExit);
   } catch {
-    // Some runtimes have no timers outside of a request. It is a warning only.
+    // Some runtimes have no timers outside a request. The warning is then not emitted.
   }
 }
 
-/** A server is protected by `security`. */
+/** Records that `security` protects a server. */
 export function noteAttached(security: object): void {
   if (waiting.size === 0) return;
   clearTimeout(waiting.get(security));
@@ -24,8 +24,9 @@ export function noteAttached(security: object): void {
 
 const WARNING = {
   text:
-    'a RequestStateSecurity protects no server so far: hand it to createProtectedMcpServer, or to protectRequestState ' +
-    'before anything is registered. A server that is made for each request is protected from the first one on',
+    'a RequestStateSecurity was created, but it protects no server. Pass it to createProtectedMcpServer, or to ' +
+    'protectRequestState before you register anything. If you create a server for each request, you can ignore this ' +
+    'warning until the first request',
   type: 'SealringWarning',
   code: 'SEALRING_UNATTACHED',
 };
@@ -36,7 +37,7 @@ function warn(): void {
   process.emitWarning(WARNING.text, WARNING);
 }
 
-/** As {@link process.emitWarning}, which would wait for a tick that does not come any more. */
+/** Emits the warning synchronously: {@link process.emitWarning} would wait for a tick that no longer comes. */
 function warnAtExit(): void {
   const { text, type: name, code } = WARNING;
   if (!warned) process.emit('warning', Object.assign(new Error(text), { name, code }));

@@ -1,6 +1,9 @@
 import { warnOnce } from './warn-once.ts';
 
-/** Says once per process that state dies with it: code `SEALRING_EPHEMERAL`. */
+/** Warns once per process that tokens do not outlive it: code `SEALRING_EPHEMERAL`. */
 export function warnEphemeral(): void {
-  warnOnce('SEALRING_EPHEMERAL', 'requestState is sealed under a key of this process only: it dies with the process');
+  warnOnce(
+    'SEALRING_EPHEMERAL',
+    'requestState is sealed with a key of this process only: no token outlives the process',
+  );
 }

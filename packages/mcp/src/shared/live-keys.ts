@@ -1,17 +1,17 @@
 import type { KeyObject } from 'node:crypto';
 import { formatSecretsOf, type SecretFormat } from '@sealring/core/format-secrets';
 
-/** The keys of a signed wire, as of the moment each is asked for. */
+/** The current keys of a signed token format. */
 export interface LiveKeys<Key> {
-  /** The one for new tokens. */
+  /** The key for new tokens. */
   readonly seal: Key;
-  /** Those that may open, likeliest first. */
+  /** The keys that tokens are verified with, the most likely one first. */
   readonly open: readonly Key[];
-  /** To be told of a token that none of {@link open} opened. Resolves when it was looked for its key; never rejects. */
+  /** To be called for a token that none of {@link open} verified. Resolves when the ring was read again; never rejects. */
   noteUnknownKey(): Promise<void>;
 }
 
-/** One key for ever. */
+/** A single fixed key. */
 export function fixedKey<Key>(key: Key): LiveKeys<Key> {
   return { seal: key, open: [key], noteUnknownKey: async () => undefined };
 }
@@ -33,7 +33,7 @@ export function ringKeys<Key>(codec: object, format: SecretFormat, derive: (secr
   };
 }
 
-/** `first` for new tokens; both open. */
+/** Seals with `first`, and verifies with both. */
 export function joinedKeys<Key>(first: LiveKeys<Key>, second: LiveKeys<Key> | undefined): LiveKeys<Key> {
   if (second === undefined) return first;
   return {

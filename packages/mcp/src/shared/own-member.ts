@@ -1,4 +1,4 @@
-/** A member of a value's own, undefined where it has none: what `__proto__` brings in counts for nothing. */
+/** An own property of a value, or undefined. Properties that come from `__proto__` are ignored. */
 export function ownMember(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
   return Reflect.get(value, key);

@@ -3,7 +3,7 @@ import { MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 
 const DEFAULT_MAX_TOKEN_LENGTH = 65_536;
 
-/** The longest token that a policy lets out. @throws {TypeError | RangeError} */
+/** Reads the option `maxTokenLength`. @throws {TypeError | RangeError} */
 export function readMaxTokenLength(owner: string, value: unknown = DEFAULT_MAX_TOKEN_LENGTH): number {
   return integerWithin(owner, 'maxTokenLength', value, 256, MAX_TOKEN_LENGTH);
 }

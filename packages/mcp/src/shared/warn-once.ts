@@ -1,6 +1,6 @@
 const warned = new Set<string>();
 
-/** Emits a process warning, type `SealringWarning`, the first time in this process that its code comes. */
+/** Emits a process warning of type `SealringWarning`, once per process for each code. */
 export function warnOnce(code: string, text: string): void {
   if (warned.has(code)) return;
   warned.add(code);

@@ -5,31 +5,32 @@ import { PRINCIPAL_SALT_BYTES, principalClaim, principalMatches } from '../bound
 import { errorName } from '../boundary/refusal.ts';
 import { codecReason, isSealUnavailable, type PreparedCodec, swallow } from '../shared/codec-option.ts';
 import { equalText } from '../shared/constant-time.ts';
+import { CodecFailedError } from '../shared/errors.ts';
 import type { LiveKeys } from '../shared/live-keys.ts';
 import { printEnvelope } from './envelope.ts';
-import { bindTag, openToken, refusal, signToken } from './wire.ts';
+import { bindTag, refusal, signToken, verifyToken } from './wire.ts';
 
-/** An envelope that was authenticated. */
+/** An authenticated envelope. */
 export interface OpenedEnvelope {
   readonly bytes: Uint8Array;
-  /** Whether its `b` was made for the text `bound`. */
+  /** Whether `b`, from the envelope, was made for the text `bound`. */
   isBoundTo(b: unknown, bound: string): boolean;
 }
 
-/** How an envelope becomes a token: signed or sealed. */
+/** Turns envelopes into tokens and back, signed or sealed. */
 export interface EnvelopeTokens {
-  /** When no key may seal, prepares the codec and tries once more: where timers do not run between requests. */
+  /** If no key may seal, prepares the codec and tries again: needed on runtimes without timers between requests. */
   seal(payload: unknown, exp: number, bound: string | undefined, signal: AbortSignal | undefined): Promise<string>;
-  /** @throws {Error} `malformed` or `mac`; anything else is a failure of the codec's. */
-  open(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
+  /** @throws {Error} `malformed` or `mac`. @throws {CodecFailedError} when the codec failed. */
+  unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope>;
 }
 
-/** The SDK's own tokens: everybody can read them, nobody without a key can make one. */
+/** The SDK's own tokens: readable for clients, and signed with a key. */
 export class SignedTokens implements EnvelopeTokens {
   readonly #keys: LiveKeys<KeyObject>;
   readonly #codec: PreparedCodec | undefined;
 
-  /** @param codec - The ring that some of the keys come from, asked to `prepare` before they are tried. */
+  /** @param codec - The codec of the ring that some of the keys come from; its `prepare` is called before they are tried. */
   constructor(keys: LiveKeys<KeyObject>, codec: PreparedCodec | undefined) {
     this.#keys = keys;
     this.#codec = codec;
@@ -45,10 +46,10 @@ export class SignedTokens implements EnvelopeTokens {
     return signToken(key, printEnvelope(payload, exp, bound === undefined ? undefined : bindTag(key, bound)));
   }
 
-  async open(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
-    // What is left of a failure shows when the keys are asked for.
+  async unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
+    // A failure that matters shows when the keys are read.
     if (this.#codec !== undefined) await prepare(this.#codec, token, signal);
-    const opened = openToken(this.#keys.open, token) ?? (await this.#openAgain(token, signal));
+    const opened = verifyToken(this.#keys.open, token) ?? (await this.#tryNewKeys(token, signal));
     if (opened === undefined) throw refusal('mac');
     const { envelope, key } = opened;
     return {
@@ -57,33 +58,33 @@ export class SignedTokens implements EnvelopeTokens {
     };
   }
 
-  /** A token on this wire names no key: it may be of one that another member published meanwhile. */
-  async #openAgain(token: string, signal: AbortSignal | undefined): Promise<ReturnType<typeof openToken>> {
+  /** A token of this format names no key: it may come from a key that another member has just published. */
+  async #tryNewKeys(token: string, signal: AbortSignal | undefined): Promise<ReturnType<typeof verifyToken>> {
     if (this.#codec === undefined) return undefined;
     const waited = new AbortController();
     const pause = setTimeout(LOOK_MS, undefined, { ref: false, signal: waited.signal }).catch(() => undefined);
     await Promise.race([this.#keys.noteUnknownKey(), pause]);
     waited.abort();
     signal?.throwIfAborted();
-    return openToken(this.#keys.open, token);
+    return verifyToken(this.#keys.open, token);
   }
 }
 
-/** Longest wait for a key; as long as `KmsCodec.prepare` waits for one of a native token. Milliseconds. */
+/** Longest wait for a key, the same as that of `KmsCodec.prepare`. Milliseconds. */
 const LOOK_MS = 2_000;
 
 /**
- * Before the envelope in a sealed token. The codec may also serve a boundary, whose envelope has an `exp` and a `p` too:
- * without a mark of our own, its token would pass here and hand the handler its principal tag.
+ * Precedes the envelope in a sealed token. The codec may also serve a boundary, whose claims have an `exp` and a `p` too:
+ * without this mark, a token of the boundary would be accepted here, and the handler would get its principal claim.
  */
 const MARK = Buffer.from('sealring/v1/typescript\0', 'latin1');
 
-/** Envelopes in the tokens of a codec. */
+/** Tokens of a codec, with the envelope as their payload. */
 export class SealedTokens implements EnvelopeTokens {
   readonly #codec: PreparedCodec;
   readonly #tokens: RequestStateCodec;
 
-  /** @param tokens - What seals and unseals: `codec` itself, or its codec for this one purpose. */
+  /** @param tokens - Seals and unseals: `codec` itself, or its codec for this purpose. */
   constructor(codec: PreparedCodec, tokens: RequestStateCodec) {
     this.#codec = codec;
     this.#tokens = tokens;
@@ -95,7 +96,7 @@ export class SealedTokens implements EnvelopeTokens {
     bound: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<string> {
-    // No key of ours to tag with: salted and hashed instead, as the boundary's principal.
+    // There is no key for a bind tag, so the text is salted and hashed, like the principal of the boundary.
     const b = bound === undefined ? undefined : principalClaim(bound, randomBytes(PRINCIPAL_SALT_BYTES));
     const envelope = Buffer.from(printEnvelope(payload, exp, b), 'utf8');
     const marked = Buffer.concat([MARK, envelope]);
@@ -113,7 +114,7 @@ export class SealedTokens implements EnvelopeTokens {
     return token;
   }
 
-  async open(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
+  async unseal(token: string, signal: AbortSignal | undefined): Promise<OpenedEnvelope> {
     const unprepared = await prepare(this.#codec, token, signal);
     const payload = this.#unseal(token, unprepared);
     if (!MARK.equals(payload.subarray(0, MARK.length))) throw refusal('malformed');
@@ -131,7 +132,7 @@ export class SealedTokens implements EnvelopeTokens {
       const reason = codecReason(error);
       if (reason === 'malformed') throw refusal('malformed');
       if (reason === undefined) throw codecFailure(error);
-      // Absent is not unreadable (F9): a codec that could not look has not learned that the key is unknown.
+      // A key that could not be looked up is not an unknown key (F9).
       if (reason === 'unknown key' && unprepared !== undefined) throw codecFailure(unprepared.error);
       throw refusal('mac');
     }
@@ -143,7 +144,7 @@ export class SealedTokens implements EnvelopeTokens {
   }
 }
 
-/** Seals, and once more when no key might and the codec was prepared. */
+/** Seals; if no key may seal, prepares the codec and tries once more. */
 async function sealPrepared<T>(
   codec: PreparedCodec | undefined,
   signal: AbortSignal | undefined,
@@ -158,7 +159,7 @@ async function sealPrepared<T>(
   return seal();
 }
 
-/** What may be awaited before a synchronous seal or unseal. @returns the failure, when there was one: the unseal decides. */
+/** Prepares the codec for a synchronous seal or unseal. @returns the failure, if there was one: the unseal decides. */
 async function prepare(
   codec: PreparedCodec,
   token: string | undefined,
@@ -175,10 +176,10 @@ async function prepare(
 }
 
 /**
- * What a caller is told of a codec that failed. The errors of core hold no secret; a stranger's may, and what a tool
- * throws is shown to the client.
+ * The error for a codec that failed. The errors of `@sealring/core` hold no secret. The text of another error may hold one,
+ * and a client sees what a tool throws.
  */
 function codecFailure(error: unknown): Error {
   if (error instanceof SealUnavailableError || error instanceof CodecClosedError) return error;
-  return new Error(`createRequestStateCodec: the codec failed (${errorName(error)})`);
+  return new CodecFailedError(`createRequestStateCodec: the codec failed (${errorName(error)})`);
 }

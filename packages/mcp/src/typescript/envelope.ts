@@ -1,15 +1,15 @@
 import { ownMember } from '../shared/own-member.ts';
 import { refusal } from './wire.ts';
 
-/** What is signed or sealed around a payload. `b` shows that it is bound, not to what. */
+/** The payload with its binding, as it is signed or sealed. `b` does not reveal what the payload is bound to. */
 export interface Envelope {
   readonly payload: unknown;
   readonly b: unknown;
 }
 
 /**
- * The text of an envelope, members in the SDK's order. A payload that JSON has no text for is left out, as there.
- * @throws {TypeError} for a payload that cannot be serialised.
+ * Encodes an envelope, with the members in the SDK's order. As in the SDK, a payload that JSON cannot represent is left out.
+ * @throws {TypeError} for a payload that cannot be serialized.
  */
 export function printEnvelope(payload: unknown, exp: number, b: string | undefined): string {
   let failure: unknown;
@@ -18,9 +18,9 @@ export function printEnvelope(payload: unknown, exp: number, b: string | undefin
   } catch (error) {
     failure = error;
   }
-  // The one text of the engine's that quotes nothing of the payload; others name its members.
+  // The only message of the engine that does not quote the payload; others name its members.
   const isBigint = failure instanceof TypeError && failure.message === BIGINT;
-  throw new TypeError(isBigint ? BIGINT : 'createRequestStateCodec: the payload cannot be serialised as JSON');
+  throw new TypeError(isBigint ? BIGINT : 'createRequestStateCodec: the payload cannot be serialized as JSON');
 }
 
 const BIGINT = 'Do not know how to serialize a BigInt';

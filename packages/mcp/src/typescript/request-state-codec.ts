@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { types } from 'node:util';
 import type { RequestStateCodec, ServerContext } from '@modelcontextprotocol/server';
 import type { Clock, RequestStateCodec as Codec, KmsCodec } from '@sealring/core';
-import { oneOf, show } from '@sealring/core/adapter';
+import { oneOf, optionRangeError, optionTypeError, show } from '@sealring/core/adapter';
 import { MAX_TOKEN_LENGTH } from '@sealring/core/format-secrets';
 import { readClock } from '../shared/clock-option.ts';
 import { checkLifetime, type PreparedCodec, readCodec, swallow } from '../shared/codec-option.ts';
@@ -18,63 +18,63 @@ const MIN_KEY_BYTES = 32;
 const DEFAULT_TTL_SECONDS = 600;
 const PURPOSE = 'typescript';
 
-/** What every form of {@link RequestStateCodecOptions} takes. */
+/** Options in every form of {@link RequestStateCodecOptions}. */
 export interface RequestStateCodecTimesAndBinding {
   /**
-   * How long a token is accepted. Seconds, finite; not longer than the codec's `tokenLifetimeSeconds`. As in the SDK, a
-   * token that is minted with a negative one has expired. Default: 600.
+   * How long a token is accepted. Seconds, a finite number, at most the codec's `tokenLifetimeSeconds`. As in the SDK, a
+   * negative value mints tokens that have expired. Default: 600.
    */
   readonly ttlSeconds?: number;
   /**
-   * What a token is bound to, synchronously: whoever echoes it must give the same text. Bind at least the method and who
-   * is signed in. Default: none.
+   * Returns the text that a token is bound to, synchronously: a request that returns the token must have the same text.
+   * Include at least the method and the subject. Default: none.
    */
   readonly bind?: (ctx: ServerContext) => string;
-  /** Where time comes from. Default: the system's clock. */
+  /** Source of time. Default: the system clock. */
   readonly clock?: Clock;
 }
 
 /**
- * Options of {@link createRequestStateCodec}: exactly one of `key` and `codec`, which makes new tokens. `alsoOpen` is the
- * other one, for tokens in flight during a move. `wire` says what the codec's tokens look like.
+ * Options of {@link createRequestStateCodec}: exactly one of `key` and `codec`, for new tokens. During a migration,
+ * `alsoAccept` takes the other one, for tokens that are still in use. `wire` selects the token format of the codec.
  */
 export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
   (
     | {
-        /** The SDK's HMAC secret: 32 bytes or more, or text (its UTF-8). Copied. */
+        /** The HMAC secret of the SDK: at least 32 bytes, or a string (its UTF-8). Copied. */
         readonly key: Uint8Array | string;
         readonly codec?: undefined;
         readonly wire?: undefined;
-        readonly alsoOpen?: undefined;
+        readonly alsoAccept?: undefined;
       }
     | {
         readonly key: Uint8Array | string;
         readonly codec?: undefined;
-        /** What new tokens will come from, once every server opens them. */
-        readonly alsoOpen: Codec;
+        /** The codec that will make new tokens, once every server accepts them. */
+        readonly alsoAccept: Codec;
         readonly wire?: 'sealed';
       }
     | {
         readonly key: Uint8Array | string;
         readonly codec?: undefined;
-        readonly alsoOpen: KmsCodec;
+        readonly alsoAccept: KmsCodec;
         readonly wire: 'signed';
       }
     | {
-        /** Any codec: the payload is encrypted, in its own tokens. One of `createKmsCodec` rotates. */
+        /** A codec: the payload is encrypted, in the codec's own tokens. The keys of a codec of `createKmsCodec` rotate. */
         readonly codec: Codec;
         readonly key?: undefined;
-        /** `sealed`: the codec's own tokens. `signed`: the SDK's, under keys of the ring. Default: `sealed`. */
+        /** `sealed`: the codec's own tokens. `signed`: tokens of the SDK, signed with keys of the ring. Default: `sealed`. */
         readonly wire?: 'sealed';
-        /** The SDK's secret, for tokens minted before the move. */
-        readonly alsoOpen?: Uint8Array | string;
+        /** The secret of the SDK, for tokens from before the migration. */
+        readonly alsoAccept?: Uint8Array | string;
       }
     | {
-        /** One of `createKmsCodec`. */
+        /** A codec of `createKmsCodec`. */
         readonly codec: KmsCodec;
         readonly key?: undefined;
         readonly wire: 'signed';
-        readonly alsoOpen?: Uint8Array | string;
+        readonly alsoAccept?: Uint8Array | string;
       }
   );
 
@@ -82,23 +82,23 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * A drop-in for `createRequestStateCodec` of the MCP TypeScript SDK 2.4.0: `mint` in a handler, `verify` as
  * `ServerOptions.requestState.verify`.
  *
- * - `{ key }`: the SDK's wire, byte for byte; either side opens what the other minted.
- * - `{ codec }`: encrypted, in the tokens of any codec; over a KMS ring in those of `codec.for('typescript')`.
- * - `{ codec, wire: 'signed' }`: the SDK's wire under keys that the ring derives; every live key is tried.
+ * - `{ key }`: tokens of the SDK, byte for byte; each accepts the tokens of the other.
+ * - `{ codec }`: encrypted tokens of the codec; with a KMS codec, those of `codec.for('typescript')`.
+ * - `{ codec, wire: 'signed' }`: tokens of the SDK, signed with keys derived from the keys of the ring.
  *
- * When no key of the codec's may seal, `mint` prepares the codec, 2 s at most, and tries once more: where timers do not run
- * between requests, that may be the first moment in which it can be prepared.
+ * If no key may seal, `mint` prepares the codec, for at most 2 s, and tries once more: on a runtime without timers between
+ * requests, the codec may have to be prepared there.
  *
- * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`; a
- * codec that fails otherwise is another Error, still without any of its text. A token may have 262 144 characters.
+ * `verify` rejects with an Error whose message is `malformed`, `mac` (also for an unknown key), `expired` or `bind`. If the
+ * codec failed otherwise, it rejects with a {@link CodecFailedError}. A token has at most 262 144 characters.
  *
- * To move from a key to a ring without losing a token, three rolling deploys: `{ key, alsoOpen: codec, wire }`, then
- * `{ codec, wire, alsoOpen: key }`, then, when `ttlSeconds` have passed, `{ codec, wire }`.
+ * To move from a key to a ring without losing a token, deploy three times: `{ key, alsoAccept: codec, wire }`, then
+ * `{ codec, wire, alsoAccept: key }`, then, after `ttlSeconds`, `{ codec, wire }`.
  *
- * @throws {TypeError} for an unknown option, a wrong type, not exactly one of `key` and `codec`, or a signed wire without
- *   a codec of `createKmsCodec`.
- * @throws {RangeError} for a key under 32 bytes, or a `ttlSeconds` that is not finite or longer than the codec's
- *   `tokenLifetimeSeconds`. As in the SDK, also for those two when they are of a wrong type.
+ * @throws {TypeError} for an unknown option, an option of the wrong type, unless exactly one of `key` and `codec` is given,
+ *   or for signed tokens without a codec of `createKmsCodec`.
+ * @throws {RangeError} for a key of less than 32 bytes, or a `ttlSeconds` that is not finite or is longer than the codec's
+ *   `tokenLifetimeSeconds`. As in the SDK, also for a `key` or `ttlSeconds` of the wrong type.
  *
  * @example
  * ```ts
@@ -108,7 +108,7 @@ export type RequestStateCodecOptions = RequestStateCodecTimesAndBinding &
  * ```
  */
 export function createRequestStateCodec<T = unknown>(options: RequestStateCodecOptions): RequestStateCodec<T> {
-  const given = knownOptions(OWNER, options, ['key', 'codec', 'wire', 'alsoOpen', 'ttlSeconds', 'bind', 'clock']);
+  const given = knownOptions(OWNER, options, ['key', 'codec', 'wire', 'alsoAccept', 'ttlSeconds', 'bind', 'clock']);
   const { sealing, forToken } = readTokens(given);
   const ttlSeconds = readTtl(given['ttlSeconds']);
   if (given['codec'] !== undefined) checkLifetime(OWNER, Object(given['codec']), ttlSeconds);
@@ -119,16 +119,16 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
       const exp = Math.floor(clock()) + ttlSeconds;
       const token = await sealing.seal(payload, exp, boundText(bind, ctx), ctx?.mcpReq?.signal);
       if (token.length > MAX_TOKEN_LENGTH) {
-        throw new RangeError(
-          `${OWNER}: a token may have ${MAX_TOKEN_LENGTH} characters, got ${token.length}: it would be refused`,
+        throw optionRangeError(
+          `${OWNER}: a token must not have more than ${MAX_TOKEN_LENGTH} characters, got ${token.length}`,
         );
       }
       return token;
     },
     async verify(state, ctx) {
-      // Unread: a token is attacker-chosen.
+      // Longer tokens are not decoded: an attacker chooses the token.
       if (typeof state !== 'string' || state.length > MAX_TOKEN_LENGTH) throw refusal('malformed');
-      const opened = await forToken(state).open(state, ctx?.mcpReq?.signal);
+      const opened = await forToken(state).unseal(state, ctx?.mcpReq?.signal);
       const { payload, b } = readEnvelope(opened.bytes, clock());
       if (bind === undefined ? b !== undefined : !opened.isBoundTo(b, currentText(bind, ctx))) throw refusal('bind');
       return payload as T;
@@ -138,34 +138,36 @@ export function createRequestStateCodec<T = unknown>(options: RequestStateCodecO
 
 interface Tokens {
   readonly sealing: EnvelopeTokens;
-  /** Dispatches a token by its shape: it is tried in that form only. */
+  /** Selects the format of a token by its shape; no other format is tried. */
   readonly forToken: (token: string) => EnvelopeTokens;
 }
 
 function readTokens(given: Record<string, unknown>): Tokens {
   const { key, codec } = given;
   if ((key === undefined) === (codec === undefined)) {
-    throw new TypeError(`${OWNER}: takes exactly one of key and codec, got ${key === undefined ? 'neither' : 'both'}`);
+    throw optionTypeError(
+      `${OWNER}: exactly one of key and codec is required, got ${key === undefined ? 'neither' : 'both'}`,
+    );
   }
   return codec === undefined ? tokensOfKey(given) : tokensOfCodec(given);
 }
 
-function tokensOfKey({ key, alsoOpen, wire }: Record<string, unknown>): Tokens {
+function tokensOfKey({ key, alsoAccept, wire }: Record<string, unknown>): Tokens {
   const own = fixedKey(readKey('key', key));
   const signed = new SignedTokens(own, undefined);
-  if (alsoOpen === undefined) {
-    if (wire !== undefined) throw new TypeError(`${OWNER}: wire says what a codec's tokens look like: there is none`);
+  if (alsoAccept === undefined) {
+    if (wire !== undefined) throw optionTypeError(`${OWNER}: wire requires a codec, in codec or alsoAccept`);
     return always(signed);
   }
-  const codec = readCodec(OWNER, 'alsoOpen', alsoOpen);
-  if (wireOf(wire) === 'signed') return always(new SignedTokens(joinedKeys(own, ringOf('alsoOpen', codec)), codec));
+  const codec = readCodec(OWNER, 'alsoAccept', alsoAccept);
+  if (wireOf(wire) === 'signed') return always(new SignedTokens(joinedKeys(own, ringOf('alsoAccept', codec)), codec));
   return { sealing: signed, forToken: byShape(signed, sealedBy(codec)) };
 }
 
 function tokensOfCodec(given: Record<string, unknown>): Tokens {
   const codec = readCodec(OWNER, 'codec', given['codec']);
-  const { alsoOpen, wire } = given;
-  const key = alsoOpen === undefined ? undefined : fixedKey(readKey('alsoOpen', alsoOpen));
+  const { alsoAccept, wire } = given;
+  const key = alsoAccept === undefined ? undefined : fixedKey(readKey('alsoAccept', alsoAccept));
   if (wireOf(wire) === 'signed') return always(new SignedTokens(joinedKeys(ringOf('codec', codec), key), codec));
   const sealed = sealedBy(codec);
   if (key === undefined) return always(sealed);
@@ -188,11 +190,11 @@ function ringOf(name: string, codec: PreparedCodec): LiveKeys<KeyObject> {
   try {
     return ringKeys(codec, 'typescript', (secret) => secret);
   } catch {
-    throw new TypeError(`${OWNER}: ${name} must be made by createKmsCodec for wire signed`);
+    throw optionTypeError(`${OWNER}: ${name} must be made by createKmsCodec for wire: 'signed'`);
   }
 }
 
-/** A codec of a ring has token keys apart for this: what it seals for a boundary does not open here. */
+/** A KMS codec has separate token keys for this purpose, so tokens of a boundary are refused here. */
 function sealedBy(codec: PreparedCodec): SealedTokens {
   if (!isPurposeful(codec)) return new SealedTokens(codec, codec);
   return new SealedTokens(codec, codec.for(PURPOSE));
@@ -202,20 +204,20 @@ function isPurposeful(codec: PreparedCodec): codec is KmsCodec {
   return hasMethods(codec, ['for']);
 }
 
-function readKey(name: 'key' | 'alsoOpen', value: unknown): KeyObject {
+function readKey(name: 'key' | 'alsoAccept', value: unknown): KeyObject {
   const bytes = keyBytes(value);
-  if (bytes === undefined && name === 'alsoOpen') {
-    throw new TypeError(`${OWNER}: alsoOpen must be a Uint8Array or a string beside codec, got ${show(value)}`);
+  if (bytes === undefined && name === 'alsoAccept') {
+    throw optionTypeError(`${OWNER}: with codec, alsoAccept must be a Uint8Array or a string, got ${show(value)}`);
   }
-  // For the SDK, whatever is neither bytes nor text is a key of no bytes.
+  // The SDK treats a key of the wrong type as a key of no bytes.
   const length = bytes?.length ?? 0;
   if (bytes === undefined || length < MIN_KEY_BYTES) {
-    throw new RangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes (got ${length})`);
+    throw optionRangeError(`${OWNER}: ${name} must be at least ${MIN_KEY_BYTES} bytes (got ${length})`);
   }
   return secretKey(bytes);
 }
 
-/** A copy that is the caller's own. Never coerced: Uint8Array.from(32) would silently be something else. */
+/** A copy of the key. Other types are not coerced: Uint8Array.from(32) would be an empty key. */
 function keyBytes(value: unknown): Uint8Array | undefined {
   if (typeof value === 'string') return new TextEncoder().encode(value);
   return types.isUint8Array(value) ? Uint8Array.from(value) : undefined;
@@ -224,31 +226,31 @@ function keyBytes(value: unknown): Uint8Array | undefined {
 function readTtl(value: unknown): number {
   const ttlSeconds = value ?? DEFAULT_TTL_SECONDS;
   if (typeof ttlSeconds !== 'number' || !Number.isFinite(ttlSeconds)) {
-    throw new RangeError(`${OWNER}: ttlSeconds must be a finite number`);
+    throw optionRangeError(`${OWNER}: ttlSeconds must be a finite number`);
   }
   return ttlSeconds;
 }
 
 type Bind = (ctx: ServerContext) => unknown;
 
-/** What a new token is bound to. What `bind` throws is its own caller's to see. */
+/** The text that a new token is bound to. An error of `bind` reaches the caller of `mint`. */
 function boundText(bind: Bind | undefined, ctx: ServerContext | undefined): string | undefined {
   if (bind === undefined) return undefined;
-  if (ctx === undefined) throw new TypeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
+  if (ctx === undefined) throw optionTypeError(`${OWNER}: mint() requires ctx when a bind callback is configured`);
   const text = bind(ctx);
   if (typeof text === 'string') return text;
   swallow(text);
-  // The SDK would bind to "undefined" or "[object Promise]", which everybody shares.
-  throw new TypeError(`${OWNER}: bind must return a string, got ${show(text)}`);
+  // The SDK would bind to "undefined" or "[object Promise]", which is the same for every user.
+  throw optionTypeError(`${OWNER}: bind must return a string, got ${show(text)}`);
 }
 
-/** What the token must be bound to. Whatever is wrong with that, nobody is known to own it. */
+/** The text that a token must be bound to. If it cannot be determined, the token is refused. */
 function currentText(bind: Bind, ctx: ServerContext): string {
   try {
     const text = boundText(bind, ctx);
     if (text !== undefined) return text;
   } catch {
-    // The reasons are a closed set, and a stranger's text may hold what must not be logged.
+    // The text of an unknown error may hold a secret, so only the reason is reported.
   }
   throw refusal('bind');
 }

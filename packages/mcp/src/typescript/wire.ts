@@ -3,22 +3,22 @@ import { decodeBase64url } from '@sealring/core/format-secrets';
 import { equalText } from '../shared/constant-time.ts';
 
 /*
- * The wire of createRequestStateCodec in the MCP TypeScript SDK 2.4.0:
+ * The token format of createRequestStateCodec in the MCP TypeScript SDK 2.4.0:
  * "v1." b64url({"p":payload,"exp":unixSeconds[,"b":bindTag]}) "." b64url(HMAC-SHA256(key, all before the second dot))
  */
 const PREFIX = 'v1.';
 const BIND_LABEL = 'mcp.requestState.bind:';
 const BIND_TAG_BYTES = 16;
 
-/** Why a token was refused, in the SDK's words. A key that is not held and a broken seal are both `mac`. */
+/** Why a token was refused, as the SDK names it. `mac` stands for an unknown key and for a failed authentication. */
 export type TypescriptReason = 'malformed' | 'mac' | 'expired' | 'bind';
 
-/** The SDK throws a plain Error whose message is the reason, and its users read just that. */
+/** The SDK throws an Error whose message is the reason, and its users compare the message. */
 export function refusal(reason: TypescriptReason): Error {
   return new Error(reason);
 }
 
-/** Whether a token has the shape of this wire: the Python SDK's has the same prefix and no second dot. */
+/** Whether a token has the shape of this format: tokens of the Python SDK have the same prefix, but no second dot. */
 export function hasSignedShape(token: string): boolean {
   return token.startsWith(PREFIX) && token.indexOf('.', PREFIX.length) !== -1;
 }
@@ -28,17 +28,17 @@ export function signToken(key: KeyObject, envelope: string): string {
   return `${signed}.${macOf(key, signed)}`;
 }
 
-/** How the bound text stands in an envelope: under the key, so that it is never on the wire itself. */
+/** The keyed hash of the bound text in an envelope: the text itself is not in the token. */
 export function bindTag(key: KeyObject, bound: string): string {
   const mac = createHmac('sha256', key).update(BIND_LABEL + bound, 'utf8');
   return mac.digest().subarray(0, BIND_TAG_BYTES).toString('base64url');
 }
 
 /**
- * The envelope of a token, and the one of `keys` that signed it; undefined when none did.
+ * Returns the envelope of a token and the key that signed it; undefined if none of `keys` did.
  * @throws {Error} `malformed`.
  */
-export function openToken(
+export function verifyToken(
   keys: readonly KeyObject[],
   token: string,
 ): { readonly envelope: Uint8Array; readonly key: KeyObject } | undefined {
@@ -46,7 +46,8 @@ export function openToken(
   if (!token.startsWith(PREFIX) || dot <= PREFIX.length) throw refusal('malformed');
   const [signed, mac] = [token.slice(0, dot), token.slice(dot + 1)];
   if (!isForgivingBase64url(mac)) throw refusal('malformed');
-  // The whole text is compared, so a MAC has one spelling only; and with every key, so that time tells nothing of which.
+  // The encoded MACs are compared, so that only one encoding is accepted; and for every key, so that the time does not reveal
+  // which one matched.
   const [key] = keys.filter((candidate) => equalText(macOf(candidate, signed), mac));
   if (key === undefined) return undefined;
   const envelope = decodeBase64url(signed.slice(PREFIX.length));
@@ -58,7 +59,7 @@ function macOf(key: KeyObject, signed: string): string {
   return createHmac('sha256', key).update(signed, 'utf8').digest('base64url');
 }
 
-/** What the SDK's decoder takes at all: what it does not is `malformed` there, and everything else a wrong MAC. */
+/** Whether the SDK's decoder accepts the text: otherwise the reason is `malformed` there, and not `mac`. */
 function isForgivingBase64url(text: string): boolean {
   try {
     atob(text.replaceAll('-', '+').replaceAll('_', '/'));

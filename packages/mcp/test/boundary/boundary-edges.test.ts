@@ -58,18 +58,18 @@ async function unhandledDuring(run: () => Promise<unknown>): Promise<unknown[]> 
 
 const later = async () => Promise.reject(new Error('later'));
 
-describe('an async callback where a synchronous one belongs', () => {
+describe('an async callback in place of a synchronous one', () => {
   test.each<[string, object, Outcome['error']]>([
     ['seal', { codec: codecOf({ seal: later }) }, NOT_SEALED],
     ['bindPrincipal', { codec, bindPrincipal: later }, NOT_SEALED],
-  ])('%s: refused, and its rejection does not end the process', async (_name, options, error) => {
+  ])('%s is refused, and its rejection does not end the process', async (_name, options, error) => {
     const unhandled = await unhandledDuring(async () => {
       expect((await exchange(CALL, Object(options), undefined, ask('x'))).error).toEqual(error);
     });
     expect(unhandled).toEqual([]);
   });
 
-  test('unseal: refused, and its rejection does not end the process', async () => {
+  test('unseal is refused, and its rejection does not end the process', async () => {
     const unhandled = await unhandledDuring(async () => {
       expect((await echo('token', { codec: codecOf({ unseal: later }) })).error).toEqual(REFUSED);
     });
@@ -77,8 +77,8 @@ describe('an async callback where a synchronous one belongs', () => {
   });
 });
 
-describe('sizes, to the character (F30)', () => {
-  test('a token as long as any codec’s may be is read, one character more is not', async () => {
+describe('the limits of sizes (F30)', () => {
+  test('accepts the longest token of any codec, and refuses one with one character more', async () => {
     const read: number[] = [];
     const reader = codecOf({
       unseal: (token: string) => {
@@ -94,13 +94,13 @@ describe('sizes, to the character (F30)', () => {
   test.each([
     [256, undefined],
     [257, 'state too large'],
-  ])('of a token of %i characters under maxTokenLength 256: %s', async (length, reason) => {
+  ])('for a token of %i characters and maxTokenLength 256: %s', async (length, reason) => {
     const options = { codec: codecOf({ seal: () => 'A'.repeat(length) }), maxTokenLength: 256 };
     const outcome = await exchange(CALL, options, undefined, ask('x'));
     expect(reasons(outcome)).toEqual(reason === undefined ? [] : [reason]);
   });
 
-  test('a state longer than any token may be costs no seal', async () => {
+  test('refuses a state longer than maxTokenLength without sealing it', async () => {
     const sealed: Uint8Array[] = [];
     const counting = codecOf({ seal: (payload: Uint8Array) => `token-${sealed.push(payload)}` });
     const outcome = await exchange(CALL, { codec: counting }, undefined, ask('x'.repeat(65_537)));
@@ -109,12 +109,12 @@ describe('sizes, to the character (F30)', () => {
   });
 });
 
-describe('what a request is bound to', () => {
+describe('the binding of a request', () => {
   const deep: unknown = JSON.parse(`${'['.repeat(600)}${']'.repeat(600)}`);
   test.each<[string, Record<string, unknown>]>([
     ['a name that is no text', { name: 5 }],
     ['arguments nested too deep', { name: 't', arguments: { deep } }],
-  ])('%s: nothing is sealed for it, and no token opens', async (_name, params) => {
+  ])('%s: no state is sealed for it, and no token is accepted', async (_name, params) => {
     const sealed = await exchange({ method: 'tools/call', params }, { codec }, undefined, ask('x'));
     expect(sealed).toMatchObject({ error: NOT_SEALED, events: [{ reason: 'request binding' }] });
     const made = await exchange(CALL, { codec }, undefined, ask('x'));
@@ -123,13 +123,16 @@ describe('what a request is bound to', () => {
     expect(echoed).toMatchObject({ handled: false, error: REFUSED, events: [{ reason: 'request binding' }] });
   });
 
-  test.each([undefined, null, {}, { name: null }])('parameters %o have the empty target, as in Python', (params) => {
-    const { target, digest } = requestIdentity('tools/call', params);
-    expect(target).toBe('');
-    expect(digest).toBe(requestIdentity('tools/call', { name: 't', arguments: {} }).digest);
-  });
+  test.each([undefined, null, {}, { name: null }])(
+    'parameters %o have the empty target, as in the MCP Python SDK',
+    (params) => {
+      const { target, digest } = requestIdentity('tools/call', params);
+      expect(target).toBe('');
+      expect(digest).toBe(requestIdentity('tools/call', { name: 't', arguments: {} }).digest);
+    },
+  );
 
-  test('what an echo is answered with in the same request is bound as the echo was', async () => {
+  test('a state that answers a token is bound to the same principal as the token', async () => {
     const made = await exchange(CALL, { codec }, undefined, ask('one'));
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     const again = await exchange({ ...CALL, params }, { codec }, undefined, (state) => ask(`${String(state)} two`)());
@@ -137,7 +140,7 @@ describe('what a request is bound to', () => {
   });
 });
 
-describe('errors of a codec', () => {
+describe('an error of a codec', () => {
   const throwing = (thrown: unknown, more: object = {}) => ({
     codec: codecOf({
       unseal: () => {
@@ -154,25 +157,25 @@ describe('errors of a codec', () => {
     ['our name and no word', like('InvalidRequestState', {})],
     ['our members and no Error', { name: 'InvalidRequestState', reason: 'unknown key' }],
     ['nothing', null],
-  ])('%s: a failure, never the refusal that lets a handler run again (F9)', async (_name, thrown) => {
+  ])('%s is reported as a codec error, and never lets the handler run again (F9)', async (_name, thrown) => {
     const outcome = await echo('token', throwing(thrown));
     expect(outcome).toMatchObject({ handled: false, error: REFUSED });
     expect(reasons(outcome)).toEqual(['codec error']);
   });
 
-  test('a codec without prepare has nothing to look for: its unknown key lets the handler ask again', async () => {
+  test('an unknown key lets the handler run again if the codec has no prepare', async () => {
     const outcome = await echo('token', throwing(new InvalidRequestState('unknown key')));
     expect(outcome).toMatchObject({ handled: true, state: undefined });
     expect(reasons(outcome)).toEqual(['unknown key']);
   });
 
-  test('so does that of one that looked, and did not find it', async () => {
+  test('an unknown key lets the handler run again if prepare succeeded', async () => {
     const outcome = await echo('token', throwing(new InvalidRequestState('unknown key'), { prepare: async () => {} }));
     expect(outcome).toMatchObject({ handled: true, state: undefined });
     expect(reasons(outcome)).toEqual(['unknown key']);
   });
 
-  test('a prepare that failed says nothing of a token that is malformed', async () => {
+  test('a failed prepare does not change the reason of a malformed token', async () => {
     const prepare = async () => Promise.reject(new Error('canary'));
     expect(reasons(await echo('token', throwing(new InvalidRequestState('malformed'), { prepare })))).toEqual([
       'malformed',
@@ -190,21 +193,21 @@ describe('errors of a codec', () => {
     [5, 'not an Error'],
     [undefined, 'not an Error'],
     [['canary'], 'not an Error'],
-  ])('named %o is told to onerror as %s: a class is named, a text is not (F21)', async (name, told) => {
+  ])('named %o is reported to onerror as %s, with its class and without its text (F21)', async (name, told) => {
     const { errors } = await echo('token', throwing(Object.assign(new Error('canary'), { name })));
     expect(errors.map((error) => error.message)).toEqual([
       `requestState: refused inbound on tools/call: codec error (${told})`,
     ]);
   });
 
-  test('a refusal without an error behind it names none', async () => {
+  test('a refusal without an underlying error reports no class', async () => {
     const { errors } = await echo('token', {});
     expect(errors.map((error) => error.message)).toEqual(['requestState: refused inbound on tools/call: malformed']);
   });
 });
 
 describe('single use', () => {
-  test('the failure of a store is named to onerror', async () => {
+  test('the failure of a store is reported to onerror with its class', async () => {
     const singleUse = { claim: async () => Promise.reject(new RangeError('canary')) };
     const made = await exchange(CALL, { codec, singleUse }, undefined, ask('x'));
     const { errors } = await echo(Object(made.result).requestState, { singleUse });
@@ -213,7 +216,7 @@ describe('single use', () => {
     ]);
   });
 
-  test('a client that left while its token was claimed runs nothing', async () => {
+  test('a client that disconnects while its token is claimed runs no handler', async () => {
     const leaving = new AbortController();
     const claim = async () => {
       leaving.abort(new Error('left'));
@@ -221,7 +224,7 @@ describe('single use', () => {
     };
     const boundary = boundaryOf({ singleUse: { claim } });
     const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
-    await expect(boundary.open(requestOf({ signal: leaving.signal }), token)).rejects.toThrow('left');
+    await expect(boundary.unseal(requestOf({ signal: leaving.signal }), token)).rejects.toThrow('left');
   });
 
   test.each([
@@ -229,7 +232,7 @@ describe('single use', () => {
     ['too long', Buffer.alloc(17).toString('base64url')],
     ['spelt in another way', `${'A'.repeat(21)}B`],
     ['padded', `${'A'.repeat(22)}==`],
-  ])('an identifier that is %s tells no two redemptions apart: malformed (F18)', async (_name, id) => {
+  ])('an identifier that is %s makes the token malformed (F18)', async (_name, id) => {
     const claimed: string[] = [];
     const claim = async (of: string) => claimed.push(of) > 0;
     const envelope = (of: string) =>
@@ -243,15 +246,15 @@ describe('single use', () => {
         id: of,
       });
     const boundary = boundaryOf({ singleUse: { claim } });
-    await expect(boundary.open(requestOf(), codec.seal(envelope(id)))).rejects.toThrow('malformed');
+    await expect(boundary.unseal(requestOf(), codec.seal(envelope(id)))).rejects.toThrow('malformed');
     expect(claimed).toEqual([]);
     const right = Buffer.alloc(16).toString('base64url');
-    expect(await boundary.open(requestOf(), codec.seal(envelope(right)))).toMatchObject({ state: 'x' });
+    expect(await boundary.unseal(requestOf(), codec.seal(envelope(right)))).toMatchObject({ state: 'x' });
     expect(claimed).toHaveLength(1);
   });
 });
 
-test('who binds to nobody may say so with null or undefined, which are the same', async () => {
+test('bindPrincipal may return null or undefined for no principal', async () => {
   for (const [sealing, opening] of [
     [null, undefined],
     [undefined, null],
@@ -263,7 +266,7 @@ test('who binds to nobody may say so with null or undefined, which are the same'
   }
 });
 
-describe('0c: a preparation that has nothing to do is synchronous', () => {
+describe('prepare', () => {
   test.each([
     ['of a codec without prepare', {}],
     ['of one whose prepare returns nothing', { prepare: () => undefined }],
@@ -271,7 +274,7 @@ describe('0c: a preparation that has nothing to do is synchronous', () => {
     expect(prepareFor(requestOf(), prepared, 'token')).toBe(true);
   });
 
-  test('one that fails at once is told of, and says that nothing was learned', () => {
+  test('reports a prepare that throws, and treats the key as not looked up', () => {
     const warnings: string[] = [];
     const prepare = () => {
       throw new RangeError('canary');
@@ -280,14 +283,14 @@ describe('0c: a preparation that has nothing to do is synchronous', () => {
     expect(warnings).toEqual(['codec.prepare failed (RangeError)']);
   });
 
-  test('one that has something to do is waited for', async () => {
+  test('waits for a prepare that returns a promise', async () => {
     const pending = prepareFor(requestOf(), { prepare: async () => {} }, 'token');
     expect(pending).toBeInstanceOf(Promise);
     expect(await pending).toBe(true);
   });
 });
 
-test('a client that left while its token was prepared: nothing is unsealed, and nothing was wrong', async () => {
+test('unseals nothing, and reports no refusal, when the client disconnects during prepare', async () => {
   const leaving = new AbortController();
   const unsealed: string[] = [];
   const warnings: string[] = [];
@@ -304,21 +307,21 @@ test('a client that left while its token was prepared: nothing is unsealed, and 
   const boundary = boundaryOf({ codec: prepared });
   const token = boundary.seal(requestOf(), 'x', undefined) ?? '';
   const request = requestOf({ signal: leaving.signal, warn: (message) => void warnings.push(message) });
-  await expect(boundary.open(request, token)).rejects.toThrow('left');
+  await expect(boundary.unseal(request, token)).rejects.toThrow('left');
   expect([unsealed, warnings]).toEqual([[], []]);
 });
 
-test('what is sealed and no strict UTF-8 is malformed', async () => {
+test('a payload that is not strict UTF-8 is malformed', async () => {
   const boundary = boundaryOf({});
   const envelope = Buffer.from(codec.unseal(boundary.seal(requestOf(), 'state', undefined) ?? ''));
   const invalid = Buffer.from(envelope.toString('latin1').replace('state', 'stat\xff'), 'latin1');
   for (const payload of [invalid, Buffer.concat([Buffer.of(0xef, 0xbb, 0xbf), envelope])]) {
-    await expect(boundary.open(requestOf(), codec.seal(payload))).rejects.toThrow('malformed');
+    await expect(boundary.unseal(requestOf(), codec.seal(payload))).rejects.toThrow('malformed');
   }
-  expect(await boundary.open(requestOf(), codec.seal(envelope))).toMatchObject({ state: 'state' });
+  expect(await boundary.unseal(requestOf(), codec.seal(envelope))).toMatchObject({ state: 'state' });
 });
 
-test('salts are whole, random, and never given twice', () => {
+test('salts have their full length, are random and are never returned twice', () => {
   const draw = saltSource(8);
   const drawn = Array.from({ length: 600 }, () => draw());
   expect(new Set(drawn.map((salt) => salt.length))).toEqual(new Set([8]));

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkPrincipal, mintClaims, openClaims } from '../../src/boundary/claims.ts';
+import { checkPrincipal, mintClaims, readClaims } from '../../src/boundary/claims.ts';
 import { principalClaim, surrogatePass } from '../../src/boundary/principal-claim.ts';
 import { Refusal } from '../../src/boundary/refusal.ts';
 
@@ -34,50 +34,50 @@ const text = (value: unknown) => Buffer.from(JSON.stringify(value));
 const anyString = fc.string({ unit: 'binary' }).map((value) => `${value}\ud800`);
 
 const opened = (nowSeconds: number, futureSkewSeconds: number) =>
-  reasonOf(() => openClaims(mintClaims(INPUT), { ...EXPECTED, nowSeconds, futureSkewSeconds }));
+  reasonOf(() => readClaims(mintClaims(INPUT), { ...EXPECTED, nowSeconds, futureSkewSeconds }));
 
-describe('the claims parser', () => {
-  test('refuses arbitrary bytes with a word of the closed set, and throws nothing else', () => {
+describe('readClaims', () => {
+  test('refuses arbitrary bytes with a reason of the closed set, and throws nothing else', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
-        expect(INBOUND).toContain(reasonOf(() => openClaims(bytes, EXPECTED)));
+        expect(INBOUND).toContain(reasonOf(() => readClaims(bytes, EXPECTED)));
       }),
     );
   });
 
-  test('refuses arbitrary JSON, and arbitrary members in place of the right ones', () => {
+  test('refuses arbitrary JSON, and claims with arbitrary members', () => {
     const members = ['v', 'iat', 'exp', 'm', 't', 'a', 's', 'aud', 'p', 'j', '__proto__', 'constructor'];
     const good: Record<string, unknown> = JSON.parse(Buffer.from(mintClaims(INPUT)).toString());
     fc.assert(
       fc.property(fc.constantFrom(...members), fc.jsonValue(), fc.jsonValue(), (member, value, whole) => {
-        expect(INBOUND).toContain(reasonOf(() => openClaims(text(whole), EXPECTED)));
+        expect(INBOUND).toContain(reasonOf(() => readClaims(text(whole), EXPECTED)));
         const changed = JSON.stringify({ ...good, [member]: undefined }).replace(/}$/, `,${JSON.stringify(member)}:`);
-        const reason = reasonOf(() => openClaims(Buffer.from(`${changed}${JSON.stringify(value)}}`), EXPECTED));
+        const reason = reasonOf(() => readClaims(Buffer.from(`${changed}${JSON.stringify(value)}}`), EXPECTED));
         expect([...INBOUND, 'accepted']).toContain(reason);
       }),
     );
   });
 
-  test('opens what the printer printed, for every state, target, audience and time', () => {
+  test('accepts the output of mintClaims for every state, target, audience and time', () => {
     const time = fc.double({ min: 0, max: 4e9, noNaN: true });
     fc.assert(
       fc.property(anyString, anyString, anyString, time, (state, target, audience, nowSeconds) => {
         const identity = { ...IDENTITY, target };
         const bytes = mintClaims({ ...INPUT, state, identity, audience, nowSeconds });
         expect(bytes.every((byte) => byte < 0x7f)).toBe(true);
-        const claims = openClaims(bytes, { ...EXPECTED, identity, audience, nowSeconds });
+        const claims = readClaims(bytes, { ...EXPECTED, identity, audience, nowSeconds });
         expect(claims).toMatchObject({ state, principal: null, id: null });
       }),
     );
   });
 
-  test('a time that is NaN, on either side, refuses', () => {
+  test('refuses a time that is NaN, on either side', () => {
     const bytes = mintClaims(INPUT);
-    expect(reasonOf(() => openClaims(bytes, { ...EXPECTED, nowSeconds: Number.NaN }))).toBe('minted in the future');
+    expect(reasonOf(() => readClaims(bytes, { ...EXPECTED, nowSeconds: Number.NaN }))).toBe('minted in the future');
     expect(() => mintClaims({ ...INPUT, nowSeconds: Number.NaN })).toThrow(RangeError);
   });
 
-  test('the tolerance of a future mint is the option’s, to the second', () => {
+  test('accepts a time in the future up to the configured tolerance, to the second', () => {
     expect(opened(NOW - 60, 60)).toBe('accepted');
     expect(opened(NOW - 60.001, 60)).toBe('minted in the future');
     expect(opened(NOW - 1, 0)).toBe('minted in the future');
@@ -85,7 +85,7 @@ describe('the claims parser', () => {
     expect(opened(NOW + 600, 0)).toBe('expired');
   });
 
-  test('j comes last, after aud and p, and Python’s members keep their order', () => {
+  test('the claim j comes last, after aud and p, and the members of the Python SDK keep their order', () => {
     const printed = Buffer.from(mintClaims({ ...INPUT, principal: 'P', id: 'J' })).toString();
     expect(Object.keys(JSON.parse(printed))).toEqual(['v', 'iat', 'exp', 'm', 't', 'a', 's', 'aud', 'p', 'j']);
     expect(printed).toContain('"iat":1795000000.0,"exp":1795000600.0,');
@@ -106,7 +106,7 @@ describe('the principal claim', () => {
     );
   });
 
-  test('of any shape but its own is refused, and throws nothing else', () => {
+  test('refuses a claim of any other shape, without throwing', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -128,7 +128,7 @@ describe('the principal claim', () => {
     ['🔑\ud800', 'f09f9491eda080'],
     ['\udc00\ud800', 'edb080eda080'],
     ['é東', 'c3a9e69db1'],
-  ])('%j is encoded as Python’s surrogatepass encodes it', (given, hex) => {
+  ])('encodes %j as Python’s surrogatepass does', (given, hex) => {
     expect(Buffer.from(surrogatePass(given)).toString('hex')).toBe(hex);
   });
 });

@@ -29,8 +29,8 @@ function outcome(wire: string): string {
   }
 }
 
-describe('compactJson prints what the Python SDK prints', () => {
-  test('the file is whole', () => {
+describe('compactJson writes what the MCP Python SDK writes', () => {
+  test('the file of vectors is complete', () => {
     expect([vectors.length, rejected.length]).toEqual([276, 19]);
     expect(representable.length).toBeGreaterThan(200);
   });
@@ -41,14 +41,11 @@ describe('compactJson prints what the Python SDK prints', () => {
     expect(createHash('sha256').update(text).digest().subarray(0, 16).toString('base64url')).toBe(digest);
   });
 
-  test.each(lossy)(
-    '$name: lost by JSON.parse ($jsLoss), as the file foretells',
-    ({ wire, canonical, jsGuessMatches }) => {
-      expect(printed(wire) === canonical).toBe(jsGuessMatches ?? false);
-    },
-  );
+  test.each(lossy)('$name: changed by JSON.parse ($jsLoss), as recorded', ({ wire, canonical, jsGuessMatches }) => {
+    expect(printed(wire) === canonical).toBe(jsGuessMatches ?? false);
+  });
 
-  test.each(rejected)('$name: refused by JSON.parse, or by the printer for its depth', ({ wire, jsonParseAccepts }) => {
+  test.each(rejected)('$name: refused by JSON.parse, or by compactJson for its depth', ({ wire, jsonParseAccepts }) => {
     expect(parses(wire)).toBe(jsonParseAccepts);
     expect(['unparsed', 'RangeError', 'printed']).toContain(outcome(wire));
     expect(outcome(wire) === 'unparsed').toBe(!jsonParseAccepts);
@@ -65,18 +62,18 @@ describe('the digest of arguments', () => {
     expect(requestIdentity('tools/call', { name: 'n', arguments: args }).digest).toBe(expected);
   });
 
-  test('a resource has no arguments, whatever the request carries', () => {
+  test('a resource has no arguments, whatever the request has', () => {
     const plain = requestIdentity('resources/read', { uri: 'a:b' });
     expect(requestIdentity('resources/read', { uri: 'a:b', arguments: { x: 1 } })).toEqual(plain);
   });
 
-  test('inherited parameters are none: no name and no arguments by way of __proto__ (F17)', () => {
+  test('inherited parameters from __proto__ are ignored: no name and no arguments (F17)', () => {
     const params: unknown = JSON.parse('{"__proto__":{"name":"refund","arguments":{"a":1}}}');
     expect(requestIdentity('tools/call', params)).toEqual(requestIdentity('tools/call', {}));
     expect(requestIdentity('tools/call', Object.create({ name: 'refund' }))).toEqual(requestIdentity('tools/call', {}));
   });
 
-  test('__proto__ inside arguments is an argument like any other (F17)', () => {
+  test('__proto__ in arguments is an ordinary argument (F17)', () => {
     expect(digestOf('{"__proto__":{"admin":true}}')).not.toBe(digestOf('{}'));
     expect(digestOf('{"a":{"__proto__":1}}')).not.toBe(digestOf('{"a":{}}'));
   });

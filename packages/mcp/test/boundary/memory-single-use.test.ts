@@ -24,14 +24,14 @@ function steppedClock() {
 const inSeconds = (seconds: number): Date => new Date(START_MS + seconds * 1000);
 
 describe('memorySingleUse', () => {
-  test('tells one caller true, and every other false', async () => {
+  test('resolves to true for one caller, and to false for every other', async () => {
     const store = memorySingleUse({ clock: steppedClock() });
     const claims = await Promise.all(Array.from({ length: 100 }, () => store.claim('token', inSeconds(600))));
     expect(claims.filter(Boolean)).toHaveLength(1);
     expect(await store.claim('another token', inSeconds(600))).toBe(true);
   });
 
-  test('F48: when its end and the clock skew have passed a token is redeemed by nobody, claimed before or not', async () => {
+  test('refuses every claim after the end of the token and the clock skew, claimed before or not (F48)', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ clock });
     expect(await store.claim('token', inSeconds(10))).toBe(true);
@@ -42,14 +42,14 @@ describe('memorySingleUse', () => {
     expect(await store.claim('another', inSeconds(10))).toBe(false);
   });
 
-  test('one that was not told otherwise is full with 100 000 tokens', async () => {
+  test('holds 100 000 tokens by default', async () => {
     const store = memorySingleUse({ clock: steppedClock() });
     const claims = Array.from({ length: 100_000 }, (_, i) => store.claim(`token ${i}`, inSeconds(600)));
     expect((await Promise.all(claims)).every(Boolean)).toBe(true);
     await expect(store.claim('one more', inSeconds(600))).rejects.toMatchObject({ name: 'SingleUseStoreFullError' });
   });
 
-  test('a full one refuses and evicts nothing; there is room again when tokens have expired (F23)', async () => {
+  test('rejects claims when it is full, evicts nothing, and accepts claims again after tokens expired (F23)', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 3, clockSkewSeconds: 0, clock });
     for (const [id, seconds] of [
@@ -71,18 +71,18 @@ describe('memorySingleUse', () => {
     await expect(store.claim('e', inSeconds(600))).rejects.toThrow(SingleUseStoreFullError);
   });
 
-  test('a full one is swept once a second at most, however many tokens come', async () => {
+  test('sweeps a full store at most once a second', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 1, clockSkewSeconds: 0, clock });
     expect(await store.claim('a', inSeconds(0.5))).toBe(true);
-    await expect(store.claim('b', inSeconds(600))).rejects.toThrow('1 tokens are remembered');
+    await expect(store.claim('b', inSeconds(600))).rejects.toThrow('the store holds 1 tokens');
     clock.nowMs += 900;
-    await expect(store.claim('b', inSeconds(600))).rejects.toThrow('1 tokens are remembered');
+    await expect(store.claim('b', inSeconds(600))).rejects.toThrow('the store holds 1 tokens');
     clock.nowMs += 100;
     expect(await store.claim('b', inSeconds(600))).toBe(true);
   });
 
-  test('many more tokens pass through than it holds at a time', async () => {
+  test('accepts many more tokens over time than it holds at once', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ clock });
     for (let index = 0; index < 300_000; index++) {
@@ -101,19 +101,19 @@ describe('memorySingleUse', () => {
     [{ clockSkewSeconds: 86_401 }, RangeError, 'clockSkewSeconds'],
     [{ clockSkewSeconds: '5' }, TypeError, 'clockSkewSeconds'],
     [{ clock: () => 0 }, TypeError, 'clock'],
-  ])('%j is refused by name', (options, type, named) => {
+  ])('rejects %j with the name of the option', (options, type, named) => {
     const construct = (): unknown => Reflect.apply(memorySingleUse, undefined, [options]);
     expect(construct).toThrow(type);
     expect(construct).toThrow(named);
   });
 
-  test('a claim of something else than a text and a date is refused', async () => {
+  test('rejects a claim without a string and a date', async () => {
     const store = memorySingleUse();
     await expect(Reflect.apply(Reflect.get(store, 'claim'), store, [7, new Date()])).rejects.toThrow(TypeError);
     await expect(store.claim('token', new Date(Number.NaN))).rejects.toThrow(RangeError);
   });
 
-  test('of 1 000 who redeem one token at once, one is served', async () => {
+  test('lets one of 1 000 concurrent redemptions of a token succeed', async () => {
     const info = { name: 'refund-desk', version: '1.0.0' };
     const calls: RefundCall[] = [];
     const security = new RequestStateSecurity({
@@ -121,7 +121,7 @@ describe('memorySingleUse', () => {
       singleUse: memorySingleUse(),
     });
     await using http = await serveHttp(() => {
-      const server = createProtectedMcpServer(McpServer, info, {}, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: info, security });
       registerRefund(server, calls);
       return server;
     });
@@ -136,18 +136,19 @@ describe('memorySingleUse', () => {
     expect(calls).toHaveLength(2);
   });
 
-  test('the error of a full one says where it is explained', async () => {
+  test('rejects with an error that has a code and a link to its explanation', async () => {
     const store = memorySingleUse({ maxTokens: 1, clock: steppedClock() });
     await store.claim('a', inSeconds(600));
     const error: unknown = await store.claim('b', inSeconds(600)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       name: 'SingleUseStoreFullError',
-      message: 'memorySingleUse: 1 tokens are remembered, none has expired',
-      help: 'docs/errors.md#singleusestorefullerror',
+      code: 'ERR_SINGLE_USE_STORE_FULL',
+      message: 'memorySingleUse: the store holds 1 tokens, and none of them has expired',
+      help: 'https://github.com/sealring/sealring/blob/main/docs/errors.md#singleusestorefullerror',
     });
   });
 
-  test('expired tokens take no room from a burst, within one second too', async () => {
+  test('makes room for a burst when tokens have expired within the last second', async () => {
     const clock = steppedClock();
     const store = memorySingleUse({ maxTokens: 3_000, clockSkewSeconds: 0, clock });
     const claimMany = async (name: string, count: number, seconds: number) => {

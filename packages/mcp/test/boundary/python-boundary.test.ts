@@ -12,11 +12,11 @@ import { boundaryVectors, type Echo, ringOf, type VectorPrincipal } from '../sup
 const { mints, vectors, wireError } = boundaryVectors;
 const utf8 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8');
 
-test('the file is whole', () => {
+test('the file of vectors is complete', () => {
   expect([mints.length, vectors.length]).toEqual([149, 599]);
 });
 
-describe('claims are printed byte for byte as the Python SDK prints them', () => {
+describe('claims are written byte for byte as by the MCP Python SDK', () => {
   test.each(mints)('$name', (mint) => {
     const { method, target, a } = mint;
     if (!isCarrierMethod(method)) throw new Error(`${method} is no carrier`);
@@ -44,7 +44,7 @@ describe('claims are printed byte for byte as the Python SDK prints them', () =>
   });
 });
 
-describe('an echo is answered as the Python SDK answers it', () => {
+describe('a token is answered as by the MCP Python SDK', () => {
   test.each(vectors)('$class: $name', async (echo) => {
     expect(verdict(echo, await echoed(echo))).toBe('as Python');
   });
@@ -151,14 +151,14 @@ describe('policies', () => {
     'short-key': [{ keys: [Buffer.alloc(31, 'ab')] }, RangeError],
   };
 
-  test.each(boundaryVectors.policyConstruction)('$name is refused at construction', ({ name }) => {
+  test.each(boundaryVectors.policyConstruction)('$name is rejected by the constructor', ({ name }) => {
     const [options, kind] = refused[name] ?? [];
     if (kind === undefined) throw new Error(`no counterpart for ${name}`);
     expect(() => Reflect.construct(RequestStateSecurity, [options])).toThrow(kind);
   });
 
   test.each(boundaryVectors.audienceResolution)(
-    'policy $policyAudience over default $defaultAudience is $effective',
+    'policy $policyAudience and default $defaultAudience give $effective',
     async ({ policyAudience, defaultAudience, effective }) => {
       const server = new Server({ name: 's', version: '1' });
       const security = new RequestStateSecurity({

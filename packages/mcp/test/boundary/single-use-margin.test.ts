@@ -11,7 +11,7 @@ const open = (clockSkewSeconds: number) =>
     policy: { clockSkewSeconds },
   });
 
-test('F48: a single-use store that forgets sooner than the ring’s clocks may differ is refused, and both values are named', async () => {
+test('RequestStateSecurity rejects a single-use store whose margin is smaller than the clock skew, and names both values (F48)', async () => {
   await using codec = await open(600);
   for (const over of [codec, codec.for('refunds')]) {
     expect(over.clockSkewSeconds).toBe(600);
@@ -19,7 +19,7 @@ test('F48: a single-use store that forgets sooner than the ring’s clocks may d
       const singleUse = memorySingleUse(clockSkewSeconds === undefined ? {} : { clockSkewSeconds });
       const construct = () => new RequestStateSecurity({ codec: over, singleUse });
       expect(construct).toThrow(RangeError);
-      expect(construct).toThrow(`clockSkewSeconds ${clockSkewSeconds ?? 300} of singleUse is smaller than 600`);
+      expect(construct).toThrow(`singleUse.clockSkewSeconds ${clockSkewSeconds ?? 300} must be at least 600`);
     }
     for (const clockSkewSeconds of [600, 601]) {
       expect(
@@ -29,7 +29,7 @@ test('F48: a single-use store that forgets sooner than the ring’s clocks may d
   }
 });
 
-test('a store that tells no margin is taken at its word, and so is a codec; what is no number is refused', async () => {
+test('RequestStateSecurity accepts a store or codec without a margin, and rejects a margin that is not a number', async () => {
   await using codec = await open(600);
   const claim = async () => true;
   const secure = (singleUse: object, over: object = { codec }) => {

@@ -50,7 +50,7 @@ export function deskFactory(settings: DeskSettings, tell: (told: Told) => void):
   return () => {
     const info = { name: 'refund-desk', version: '1.0.0' };
     const capabilities = settings.empty === true ? { tools: {}, prompts: {}, resources: {} } : {};
-    const server = createProtectedMcpServer(McpServer, info, { capabilities }, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: info, security, serverOptions: { capabilities } });
     if (settings.empty !== true) register(server, tell);
     return server;
   };

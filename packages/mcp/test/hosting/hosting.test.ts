@@ -90,21 +90,21 @@ describe.each(VARIANTS)('$name', (variant) => {
     await home[Symbol.asyncDispose]();
   });
 
-  test('what leaves is sealed: the token on the wire holds the state, and the wire does not show it', async () => {
+  test('what the server sends is sealed: the token holds the state and does not reveal it', async () => {
     const answer = await minter.ask('tools/call', REFUND);
     expect(answer.result).toMatchObject({ resultType: 'input_required', inputRequests: { confirm: {} } });
     expect(sealedIn(tokenOf(answer))).toBe(PLAINTEXT);
     expect(JSON.stringify(answer)).not.toContain(PLAINTEXT);
   });
 
-  test('round two on another server under the same key', async () => {
+  test('another server with the same key accepts the second round', async () => {
     await using other = await open();
     await using guest = await guestAt(other.transport(MODERN, 'ada'), MODERN, { goesOn: false });
     expect(textOf(await guest.ask('tools/call', echoOf(await mint())))).toBe('asked:A1 yes');
     await expect.poll(() => other.told, SOON).toEqual([{ what: 'handled', subject: 'A1', state: PLAINTEXT }]);
   });
 
-  test('a server under another key refuses it', async () => {
+  test('a server with another key refuses the token', async () => {
     await using other = await open({ key: randomBytes(32).toString('hex') });
     await using guest = await guestAt(other.transport(MODERN, 'ada'), MODERN, { goesOn: false });
     const token = await mint();
@@ -119,11 +119,11 @@ describe.each(VARIANTS)('$name', (variant) => {
     });
     afterAll(() => guest[Symbol.asyncDispose]());
 
-    test('speaks that revision', () => {
+    test('negotiates that revision', () => {
       expect(guest.client.getNegotiatedProtocolVersion()).toBe(era.revision);
     });
 
-    test.each(METHODS)('%s: the two rounds end with the state in plaintext', async (method) => {
+    test.each(METHODS)('%s: the two rounds complete, and the handler gets the state in plaintext', async (method) => {
       const { params, subject } = CARRIERS[method];
       const [before, from] = [home.told.length, guest.wire.length];
       const result: unknown = await guest.client.request({ method, params: Object(params) }).catch((error) => error);
@@ -142,7 +142,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       expect(tokens).toHaveLength(era.revision === '2026-07-28' ? 2 : 0);
     });
 
-    test.each(METHODS)('%s: a token is opened for the request it was sealed for', async (method) => {
+    test.each(METHODS)('%s: a token is accepted for the request it was sealed for', async (method) => {
       const { params, told } = CARRIERS[method];
       const answer = await guest.ask(method, echoOf(await mint(params, method), params));
       expect(answer.result).toMatchObject(told);
@@ -154,13 +154,13 @@ describe.each(VARIANTS)('$name', (variant) => {
       expect(await outcomeOf(home, () => guest.ask(method, echoOf(token, params)))).toEqual(refusedFor('seal', method));
     });
 
-    test.each(METHODS)('%s: a forged state, in plaintext, is refused', async (method) => {
+    test.each(METHODS)('%s: a forged state in plaintext is refused', async (method) => {
       const { params, subject } = CARRIERS[method];
       const forged = echoOf(`asked:${subject}`, params);
       expect(await outcomeOf(home, () => guest.ask(method, forged))).toEqual(refusedFor('malformed', method));
     });
 
-    test('a token for other arguments, or another method or target, is refused', async () => {
+    test('a token for other arguments, another method or another target is refused', async () => {
       const token = await mint();
       const other = { name: 'refund', arguments: { order: 'A2' } };
       expect(await outcomeOf(home, () => guest.ask('tools/call', echoOf(token, other)))).toEqual(
@@ -190,7 +190,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       expect(await outcomeOf(later, () => late.ask('tools/call', echoOf(token)))).toEqual(refusedFor('expired'));
     });
 
-    test('a token is redeemed once, where that is asked for', async () => {
+    test('a token is redeemed once, with single use', async () => {
       await using once = await open({ singleUse: true });
       await using sealer = await guestAt(once.transport(MODERN, 'ada'), MODERN, { goesOn: false });
       const token = tokenOf(await sealer.ask('tools/call', REFUND));
@@ -205,7 +205,7 @@ describe.each(VARIANTS)('$name', (variant) => {
         .toEqual([{ what: 'claimed' }, ...refusedFor('already used').told]);
     });
 
-    test('a client that left before its token was opened triggers nothing', async () => {
+    test('a client that disconnects before its token is unsealed runs no handler', async () => {
       await using desk = await open({ singleUse: true, holdsEchoes: true });
       await using sealer = await guestAt(desk.transport(MODERN, 'ada'), MODERN, { goesOn: false });
       const token = tokenOf(await sealer.ask('tools/call', REFUND));
@@ -227,7 +227,7 @@ describe.each(VARIANTS)('$name', (variant) => {
       await expect.poll(() => desk.told.slice(0, story.length), SOON).toEqual(story);
     });
 
-    test('empty lists that were announced answer', async () => {
+    test('announced lists without entries are answered', async () => {
       await using empty = await open({ empty: true });
       await using visitor = await guestAt(empty.transport(era, 'ada'), era);
       expect(visitor.client.getServerCapabilities()).toMatchObject({ tools: {}, prompts: {}, resources: {} });
@@ -241,9 +241,9 @@ describe.each(VARIANTS)('$name', (variant) => {
   });
 });
 
-describe('behind alternating addresses', () => {
+describe('a proxy that alternates between servers', () => {
   test.each(VARIANTS.filter(({ name }) => name !== 'stdio'))(
-    '$name: each round on the other server',
+    '$name: each round reaches the other server',
     async (variant) => {
       await using a = await variant.open({ key });
       await using b = await variant.open({ key });
@@ -262,7 +262,7 @@ describe('behind alternating addresses', () => {
     },
   );
 
-  test('a fleet may mix the variants: each opens what any other sealed', async () => {
+  test('a fleet may mix the variants: each accepts the tokens of every other', async () => {
     const fleet = await Promise.all(
       VARIANTS.map(async (variant) => {
         const { name } = variant;

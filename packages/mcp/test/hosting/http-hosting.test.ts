@@ -49,13 +49,13 @@ async function post(origin: string, params: string, { mount = '/mcp', user = 'ad
 const asModern = (params: Record<string, unknown>) => JSON.stringify(modern(params));
 
 describe.each(variants)('%s', (name, host) => {
-  test('asks who is there before anything else', async () => {
+  test('authenticates before anything else', async () => {
     await using desk = await open(host);
     expect((await post(desk.origin, asModern(REFUND), { user: null })).status).toBe(401);
     expect(desk.told).toEqual([]);
   });
 
-  test.each(['before', 'none'] as const)('body parser: %s; both rounds pass', async (bodyParser) => {
+  test.each(['before', 'none'] as const)('body parser %s: both rounds pass', async (bodyParser) => {
     await using desk = await open(host, bodyParser);
     const first = await post(desk.origin, asModern(REFUND));
     const requestState = tokenOf(JSON.parse(first.text));
@@ -65,14 +65,14 @@ describe.each(variants)('%s', (name, host) => {
     expect(JSON.parse(forged.text).error).toEqual(REFUSED);
   });
 
-  test('body parser: one whose result is not handed on; the call fails, and no handler runs', async () => {
+  test('a body parser whose result is not passed on makes the call fail, and no handler runs', async () => {
     await using desk = await open(host, 'not handed on');
     // The adapters for node:http find a stream without a body; a web-standard request that was read cannot be cloned.
     expect((await post(desk.origin, asModern(REFUND))).status).toBe(name === 'Hono' ? 500 : 400);
     expect(desk.told).toEqual([]);
   });
 
-  describe('a transport alone, with nothing in front of it', () => {
+  describe('a transport without anything in front of it', () => {
     const MOUNTS = ['/transport', '/session-transport'] as const;
 
     test.each(MOUNTS)('%s: does not serve 2026-07-28', async (mount) => {
@@ -86,7 +86,7 @@ describe.each(variants)('%s', (name, host) => {
       expect(desk.told).toEqual([]);
     });
 
-    test('a client that negotiates falls back to 2025-11-25, and is asked in its session', async () => {
+    test('a client that negotiates falls back to 2025-11-25, and is asked within its session', async () => {
       await using desk = await open(host);
       const client = new Client(
         { name: 'guest', version: '1.0.0' },
@@ -100,7 +100,7 @@ describe.each(variants)('%s', (name, host) => {
       await client.close();
     });
 
-    test('no state leaves it, and a forged one is refused, also where the body claims 2026-07-28', async () => {
+    test('sends no state and refuses a forged one, even if the body claims 2026-07-28', async () => {
       await using desk = await open(host);
       for (const params of [REFUND, modern(REFUND)]) {
         const first = await post(desk.origin, JSON.stringify(params), { mount: '/transport', headers: {} });
@@ -117,11 +117,11 @@ describe.each(variants)('%s', (name, host) => {
   });
 });
 
-describe('what differs', () => {
+describe('differences between frameworks', () => {
   const poisoned = asModern(REFUND).replace('"order":"A1"', '"order":"A1","__proto__":{"order":"A2"}');
 
   test.each(variants.filter(([name]) => name !== 'Fastify'))(
-    '%s hands on a member __proto__ of arguments, which the SDK drops: neither bound nor seen',
+    '%s passes on a member __proto__ of arguments, which the SDK drops: it is neither bound nor visible',
     async (_name, host) => {
       await using desk = await open(host);
       const requestState = tokenOf(JSON.parse((await post(desk.origin, poisoned)).text));
@@ -130,13 +130,13 @@ describe('what differs', () => {
     },
   );
 
-  test('Fastify refuses a body with it', async () => {
+  test('Fastify refuses a body with __proto__', async () => {
     await using desk = await open(onFastify);
     expect((await post(desk.origin, poisoned)).status).toBe(400);
     expect(desk.told).toEqual([]);
   });
 
-  test.each(variants)('%s takes a body of 150 kB, but for Express, which stops at 100', async (name, host) => {
+  test.each(variants)('%s accepts a body of 150 kB, except Express, whose limit is 100 kB', async (name, host) => {
     await using desk = await open(host);
     const largest = asModern({ ...REFUND, arguments: { order: 'A1', note: 'x'.repeat(150_000) } });
     expect((await post(desk.origin, largest)).status).toBe(name === 'Express' ? 413 : 200);

@@ -43,7 +43,11 @@ let http: HttpServer;
 beforeAll(async () => {
   const security = createMcpdRequestStateSecurity({ ...options, onReject: (event) => events.push(event) });
   http = await serveHttp(() => {
-    const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+    const server = createProtectedMcpServer({
+      McpServer,
+      serverInfo: { name: 'refund-desk', version: '1.0.0' },
+      security,
+    });
     Object.assign(server.server, { onerror: (error: Error) => errors.push(error.message) });
     registerRefund(server, seen);
     server.registerTool('empty', {}, () => ({
@@ -78,8 +82,8 @@ function fallback(more: Partial<McpdRequestStateSecurityOptions>, first = 'first
   return server;
 }
 
-describe('a policy that does what mcp.d’s dispatch does', () => {
-  test('its tokens are those of an mcp.d server, both ways: bound to subject, method and name', async () => {
+describe('createMcpdRequestStateSecurity', () => {
+  test('exchanges tokens with an mcp.d server in both directions, bound to subject, method and name', async () => {
     const token = tokenOf(await call({}));
     expect(token).toMatch(/^v1e\./);
     expect(peer.decode(token, alice)).toBe('asked:A1');
@@ -102,21 +106,18 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
       'alice',
     ],
     ['huge', () => 'x'.repeat(300_000), 'alice'],
-  ])(
-    '%s: the handler runs as on the first round, without the answers, and asks again',
-    async (_name, tokenFor, user) => {
-      const token = tokenOf(await call({}));
-      const answer = await call({ requestState: tokenFor(token), inputResponses: YES }, user);
-      expect(peer.decode(tokenOf(answer), { ...alice, subject: user })).toBe('asked:A1');
-      expect(seen.at(-1)).toEqual({ order: 'A1', state: undefined, answers: undefined });
-      expect(events).toEqual([
-        { direction: 'inbound', method: 'tools/call', reason: expect.stringMatching(/seal|malformed/) },
-      ]);
-      expect(errors).toEqual([expect.stringContaining('refused inbound on tools/call')]);
-    },
-  );
+  ])('%s: the handler runs as on the first round, without the input responses', async (_name, tokenFor, user) => {
+    const token = tokenOf(await call({}));
+    const answer = await call({ requestState: tokenFor(token), inputResponses: YES }, user);
+    expect(peer.decode(tokenOf(answer), { ...alice, subject: user })).toBe('asked:A1');
+    expect(seen.at(-1)).toEqual({ order: 'A1', state: undefined, answers: undefined });
+    expect(events).toEqual([
+      { direction: 'inbound', method: 'tools/call', reason: expect.stringMatching(/seal|malformed/) },
+    ]);
+    expect(errors).toEqual([expect.stringContaining('refused inbound on tools/call')]);
+  });
 
-  test('expired after 300 seconds: asks again', async () => {
+  test('runs the handler again for a token that expired after 300 seconds', async () => {
     const requestState = tokenOf(await call({}));
     clock.advance(301);
     await call({ requestState, inputResponses: YES });
@@ -124,19 +125,19 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     expect(events).toHaveLength(1);
   });
 
-  test('an empty state is not sent, where mcp.d sends it in plaintext', async () => {
+  test('does not send an empty state, which mcp.d sends in plaintext', async () => {
     const { result } = await call({ name: 'empty', arguments: {} });
     expect(result).toMatchObject({ resultType: 'input_required' });
     expect(result).not.toHaveProperty('requestState');
     expect(events).toEqual([]);
   });
 
-  test('what would be too long does not leave', async () => {
+  test('does not send a token that would be too long', async () => {
     expect((await call({ name: 'large', arguments: {} })).error).toEqual(NOT_SEALED);
     expect(events).toEqual([{ direction: 'outbound', method: 'tools/call', reason: 'state too large' }]);
   });
 
-  test('a subject that cannot be told, or bound, redeems nothing and gets no token', async () => {
+  test('accepts no token and seals none for a subject that cannot be determined or bound', async () => {
     const failing = createMcpdRequestStateSecurity({
       ...options,
       subject: (ctx) => {
@@ -164,7 +165,7 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     ]);
   });
 
-  test('nobody is the empty subject, over HTTP and where there is none', async () => {
+  test('uses the empty subject for a request without one, over HTTP and other transports', async () => {
     const token = tokenOf(await http.call('tools/call', ORDER));
     expect(peer.decode(token, { ...alice, subject: '' })).toBe('asked:A1');
     expect(textOf(await http.call('tools/call', { ...ORDER, requestState: token }))).toBe('asked:A1');
@@ -173,7 +174,7 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     expect(events).toEqual([]);
   });
 
-  test('with authenticatedPrincipal for a subject, the client is bound where the token names nobody', async () => {
+  test('binds the OAuth client with authenticatedPrincipal if the access token has no subject', async () => {
     const server = fallback({ subject: authenticatedPrincipal });
     const authInfo = { token: 't', clientId: 'web', scopes: [] };
     const { result } = await answerOf(server, { method: 'tools/call', params: { name: 'refund' } }, authInfo);
@@ -181,14 +182,14 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     expect(events).toEqual([]);
   });
 
-  test('a requestState that is no text is refused as that, and the handler asks again', async () => {
+  test('refuses a requestState that is not a string, and runs the handler again', async () => {
     const params = { name: 'refund', requestState: 5 };
     const { result } = await answerOf(fallback({}), { method: 'tools/call', params });
     expect(peer.decode(Object(result).requestState, { ...alice, subject: '' })).toBe('first');
     expect(events).toEqual([{ direction: 'inbound', method: 'tools/call', reason: 'non-string requestState' }]);
   });
 
-  test('a token may be as long as maxTokenLength, and what cannot fit spends no nonce (F1)', async () => {
+  test('seals tokens up to maxTokenLength, and uses no nonce for a state that is too long (F1)', async () => {
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
     const ask = (server: Server) => answerOf(server, { method: 'tools/call', params: { name: 'refund' } });
     const fitting = 'x'.repeat(300);
@@ -205,7 +206,7 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     expect(events.map((event) => event.reason)).toEqual(['state too large', 'state too large']);
   });
 
-  test('signed as servers of June 2026 do, where it is told to', async () => {
+  test('signs as servers of June 2026 with that revision', async () => {
     const signed = { mode: 'signed', revision: '2026-06' } as const;
     const { result } = await answerOf(fallback(signed), { method: 'tools/call', params: { name: 'refund' } });
     const token: string = Object(result).requestState;
@@ -215,7 +216,7 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     expect(createMcpdRequestStateCodec({ ...options, mode: 'signed' }).decode(token, nobody)).toBe(null);
   });
 
-  test('with a key, and a ring to come: a token of a ring key that this server has not read yet opens', async () => {
+  test('accepts a token of a ring key that this server has not read yet, with a key and alsoAccept', async () => {
     await using fleet = new Fleet(1_795_000_000_000);
     const [ahead, late] = [await fleet.member(), await fleet.member()];
     const common = { mode: 'encrypted', binding: 'authSubjectAndTool', clock: fleet.clock } as const;
@@ -223,13 +224,13 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     const sealed = createMcpdRequestStateCodec({ ...common, codec: ahead, ttlSeconds: ahead.tokenLifetimeSeconds });
     const requestState = sealed.encode('from the ring', { ...alice, subject: '' });
     fleet.clock.advance(400);
-    const server = fallback({ ...common, key: KEY, alsoOpen: late, ttlSeconds: late.tokenLifetimeSeconds });
+    const server = fallback({ ...common, key: KEY, alsoAccept: late, ttlSeconds: late.tokenLifetimeSeconds });
     const { result } = await answerOf(server, { method: 'tools/call', params: { name: 'refund', requestState } });
     expect(result).toMatchObject({ state: 'from the ring' });
     expect(events).toEqual([]);
   });
 
-  test('over a ring: what one member sealed opens on the other, through a rotation', async () => {
+  test('accepts tokens of every member of a ring, through a rotation', async () => {
     await using fleet = new Fleet(1_795_000_000_000);
     const members = [await fleet.member(), await fleet.member()];
     const servers = await Promise.all(
@@ -241,7 +242,11 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
           ttlSeconds: codec.tokenLifetimeSeconds,
         });
         return serveHttp(() => {
-          const server = createProtectedMcpServer(McpServer, { name: 'desk', version: '1.0.0' }, {}, security);
+          const server = createProtectedMcpServer({
+            McpServer,
+            serverInfo: { name: 'desk', version: '1.0.0' },
+            security,
+          });
           registerRefund(server);
           return server;
         });
@@ -267,7 +272,7 @@ describe('a policy that does what mcp.d’s dispatch does', () => {
     ['a subject that is no function', { key: KEY, subject: 'alice' }, 'TypeError'],
     ['a listener that is none', { key: KEY, onReject: 'log' }, 'TypeError'],
     ['a length that is none', { key: KEY, maxTokenLength: 255 }, 'RangeError'],
-  ])('%s: refused', (_name, wrong, error) => {
+  ])('%s is rejected', (_name, wrong, error) => {
     expect(() => Reflect.apply(createMcpdRequestStateSecurity, undefined, [wrong])).toThrow(
       expect.objectContaining({ name: error }),
     );

@@ -9,7 +9,7 @@ import {
 
 const alice = { subject: 'alice' };
 
-test('14: an empty key of mcp.d is refused, and the refusal names the option that allows it', () => {
+test('createMcpdRequestStateCodec rejects an empty key, and names the option that allows it', () => {
   for (const key of ['', new Uint8Array(0)]) {
     for (const make of [createMcpdRequestStateCodec, createMcpdRequestStateSecurity]) {
       expect(() => make({ key })).toThrow(RangeError);
@@ -22,7 +22,7 @@ test('14: an empty key of mcp.d is refused, and the refusal names the option tha
   expect(() => Reflect.apply(createMcpdRequestStateCodec, undefined, [wrong])).toThrow(TypeError);
 });
 
-test('14: with allowEphemeral an empty key is one of this process, with one process warning', async () => {
+test('createMcpdRequestStateCodec replaces an empty key with allowEphemeral, and emits one process warning', async () => {
   const warned = once(process, 'warning');
   const states = createMcpdRequestStateCodec({ key: '', allowEphemeral: true, mode: 'encrypted' });
   expect(states.decode(states.encode('state', alice), alice)).toBe('state');
@@ -33,7 +33,7 @@ test('14: with allowEphemeral an empty key is one of this process, with one proc
   expect(createMcpdRequestStateSecurity({ key: '', allowEphemeral: true })).toBeInstanceOf(RequestStateSecurity);
 });
 
-test('14: with allowEphemeral a key that is not empty is used', () => {
+test('createMcpdRequestStateCodec uses a key that is not empty with allowEphemeral', () => {
   const key = 'k'.repeat(32);
   const [one, other] = [
     createMcpdRequestStateCodec({ key, allowEphemeral: true }),
@@ -42,7 +42,7 @@ test('14: with allowEphemeral a key that is not empty is used', () => {
   expect(other.decode(one.encode('state', alice), alice)).toBe('state');
 });
 
-test('14: generateEphemeralKey makes a key of 32 random bytes that several codecs can share', () => {
+test('generateEphemeralKey returns 32 random bytes that several codecs can share', () => {
   const key = generateEphemeralKey();
   expect(key).toHaveLength(32);
   expect(generateEphemeralKey()).not.toEqual(key);

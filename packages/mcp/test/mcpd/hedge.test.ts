@@ -10,7 +10,7 @@ const setGenerator = (generator: typeof randomBytes): void => {
 };
 afterEach(() => setGenerator(randomBytes));
 
-test('6: under a stuck generator two payloads never have one nonce on the wire of mcp.d (F2)', () => {
+test('two payloads never get the same nonce in mcp.d’s format, even if the random generator is stuck (F2)', () => {
   const states = createMcpdRequestStateCodec({ key: randomBytes(32), mode: 'encrypted' });
   const stuck = ((size: number) => Buffer.alloc(size, 7)) as typeof randomBytes;
   setGenerator(stuck);

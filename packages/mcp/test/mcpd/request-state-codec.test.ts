@@ -54,7 +54,7 @@ function signedUnder(key: Buffer, payload: string | Uint8Array): string {
 describe.each(MODES)('%s', (mode) => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock });
 
-  test('what was encoded is decoded, for whoever it was encoded for, under every binding', () => {
+  test('decode returns the encoded state for the same requester, with every binding', () => {
     const text = fc.string({ unit: 'grapheme', minLength: 1 });
     const round = fc.property(text, text, text, fc.constantFrom(...BINDINGS), (state, name, target, binding) => {
       const subject = name.replaceAll('\0', '');
@@ -68,7 +68,7 @@ describe.each(MODES)('%s', (mode) => {
     fc.assert(round, { numRuns: 300 });
   });
 
-  test('every other text is null: damaged, cut, respelt, of the other mode, of another key (F18, F19, F24)', () => {
+  test('decode returns null for every other text: damaged, cut, re-encoded, of the other mode or another key (F18, F19, F24)', () => {
     const token = states.encode('{"step":1}', alice);
     for (let at = 0; at < token.length; at++) {
       for (const damaged of [
@@ -110,12 +110,12 @@ describe.each(MODES)('%s', (mode) => {
     }
   });
 
-  test('F30: a token over 256 KiB is null unread, and none is made', () => {
+  test('decode returns null for a token over 256 KiB without decoding it, and encode makes none (F30)', () => {
     expect(states.decode(`v1${mode === 'signed' ? '' : 'e'}.${'A'.repeat(10_000_000)}`, alice)).toBe(null);
     expect(() => states.encode('x'.repeat(200_000), alice)).toThrow(RangeError);
   });
 
-  test('time: accepted in the last second, null in the next; 300 seconds unless told', () => {
+  test('a token is accepted until its last second, and for 300 seconds by default', () => {
     const token = states.encode('1', alice);
     const at = (ms: number) =>
       createMcpdRequestStateCodec({ key: KEY, mode, binding: 'authSubjectAndTool', clock: clockAt(NOW + ms) });
@@ -123,11 +123,11 @@ describe.each(MODES)('%s', (mode) => {
     expect(at(301_000).decode(token, alice)).toBe(null);
   });
 
-  test('an empty state is not sealed, let alone sent in plaintext', () => {
+  test('encode rejects an empty state, and never returns it in plaintext', () => {
     expect(() => states.encode('', alice)).toThrow(RangeError);
   });
 
-  test('subjects that would share a bind tag are told apart, or refused', () => {
+  test('subjects that would share a bind tag are distinguished or rejected', () => {
     const token = states.encode('1', { subject: 'a', target: 'b\0c' });
     expect(states.decode(token, { subject: 'a\0b', target: 'c' })).toBe(null);
     expect(() => states.encode('1', { subject: 'a\0b', target: 'c' })).toThrow(RangeError);
@@ -137,14 +137,14 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => bound.encode('\ud800', { subject: 'u' })).toThrow(TypeError);
   });
 
-  test('a requester that is none is the caller’s mistake', () => {
+  test('an invalid requester is a TypeError', () => {
     for (const who of [undefined, null, 'alice', {}, { subject: 7 }, { subject: 'alice' }]) {
       expect(() => loosely(states).encode('1', who)).toThrow(TypeError);
       expect(() => loosely(states).decode('v1.', who)).toThrow(TypeError);
     }
   });
 
-  test('under a ring: every member opens it through a rotation; revoked keys open nothing', async () => {
+  test('with a ring: every member accepts tokens through a rotation, and tokens of revoked keys are refused', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member('reader')];
     const options = { mode, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
@@ -164,7 +164,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(() => mine.decode(after, alice)).toThrow(CodecClosedError);
   });
 
-  test('under a ring: a peer that is handed the secret of this format shares its tokens', async () => {
+  test('with a ring: a peer that has the secret of this format accepts the tokens', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const key = formatSecretsOf(codec, 'mcp.d').seal.export();
@@ -173,7 +173,7 @@ describe.each(MODES)('%s', (mode) => {
     expect(ours?.decode(peers?.encode('2', alice) ?? '', alice)).toBe('2');
   });
 
-  test('a token of a key that this member has not read yet makes it read the ring', async () => {
+  test('a token of a key that this member has not read yet triggers a read of the ring', async () => {
     await using fleet = new Fleet(NOW);
     const [a, late] = [await fleet.member(), await fleet.member()];
     const ahead = createMcpdRequestStateCodec({ mode, clock: fleet.clock, codec: a });
@@ -185,15 +185,15 @@ describe.each(MODES)('%s', (mode) => {
   });
 
   test.each(['current', '2026-06'] as const)(
-    'moving from a fixed key of revision %s to a KMS: every token in flight opens on every server at every step',
+    'a migration from a fixed key of revision %s to a KMS keeps every token valid on every server at every step',
     async (revision) => {
       await using fleet = new Fleet(NOW);
       const rings = [await fleet.member(), await fleet.member(), await fleet.member()];
       const base = { mode, revision, clock: fleet.clock };
       const steps: ((i: number) => McpdRequestStateCodecOptions)[] = [
         () => ({ ...base, key: KEY }),
-        (i) => ({ ...base, key: KEY, ...alsoOpen(rings[i]) }),
-        (i) => ({ ...base, ...codecOf(rings[i]), alsoOpen: KEY }),
+        (i) => ({ ...base, key: KEY, ...alsoAccept(rings[i]) }),
+        (i) => ({ ...base, ...codecOf(rings[i]), alsoAccept: KEY }),
       ];
       const servers = rings.map(() => createMcpdRequestStateCodec({ ...base, key: KEY }));
       const inFlight: string[] = [];
@@ -211,10 +211,10 @@ describe.each(MODES)('%s', (mode) => {
 });
 
 type Ring = NonNullable<McpdRequestStateCodecOptions['codec']>;
-const alsoOpen = (codec: Ring | undefined) => (codec === undefined ? {} : { alsoOpen: codec });
+const alsoAccept = (codec: Ring | undefined) => (codec === undefined ? {} : { alsoAccept: codec });
 const codecOf = (codec: Ring | undefined) => (codec === undefined ? {} : { codec });
 
-test('F5: forged tokens make it read the ring once, not once each', async () => {
+test('forged tokens trigger one read of the ring, not one for each token (F5)', async () => {
   await using fleet = new Fleet(NOW);
   const states = createMcpdRequestStateCodec({ codec: await fleet.member(), clock: fleet.clock });
   const before = fleet.reads;
@@ -223,7 +223,7 @@ test('F5: forged tokens make it read the ring once, not once each', async () => 
   expect(fleet.reads - before).toBe(2);
 });
 
-test('a token that opens says nothing of the ring: none is read for it', async () => {
+test('a token that is accepted triggers no read of the ring', async () => {
   await using fleet = new Fleet(NOW);
   const codec = await fleet.member();
   const states = createMcpdRequestStateCodec({ codec, clock: fleet.clock, ttlSeconds: codec.tokenLifetimeSeconds });
@@ -238,7 +238,7 @@ test('a token that opens says nothing of the ring: none is read for it', async (
   expect(fleet.reads - before).toBe(3);
 });
 
-test('F30: a token of exactly 262 144 characters is made and opened, a longer one is not made', () => {
+test('a token of 262 144 characters is made and accepted, and a longer one is not made (F30)', () => {
   const states = createMcpdRequestStateCodec({ key: KEY, mode: 'encrypted', clock });
   // All that is in a token beside the state; what is left of 262 140 characters of base64url.
   const frame = Buffer.from(states.encode('1', alice).slice('v1e.'.length), 'base64url').length - 1;
@@ -249,14 +249,14 @@ test('F30: a token of exactly 262 144 characters is made and opened, a longer on
   expect(() => states.encode(`${state}x`, alice)).toThrow(RangeError);
 });
 
-describe('revisions of the signed wire', () => {
+describe('revisions of mcp.d’s signed format', () => {
   const exp = NOW / 1_000 + 60;
   const tagOf = (subject: string) => createHmac('sha256', bindKey()).update(subject).digest('hex');
   const payload = JSON.stringify({ b: tagOf('admin'), exp, s: 'forged' });
   // A client that may choose its subject reads this tag in its own token. It is the June revision's MAC of the payload.
   const forged = `v1.${Buffer.from(payload).toString('base64url')}.${Buffer.from(tagOf(payload), 'hex').toString('base64url')}`;
 
-  test('the forged MAC of the June revision opens nothing under the current one', () => {
+  test('a forged MAC of the June revision is refused by the current one', () => {
     expect(forged).toBe(signedUnder(bindKey(), payload));
     const [june, current] = (['2026-06', 'current'] as const).map((revision) =>
       createMcpdRequestStateCodec({ key: KEY, revision, clock }),
@@ -265,25 +265,25 @@ describe('revisions of the signed wire', () => {
     expect(current?.decode(forged, { subject: 'admin' })).toBe(null);
   });
 
-  test('the current one has a key for payloads alone', () => {
+  test('the current revision has a separate key for payloads', () => {
     const honest = signedUnder(subKey('payload-hmac key'), JSON.stringify({ b: tagOf('alice'), exp, s: '1' }));
     expect(createMcpdRequestStateCodec({ key: KEY, clock }).decode(honest, alice)).toBe('1');
   });
 
-  test('the June revision binds no subject that looks like a payload; the current one may', () => {
+  test('the June revision rejects a subject that looks like a payload, and the current one accepts it', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     for (const subject of [payload, ` \n${payload}`]) expect(() => june.encode('1', { subject })).toThrow(RangeError);
     const current = createMcpdRequestStateCodec({ key: KEY, clock });
     expect(current.decode(current.encode('1', { subject: payload }), { subject: payload })).toBe('1');
   });
 
-  test('a brace further on in a subject is no payload', () => {
+  test('a subject with a brace that is not at its start does not look like a payload', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const subject = 'alice {admin}';
     expect(june.decode(june.encode('1', { subject }), { subject })).toBe('1');
   });
 
-  test('the June revision opens both; a ring has only the current one', async () => {
+  test('the June revision accepts tokens of both revisions, and a ring has only the current one', async () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     expect(june.decode(createMcpdRequestStateCodec({ key: KEY, clock }).encode('1', alice), alice)).toBe('1');
     await using fleet = new Fleet(NOW);
@@ -291,7 +291,7 @@ describe('revisions of the signed wire', () => {
     expect(() => createMcpdRequestStateCodec({ codec, revision: '2026-06' })).toThrow(TypeError);
   });
 
-  test('F30: also an authentic token over 256 KiB is null, as it is refused unread', () => {
+  test('an authentic token over 256 KiB is null too (F30)', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const tokenOf = (length: number) =>
       signedUnder(bindKey(), JSON.stringify({ b: tagOf('alice'), exp, s: 'x'.repeat(length) }));
@@ -299,7 +299,7 @@ describe('revisions of the signed wire', () => {
     expect(june.decode(tokenOf(200_000), alice)).toBe(null);
   });
 
-  test('what is authentic and no payload is null', () => {
+  test('authenticated bytes that are not a payload are null', () => {
     const june = createMcpdRequestStateCodec({ key: KEY, revision: '2026-06', clock });
     const b = tagOf('alice');
     const opened = [
@@ -332,7 +332,7 @@ describe('revisions of the signed wire', () => {
   });
 });
 
-describe('options', () => {
+describe('the options of createMcpdRequestStateCodec', () => {
   test.each<[string, unknown, string]>([
     ['null', null, 'TypeError'],
     ['an unknown one', { key: KEY, bindTo: 'none' }, 'TypeError'],
@@ -344,8 +344,8 @@ describe('options', () => {
     ['a codec without a ring', { codec: new AesGcmRequestStateCodec([KEY]) }, 'TypeError'],
     ['a codec that is none', { codec: KEY }, 'TypeError'],
     ['both', { key: KEY, codec: {} }, 'TypeError'],
-    ['alsoOpen alone', { alsoOpen: KEY }, 'TypeError'],
-    ['a key beside a key', { key: KEY, alsoOpen: KEY }, 'TypeError'],
+    ['alsoAccept alone', { alsoAccept: KEY }, 'TypeError'],
+    ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
     ['an unknown mode', { key: KEY, mode: 'plain' }, 'RangeError'],
     ['an unknown binding', { key: KEY, binding: 'tool' }, 'RangeError'],
     ['an unknown revision', { key: KEY, revision: '2026-07' }, 'RangeError'],
@@ -353,25 +353,25 @@ describe('options', () => {
     ['half a second', { key: KEY, ttlSeconds: 0.5 }, 'RangeError'],
     ['a life that is text', { key: KEY, ttlSeconds: '300' }, 'TypeError'],
     ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
-  ])('%s: refused', (_name, options, error) => {
+  ])('%s is rejected', (_name, options, error) => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
 
-  test('a key beside a codec is refused, and in alsoOpen what is none', async () => {
+  test('a key together with a codec is rejected, and so is an invalid alsoAccept', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
-    expect(() => untyped({ key: KEY, codec })).toThrow('takes one of key and codec, got both');
-    expect(() => untyped({ codec, alsoOpen: 5 })).toThrow('alsoOpen must be a Uint8Array or a string, got 5');
+    expect(() => untyped({ key: KEY, codec })).toThrow('key and codec exclude each other');
+    expect(() => untyped({ codec, alsoAccept: 5 })).toThrow('alsoAccept must be a Uint8Array or a string, got 5');
   });
 
-  test('a longer life than the codec honours is refused', async () => {
+  test('a ttlSeconds longer than the codec’s tokenLifetimeSeconds is rejected', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const ttlSeconds = codec.tokenLifetimeSeconds + 1;
     expect(() => createMcpdRequestStateCodec({ codec, ttlSeconds })).toThrow(RangeError);
   });
 
-  test('the defaults are mcp.d’s: signed, bound to the subject', () => {
+  test('the defaults are those of mcp.d: signed, bound to the subject', () => {
     const states = createMcpdRequestStateCodec({ key: KEY, clock });
     const token = states.encode('1', alice);
     expect(token).toMatch(/^v1\./);
@@ -379,7 +379,7 @@ describe('options', () => {
     expect(states.decode(token, { subject: 'mallory' })).toBe(null);
   });
 
-  test('without a key: one of this process, with a warning that says so once', async () => {
+  test('without a key, the codec makes a random one and emits one process warning', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     // As in a process that has not warned yet.
     vi.resetModules();
@@ -397,7 +397,7 @@ describe('options', () => {
   });
 });
 
-test('no secret and no state is in an error, or in what a codec shows of itself (F21, F33)', async () => {
+test('errors and inspected codecs of mcp.d show no secret and no state (F21, F33)', async () => {
   await using fleet = new Fleet(NOW);
   const canary = 'canary-canary-canary-canary-canary-canary';
   const sinks: string[] = [];
@@ -410,7 +410,7 @@ test('no secret and no state is in an error, or in what a codec shows of itself 
     }
   };
   const codec = await fleet.member();
-  for (const options of [{ key: canary }, { codec, alsoOpen: canary }, { key: canary, alsoOpen: codec }]) {
+  for (const options of [{ key: canary }, { codec, alsoAccept: canary }, { key: canary, alsoAccept: codec }]) {
     const states = untyped({ ...options, mode: 'encrypted', clock });
     const who = { subject: canary };
     log(states);
@@ -426,7 +426,7 @@ test('no secret and no state is in an error, or in what a codec shows of itself 
     { key: canary.slice(0, 31) },
     { key: [canary] },
     { key: canary, codec },
-    { alsoOpen: canary },
+    { alsoAccept: canary },
   ]) {
     attempt(() => untyped(options));
   }
@@ -435,8 +435,8 @@ test('no secret and no state is in an error, or in what a codec shows of itself 
   expect(sinks.filter((text) => encodings.some((secret) => text.includes(secret.slice(0, 10))))).toEqual([]);
 });
 
-describe('F1: random nonces', () => {
-  test('a key uses so many and no more; another key has its own', () => {
+describe('the budget of random nonces (F1)', () => {
+  test('limits the nonces of each key separately', () => {
     const budget = new NonceBudget(2);
     const [key, other] = [{}, {}];
     budget.spend(key);
@@ -445,7 +445,7 @@ describe('F1: random nonces', () => {
     budget.spend(other);
   });
 
-  test('every encrypted token spends one, a signed one none', () => {
+  test('is used by encrypted tokens and not by signed ones', () => {
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
     const [signed, encrypted] = MODES.map((mode) => createMcpdRequestStateCodec({ key: KEY, mode, clock }));
     for (let i = 0; i < 5; i++) signed?.encode('1', alice);
@@ -455,7 +455,7 @@ describe('F1: random nonces', () => {
     expect(new Set(spent.mock.calls.map(([key]) => key)).size).toBe(1);
   });
 
-  test('a key of a ring has one budget, however often it is asked for', async () => {
+  test('is shared by all uses of a key of the ring', async () => {
     await using fleet = new Fleet(NOW);
     const spent = vi.spyOn(NonceBudget.prototype, 'spend');
     const states = createMcpdRequestStateCodec({ codec: await fleet.member(), mode: 'encrypted', clock: fleet.clock });

@@ -39,10 +39,10 @@ function encryptedAs(vector: Vector, payload: string): string {
   return `v1e.${sealed.toString('base64url')}`;
 }
 
-describe("vectors of mcp.d's secureRequestState, revision of June 2026", () => {
-  test('there are 30', () => expect(mcpdVectors.length).toBe(30));
+describe('vectors of mcp.d’s secureRequestState, revision of June 2026', () => {
+  test('the file has 30 vectors', () => expect(mcpdVectors.length).toBe(30));
 
-  test.each(titled)('$title: every echo has its verdict', (vector) => {
+  test.each(titled)('$title: every token gets the recorded answer', (vector) => {
     // The expired ones had a life that was over when they were made; by today's clock the others have decades to go.
     const codec = codecOf(vector, '2026-06', vector.expired ? Date.parse('2027-01-01') : BEFORE);
     for (const { subject, tool, accepted } of vector.echoedBy) {
@@ -56,7 +56,7 @@ describe("vectors of mcp.d's secureRequestState, revision of June 2026", () => {
     expect(codec.decode(vector.wire, minter)).toBe(vector.expired ? null : vector.state);
   });
 
-  test.each(titled)('$title: ours is the same token, byte for byte', (vector) => {
+  test.each(titled)('$title: the codec makes the same token, byte for byte', (vector) => {
     const who = { subject: vector.subject, target: vector.tool };
     const exp = expOf(vector);
     const ours = codecOf(vector, '2026-06', (exp - 300) * 1_000).encode(vector.state, who);
@@ -67,7 +67,7 @@ describe("vectors of mcp.d's secureRequestState, revision of June 2026", () => {
     expect([under(vector.wire), under(ours)]).toEqual([vector.wire, ours]);
   });
 
-  test.each(titled)('$title: the current revision opens it only if it is encrypted', (vector) => {
+  test.each(titled)('$title: the current revision accepts it only if it is encrypted', (vector) => {
     const who = { subject: vector.subject, target: vector.tool };
     const opened = codecOf(vector, 'current').decode(vector.wire, who);
     expect(opened).toBe(vector.mode === 'signed' ? null : vector.state);

@@ -53,14 +53,14 @@ const inPlace = {
 };
 const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpServer | Server>> = {
   'a tool with a schema that passes the arguments through': (security) => {
-    const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
     server.registerTool('search', { inputSchema: passThrough }, (args, ctx) =>
       search(args, ctx.mcpReq.requestState<string>()),
     );
     return server;
   },
   'a tool with a schema of zod': (security) => {
-    const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
     server.registerTool('search', { inputSchema: copying }, (args, ctx) =>
       search(args, ctx.mcpReq.requestState<string>()),
     );
@@ -94,7 +94,7 @@ const servers: Readonly<Record<string, (security: RequestStateSecurity) => McpSe
   },
 };
 
-describe('0a: a first round is bound to the arguments as they were sent (F49)', () => {
+describe('a first round is bound to the arguments as sent (F49)', () => {
   test.each(Object.entries(servers))('%s', async (_name, make) => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
@@ -108,7 +108,7 @@ describe('0a: a first round is bound to the arguments as they were sent (F49)', 
     expect(events.map(({ reason }) => reason)).toEqual(['request binding']);
   });
 
-  test('on mcp.d’s wires the name as it was sent, too', async () => {
+  test('mcp.d’s formats are bound to the name as sent', async () => {
     const events: RejectEvent[] = [];
     const security = createMcpdRequestStateSecurity({
       key: KEY,
@@ -129,18 +129,18 @@ describe('0a: a first round is bound to the arguments as they were sent (F49)', 
   });
 });
 
-describe('5: arguments are bound up to a bound', () => {
+describe('the size limit of bound arguments', () => {
   const LONGEST = 16_777_216;
   // {"text":""} is 11 characters.
   const argumentsOf = (length: number) => ({ text: 'a'.repeat(length - 11) });
   const identityOf = (length: number) => requestIdentity('tools/call', { name: 'n', arguments: argumentsOf(length) });
 
-  test('to the character, and with the digest of the whole text', () => {
+  test('arguments up to the limit are bound, with the digest of the whole text', () => {
     expect(identityOf(LONGEST).digest).toHaveLength(22);
     expect(() => identityOf(LONGEST + 1)).toThrow('arguments too large');
   });
 
-  test('beyond it a state is not sealed, a token is refused, and a call without state is answered', async () => {
+  test('for arguments beyond the limit, a state is not sealed, a token is refused, and a call without a state is answered', async () => {
     const events: RejectEvent[] = [];
     const security = new RequestStateSecurity({ keys: [KEY], onReject: (event) => events.push(event) });
     const server = (asks: boolean) => {

@@ -50,13 +50,17 @@ function watched(options: object = {}): { security: RequestStateSecurity; events
 }
 
 function refundServer(security: RequestStateSecurity, seen: RefundCall[] = []): McpServer {
-  const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+  const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
   registerRefund(server, seen);
   return server;
 }
 
 function namedServer(name: string, options: object): McpServer {
-  const server = createProtectedMcpServer(McpServer, { ...INFO, name }, {}, watched(options).security);
+  const server = createProtectedMcpServer({
+    McpServer,
+    serverInfo: { ...INFO, name },
+    security: watched(options).security,
+  });
   registerRefund(server);
   return server;
 }
@@ -69,7 +73,7 @@ function sealedIn(token: string): unknown {
   return claims['s'];
 }
 
-describe('1: too late is loud (attack: late protection)', () => {
+describe('protectRequestState rejects a server that is already in use', () => {
   const { security } = watched();
 
   test.each([
@@ -80,22 +84,19 @@ describe('1: too late is loud (attack: late protection)', () => {
       (server: McpServer) => server.registerResource('r', 'a:b', {}, () => ({ contents: [] })),
       'resources/read',
     ],
-  ])('%s registered before protecting is refused', (_name, register, method) => {
+  ])('with %s registered', (_name, register, method) => {
     const server = new McpServer(INFO);
     register(server);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(method);
   });
 
-  test.each(['tools', 'prompts', 'resources'])(
-    'a server constructed with the capability %s is refused',
-    (capability) => {
-      const server = new McpServer(INFO, { capabilities: { [capability]: {} } });
-      expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
-    },
-  );
+  test.each(['tools', 'prompts', 'resources'])('constructed with the capability %s', (capability) => {
+    const server = new McpServer(INFO, { capabilities: { [capability]: {} } });
+    expect(() => protectRequestState(server, security, AUDIENCE)).toThrow(TypeError);
+  });
 
-  test('a connected server is refused, and one that is protected already', async () => {
+  test('that is connected, or already protected', async () => {
     const server = new McpServer(INFO);
     await server.connect(InMemoryTransport.createLinkedPair()[1]);
     expect(() => protectRequestState(server, security, AUDIENCE)).toThrow('connected');
@@ -104,14 +105,14 @@ describe('1: too late is loud (attack: late protection)', () => {
     expect(() => protectRequestState(other.server, security, AUDIENCE)).toThrow('already');
   });
 
-  test('what is no server, and what is no policy, is refused', () => {
+  test('and a value that is not a server or not a policy', () => {
     for (const value of [undefined, null, {}, 'server', { setRequestHandler: () => {} }]) {
       expect(() => Reflect.apply(protectRequestState, undefined, [value, security, AUDIENCE])).toThrow(TypeError);
     }
     expect(() => Reflect.apply(protectRequestState, undefined, [new McpServer(INFO), {}, AUDIENCE])).toThrow(TypeError);
   });
 
-  test('without an audience in the policy or the options it is refused; null is none on purpose', () => {
+  test('and a missing audience, unless it is null', () => {
     expect(() => protectRequestState(new McpServer(INFO), security)).toThrow(TypeError);
     expect(() => protectRequestState(new McpServer(INFO), security, {})).toThrow('audience');
     expect(() =>
@@ -121,19 +122,26 @@ describe('1: too late is loud (attack: late protection)', () => {
     expect(protectRequestState(server, security, { defaultAudience: null })).toBe(server);
   });
 
-  test('createProtectedMcpServer announces empty lists that answer', async () => {
+  test('createProtectedMcpServer answers announced lists without entries', async () => {
     const capabilities = { tools: {}, prompts: { listChanged: false }, resources: {}, logging: {} };
-    await using http = await serveHttp(() => createProtectedMcpServer(McpServer, INFO, { capabilities }, security));
+    await using http = await serveHttp(() =>
+      createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: { capabilities } }),
+    );
     expect((await http.call('tools/list', {})).result).toMatchObject({ tools: [] });
     expect((await http.call('prompts/list', {})).result).toMatchObject({ prompts: [] });
     expect((await http.call('resources/list', {})).result).toMatchObject({ resources: [] });
     expect((await http.call('resources/templates/list', {})).result).toMatchObject({ resourceTemplates: [] });
     const announced = new McpServer(INFO, { capabilities }).server.getCapabilities();
-    const ours = createProtectedMcpServer(McpServer, INFO, { capabilities }, security).server.getCapabilities();
+    const ours = createProtectedMcpServer({
+      McpServer,
+      serverInfo: INFO,
+      security,
+      serverOptions: { capabilities },
+    }).server.getCapabilities();
     expect(ours).toEqual(announced);
   });
 
-  test('createProtectedMcpServer takes the server’s name as audience, and the policy’s before it (F25)', async () => {
+  test('createProtectedMcpServer uses the server’s name as the audience if the policy has none (F25)', async () => {
     await using a = await serveHttp(() => namedServer('a', {}));
     await using b = await serveHttp(() => namedServer('b', {}));
     await using alsoA = await serveHttp(() => namedServer('b', { audience: 'a' }));
@@ -149,7 +157,7 @@ const askOnce = (state: string | undefined): Record<string, unknown> =>
     ? { resultType: 'input_required', requestState: PLAINTEXT }
     : { content: [{ type: 'text', text: state }] };
 
-describe('2: every way to put in a handler is guarded', () => {
+describe('handlers are guarded however they are registered', () => {
   const coercing = {
     '~standard': {
       version: 1 as const,
@@ -197,7 +205,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect(events.map((event) => event.reason)).toEqual(['malformed', 'request binding']);
   });
 
-  test('a token is bound to what was sent, not to what a schema makes of it', async () => {
+  test('a token is bound to the arguments as sent, not as changed by a schema', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
@@ -210,7 +218,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect(events.map((event) => event.reason)).toEqual(['request binding']);
   });
 
-  test('a member __proto__ of arguments, which the SDK’s schema drops, reaches neither the binding nor the handler (attack: __proto__ in arguments)', async () => {
+  test('a member __proto__ of arguments, which the SDK’s schema drops, is neither bound nor passed to the handler', async () => {
     const { security } = watched();
     const seen: unknown[] = [];
     await using http = await serveHttp(() => {
@@ -232,7 +240,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect((await http.call('tools/call', other)).error).toEqual(REFUSED);
   });
 
-  test('a fallback that was there before protecting is guarded; what is no function is kept as it is (attack: fallback handler)', async () => {
+  test('a fallback handler from before the protection is guarded, and one that is not a function is left alone', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
       const server = new Server(INFO);
@@ -244,7 +252,7 @@ describe('2: every way to put in a handler is guarded', () => {
     expect(server.fallbackRequestHandler).toBe(undefined);
   });
 
-  test('other methods, and arguments that are no handler, are the SDK’s business', async () => {
+  test('other methods, and arguments that are not handlers, are passed to the SDK unchanged', async () => {
     const { security } = watched();
     const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
     expect(() => Reflect.apply(Reflect.get(server, 'setRequestHandler'), server, ['tools/call', {}])).toThrow(
@@ -256,10 +264,10 @@ describe('2: every way to put in a handler is guarded', () => {
     expect(() => server.assertCanSetRequestHandler('acme/search')).toThrow('already exists');
   });
 
-  test('prompts and resources are carriers too', async () => {
+  test('prompts and resources are guarded like tools', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
-      const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
       server.registerPrompt('p', {}, (ctx) => {
         const text = ctx.mcpReq.requestState<string>();
         if (text === undefined) return inputRequired({ requestState: PLAINTEXT });
@@ -290,8 +298,8 @@ describe('2: every way to put in a handler is guarded', () => {
 
 const asking = (requestState: string) => ({ id: 1, result: { resultType: 'input_required', requestState } });
 
-describe('3: the tripwire', () => {
-  test('a result that no guarded handler saw does not leave, on either era', async () => {
+describe('the check at the transport', () => {
+  test('stops a result that no guarded handler returned, for clients of both revisions', async () => {
     const { security, events } = watched();
     const smuggling = () => {
       const server = protectRequestState(new Server(INFO, { capabilities: { tools: {} } }), security, AUDIENCE);
@@ -313,7 +321,7 @@ describe('3: the tripwire', () => {
     expect(events).toEqual([event, event]);
   });
 
-  test('a token of this server, changed on its way to the transport, does not leave', async () => {
+  test('stops a token of this server that was changed before it reached the transport', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
       const server = refundServer(security);
@@ -337,7 +345,7 @@ describe('3: the tripwire', () => {
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
   });
 
-  test('the transport stays the same object, of the same class', async () => {
+  test('keeps the transport the same object, of the same class', async () => {
     const { security } = watched();
     const server = refundServer(security);
     const [, transport] = InMemoryTransport.createLinkedPair();
@@ -346,7 +354,7 @@ describe('3: the tripwire', () => {
     expect(transport).toBeInstanceOf(InMemoryTransport);
   });
 
-  test('0c: is one string: what is marked leaves without the mark, as often as it is sent, and nothing is remembered (F23)', async () => {
+  test('removes the mark of a token each time it is sent, and remembers nothing (F23)', async () => {
     const left: unknown[] = [];
     let trips = 0;
     const transport = { send: async (message: unknown) => void left.push(message), start: async () => {} };
@@ -391,7 +399,7 @@ describe('3: the tripwire', () => {
         Object.defineProperty(server, 'fallbackRequestHandler', { value, writable: false });
       },
     ],
-  ])('0d: an inbound state that no guard would open is stopped and told: %s', async (_name, isValidated, register) => {
+  ])('stops and reports an incoming state for an unguarded handler: %s', async (_name, isValidated, register) => {
     const method = 'tools/call';
     const params = { name: 't', requestState: PLAINTEXT };
     const { security, events } = watched();
@@ -407,7 +415,7 @@ describe('3: the tripwire', () => {
     expect(await connection.next()).toEqual({ jsonrpc: '2.0', id: 9, error: REFUSED });
     await using http = await serveHttp(make);
     expect((await http.call(method, params)).error).toEqual(REFUSED);
-    const event = { direction: 'inbound', method, reason: 'unopened requestState' };
+    const event = { direction: 'inbound', method, reason: 'unverified requestState' };
     expect([events, seen]).toEqual([[event, event], []]);
     // What carries none is the handler's.
     await connection.send({ id: 10, method, params: { name: 't', requestState: null } });
@@ -418,7 +426,7 @@ describe('3: the tripwire', () => {
     await connection.close();
   });
 
-  test('a fallback that is assigned to a connected server is guarded from the next message on', async () => {
+  test('guards a fallback handler that is assigned after the server was connected', async () => {
     const { security, events } = watched();
     const server = protectRequestState(new Server(INFO), security, AUDIENCE);
     const [client, transport] = InMemoryTransport.createLinkedPair();
@@ -433,7 +441,7 @@ describe('3: the tripwire', () => {
   });
 });
 
-describe('4: two requests in flight with one id do not mix (attack: duplicate ids)', () => {
+describe('two concurrent requests with the same id keep their states apart', () => {
   test.each(['modern', 'legacy'])('on a %s connection', async (era) => {
     const { security } = watched();
     const first = gate();
@@ -470,8 +478,8 @@ describe('4: two requests in flight with one id do not mix (attack: duplicate id
   });
 });
 
-describe('5: a 2025-era client', () => {
-  test('is served by the SDK in process: the handler sees plaintext, and nothing is sealed', async () => {
+describe('a client of a 2025 revision', () => {
+  test('is served by the SDK in process: the handler gets plaintext, and nothing is sealed', async () => {
     const sealed: Uint8Array[] = [];
     const seal = (payload: Uint8Array) => `token-${sealed.push(payload)}`;
     const { security, events } = watched({ keys: undefined, codec: { seal, unseal: () => new Uint8Array() } });
@@ -489,7 +497,7 @@ describe('5: a 2025-era client', () => {
     await client.close();
   });
 
-  test('that sends a requestState is refused like any other, also one that a handler just returned (attack: forged state from a 2025-era client)', async () => {
+  test('is refused when it sends a requestState, even one that a handler just returned', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     const connection = await serveConnection(() => refundServer(security, seen));
@@ -508,7 +516,7 @@ describe('5: a 2025-era client', () => {
     await connection.close();
   });
 
-  test('that sends a token sealed for this very request gets its state', async () => {
+  test('gets its state back with a token that was sealed for the same request', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => refundServer(security));
     const params = { name: 'refund', arguments: { order: 'A1' } };
@@ -520,7 +528,7 @@ describe('5: a 2025-era client', () => {
     await connection.close();
   });
 
-  test('over stateless HTTP is refused the same', async () => {
+  test('is refused in the same way over stateless HTTP', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => refundServer(security));
     const response = await fetch(http.url, {
@@ -538,7 +546,7 @@ describe('5: a 2025-era client', () => {
   });
 });
 
-describe('6: a client that left triggers nothing (attack: cancelled request)', () => {
+describe('a client that disconnects runs no handler', () => {
   test.each(['codec.prepare', 'the single-use store'])('while %s is awaited', async (where) => {
     const [reached, released] = [gate(), gate()];
     const wait = async () => {
@@ -584,14 +592,19 @@ describe('6: a client that left triggers nothing (attack: cancelled request)', (
   });
 });
 
-describe('7: the SDK’s CommonJS build', () => {
-  test('is protected and refuses all the same', async () => {
+describe('the CommonJS build of the SDK', () => {
+  test('is protected, and refuses the same tokens', async () => {
     const cjs: typeof import('@modelcontextprotocol/server') = createRequire(import.meta.url)(
       '@modelcontextprotocol/server',
     );
     expect(cjs.McpServer).not.toBe(McpServer);
     const { security, events } = watched();
-    const server = createProtectedMcpServer(cjs.McpServer, INFO, { capabilities: { tools: {} } }, security);
+    const server = createProtectedMcpServer({
+      McpServer: cjs.McpServer,
+      serverInfo: INFO,
+      security,
+      serverOptions: { capabilities: { tools: {} } },
+    });
     server.registerTool('t', {}, (ctx) => {
       const text = ctx.mcpReq.requestState<string>();
       return text === undefined
@@ -623,15 +636,19 @@ describe('7: the SDK’s CommonJS build', () => {
   });
 });
 
-describe('8: a verify of the user’s own (attack: verify hook present)', () => {
-  test('is refused by createProtectedMcpServer', () => {
+describe('a verify hook of the user’s own', () => {
+  test('is rejected by createProtectedMcpServer', () => {
     const { security } = watched();
     const requestState = createRequestStateCodec({ key: KEY });
-    expect(() => createProtectedMcpServer(McpServer, INFO, { requestState }, security)).toThrow(TypeError);
-    expect(() => createProtectedMcpServer(McpServer, INFO, { requestState: {} }, security)).not.toThrow();
+    expect(() =>
+      createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: { requestState } }),
+    ).toThrow(TypeError);
+    expect(() =>
+      createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: { requestState: {} } }),
+    ).not.toThrow();
   });
 
-  test('on a server protected otherwise is given the sealed token, and may only accept it or throw', async () => {
+  test('gets the sealed token with protectRequestState, and can only accept it or throw', async () => {
     const verified: string[] = [];
     let verdict: unknown;
     const verify = async (state: string) => {
@@ -658,8 +675,8 @@ describe('8: a verify of the user’s own (attack: verify hook present)', () => 
   });
 });
 
-describe('9: one policy, a server for every HTTP request', () => {
-  test('the state of one request is opened by the server of the next, with the official client', async () => {
+describe('a server for each HTTP request, with one policy', () => {
+  test('accepts the state of one request in the server of the next, with the official client', async () => {
     const { security, events } = watched();
     const seen: RefundCall[] = [];
     let servers = 0;
@@ -685,11 +702,11 @@ describe('9: one policy, a server for every HTTP request', () => {
   });
 });
 
-describe('10: the boundary sits outside a tool’s callback', () => {
-  test('a throw inside is the tool’s error result, a refusal is a protocol error', async () => {
+describe('the boundary is outside the callback of a tool', () => {
+  test('an error of the callback is a tool error, and a refusal is a protocol error', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
-      const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
       server.registerTool('throws', {}, () => {
         throw new Error('boom');
       });
@@ -701,13 +718,13 @@ describe('10: the boundary sits outside a tool’s callback', () => {
   });
 });
 
-describe('11: caching', () => {
-  test('a result of a request that carried requestState is not cacheable, and no other is touched', async () => {
+describe('caching', () => {
+  test('a result is not cacheable if its request had a requestState, and other results are unchanged', async () => {
     const { security } = watched();
     const make = (protect: boolean) => () => {
       const options = { cacheHints: { 'resources/read': { ttlMs: 60_000, cacheScope: 'public' as const } } };
       const server = protect
-        ? createProtectedMcpServer(McpServer, INFO, options, security)
+        ? createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options })
         : new McpServer(INFO, options);
       registerRefund(server);
       server.registerResource('ask', 'note:ask', {}, (uri, ctx) =>
@@ -736,9 +753,9 @@ describe('11: caching', () => {
   });
 });
 
-describe('12: what is no text', () => {
+describe('a state that is not a string', () => {
   test.each([[{ a: 1 }], [5], [null], [true], [['x']]])(
-    '%j from a handler does not leave, on either era',
+    '%j from a handler is not sent, to clients of both revisions',
     async (state) => {
       const { security, events } = watched();
       const make = () => {
@@ -759,10 +776,10 @@ describe('12: what is no text', () => {
     },
   );
 
-  test('a state on a result that is not input_required does not leave', async () => {
+  test('a state on a result that is not input_required is not sent', async () => {
     const { security, events } = watched();
     await using http = await serveHttp(() => {
-      const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
       server.registerTool('t', {}, () => ({ content: [], requestState: PLAINTEXT }));
       return server;
     });
@@ -770,7 +787,7 @@ describe('12: what is no text', () => {
     expect(events.map((event) => event.reason)).toEqual(['unsealed requestState']);
   });
 
-  test.each([[{ a: 1 }], [5], [null], [true], [['x']]])('%j from the wire is refused', async (requestState) => {
+  test.each([[{ a: 1 }], [5], [null], [true], [['x']]])('%j from a client is refused', async (requestState) => {
     const { security } = watched();
     const seen: RefundCall[] = [];
     await using http = await serveHttp(() => refundServer(security, seen));
@@ -779,10 +796,10 @@ describe('12: what is no text', () => {
     expect(seen).toEqual([]);
   });
 
-  test('an input_required result without a state is left alone', async () => {
+  test('an input_required result without a state is unchanged', async () => {
     const { security } = watched();
     await using http = await serveHttp(() => {
-      const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
       server.registerTool('t', {}, () => inputRequired({ inputRequests: { confirm: CONFIRM } }));
       return server;
     });

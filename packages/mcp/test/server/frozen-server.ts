@@ -36,7 +36,11 @@ const codec = await createKmsCodec({
 });
 const security = new RequestStateSecurity({ codec });
 const { url } = await serveHttp(() => {
-  const server = createProtectedMcpServer(McpServer, { name: 'refund-desk', version: '1.0.0' }, {}, security);
+  const server = createProtectedMcpServer({
+    McpServer,
+    serverInfo: { name: 'refund-desk', version: '1.0.0' },
+    security,
+  });
   registerRefund(server);
   return server;
 });

@@ -85,14 +85,14 @@ describe('a guard', () => {
     },
   );
 
-  test('a requestState that is there and undefined is none', async () => {
+  test('treats a requestState that is undefined as absent', async () => {
     const { run, rejected } = guarded();
     const result = { contents: [], requestState: undefined };
     expect(await run({ handle: () => result })).toBe(result);
     expect(rejected).toEqual([]);
   });
 
-  test('what is asked of a client that has left is not sealed, and nothing was wrong with it', async () => {
+  test('does not seal, and reports no refusal, after the client disconnected', async () => {
     const { run, sealed, rejected } = guarded();
     const leaving = new AbortController();
     const handle = () => {
@@ -103,7 +103,7 @@ describe('a guard', () => {
     expect([sealed, rejected]).toEqual([[], []]);
   });
 
-  test('of a 2025-era client, only the byte-exact echo of its own request is a replay', async () => {
+  test('replays only the byte-exact state of the same request for a client of a 2025 revision', async () => {
     const { run, sealed, rejected } = guarded();
     const call = { revision: '2025-11-25', signal: new AbortController().signal };
     await run({ ...call, handle: asks('plaintext') });
@@ -117,11 +117,11 @@ describe('a guard', () => {
   });
 });
 
-describe('a handler of three arguments', () => {
+describe('a handler with three arguments', () => {
   test.each([
     ['issues', { issues: [{ message: 'no' }] }],
     ['a value and issues', { value: { name: 't' }, issues: [{ message: 'no' }] }],
-  ])('does not run where its schema finds %s', async (_name, outcome) => {
+  ])('does not run if its schema finds %s', async (_name, outcome) => {
     const server = protectedServer();
     let ran = false;
     const params = { '~standard': { version: 1 as const, vendor: 'test', validate: () => Object(outcome) } };
@@ -138,7 +138,7 @@ describe('a handler of three arguments', () => {
     '~standard': { version: 1 as const, vendor: 'test', validate: (value: unknown) => ({ value, issues: [] }) },
   };
 
-  test('serves a 2025-era client in process, and seals nothing', async () => {
+  test('serves a client of a 2025 revision in process, and seals nothing', async () => {
     const sealed: unknown[] = [];
     const listen = (event: unknown) => void sealed.push(event);
     subscribe('sealring:boundary-sealed', listen);
@@ -160,7 +160,7 @@ describe('a handler of three arguments', () => {
     await client.close();
   });
 
-  test('of another method returns what it likes: the boundary acts on three methods only', async () => {
+  test('of another method may return any result', async () => {
     const server = protectedServer();
     server.setRequestHandler('acme/search', { params: anything }, (params) => ({ params, requestState: 'mine' }));
     const { result, error } = await answerOf(server, { method: 'acme/search', params: { q: 1 } });
@@ -169,7 +169,7 @@ describe('a handler of three arguments', () => {
   });
 });
 
-test('a policy without onReject reports a refusal once, and a server without onerror answers all the same', async () => {
+test('a refusal is reported once without onReject, and answered without onerror', async () => {
   const request = { method: 'tools/call', params: { name: 't', requestState: 'forged' } };
   const told: string[] = [];
   const server = protectedServer();
@@ -185,14 +185,14 @@ test('a policy without onReject reports a refusal once, and a server without one
   expect((await answerOf(again, { ...request, params: { name: 't' } })).error).toEqual(NOT_SEALED);
 });
 
-test('every member that a server shows of itself it shows protected too', () => {
+test('every property of a server can still be read after it was protected', () => {
   const server = new Server(INFO);
   const shown = Object.keys(server);
   expect(shown).toContain('fallbackRequestHandler');
   expect(Object.keys(protectRequestState(server, security, NOBODY))).toEqual(expect.arrayContaining(shown));
 });
 
-describe('createProtectedMcpServer announces what the class does', () => {
+describe('createProtectedMcpServer announces the same capabilities as the class', () => {
   const all = { tools: { listChanged: false }, prompts: { listChanged: false }, resources: { subscribe: true } };
   const lists = { tools: 'tools/list', prompts: 'prompts/list', resources: 'resources/list' };
   const names = ['tools', 'prompts', 'resources'] as const;
@@ -203,7 +203,7 @@ describe('createProtectedMcpServer announces what the class does', () => {
     const options = { capabilities: { ...capabilities, logging: {} } };
     const plain = new McpServer(INFO, options).server;
     const warned = vi.spyOn(console, 'warn').mockImplementation(() => {});
-    const ours = createProtectedMcpServer(McpServer, INFO, options, security).server;
+    const ours = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: options }).server;
     expect(warned).not.toHaveBeenCalled();
     expect(ours.getCapabilities()).toEqual(plain.getCapabilities());
     const answered = names.filter((name) => {
@@ -221,14 +221,14 @@ describe('createProtectedMcpServer announces what the class does', () => {
     'the options %o need no capabilities and no verify',
     (options) => {
       const given = options === undefined ? undefined : Object(options);
-      const server = createProtectedMcpServer(McpServer, INFO, given, security);
+      const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security, serverOptions: given });
       expect(server.server.getCapabilities()).toEqual(new McpServer(INFO).server.getCapabilities());
       expect(() => protectRequestState(server, security, NOBODY)).toThrow('already');
     },
   );
 });
 
-describe('the tripwire', () => {
+describe('watch', () => {
   const asking = (requestState: string) => ({ id: 1, result: { resultType: 'input_required', requestState } });
 
   function wired() {
@@ -241,7 +241,7 @@ describe('the tripwire', () => {
     return { trips, watcher, transport };
   }
 
-  test('watches a transport once, also one that it is connected to again, and for whom it was connected to last', async () => {
+  test('wraps a transport once, and reports to the last watcher when the transport is connected again', async () => {
     const { trips, watcher, transport } = wired();
     const [a, b] = [transport(), transport()];
     for (const each of [a, b, a, b, a]) watch(each, watcher);
@@ -258,7 +258,7 @@ describe('the tripwire', () => {
     expect([trips.length, later.length]).toEqual([2, 1]);
   });
 
-  test('lets every other message pass as it is', async () => {
+  test('passes every other message unchanged', async () => {
     const { trips, watcher, transport } = wired();
     const watched = transport();
     watch(watched, watcher);
@@ -274,13 +274,13 @@ describe('the tripwire', () => {
     expect(trips).toEqual([]);
   });
 
-  test('is no judge of what is no transport', () => {
+  test('ignores a value that is not a transport', () => {
     const { watcher } = wired();
     for (const value of [undefined, null, {}, { send: 'text' }]) expect(() => watch(value, watcher)).not.toThrow();
   });
 });
 
-describe('who is told of as signed in without a subject', () => {
+describe('the event for access tokens without a subject', () => {
   const CHANNEL = 'sealring:principal-without-subject';
   const by = (clientId: string) => Object({ http: { authInfo: { token: 't', clientId, scopes: [] } } });
 
@@ -297,7 +297,7 @@ describe('who is told of as signed in without a subject', () => {
     return told;
   }
 
-  test('whoever listens later is told of a client that was there before', () => {
+  test('is emitted for a client that was seen before anyone subscribed', () => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(bind(by('early'))).toBe('["early",null,null]');
     const told = telling(() => bind(by('early')));
@@ -306,7 +306,7 @@ describe('who is told of as signed in without a subject', () => {
     expect(telling(() => bind(by('early')))).toEqual([]);
   });
 
-  test('of a thousand clients once each; the oldest is forgotten then, and told of again (F23)', () => {
+  test('is emitted once for each of a thousand clients, and again for the oldest (F23)', () => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     const many = Array.from({ length: 1_000 }, (_, n) => by(`client-${n}`));
     expect(telling(() => many.forEach(bind))).toHaveLength(1_000);
@@ -320,18 +320,18 @@ describe('who is told of as signed in without a subject', () => {
     ['no HTTP', {}],
     ['nobody signed in', { http: {} }],
     ['null for who is signed in', { http: { authInfo: null } }],
-  ])('%s: nobody, and nobody is told of', (_name, context) => {
+  ])('is not emitted for a request without a principal: %s', (_name, context) => {
     const bind = principalBinder(policyOf(new RequestStateSecurity({ keys: [KEY] })));
     expect(telling(() => expect(bind(Object(context))).toBe(null))).toEqual([]);
   });
 
-  test('extra that is null holds no issuer and no subject', () => {
+  test('treats extra: null as no issuer and no subject', () => {
     const context = Object({ http: { authInfo: { token: 't', clientId: 'web', scopes: [], extra: null } } });
     expect(authenticatedPrincipal(context)).toBe('["web",null,null]');
   });
 });
 
-test('compactJson keeps the order of members unless it is told to sort them', () => {
+test('compactJson keeps the order of members by default', () => {
   const value = { b: 1, a: { d: 1, c: 1 } };
   expect(compactJson(value)).toBe('{"b":1,"a":{"d":1,"c":1}}');
   expect(compactJson(value, { sortKeys: false })).toBe('{"b":1,"a":{"d":1,"c":1}}');

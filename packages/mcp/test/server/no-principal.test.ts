@@ -16,14 +16,14 @@ const emitWarning = vi.spyOn(process, 'emitWarning');
 beforeEach(() => void emitWarning.mockReset().mockImplementation(() => {}));
 afterEach(() => void vi.resetModules());
 
-describe('0: requireSubject refuses a request that names nobody', () => {
+describe('requireSubject', () => {
   const options = { codec, requireSubject: true };
   test.each([
     ['no principal at all', undefined],
     ['an access token without a subject', client],
     ['10: an empty subject', signedIn('')],
     ['10: a subject that is null', signedIn(null)],
-  ])('%s: in both directions, with an event', async (_name, authInfo) => {
+  ])('%s: refuses states in both directions, and emits an event', async (_name, authInfo) => {
     const sealed = await exchange(CALL, options, authInfo, ask);
     expect(sealed).toMatchObject({ error: NOT_SEALED, events: [{ direction: 'outbound', method: 'tools/call' }] });
     expect(reasons(sealed)).toEqual(['principal binding error']);
@@ -34,20 +34,20 @@ describe('0: requireSubject refuses a request that names nobody', () => {
     expect(reasons(echoed)).toEqual(['principal binding error']);
   });
 
-  test('a state of nobody is not handed to a user, nor the reverse', async () => {
+  test('refuses the state of a request without a user for a user, and the reverse', async () => {
     const made = await exchange(CALL, { codec }, undefined, ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     expect(reasons(await exchange({ ...CALL, params }, options, signedIn('ada')))).toEqual(['principal drift']);
   });
 
-  test('a user who is named passes, and a call without a state needs none', async () => {
+  test('accepts a request with a user, and a call without a state', async () => {
     const made = await exchange(CALL, options, signedIn('ada'), ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     expect(await exchange({ ...CALL, params }, options, signedIn('ada'))).toMatchObject({ state: 'x', events: [] });
     expect(await exchange(CALL, options)).toMatchObject({ handled: true, error: undefined, events: [] });
   });
 
-  test('bindPrincipal: null is the way out', async () => {
+  test('is not needed with bindPrincipal: null', async () => {
     const made = await exchange(CALL, { codec, bindPrincipal: null }, undefined, ask);
     const params = { ...CALL.params, requestState: Object(made.result).requestState };
     expect(await exchange({ ...CALL, params }, { codec, bindPrincipal: null })).toMatchObject({
@@ -56,7 +56,7 @@ describe('0: requireSubject refuses a request that names nobody', () => {
     });
   });
 
-  test('one warning a process says what to wire', async () => {
+  test('emits one process warning with what to configure', async () => {
     vi.resetModules();
     const { principalBinder } = await import('../../src/server/principal-binder.ts');
     const { policyOf } = await import('../../src/server/policy.ts');
@@ -78,12 +78,12 @@ describe('0: requireSubject refuses a request that names nobody', () => {
   });
 });
 
-test('10: a server named with an empty text is refused at construction: its audience would be that of all such', async () => {
+test('createProtectedMcpServer rejects an empty server name, which every unnamed server would share as audience', async () => {
   const { createProtectedMcpServer, RequestStateSecurity } = await import('../../src/index.ts');
-  const info = { name: '', version: '1.0.0' };
+  const serverInfo = { name: '', version: '1.0.0' };
   for (const policy of [{ codec }, { codec, audience: 'a' }]) {
-    const make = () => createProtectedMcpServer(McpServer, info, {}, new RequestStateSecurity(policy));
+    const make = () => createProtectedMcpServer({ McpServer, serverInfo, security: new RequestStateSecurity(policy) });
     expect(make).toThrow(RangeError);
-    expect(make).toThrow('info.name must not be empty');
+    expect(make).toThrow('serverInfo.name must not be empty');
   }
 });

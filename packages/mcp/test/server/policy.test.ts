@@ -36,7 +36,7 @@ const construct = (options: unknown) => () => Reflect.construct(RequestStateSecu
 
 afterEach(() => vi.restoreAllMocks());
 
-describe('options', () => {
+describe('the options of RequestStateSecurity', () => {
   test.each([
     ['options that are no object', undefined, 'options'],
     ['an unknown option', { codec, ttl: 600 }, '"ttl"'],
@@ -102,28 +102,33 @@ describe('options', () => {
     for (const value of [least - 1, most + 1]) expect(construct({ codec, [option]: value })).toThrow(RangeError);
   });
 
-  test('a ttl as long as the codec’s keys live is taken', () => {
+  test('a ttlSeconds equal to the codec’s tokenLifetimeSeconds is accepted', () => {
     expect(construct({ codec: codecOf({ tokenLifetimeSeconds: 600 }) })).not.toThrow();
   });
 
-  test('are copied: what the caller changes afterwards changes nothing', async () => {
+  test('options are copied: later changes have no effect', async () => {
     const options = { codec, ttlSeconds: 60, onInvalid: 'reject' };
     const security = Reflect.construct(RequestStateSecurity, [options]);
     Object.assign(options, { codec: undefined, onInvalid: 're-elicit-any' });
     await using http = await serveHttp(() =>
-      createProtectedMcpServer(McpServer, INFO, { capabilities: { tools: {} } }, security),
+      createProtectedMcpServer({
+        McpServer,
+        serverInfo: INFO,
+        security,
+        serverOptions: { capabilities: { tools: {} } },
+      }),
     );
     expect((await http.call('tools/call', { name: 't', requestState: 'x' })).error).toEqual(REFUSED);
     expect(Object.isFrozen(security)).toBe(true);
   });
 
-  test('the policy shows nothing of itself (F21)', () => {
+  test('a policy shows nothing when it is inspected (F21)', () => {
     const security = new RequestStateSecurity({ keys: [KEY] });
     expect(inspect(security, { showHidden: true, depth: 9 })).toBe('RequestStateSecurity {}');
     expect(JSON.stringify(security)).toBe('{}');
   });
 
-  test('ephemeral warns once per process, and takes ttlSeconds and audience only', async () => {
+  test('ephemeral emits one process warning, and accepts ttlSeconds and audience only', async () => {
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     // As in a process that has not warned yet.
     vi.resetModules();
@@ -138,7 +143,7 @@ describe('options', () => {
       { ttlSeconds: 5, audience: 'a' },
     ]);
     expect(emitWarning.mock.calls).toEqual([
-      [expect.stringContaining('dies with the process'), { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' }],
+      [expect.stringContaining('a key of this process only'), { type: 'SealringWarning', code: 'SEALRING_EPHEMERAL' }],
     ]);
     expect(() => Reflect.apply(Reflect.get(RequestStateSecurity, 'ephemeral'), undefined, [{ codec }])).toThrow(
       'RequestStateSecurity.ephemeral: unknown option "codec"',
@@ -168,7 +173,7 @@ async function desk(options: Partial<RequestStateSecurityOptions>): Promise<Desk
     { ...('keys' in options ? {} : { codec }), onReject, ...options },
   ]);
   const http = await serveHttp(() => {
-    const server = createProtectedMcpServer(McpServer, INFO, {}, security);
+    const server = createProtectedMcpServer({ McpServer, serverInfo: INFO, security });
     Object.assign(server.server, { onerror: (error: Error) => errors.push(error) });
     registerRefund(server, seen);
     return server;
@@ -188,8 +193,8 @@ const ask = () => ({ resultType: 'input_required', requestState: 'x' });
 
 const rejectingLater = () => Reflect.apply(async () => Promise.reject(new Error('later')), undefined, []);
 
-describe('principals', () => {
-  test('a token of alice is refused from bob and from nobody, and one of nobody from alice', async () => {
+describe('the principal of a token', () => {
+  test('alice’s token is refused from bob and without a principal, and a token without a principal from alice', async () => {
     await using at = await desk({});
     const [alices, nobodys] = [await mint(at, 'alice'), await mint(at)];
     const echo = (requestState: string, user?: string) =>
@@ -201,7 +206,7 @@ describe('principals', () => {
     expect(reasons(at)).toEqual(['principal', 'principal drift', 'principal drift']);
   });
 
-  test('authenticatedPrincipal is Python’s text, degrades to the client, and refuses what is no string', () => {
+  test('authenticatedPrincipal returns the text of the Python SDK, without a subject the client, and refuses other types', () => {
     const of = (extra: object | undefined, clientId: unknown = 'web') =>
       authenticatedPrincipal(context({ authInfo: { clientId, ...(extra === undefined ? {} : { extra }) } }));
     expect(authenticatedPrincipal(context(undefined))).toBe(null);
@@ -216,7 +221,7 @@ describe('principals', () => {
   });
 
   const without = { token: 't', clientId: 'shared-app', scopes: [] };
-  test('a token without a subject is told of once per client, and not who it was', async () => {
+  test('a token without a subject is reported once for each client, without the client id', async () => {
     const told: unknown[] = [];
     const listen = (message: unknown) => void told.push(message);
     subscribe('sealring:principal-without-subject', listen);
@@ -283,17 +288,20 @@ describe('onInvalid', () => {
     ['tampered', (token: string) => `${token.slice(0, -9)}AAAAAAAAA`, {}, 'seal'],
     ['malformed', (token: string) => `${token}.TAMPERED`, {}, 'malformed'],
     ['for other arguments', (token: string) => token, { arguments: { order: 'B2' } }, 'request binding'],
-  ] as const)('a token that is %s asks again only under re-elicit-any', async (_name, change, params, reason) => {
-    await using careful = await desk({ onInvalid: 're-elicit' });
-    await using trusting = await desk({ onInvalid: 're-elicit-any' });
-    const echo = { ...REQUEST, ...params, requestState: change(await mint(careful)), inputResponses: YES };
-    expect((await careful.http.call('tools/call', echo)).error).toEqual(REFUSED);
-    expect((await trusting.http.call('tools/call', echo)).result).toMatchObject({ resultType: 'input_required' });
-    expect([reasons(careful), reasons(trusting)]).toEqual([[reason], [reason]]);
-    expect(trusting.seen.map((call) => [call.state, call.answers])).toEqual([[undefined, undefined]]);
-  });
+  ] as const)(
+    'a token that is %s runs the handler again only with re-elicit-any',
+    async (_name, change, params, reason) => {
+      await using careful = await desk({ onInvalid: 're-elicit' });
+      await using trusting = await desk({ onInvalid: 're-elicit-any' });
+      const echo = { ...REQUEST, ...params, requestState: change(await mint(careful)), inputResponses: YES };
+      expect((await careful.http.call('tools/call', echo)).error).toEqual(REFUSED);
+      expect((await trusting.http.call('tools/call', echo)).result).toMatchObject({ resultType: 'input_required' });
+      expect([reasons(careful), reasons(trusting)]).toEqual([[reason], [reason]]);
+      expect(trusting.seen.map((call) => [call.state, call.answers])).toEqual([[undefined, undefined]]);
+    },
+  );
 
-  test('the state sealed after asking again is opened, and is bound to who asks now', async () => {
+  test('the state that is sealed after a refusal is accepted, and bound to the current principal', async () => {
     await using at = await desk({ onInvalid: 're-elicit-any' });
     const requestState = await mint(at, 'alice');
     const again = await at.http.call('tools/call', { ...REQUEST, requestState }, { user: 'bob' });
@@ -337,14 +345,14 @@ describe('single use', () => {
     expect(shared.claims[0]?.expiresAt.getTime()).toBe(wallMs + 660_000);
   });
 
-  test('of two at once, one runs', async () => {
+  test('one of two concurrent redemptions runs the handler', async () => {
     await using at = await desk({ singleUse: store() });
     const echo = { ...REQUEST, requestState: await mint(at), inputResponses: YES };
     const answers = await Promise.all([at.http.call('tools/call', echo), at.http.call('tools/call', echo)]);
     expect(answers.filter((answer) => answer.error === undefined)).toHaveLength(1);
   });
 
-  test('a token that is refused is not burnt', async () => {
+  test('a token that is refused can still be redeemed', async () => {
     const shared = store();
     await using at = await desk({ singleUse: shared });
     const requestState = await mint(at, 'alice');
@@ -360,7 +368,7 @@ describe('single use', () => {
     ['is down', new Error('canary-connection-string')],
     ['answers something else than true', 1],
     ['answers null', null],
-  ])('a store that %s refuses, also under re-elicit', async (_name, failure) => {
+  ])('a store that %s refuses the token, also with re-elicit', async (_name, failure) => {
     const shared = store();
     await using at = await desk({ singleUse: shared, onInvalid: 're-elicit' });
     const requestState = await mint(at);
@@ -370,7 +378,7 @@ describe('single use', () => {
     expect(inspect(at.errors)).not.toContain('canary');
   });
 
-  test('a client that left while the token was verified does not burn it', async () => {
+  test('a client that disconnects while its token is verified does not redeem it', async () => {
     const shared = store();
     const leaving = new AbortController();
     const policy = policyOf(new RequestStateSecurity({ codec, singleUse: shared }));
@@ -387,11 +395,11 @@ describe('single use', () => {
       leaving.abort(new Error('left'));
       return null;
     };
-    await expect(boundary.open({ ...request, bindPrincipal }, token)).rejects.toThrow('left');
+    await expect(boundary.unseal({ ...request, bindPrincipal }, token)).rejects.toThrow('left');
     expect(shared.claims).toEqual([]);
   });
 
-  test('a token without an identifier is refused; one with it opens where single use is off', async () => {
+  test('a token without an identifier is refused, and a token with one is accepted without single use', async () => {
     await using off = await desk({});
     await using on = await desk({ singleUse: store() });
     const without = { ...REQUEST, requestState: await mint(off) };
@@ -409,8 +417,8 @@ async function sealing(options: Partial<RequestStateSecurityOptions>, state: unk
   }));
 }
 
-describe('size', () => {
-  test('is the token’s: what is longer than maxTokenLength is not sealed', async () => {
+describe('maxTokenLength', () => {
+  test('limits the length of the token, and a longer one is not sealed', async () => {
     const fits = await sealing({}, 'a'.repeat(48_000));
     expect(Object(fits.result).requestState.length).toBeLessThanOrEqual(65_536);
     for (const state of ['a'.repeat(49_500), 'a'.repeat(70_000), '🔑'.repeat(16_384)]) {
@@ -424,7 +432,7 @@ describe('size', () => {
     expect(overCap.events.map((event) => event.reason)).toEqual(['state too large']);
   });
 
-  test('a token over 262 144 characters is refused unread (F30)', async () => {
+  test('a token over 262 144 characters is refused without decoding it (F30)', async () => {
     const read: string[] = [];
     const reader = codecOf({ unseal: (token: string) => read.push(token) });
     const params = { name: 't', requestState: 'v1.'.padEnd(10_000_000, 'A') };
@@ -461,7 +469,7 @@ describe('codecs', () => {
   });
 
   test.each([['text'], [null], [Promise.resolve(new Uint8Array(1))], [[1, 2]]])(
-    'unseal returning %o is a codec error',
+    'unseal that returns %o is a codec error',
     async (value) => {
       const outcome = await exchange(echo, { codec: codecOf({ unseal: () => value }) });
       expect(outcome.events.map((event) => event.reason)).toEqual(['codec error']);
@@ -469,7 +477,7 @@ describe('codecs', () => {
   );
 
   test.each([[''], [null], [Promise.resolve('token')], [new Uint8Array(3)]])(
-    'seal returning %o is a codec error',
+    'seal that returns %o is a codec error',
     async (value) => {
       const outcome = await sealing({ codec: codecOf({ seal: () => value }) }, 'x');
       expect(outcome.error).toEqual(NOT_SEALED);
@@ -497,7 +505,7 @@ describe('codecs', () => {
     ]);
   });
 
-  test('a prepare that fails is not fatal: unseal decides, but cannot then claim that the key is unknown (F9)', async () => {
+  test('a prepare that fails is not fatal, but the key then does not count as unknown (F9)', async () => {
     const made = await sealing({}, 'x');
     const token = Object(made.result).requestState;
     const params = { name: 't', requestState: token };
@@ -521,8 +529,8 @@ const observers: Readonly<Record<string, () => unknown>> = {
   rejects: async () => Promise.reject(new Error('observer')),
 };
 
-describe('observers', () => {
-  test.each(['throws', 'rejects'])('an onReject that %s changes nothing for the client', async (how) => {
+describe('onReject', () => {
+  test.each(['throws', 'rejects'])('that %s does not change the answer to the client', async (how) => {
     await using at = await desk(Object({ onReject: observers[how] }));
     expect((await at.http.call('tools/call', { ...REQUEST, requestState: 'x' })).error).toEqual(REFUSED);
     expect(at.errors.map((error) => error.message)).toEqual([

@@ -32,8 +32,8 @@ function awaiting(prepares: number, order: unknown[], reason: string = 'ring rea
   };
 }
 
-describe('0b: a first round that cannot be sealed is prepared, and sealed then (F50)', () => {
-  test('prepares once and tries once more', async () => {
+describe('sealing a first round when no key may seal (F50)', () => {
+  test('prepares the codec once, and tries once more', async () => {
     const order: unknown[] = [];
     const outcome = await exchange(CALL, { codec: awaiting(1, order) }, undefined, ask);
     expect(outcome).toMatchObject({ result: { requestState: 'token' }, events: [] });
@@ -43,7 +43,7 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
   test.each([
     ['ring read too old', { codecReason: 'ring read too old' }, 'seal unavailable (ring read too old)'],
     ['canary', {}, 'seal unavailable (SealUnavailableError)'],
-  ])('when that does not help, the reason is `seal unavailable` with the codec’s: %s', async (word, told, line) => {
+  ])('refuses with `seal unavailable` and the codec’s reason if that does not help: %s', async (word, told, line) => {
     const order: unknown[] = [];
     const outcome = await exchange(CALL, { codec: awaiting(2, order, word) }, undefined, ask);
     expect(outcome.error).toEqual(NOT_SEALED);
@@ -56,7 +56,7 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
     expect(order).toHaveLength(3);
   });
 
-  test('a codec without prepare is not tried again, and a prepare that fails changes no reason', async () => {
+  test('does not try again without prepare, and keeps the reason if prepare fails', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, order);
     const failing = async () => Promise.reject(new Error('canary'));
@@ -69,7 +69,7 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
     }
   });
 
-  test('other failures of a codec are not tried again: a failure of its own is no outage', async () => {
+  test('does not try again for other errors of the codec', async () => {
     let seals = 0;
     const codec = {
       seal: () => {
@@ -84,7 +84,7 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
     expect(seals).toBe(1);
   });
 
-  test('where no timer runs between requests, a ring that was left for longer than sealOutage seals the first of them', async () => {
+  test('seals the first state on a runtime without timers, even if the ring was idle for longer than sealOutageSeconds', async () => {
     await using fleet = new Fleet(1_795_000_000_000);
     const codec = await fleet.member();
     const events: RejectEvent[] = [];
@@ -102,16 +102,16 @@ describe('0b: a first round that cannot be sealed is prepared, and sealed then (
   });
 });
 
-describe('mint of createRequestStateCodec: prepared, and sealed then (F50)', () => {
+describe('mint of createRequestStateCodec when no key may seal (F50)', () => {
   const signalled = (signal: AbortSignal): ServerContext => Object.assign(Object.create(null), { mcpReq: { signal } });
 
-  test('prepares once and tries once more', async () => {
+  test('prepares the codec once, and tries once more', async () => {
     const order: unknown[] = [];
     expect(await createRequestStateCodec({ codec: awaiting(1, order) }).mint(1)).toBe('token');
     expect(order).toEqual(['seal', ['prepare', undefined, undefined], 'seal']);
   });
 
-  test('when that does not help, or cannot be done, mint rejects with what the codec said', async () => {
+  test('rejects with the codec’s error if that does not help, or cannot be done', async () => {
     const order: unknown[] = [];
     const { seal, unseal } = awaiting(1, []);
     await expect(createRequestStateCodec({ codec: awaiting(2, order) }).mint(1)).rejects.toThrow(SealUnavailableError);
@@ -119,7 +119,7 @@ describe('mint of createRequestStateCodec: prepared, and sealed then (F50)', () 
     await expect(createRequestStateCodec({ codec: { seal, unseal } }).mint(1)).rejects.toThrow(SealUnavailableError);
   });
 
-  test('other failures are not tried again', async () => {
+  test('does not try again for other errors', async () => {
     let seals = 0;
     const seal = () => {
       seals += 1;
@@ -130,7 +130,7 @@ describe('mint of createRequestStateCodec: prepared, and sealed then (F50)', () 
     expect(seals).toBe(1);
   });
 
-  test('a client that has left meanwhile ends it, with the reason of its signal', async () => {
+  test('rejects with the reason of the signal if the client disconnects', async () => {
     const left = new AbortController();
     const { seal, unseal } = awaiting(1, []);
     const prepare = async () => left.abort(new Error('left'));
@@ -139,7 +139,7 @@ describe('mint of createRequestStateCodec: prepared, and sealed then (F50)', () 
   });
 
   test.each(['sealed', 'signed'] as const)(
-    'where no timer runs, a ring that was left for longer than sealOutage mints at once: wire %s',
+    'mints at once on a runtime without timers, even if the ring was idle for longer than sealOutageSeconds: wire %s',
     async (wire) => {
       await using fleet = new Fleet(1_795_000_000_000);
       const codec = await fleet.member();
@@ -159,7 +159,7 @@ async function nextLine(child: ChildProcess): Promise<Record<string, unknown>> {
   return JSON.parse(String(chunk).split('\n')[0] ?? '');
 }
 
-test('0b: a server that was stopped for longer than sealOutage and continued seals its next first round (F50)', async () => {
+test('a server that was stopped for longer than sealOutageSeconds seals its next first round (F50)', async () => {
   const program = fileURLToPath(new URL('frozen-server.ts', import.meta.url));
   const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] });
   try {

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const run = promisify(execFile);
 
-test('0c: a protected server keeps its fast properties, and the transport, too', async () => {
+test('a protected server and its transport keep fast properties in V8', async () => {
   const program = fileURLToPath(new URL('server-shape.ts', import.meta.url));
   const { stdout } = await run(process.execPath, ['--allow-natives-syntax', program], { timeout: 60_000 });
   expect(stdout).toBe('server true, its McpServer true, transport true\n');

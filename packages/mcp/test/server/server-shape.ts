@@ -7,7 +7,7 @@ import { createProtectedMcpServer, RequestStateSecurity } from '../../src/index.
 const isFast = runInThisContext('(object) => %HasFastProperties(object)');
 
 const security = new RequestStateSecurity({ keys: [randomBytes(32)] });
-const server = createProtectedMcpServer(McpServer, { name: 'a', version: '1.0.0' }, {}, security);
+const server = createProtectedMcpServer({ McpServer, serverInfo: { name: 'a', version: '1.0.0' }, security });
 server.server.fallbackRequestHandler = async () => ({});
 const [transport] = InMemoryTransport.createLinkedPair();
 await server.connect(transport);

@@ -12,7 +12,8 @@ const HEAD = `
   const { createProtectedMcpServer, RequestStateSecurity } = await import(${JSON.stringify(source)});
   const { createMcpdRequestStateSecurity } = await import(${JSON.stringify(mcpd)});
   const security = new RequestStateSecurity({ keys: [randomBytes(32)] });
-  const attach = () => createProtectedMcpServer(McpServer, { name: 'a', version: '1.0.0' }, {}, security);
+  const serverInfo = { name: 'a', version: '1.0.0' };
+  const attach = () => createProtectedMcpServer({ McpServer, serverInfo, security });
 `;
 
 /** What a program prints on standard error; how often it warns of a policy without a server. */
@@ -22,7 +23,7 @@ async function warningsOf(program: string): Promise<number> {
   return stderr.split('SEALRING_UNATTACHED').length - 1;
 }
 
-describe('0d: a policy that no server is protected by is told of once', () => {
+describe('the warning for a policy that protects no server', () => {
   test.each([
     ['at the end of a program', '', 1],
     ['where it is ended', 'process.exit(0);', 1],
@@ -39,7 +40,7 @@ describe('0d: a policy that no server is protected by is told of once', () => {
     vi.restoreAllMocks();
   });
 
-  test('after its first minute, and a program does not wait for that', async () => {
+  test('is emitted after a minute, without keeping the process alive', async () => {
     vi.useFakeTimers();
     const emitWarning = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { expectAttachment, noteAttached } = await import('../../src/server/unattached-warning.ts');

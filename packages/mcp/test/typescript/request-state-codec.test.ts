@@ -41,8 +41,8 @@ function untyped(options: unknown): SdkCodec {
 const json = fc.jsonValue();
 const keys = fc.uint8Array({ minLength: 32, maxLength: 80 });
 
-describe('over a key it is the codec of the TypeScript SDK', () => {
-  test('live: each opens what the other minted, whatever the payload, key and binding', async () => {
+describe('with a key, it is the codec of the TypeScript SDK', () => {
+  test('live: each accepts the tokens of the other, for every payload, key and binding', async () => {
     const round = fc.asyncProperty(
       json,
       keys,
@@ -58,7 +58,7 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 300 });
   });
 
-  test('live: both refuse the same damaged tokens, with the same word', async () => {
+  test('live: both refuse the same damaged tokens with the same reason', async () => {
     const [ours, theirs] = [createRequestStateCodec({ key: KEY, bind }), sdkCodec({ key: KEY, bind })];
     const token = await theirs.mint({ step: 1 }, alice);
     const damage = fc.tuple(fc.nat(token.length - 1), fc.nat(2), fc.string({ minLength: 1, maxLength: 3 }));
@@ -72,7 +72,7 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     await fc.assert(round, { numRuns: 500 });
   });
 
-  test('its types are the SDK’s: options, codec, and the verify hook of a server', () => {
+  test('its types are those of the SDK: options, codec, and the verify hook of a server', () => {
     const options: SdkOptions = { key: KEY, ttlSeconds: 60, bind };
     const codec: SdkCodec<{ step: number }> = createRequestStateCodec<{ step: number }>(options);
     // oxlint-disable-next-line typescript/unbound-method -- as the SDK's documentation passes it
@@ -80,13 +80,13 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     expect(server).toBeInstanceOf(McpServer);
   });
 
-  test('what cannot work does not compile', () => {
+  test('options that cannot work do not compile', () => {
     const plain = new AesGcmRequestStateCodec([KEY]);
     const wrong = [
       // @ts-expect-error -- a signed wire needs a ring
       () => createRequestStateCodec({ codec: plain, wire: 'signed' }),
       // @ts-expect-error -- as does one to come
-      () => createRequestStateCodec({ key: KEY, alsoOpen: plain, wire: 'signed' }),
+      () => createRequestStateCodec({ key: KEY, alsoAccept: plain, wire: 'signed' }),
       // @ts-expect-error -- exactly one makes new tokens
       () => createRequestStateCodec({ key: KEY, codec: plain }),
       // @ts-expect-error -- a key has one wire
@@ -95,7 +95,7 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     for (const make of wrong) expect(make).toThrow(TypeError);
   });
 
-  test('a key is copied, and text is its UTF-8', async () => {
+  test('a key is copied, and a string is used as its UTF-8', async () => {
     const key = randomBytes(32);
     const codec = createRequestStateCodec({ key });
     const token = await sdkCodec({ key }).mint(1);
@@ -106,7 +106,7 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     expect(await createRequestStateCodec({ key: Buffer.from(text) }).verify(sdkToken, alice)).toBe(2);
   });
 
-  test('as the SDK’s, it answers of a client that has left what it answers of any other', async () => {
+  test('as in the SDK, a disconnected client gets the same result as any other', async () => {
     const gone = Object.assign(contextOf('alice'), { mcpReq: { signal: AbortSignal.abort(new Error('left')) } });
     for (const states of [createRequestStateCodec({ key: KEY }), sdkCodec({ key: KEY })]) {
       const token = await states.mint('mine');
@@ -116,14 +116,14 @@ describe('over a key it is the codec of the TypeScript SDK', () => {
     }
   });
 
-  test('methods need no this', async () => {
+  test('the methods do not need this', async () => {
     // oxlint-disable-next-line typescript/unbound-method -- that is what is tested
     const { mint, verify } = createRequestStateCodec({ key: KEY });
     expect(await verify(await mint('free'), alice)).toBe('free');
   });
 });
 
-describe('options', () => {
+describe('the options of createRequestStateCodec', () => {
   const codec = new AesGcmRequestStateCodec([KEY]);
   test.each<[string, unknown, string]>([
     ['nothing', undefined, 'TypeError'],
@@ -135,20 +135,20 @@ describe('options', () => {
     ['an unknown wire', { codec, wire: 'open' }, 'RangeError'],
     ['a wire that is no text', { codec, wire: 1 }, 'TypeError'],
     ['a signed wire over a codec without a ring', { codec, wire: 'signed' }, 'TypeError'],
-    ['the same as alsoOpen', { key: KEY, alsoOpen: codec, wire: 'signed' }, 'TypeError'],
-    ['a key beside a key', { key: KEY, alsoOpen: KEY }, 'TypeError'],
-    ['a codec beside a codec', { codec, alsoOpen: codec }, 'TypeError'],
-    ['a short key in alsoOpen', { codec, alsoOpen: 'x'.repeat(31) }, 'RangeError'],
+    ['the same as alsoAccept', { key: KEY, alsoAccept: codec, wire: 'signed' }, 'TypeError'],
+    ['a key beside a key', { key: KEY, alsoAccept: KEY }, 'TypeError'],
+    ['a codec beside a codec', { codec, alsoAccept: codec }, 'TypeError'],
+    ['a short key in alsoAccept', { codec, alsoAccept: 'x'.repeat(31) }, 'RangeError'],
     ['a short key', { key: new Uint8Array(31) }, 'RangeError'],
     ['an array for a key', { key: Array.from({ length: 32 }, () => 7) }, 'RangeError'],
     ['a lifetime that is none', { key: KEY, ttlSeconds: Number.NaN }, 'RangeError'],
     ['a bind that is no function', { key: KEY, bind: 'alice' }, 'TypeError'],
     ['a clock that is none', { key: KEY, clock: {} }, 'TypeError'],
-  ])('%s: refused', (_name, options, error) => {
+  ])('%s is rejected', (_name, options, error) => {
     expect(() => untyped(options)).toThrow(expect.objectContaining({ name: error }));
   });
 
-  test('a longer life than the codec honours is refused', async () => {
+  test('a ttlSeconds longer than the codec’s tokenLifetimeSeconds is rejected', async () => {
     await using fleet = new Fleet(NOW);
     const ring = await fleet.member();
     const ttlSeconds = ring.tokenLifetimeSeconds + 1;
@@ -157,7 +157,7 @@ describe('options', () => {
     }
   });
 
-  test('a bind that returns no text binds nothing: mint says so, verify refuses', async () => {
+  test('a bind that returns no string makes mint throw and verify refuse', async () => {
     const late = Promise.reject(new Error('late'));
     const coerced = new Map<unknown, string>([
       [undefined, 'undefined'],
@@ -173,15 +173,15 @@ describe('options', () => {
     }
   });
 
-  test('what nobody would open is not minted (F30)', async () => {
+  test('a token that would be too long is not minted (F30)', async () => {
     const states = createRequestStateCodec({ key: KEY });
     await expect(states.mint('x'.repeat(200_000))).rejects.toThrow(RangeError);
     expect(await states.verify(await states.mint('x'.repeat(190_000)), alice)).toHaveLength(190_000);
   });
 });
 
-describe('over a codec tokens are encrypted, and rotate', () => {
-  test('a token shows nothing of the payload and the binding, and opens on every member through two rotations', async () => {
+describe('with a codec, tokens are encrypted, and their keys rotate', () => {
+  test('a token reveals neither payload nor binding, and every member accepts it through two rotations', async () => {
     await using fleet = new Fleet(NOW);
     const [a, b] = [await fleet.member(), await fleet.member()];
     const options = { bind, clock: fleet.clock, ttlSeconds: a.tokenLifetimeSeconds };
@@ -202,7 +202,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     expect(new Set(tokens.map((token) => token.slice(4, 16))).size).toBe(3);
   });
 
-  test('its tokens and those of a boundary over the same codec never pass for each other', async () => {
+  test('tokens of this codec and of a boundary with the same codec never pass for each other', async () => {
     await using fleet = new Fleet(NOW);
     const ring = await fleet.member();
     for (const codec of [new AesGcmRequestStateCodec([KEY]), ring]) {
@@ -222,7 +222,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     }
   });
 
-  test('over a ring it has token keys of its own: what it mints does not open as anything else of that codec', async () => {
+  test('a KMS codec has separate token keys for this purpose', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const token = await createRequestStateCodec({ codec, clock }).mint(1);
@@ -230,14 +230,14 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     expect(codec.for('typescript').unseal(token)).toBeInstanceOf(Uint8Array);
   });
 
-  test('unbound is not bound: a token without a tag is refused where one is asked for, and the reverse', async () => {
+  test('a token without a binding is refused if one is required, and the reverse', async () => {
     const codec = new AesGcmRequestStateCodec([KEY]);
     const [free, bound] = [createRequestStateCodec({ codec }), createRequestStateCodec({ codec, bind })];
     expect(await reasonOf(bound.verify(await free.mint(1), alice))).toBe('Error: bind');
     expect(await reasonOf(free.verify(await bound.mint(1, alice), alice))).toBe('Error: bind');
   });
 
-  test('expired: from the second after', async () => {
+  test('a token is expired from the second after its last one', async () => {
     const codec = new AesGcmRequestStateCodec([KEY]);
     const token = await createRequestStateCodec({ codec, clock, ttlSeconds: 10 }).mint(1);
     const at = (ms: number) => createRequestStateCodec({ codec, clock: clockAt(NOW + ms) }).verify(token, alice);
@@ -245,7 +245,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     expect(await reasonOf(at(11_000))).toBe('Error: expired');
   });
 
-  test('a codec’s refusals are malformed or mac; any other failure is told apart, and tells nothing (F33)', async () => {
+  test('refusals of a codec are malformed or mac, and any other failure reveals nothing (F33)', async () => {
     const canary = Object.assign(new Error('canary'), { cause: 'canary' });
     const throwing = (error: unknown) =>
       createRequestStateCodec({
@@ -262,7 +262,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     expect(await told(new InvalidRequestState('malformed'))).toBe('Error: malformed');
     expect(await told(new InvalidRequestState('unknown key'))).toBe('Error: mac');
     expect(await told(new InvalidRequestState('seal'))).toBe('Error: mac');
-    const failed = 'Error: createRequestStateCodec: the codec failed (Error)';
+    const failed = 'CodecFailedError: createRequestStateCodec: the codec failed (Error)';
     expect(await told(canary)).toBe(failed);
     expect(await reasonOf(throwing(canary).mint(1))).toBe(failed);
     expect(await reasonOf(throwing(new SealUnavailableError('reader')).mint(1))).toMatch(/^SealUnavailableError/);
@@ -273,7 +273,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
     }
   });
 
-  test('F9: a codec that could not look has not learned that the key is unknown', async () => {
+  test('a key that could not be looked up is not an unknown key (F9)', async () => {
     const codec = {
       seal: () => 'token',
       prepare: () => Promise.reject(new Error('canary')),
@@ -285,7 +285,7 @@ describe('over a codec tokens are encrypted, and rotate', () => {
   });
 });
 
-describe('a codec of somebody else’s', () => {
+describe('a codec of the user’s own', () => {
   const sealer = new AesGcmRequestStateCodec([KEY]);
   const codecOf = (extra: object) => ({
     seal: (payload: Uint8Array) => sealer.seal(payload),
@@ -293,7 +293,7 @@ describe('a codec of somebody else’s', () => {
     ...extra,
   });
 
-  test('is handed the request’s own signal to prepare with, or none, and needs no context', async () => {
+  test('gets the request’s own signal in prepare, or none, and needs no context', async () => {
     const handed: unknown[] = [];
     const prepare = async (_token: string, options: object) => void handed.push(options);
     const states = untyped({ codec: codecOf({ prepare }) });
@@ -306,17 +306,17 @@ describe('a codec of somebody else’s', () => {
     expect(Reflect.get(Object(handed[3]), 'signal')).toBe(signal);
   });
 
-  test('that could not look is named by the class of its error (F9)', async () => {
+  test('whose prepare failed is named by the class of the error (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('unknown key');
     };
     const prepare = async () => Promise.reject(new RangeError('canary'));
     expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe(
-      'Error: createRequestStateCodec: the codec failed (RangeError)',
+      'CodecFailedError: createRequestStateCodec: the codec failed (RangeError)',
     );
   });
 
-  test('that could not look has learned all the same that a seal is wrong (F9)', async () => {
+  test('whose prepare failed still reports a failed authentication (F9)', async () => {
     const unseal = () => {
       throw new InvalidRequestState('seal');
     };
@@ -324,7 +324,7 @@ describe('a codec of somebody else’s', () => {
     expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe('Error: mac');
   });
 
-  test('is never asked for what is no text, or too long: that is malformed', async () => {
+  test('is never called for a value that is not a string, or is too long: that is malformed', async () => {
     let asked = 0;
     const states = untyped({ codec: codecOf({ unseal: () => asked++ }) });
     const wrong: readonly unknown[] = [undefined, null, 7, ['token'], { length: 5 }, 'x'.repeat(262_145)];
@@ -334,7 +334,7 @@ describe('a codec of somebody else’s', () => {
     expect(asked).toBe(0);
   });
 
-  test('seals other things too: what is not an envelope of ours is malformed, whatever it says (F24)', async () => {
+  test('may seal other payloads, and one that is not an envelope is malformed (F24)', async () => {
     const states = createRequestStateCodec({ codec: sealer, clock });
     const envelope = JSON.stringify({ p: 'canary', exp: NOW / 1_000 + 60 });
     const mark = 'sealring/v1/typescript\0';
@@ -344,14 +344,14 @@ describe('a codec of somebody else’s', () => {
     }
   });
 
-  test('a codec whose tokens begin as the signed ones do: a token goes to the one by its shape', async () => {
-    const moved = createRequestStateCodec({ codec: sealer, alsoOpen: KEY, clock });
+  test('may make tokens that start like signed ones, which are dispatched by their whole shape', async () => {
+    const moved = createRequestStateCodec({ codec: sealer, alsoAccept: KEY, clock });
     const [sealed, signed] = [await moved.mint(1), await createRequestStateCodec({ key: KEY, clock }).mint(2)];
     expect([sealed.slice(0, 3), signed.slice(0, 3)]).toEqual(['v1.', 'v1.']);
     expect([await moved.verify(sealed, alice), await moved.verify(signed, alice)]).toEqual([1, 2]);
   });
 
-  test('may give tokens of 262 144 characters and no more, and is asked to read no more (F30)', async () => {
+  test('may make tokens of up to 262 144 characters, and gets no longer ones (F30)', async () => {
     const read: number[] = [];
     const of = (length: number) =>
       untyped({
@@ -370,7 +370,7 @@ describe('a codec of somebody else’s', () => {
     expect(read).toEqual([262_144]);
   });
 
-  test('or a bind, that is async: its rejection does not end the process', async () => {
+  test('or a bind that is async does not end the process with its rejection', async () => {
     const unhandled: unknown[] = [];
     const note = (reason: unknown) => void unhandled.push(reason);
     process.on('unhandledRejection', note);
@@ -385,7 +385,7 @@ describe('a codec of somebody else’s', () => {
   });
 });
 
-test('a payload without a text says so, and quotes nothing of itself (F21)', async () => {
+test('an error for a payload without a JSON form quotes nothing of the payload (F21)', async () => {
   const states = createRequestStateCodec({ key: KEY });
   const cyclic: Record<string, unknown> = {};
   cyclic['canary'] = { cyclic };
@@ -394,7 +394,7 @@ test('a payload without a text says so, and quotes nothing of itself (F21)', asy
       throw error;
     },
   });
-  const general = 'TypeError: createRequestStateCodec: the payload cannot be serialised as JSON';
+  const general = 'TypeError: createRequestStateCodec: the payload cannot be serialized as JSON';
   for (const payload of [
     cyclic,
     throwing(new TypeError('canary')),
@@ -411,8 +411,8 @@ function timers(): number {
   return process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
 }
 
-describe('the signed wire under a ring', () => {
-  test('every live key opens, the newest mints, and the SDK’s own codec opens it with the key that the ring derives', async () => {
+describe('signed tokens with a ring', () => {
+  test('every live key verifies, the newest one mints, and the SDK’s own codec accepts the token with the derived key', async () => {
     await using fleet = new Fleet(Date.now());
     const [a, b] = [await fleet.member(), await fleet.member('reader')];
     const options = { wire: 'signed', clock: fleet.clock, bind, ttlSeconds: a.tokenLifetimeSeconds } as const;
@@ -432,7 +432,7 @@ describe('the signed wire under a ring', () => {
     expect(await oldest?.verify(before, alice)).toEqual({ step: 1 });
   });
 
-  test('a revoked key opens nothing any more, a key of another fleet never did: mac', async () => {
+  test('a revoked key and a key of another fleet are refused as mac', async () => {
     await using fleet = new Fleet(NOW);
     await using stranger = new Fleet(NOW);
     const codec = await fleet.member();
@@ -446,7 +446,7 @@ describe('the signed wire under a ring', () => {
     expect(await states.verify(await states.mint(2), alice)).toBe(2);
   });
 
-  test('signed and sealed tokens of one ring do not pass for each other (F24)', async () => {
+  test('signed and sealed tokens of one ring never pass for each other (F24)', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const signed = createRequestStateCodec({ codec, wire: 'signed', clock });
@@ -457,10 +457,10 @@ describe('the signed wire under a ring', () => {
 
   test.each<[string, (codec: object) => object]>([
     ['a ring', (codec) => ({ codec })],
-    ['a ring, and a key in flight', (codec) => ({ codec, alsoOpen: KEY })],
-    ['a key, and a ring to come', (codec) => ({ key: KEY, alsoOpen: codec })],
+    ['a ring, and a key in flight', (codec) => ({ codec, alsoAccept: KEY })],
+    ['a key, and a ring to come', (codec) => ({ key: KEY, alsoAccept: codec })],
   ])(
-    'over %s: a token of a key that this member has not read yet makes it read the ring, and opens',
+    'over %s: a token of a key that this member has not read yet triggers a read of the ring, and is accepted',
     async (_name, over) => {
       await using fleet = new Fleet(NOW);
       const [a, late] = [await fleet.member(), await fleet.member()];
@@ -472,7 +472,7 @@ describe('the signed wire under a ring', () => {
     },
   );
 
-  test('F5: forged tokens make it read the ring once, not once each', async () => {
+  test('forged tokens trigger one read of the ring, not one for each token (F5)', async () => {
     await using fleet = new Fleet(NOW);
     const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
     const token = await states.mint(1);
@@ -484,7 +484,7 @@ describe('the signed wire under a ring', () => {
     expect(fleet.reads - before).toBe(1);
   });
 
-  test('F29: a store that hangs makes a refusal late, and no worse', async () => {
+  test('a store that hangs delays a refusal and does no other harm (F29)', async () => {
     await using fleet = new Fleet(NOW);
     const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
     const token = await states.mint(1);
@@ -505,7 +505,7 @@ describe('the signed wire under a ring', () => {
     expect(await states.verify(token, alice)).toBe(1);
   });
 
-  test('a refusal leaves no timer behind that would keep the process', async () => {
+  test('a refusal leaves no timer that keeps the process alive', async () => {
     await using fleet = new Fleet(NOW);
     const states = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', clock: fleet.clock });
     const forged = `${(await states.mint(1)).slice(0, -43)}${'A'.repeat(43)}`;
@@ -514,7 +514,7 @@ describe('the signed wire under a ring', () => {
     expect(timers()).toBe(before);
   });
 
-  test('a closed ring is not a refused token', async () => {
+  test('a closed ring is not reported as a refused token', async () => {
     await using fleet = new Fleet(NOW);
     const codec = await fleet.member();
     const states = createRequestStateCodec({ codec, wire: 'signed', clock });
@@ -525,7 +525,7 @@ describe('the signed wire under a ring', () => {
 });
 
 test.each(['signed', 'sealed'] as const)(
-  'wire %s: a member whose view of the ring is old reads it before it refuses, unless the client has left',
+  'wire %s: a member with an outdated view of the ring reads it before it refuses, unless the client disconnected',
   async (wire) => {
     await using fleet = new Fleet(NOW);
     const [a, late] = [await fleet.member(), await fleet.member()];
@@ -542,17 +542,17 @@ test.each(['signed', 'sealed'] as const)(
   },
 );
 
-describe('moving from a fixed key to a KMS', () => {
+describe('a migration from a fixed key to a KMS', () => {
   test.each(['signed', 'sealed'] as const)(
-    'to the %s wire: every token in flight opens on every server at every step',
+    'to the %s wire: every token is accepted on every server at every step',
     async (wire) => {
       await using fleet = new Fleet(Math.floor(Date.now() / 1_000) * 1_000);
       const rings = [await fleet.member(), await fleet.member(), await fleet.member()];
       // The SDK has no clock of its own, so all of them use the system's.
       const steps = [
         () => sdkCodec({ key: KEY, bind }),
-        (i: number) => untyped({ key: KEY, bind, alsoOpen: rings[i], wire }),
-        (i: number) => untyped({ codec: rings[i], bind, wire, alsoOpen: KEY }),
+        (i: number) => untyped({ key: KEY, bind, alsoAccept: rings[i], wire }),
+        (i: number) => untyped({ codec: rings[i], bind, wire, alsoAccept: KEY }),
       ];
       const servers: SdkCodec[] = rings.map(() => sdkCodec({ key: KEY, bind }));
       const inFlight: string[] = [];
@@ -573,14 +573,14 @@ describe('moving from a fixed key to a KMS', () => {
     },
   );
 
-  test('in the other order, minters first, a server that is not yet moved refuses', async () => {
+  test('fails on servers that are not migrated yet if minting is changed first', async () => {
     await using fleet = new Fleet(NOW);
-    const moved = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', alsoOpen: KEY });
+    const moved = createRequestStateCodec({ codec: await fleet.member(), wire: 'signed', alsoAccept: KEY });
     expect(await reasonOf(sdkCodec({ key: KEY }).verify(await moved.mint(1), alice))).toBe('Error: mac');
   });
 });
 
-test('on a real server: two rounds over HTTP, and a forged state is refused by the SDK itself', async () => {
+test('a real server completes two rounds over HTTP, and the SDK refuses a forged state', async () => {
   await using fleet = new Fleet(Date.now());
   const codec = await fleet.member();
   for (const states of [
@@ -609,7 +609,7 @@ test('on a real server: two rounds over HTTP, and a forged state is refused by t
   }
 });
 
-test('no secret and no payload is in an error, an options refusal, or what a codec shows of itself (F21, F33)', async () => {
+test('errors, rejected options and inspected codecs show no secret and no payload (F21, F33)', async () => {
   await using fleet = new Fleet(NOW);
   const { inspect } = await import('node:util');
   const canary = 'canary-canary-canary-canary-canary-canary';
@@ -622,8 +622,8 @@ test('no secret and no payload is in an error, an options refusal, or what a cod
   const bindTo = () => canary;
   const all = [
     createRequestStateCodec({ key: canary, bind: bindTo }),
-    createRequestStateCodec({ codec, wire: 'signed', alsoOpen: canary, bind: bindTo, clock }),
-    createRequestStateCodec({ codec, alsoOpen: canary, bind: bindTo, clock }),
+    createRequestStateCodec({ codec, wire: 'signed', alsoAccept: canary, bind: bindTo, clock }),
+    createRequestStateCodec({ codec, alsoAccept: canary, bind: bindTo, clock }),
   ];
   for (const states of all) {
     log(states);
@@ -645,7 +645,7 @@ test('no secret and no payload is in an error, an options refusal, or what a cod
     { key: canary.slice(0, 31) },
     { key: canary, codec },
     { key: canary, wire: 'signed' },
-    { codec, alsoOpen: [canary] },
+    { codec, alsoAccept: [canary] },
   ]) {
     try {
       untyped(options);

@@ -37,7 +37,7 @@ function allowedBy(vector: Vector): readonly object[] {
 }
 
 describe('vectors of createRequestStateCodec in the TypeScript SDK 2.4.0', () => {
-  test('there are as many as its README says', () => {
+  test('the file has as many vectors as its README states', () => {
     expect([mints.length, vectors.length, construction.length]).toEqual([104, 566, 10]);
   });
 
@@ -57,7 +57,7 @@ describe('vectors of createRequestStateCodec in the TypeScript SDK 2.4.0', () =>
     expect(allowedBy(vector)).toContainEqual(await verified);
   });
 
-  test.each(construction)('refused construction $name', async ({ options, error, message }) => {
+  test.each(construction)('$name: the options are rejected', async ({ options, error, message }) => {
     const { key, ttlSeconds, bind, mint } = options;
     const given: unknown = {
       key:

@@ -61,7 +61,7 @@ class AzureBlobRing:
         credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
             `container` with a shared access signature.
         client: instead of these three: a `BlobClient`, made with `retry_total=0`; stays yours.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -75,13 +75,13 @@ class AzureBlobRing:
         blob: str | None = None,
         credential: object = None,
         client: BlobClient | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         if (client is None) != (container is not None and blob is not None):
             raise TypeError(f"{_OWNER}: give either client, or container and blob")
         if client is None:
-            self._client = _own_client(container, blob, credential, timeout_seconds)
+            self._client = _own_client(container, blob, credential, call_timeout_seconds)
         else:
             with_method(_OWNER, "client", client, "download_blob")
             with_method(_OWNER, "client", client, "upload_blob")

@@ -67,7 +67,7 @@ class DynamodbRing:
         name: the ring's item; 1 to 64 of `[A-Za-z0-9._-]`.
         client: a boto3 `dynamodb` client, made with one attempt; stays yours. By default one of its
             own, with credentials and region by boto3's default chain.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -80,13 +80,13 @@ class DynamodbRing:
         table: str,
         name: str = "default",
         client: DynamodbClient | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         if _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 400)) is None:
             raise ValueError(f"{_OWNER}: table must be a name or an ARN, got {ascii(table[:120])}")
         self._table = table
         self._pk = {"S": f"ring#{label(_OWNER, 'name', name)}"}
-        self._client = aws_client(_OWNER, "dynamodb", "get_item", client, timeout_seconds)
+        self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when DynamoDB says that there is no such item. RingStoreError, with

@@ -54,7 +54,7 @@ class GcsRing:
         object: the object's name; 1 to 1 024 bytes.
         client: a `storage.Client`; stays yours. By default one of its own, with Application Default
             Credentials.
-        timeout_seconds: for one request; 0.01 to 60.
+        call_timeout_seconds: for one request; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -67,15 +67,15 @@ class GcsRing:
         bucket: str,
         object: str,  # noqa: A002 - as the service calls it.
         client: GcsClient | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         if _BUCKET_NAME.fullmatch(text(_OWNER, "bucket", bucket, 222)) is None:
             raise ValueError(f"{_OWNER}: bucket must be a bucket's name, got {ascii(bucket)}")
         if len(text(_OWNER, "object", object, _MAX_OBJECT_BYTES).encode()) > _MAX_OBJECT_BYTES:
             raise ValueError(f"{_OWNER}: object must have 1 to {_MAX_OBJECT_BYTES} bytes")
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         self._name = object
-        self._once = {"timeout": timeout_seconds, "retry": None}
+        self._once = {"timeout": call_timeout_seconds, "retry": None}
         self._client = _own_client() if client is None else client
         with_method(_OWNER, "client", self._client, "bucket")
         with_method(_OWNER, "client", self._client, "list_blobs")

@@ -57,7 +57,7 @@ class PostgresRing:
             connection of its own, and one more hears of writes.
         table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
         name: the ring's row; 1 to 64 of `[A-Za-z0-9._-]`.
-        timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
+        call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -71,7 +71,7 @@ class PostgresRing:
         url: str | None = None,
         table: str = "sealring_ring",
         name: str = "default",
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         if (pool is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either pool or url")
@@ -81,7 +81,7 @@ class PostgresRing:
             raise ValueError(f"{told}, got {ascii(table)}")
         sql = ".".join(f'"{part}"' for part in found.groups() if part is not None)
         self._name = label(_OWNER, "name", name)
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         digest = hashlib.sha256(f"{sql}\0{name}".encode()).hexdigest()
         self._channel = f"sealring_{digest[:32]}"
         self._connect: Callable[[], AbstractContextManager[Any]]
@@ -89,7 +89,7 @@ class PostgresRing:
             with_method(_OWNER, "pool", pool, "connection")
             self._connect, self._has_push = pool.connection, False
         else:
-            self._connect, self._has_push = _connector(url, timeout_seconds), True
+            self._connect, self._has_push = _connector(url, call_timeout_seconds), True
         # One row in any case: an answer without one is no proof that the ring is absent. The size
         # is looked at before the document, so that an over-long one is never sent.
         self._read = (

@@ -84,7 +84,7 @@ class RedisRing:
         client: a `redis.Redis` of one server, with a socket timeout; stays yours.
         url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
         key: where the ring is; 1 to 512 characters.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -97,13 +97,13 @@ class RedisRing:
         client: RedisClient | None = None,
         url: str | None = None,
         key: str = "sealring:ring",
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         if (client is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either client or url")
         self._key = text(_OWNER, "key", key, 512)
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
-        self._client = _own_client(url, timeout_seconds) if client is None else client
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        self._client = _own_client(url, call_timeout_seconds) if client is None else client
         with_method(_OWNER, "client", self._client, "execute_command")
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:

@@ -75,7 +75,7 @@ class S3Ring:
         key: the object's key; 1 to 1 024 characters.
         client: a boto3 `s3` client, made with one attempt; stays yours. By default one of its own,
             with credentials and region by boto3's default chain.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
         server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's own.
         sse_kms_key_id: the KMS key of that.
@@ -91,7 +91,7 @@ class S3Ring:
         bucket: str,
         key: str,
         client: S3Client | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
         expected_bucket_owner: str | None = None,
         server_side_encryption: str | None = None,
         sse_kms_key_id: str | None = None,
@@ -110,7 +110,7 @@ class S3Ring:
             self._encryption["ServerSideEncryption"] = name
         if sse_kms_key_id is not None:
             self._encryption["SSEKMSKeyId"] = text(_OWNER, "sse_kms_key_id", sse_kms_key_id, 2_048)
-        self._client = aws_client(_OWNER, "s3", "get_object", client, timeout_seconds)
+        self._client = aws_client(_OWNER, "s3", "get_object", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when S3 says that there is no such object. RingStoreError, with

@@ -63,7 +63,7 @@ class AwsKmsKeyWrapper:
             with credentials, and the region unless `key_id` is an ARN, by boto3's default chain.
         also_unwrap: full ARNs of retired KMS keys whose wrapped keys may still be opened; 0 to 64.
         multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -78,14 +78,14 @@ class AwsKmsKeyWrapper:
         client: KmsClient | None = None,
         also_unwrap: Sequence[str] = (),
         multi_region: bool = False,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         self.key_id = text(_OWNER, "key_id", key_id, 2_048)
         self._key_name = _key_name(self.key_id, multi_region)
         self._multi_region = multi_region
         self._also_unwrap = _retired(also_unwrap)
         region = self._key_name.region
-        self._client = aws_client(_OWNER, "kms", "decrypt", client, timeout_seconds, region)
+        self._client = aws_client(_OWNER, "kms", "decrypt", client, call_timeout_seconds, region)
 
     def __repr__(self) -> str:
         return f"AwsKmsKeyWrapper({self.key_id})"

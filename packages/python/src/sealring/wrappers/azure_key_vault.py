@@ -134,7 +134,7 @@ class AzureKeyVaultKeyWrapper:
         sign_key_id: one version of an EC key on P-256, which signs ring entries.
         sign_public_keys: pinned public halves as JSON Web Keys: an entry that any of them signed is
             accepted; 1 to 16. `fetch_sign_public_keys` gets them.
-        timeout_seconds: of the clients of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the clients of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -157,7 +157,7 @@ class AzureKeyVaultKeyWrapper:
         also_unwrap: Sequence[str] = (),
         sign_key_id: str | None = None,
         sign_public_keys: Sequence[Mapping[str, str]] | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         self._key = _parsed_option("key_id", key_id, _parsed, _FORM)
         self.key_id = str(self._key)
@@ -176,7 +176,7 @@ class AzureKeyVaultKeyWrapper:
             raise ValueError(f"{_OWNER}: A256KW wraps need no sign_public_keys and no sign_key_id")
         if self._public_keys:
             self.sign, self.verify = self._sign, self._verify
-        self._vaults = _Vaults(credential, clients, timeout_seconds)
+        self._vaults = _Vaults(credential, clients, call_timeout_seconds)
         self._current: tuple[_KeyId, float] | None = None
         self.supports = Supports(
             context=False,
@@ -249,10 +249,10 @@ class AzureKeyVaultKeyWrapper:
         *,
         credential: object = None,
         clients: ClientOf | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> list[dict[str, str]]:
         """The public halves of signing keys, to be pinned. KeyWrapperError for a failure."""
-        vaults = _Vaults(credential, clients, timeout_seconds)
+        vaults = _Vaults(credential, clients, call_timeout_seconds)
         sequence(_OWNER, "sign_key_ids", sign_key_ids)
         found = []
         for index, text in enumerate(sign_key_ids):
@@ -357,16 +357,16 @@ class _Vaults:
     """One client for each vault."""
 
     def __init__(
-        self, credential: object, clients: ClientOf | None, timeout_seconds: float
+        self, credential: object, clients: ClientOf | None, call_timeout_seconds: float
     ) -> None:
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         if (credential is None) == (clients is None):
             raise TypeError(f"{_OWNER}: give either credential or clients")
         if clients is not None and not callable(clients):
             raise TypeError(f"{_OWNER}: clients must be a function")
         if credential is not None:
             with_method(_OWNER, "credential", credential, "get_token")
-        self._make = clients or _own_clients(credential, timeout_seconds)
+        self._make = clients or _own_clients(credential, call_timeout_seconds)
         self._clients: dict[str, KeyVaultClient] = {}
 
     def request(

@@ -83,7 +83,7 @@ class GcpKmsKeyWrapper:
         client: a `KeyManagementServiceClient` over gRPC; stays yours. By default one of its own,
             with Application Default Credentials.
         also_unwrap: resource names of retired keys whose wrapped keys may still be opened; 0 to 64.
-        timeout_seconds: for one call; 0.01 to 60.
+        call_timeout_seconds: for one call; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -97,12 +97,12 @@ class GcpKmsKeyWrapper:
         key_id: str,
         client: GcpKmsClient | None = None,
         also_unwrap: Sequence[str] = (),
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         self.key_id = name_of_key(_OWNER, "key_id", key_id, _key_name, _FORM)
         self._also_unwrap = names_of_keys(_OWNER, "also_unwrap", also_unwrap, _key_name, _FORM)
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
-        self._timeout_seconds = timeout_seconds
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        self._timeout_seconds = call_timeout_seconds
         import google_crc32c  # noqa: PLC0415 - the extra `gcp`.
 
         self._crc32c = google_crc32c.value

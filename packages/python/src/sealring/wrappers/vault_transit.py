@@ -130,7 +130,7 @@ class VaultTransitKeyWrapper:
             `client`.
         client: instead of address and token: an `hvac.Client` without a namespace; stays yours.
         also_unwrap: whole paths of retired keys, `team/transit/keys/old`; 0 to 64.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the token is not shown.
     """
@@ -148,7 +148,7 @@ class VaultTransitKeyWrapper:
         token: str | Callable[[], str] | None = None,
         client: VaultClient | None = None,
         also_unwrap: Sequence[str] = (),
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         name = name_of_key(_OWNER, "key_id", key_id, _key_name, "the name of a transit key")
         parts = [] if namespace is None else [_path("namespace", namespace)]
@@ -158,7 +158,7 @@ class VaultTransitKeyWrapper:
         retired = names_of_keys(_OWNER, "also_unwrap", also_unwrap, _key_path, form)
         self._keys = {path: _parsed_path(path) for path in (self._key.path, *retired)}
         self.key_id = self._key.path
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
         if (client is None) == (address is None) or (client is None) != (token is not None):
             raise TypeError(f"{_OWNER}: give either client, or address and token")
         self._token = token if callable(token) else None
@@ -169,7 +169,7 @@ class VaultTransitKeyWrapper:
             raise TypeError(f"{_OWNER}: token must be a str or a function, got {show(token)}")
         if client is None:
             first = token if isinstance(token, str) else None
-            self._client = _own_client(address, first, timeout_seconds)
+            self._client = _own_client(address, first, call_timeout_seconds)
         else:
             self._client = client
         with_method(_OWNER, "client.adapter", getattr(self._client, "adapter", None), "request")

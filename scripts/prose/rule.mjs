@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 // A rule of textlint: the words of words.json are not used. Code is left out, and what stands in “…”, which is quoted from
 // another place: a document, a title of a test or a message is checked where it is written.
 
-const words = JSON.parse(readFileSync(new URL('../words.json', import.meta.url), 'utf8')).map(
+const words = JSON.parse(readFileSync(new URL('./words.json', import.meta.url), 'utf8')).map(
   ({ pattern, except = [], ...word }) => ({
     ...word,
     pattern: new RegExp(pattern.replaceAll(' ', String.raw`\s+`), 'giu'),

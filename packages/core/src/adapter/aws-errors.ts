@@ -1,0 +1,74 @@
+import { sameRow } from './foreign-errors.ts';
+
+/** What the errors that all AWS services share mean to one adapter. */
+export interface AwsErrorRows<Row> {
+  /** The caller lacks a permission. */
+  readonly denied: Row;
+  /** The credentials are missing or wrong. */
+  readonly credentials: Row;
+  /**
+   * The credentials have expired, or cannot be had at the moment: never `denied`, because that says nothing about the
+   * permission.
+   */
+  readonly expired: Row;
+  /** The clock of this machine differs from the service's. */
+  readonly clock: Row;
+  /** The service does not accept the request, and a repetition cannot help. */
+  readonly request: Row;
+  /** The service limits the rate of calls. */
+  readonly throttled: Row;
+  /** The service is reachable, and cannot serve at the moment. */
+  readonly busy: Row;
+}
+
+const NAMES: Readonly<Record<keyof AwsErrorRows<unknown>, readonly string[]>> = {
+  denied: ['AccessDenied', 'AccessDeniedException', 'NotAuthorized', 'OptInRequired'],
+  credentials: [
+    'IncompleteSignature',
+    'IncompleteSignatureException',
+    'InvalidClientTokenId',
+    'InvalidSignatureException',
+    'MissingAuthenticationToken',
+    'MissingAuthenticationTokenException',
+    'UnrecognizedClientException',
+  ],
+  expired: ['CredentialsProviderError', 'ExpiredToken', 'ExpiredTokenException', 'TokenProviderError'],
+  clock: ['RequestExpired', 'RequestTimeTooSkewed'],
+  request: ['ValidationError', 'ValidationException'],
+  throttled: [
+    'LimitExceededException',
+    'RequestLimitExceeded',
+    'RequestThrottled',
+    'RequestThrottledException',
+    'Throttling',
+    'ThrottledException',
+    'ThrottlingException',
+    'TooManyRequestsException',
+  ],
+  busy: [
+    'InternalFailure',
+    'InternalServerError',
+    'RequestTimeout',
+    'RequestTimeoutException',
+    'ServiceUnavailable',
+    'ServiceUnavailableException',
+  ],
+};
+
+/**
+ * Rows of an error table for the exception names that all AWS services share.
+ *
+ * Sources: the "Common errors" of the AWS KMS, Amazon S3 and Amazon DynamoDB API references; the throttling codes and the
+ * credential errors of the AWS SDK for JavaScript.
+ */
+export function awsErrorRows<const Row>(rows: AwsErrorRows<Row>): Record<string, Row> {
+  return {
+    ...sameRow(NAMES.denied, rows.denied),
+    ...sameRow(NAMES.credentials, rows.credentials),
+    ...sameRow(NAMES.expired, rows.expired),
+    ...sameRow(NAMES.clock, rows.clock),
+    ...sameRow(NAMES.request, rows.request),
+    ...sameRow(NAMES.throttled, rows.throttled),
+    ...sameRow(NAMES.busy, rows.busy),
+  };
+}

@@ -1,0 +1,134 @@
+import { type Backoff, backoffMs } from '../base/retry.ts';
+import { type Calls, storeCalls } from './calls.ts';
+import type { StoreFailure } from './failures.ts';
+
+const HEARTBEAT_MS = 15_000;
+const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
+
+/** One connection that listens for writes. Not opened yet. */
+export interface PushListener {
+  /**
+   * Opens the connection and subscribes.
+   *
+   * @param changed - To be called for every write, and after each reconnection of the client's own.
+   * @param lost - To be called when the connection has ended and the client does not reconnect by itself.
+   */
+  start(changed: () => void, lost: () => void): Promise<unknown>;
+  /** One request over the connection: a connection that is open at one end only shows in no other way. */
+  check(): Promise<unknown>;
+  /** Closes the connection at once, in whatever state it is. Never throws. */
+  end(): void;
+}
+
+/** How a {@link Push} connects. */
+export interface PushOptions {
+  /** Makes a listener; undefined where none can be made. May throw. */
+  readonly connect: () => PushListener | undefined;
+  /** Longest wait for the server, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Time between two checks of the connection, in milliseconds. Default 15 000. */
+  readonly heartbeatMs?: number;
+}
+
+/**
+ * The `watch` of a ring store: one connection for any number of watchers, open while there is at least one. A connection
+ * that ends is replaced after a pause with full jitter of at most 0.1, 0.2, 0.4 … 30 seconds; a heartbeat finds one whose
+ * other end is gone. Watchers are also called after each new connection, for writes that they may have missed. Keeps no
+ * process alive.
+ */
+export class Push {
+  readonly #options: PushOptions;
+  readonly #calls: Calls<StoreFailure<'unavailable'>>;
+  readonly #watchers = new Set<{ readonly changed: () => void }>();
+  #listener: PushListener | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #failures = 0;
+
+  constructor(options: PushOptions) {
+    this.#options = options;
+    // Nothing depends on push, so nothing depends on why a connection failed.
+    this.#calls = storeCalls(options.timeoutMs, () => ({ kind: 'unavailable', detail: 'the call failed' }));
+  }
+
+  /** Adds a watcher, and returns what removes it. An object of its own, so that a function added twice is removed once. */
+  add(changed: () => void): () => void {
+    const watcher = { changed };
+    this.#watchers.add(watcher);
+    if (this.#watchers.size === 1) void this.#start();
+    return () => {
+      if (this.#watchers.delete(watcher) && this.#watchers.size === 0) this.#stop();
+    };
+  }
+
+  /** Removes all watchers, and closes the connection. */
+  close(): void {
+    this.#watchers.clear();
+    this.#stop();
+  }
+
+  async #start(): Promise<void> {
+    const listener = this.#connect();
+    if (listener === undefined) {
+      this.#startAgain();
+      return;
+    }
+    this.#listener = listener;
+    const ifCurrent = (run: () => void) => (): void => {
+      if (this.#listener === listener) run();
+    };
+    const changed = ifCurrent(() => this.#notify());
+    const lost = ifCurrent(() => this.#startAgain());
+    const outcome = await this.#calls.run(undefined, async () => ({ answer: await listener.start(changed, lost) }));
+    if (this.#listener !== listener) {
+      // Ended while it was connecting; a client may need to be ended again once it has connected.
+      listener.end();
+    } else if ('failure' in outcome) {
+      this.#startAgain();
+    } else {
+      this.#failures = 0;
+      this.#notify();
+      this.#checkLater(listener);
+    }
+  }
+
+  #connect(): PushListener | undefined {
+    try {
+      return this.#options.connect();
+    } catch {
+      return undefined;
+    }
+  }
+
+  #checkLater(listener: PushListener): void {
+    this.#later(() => this.#check(listener), this.#options.heartbeatMs ?? HEARTBEAT_MS);
+  }
+
+  async #check(listener: PushListener): Promise<void> {
+    const outcome = await this.#calls.run(undefined, async () => ({ answer: await listener.check() }));
+    if (this.#listener !== listener) return;
+    if ('failure' in outcome) this.#startAgain();
+    else this.#checkLater(listener);
+  }
+
+  #startAgain(): void {
+    this.#stop();
+    this.#failures += 1;
+    this.#later(() => this.#start(), backoffMs(RECONNECTIONS, this.#failures, Math.random()));
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    const listener = this.#listener;
+    this.#listener = undefined;
+    listener?.end();
+  }
+
+  #later(run: () => Promise<void>, delayMs: number): void {
+    this.#timer = setTimeout(() => void run(), delayMs);
+    this.#timer.unref();
+  }
+
+  #notify(): void {
+    for (const { changed } of this.#watchers) changed();
+  }
+}

@@ -1,0 +1,55 @@
+import { sectionOn } from './errors.ts';
+import type { RingStoreErrorKind } from './ring-store.ts';
+
+/**
+ * Where the ids of redeemed tokens are kept, shared by the fleet.
+ *
+ * Ids are SHA-256 hashes of 16 random bytes, base64url, 43 characters; they reveal nothing about the state.
+ *
+ * Every store remembers an id for the same margin beyond `expiresAt`: the `clockSkewSeconds` of the ring's policy, 300 by
+ * default. A server whose clock is behind accepts a token for that much longer than the server that redeemed it.
+ * `describeSingleUse` of `@sealring/conformance` checks this.
+ */
+export interface SingleUseStore {
+  /**
+   * The margin in seconds. `RequestStateSecurity` rejects a store whose margin is smaller than the `clockSkewSeconds` of
+   * its codec. Without it, the store is trusted to keep a sufficient margin.
+   */
+  readonly clockSkewSeconds?: number;
+  /**
+   * Resolves to true for exactly one caller per `id` and to false for every other caller, at least until `expiresAt` and
+   * the margin have passed by the caller's clock; from then on to false for every caller.
+   *
+   * A store that cannot determine whether `id` was claimed, because it is down or full, must reject or resolve to false:
+   * the token is then refused.
+   *
+   * @throws {TypeError | RangeError} for an `id` that is not a text of 1 to 256 characters, or an invalid date.
+   * @throws {SingleUseStoreError} when the store cannot determine whether `id` was claimed.
+   */
+  claim(id: string, expiresAt: Date): Promise<boolean>;
+  /** Ends pending calls and closes what the store itself has opened; a client that it was given stays open. */
+  close?(): Promise<void>;
+}
+
+/** The store cannot determine whether a token was redeemed. The message is a fixed text, never the vendor's. */
+export class SingleUseStoreError extends Error {
+  override readonly name = 'SingleUseStoreError';
+  /** The same kinds as those of `RingStoreError`. */
+  readonly kind: RingStoreErrorKind;
+  /** The message without its prefix. */
+  readonly detail: string;
+  /** The vendor's code, if the store lists it. */
+  readonly code: string | undefined;
+
+  constructor(kind: RingStoreErrorKind, detail: string, { code }: { readonly code?: string | undefined } = {}) {
+    super(`single-use store ${kind}: ${detail}`);
+    this.kind = kind;
+    this.detail = detail;
+    this.code = code;
+  }
+
+  /** The section of the documentation on this kind, a path in Sealring's repository. */
+  get help(): string {
+    return sectionOn(`SingleUseStoreError: ${this.kind}`);
+  }
+}

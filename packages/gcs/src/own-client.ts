@@ -1,0 +1,22 @@
+import { createRequire } from 'node:module';
+import { Storage, type StorageOptions } from '@google-cloud/storage';
+import type { GcsRingClient } from './client.ts';
+import { checkClient } from './options.ts';
+
+/** The SDK's client, with Application Default Credentials; without credentials where `endpoint` is an `http://` URL. */
+export function ownClient(endpoint: URL | undefined): GcsRingClient {
+  if (endpoint === undefined) return checkClient(new Storage());
+  const access = { apiEndpoint: endpoint.href, useAuthWithCustomEndpoint: true };
+  if (endpoint.protocol === 'https:') return checkClient(new Storage(access));
+  return checkClient(new Storage({ ...access, projectId: 'none', authClient: withoutCredentials() }));
+}
+
+type AuthClient = NonNullable<StorageOptions['authClient']>;
+
+/** The SDK accepts an object of its own copy of the auth library only, which it does not export. */
+function withoutCredentials(): AuthClient {
+  const requireFromSdk = createRequire(import.meta.resolve('@google-cloud/storage'));
+  const { PassThroughClient }: { readonly PassThroughClient: new () => AuthClient } =
+    requireFromSdk('google-auth-library');
+  return new PassThroughClient();
+}

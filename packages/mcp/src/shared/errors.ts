@@ -1,0 +1,55 @@
+/** The codes of the errors that this package throws. */
+export const MCP_ERROR_CODES = ['ERR_CODEC_FAILED', 'ERR_SINGLE_USE_STORE_FULL'] as const;
+
+/** One of {@link MCP_ERROR_CODES}. */
+export type McpErrorCode = (typeof MCP_ERROR_CODES)[number];
+
+/** An error of this package; `code` distinguishes them. */
+export type McpError = CodecFailedError | SingleUseStoreFullError;
+
+// Registered, so that every copy of this package in a process has the same one.
+const BRAND = Symbol.for('@sealring/mcp/error');
+
+function brand(errorClass: { readonly prototype: Error }): void {
+  Object.defineProperty(errorClass.prototype, BRAND, { value: true });
+}
+
+/** Whether `value` is an error of this package, or of another copy of it in the same process. */
+export function isMcpError(value: unknown): value is McpError {
+  return value instanceof Error && BRAND in value;
+}
+
+/**
+ * A codec failed in a way that its interface does not provide for. The message has the name of the class that the codec
+ * threw, and nothing of its text, which may hold a secret.
+ */
+export class CodecFailedError extends Error {
+  override readonly name = 'CodecFailedError';
+  readonly code = 'ERR_CODEC_FAILED';
+
+  /** Address of the documentation on this error. */
+  get help(): string {
+    return `${ERRORS_PAGE}#codecfailederror`;
+  }
+
+  static {
+    brand(this);
+  }
+}
+
+/** The store holds as many tokens as it may, and none of them has expired: the token is refused. */
+export class SingleUseStoreFullError extends Error {
+  override readonly name = 'SingleUseStoreFullError';
+  readonly code = 'ERR_SINGLE_USE_STORE_FULL';
+
+  /** Address of the documentation on this error. */
+  get help(): string {
+    return `${ERRORS_PAGE}#singleusestorefullerror`;
+  }
+
+  static {
+    brand(this);
+  }
+}
+
+const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';

@@ -1,0 +1,66 @@
+import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createLinter, loadLinterFormatter, loadTextlintrc } from 'textlint';
+import unusedWords from './rule.mjs';
+import { plugins } from './source.mjs';
+
+const help = `Usage: node scripts/prose/check.mjs                 all prose of the repository
+       node scripts/prose/check.mjs FILE ...        these files
+       node scripts/prose/check.mjs --stdin FILE    the standard input, as if it were FILE; findings as JSON`;
+
+/** Files, by the start of their path, whose words are still those of before the glossary. */
+const NOT_YET = [
+  'docs/images/zoo-', // Generated from packages/conformance.
+  'packages/aws-kms/',
+  'packages/azure-blob/',
+  'packages/azure-key-vault/',
+  'packages/cli/',
+  'packages/conformance/',
+  'packages/core/',
+  'packages/dynamodb/',
+  'packages/gcp-kms/',
+  'packages/gcs/',
+  'packages/postgres/',
+  'packages/redis/',
+  'packages/s3/',
+  'packages/vault-transit/',
+];
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const FILES = [
+  '*.md',
+  'docs/**/*.{md,svg,ts}',
+  'packages/*/README.md',
+  'packages/*/src/**/*.ts',
+  'packages/*/test/**/*.ts',
+  'scripts/**/*.mjs',
+  'terraform/**/*.md',
+  'test/**/*.ts',
+];
+
+const isOurs = (path) => !['node_modules', 'dist'].includes(basename(path));
+const isChecked = (path) => path.endsWith('.md') || !NOT_YET.some((start) => path.startsWith(start));
+
+const builtIn = await loadTextlintrc();
+const rules = [{ ruleId: 'words', rule: unusedWords }];
+const linter = createLinter({
+  cwd: root,
+  ignoreFilePath: '.textlintignore',
+  descriptor: builtIn.concat(builtIn.shallowMerge({ rules, plugins })),
+});
+const args = process.argv.slice(2);
+
+if (args.includes('--help') || args.includes('-h')) {
+  process.stdout.write(`${help}\n`);
+} else if (args[0] === '--stdin' && args.length === 2) {
+  const { messages } = await linter.lintText(readFileSync(0, 'utf8'), args[1]);
+  process.stdout.write(`${JSON.stringify(messages.map(({ line, message }) => ({ line, message })))}\n`);
+} else {
+  const all = globSync(FILES, { cwd: root, exclude: (path) => !isOurs(path) }).filter(isChecked);
+  const results = await linter.lintFiles(args.length > 0 ? args : all);
+  const formatter = await loadLinterFormatter({ formatterName: 'stylish', color: false });
+  const found = results.some(({ messages }) => messages.length > 0);
+  if (found) process.stdout.write(formatter.format(results));
+  process.exitCode = found ? 1 : 0;
+}
