@@ -10,17 +10,24 @@ import grpc
 import hvac
 from azure.core.credentials import AccessToken
 from azure.keyvault.keys import KeyClient
+from azure.storage.blob import ContainerClient
 from botocore.config import Config
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
 from google.cloud.kms import KeyManagementServiceClient
 from google.cloud.kms_v1.services.key_management_service.transports import KeyManagementServiceGrpcTransport
 
 from sealring import (
     AwsKmsKeyWrapper,
+    AzureBlobRing,
     AzureKeyVaultKeyWrapper,
+    DynamodbRing,
     FileRing,
     GcpKmsKeyWrapper,
+    GcsRing,
     KmsCodec,
     LocalKeyWrapper,
+    PostgresRing,
     RedisRing,
     RingPolicy,
     S3Ring,
@@ -106,7 +113,27 @@ def key_wrapper(options):
     )
 
 
+def cloud_ring(options):
+    if options["store"] == "postgres":
+        return PostgresRing(url=options["url"], name=options["name"], table=options.get("table", "sealring_ring"))
+    if options["store"] == "dynamodb":
+        return DynamodbRing(
+            table=options["table"], name=options["name"], client=client("dynamodb", options["endpoint"])
+        )
+    if options["store"] == "gcs":
+        made = storage.Client(
+            project="test",
+            credentials=AnonymousCredentials(),
+            client_options={"api_endpoint": options["endpoint"]},
+        )
+        return GcsRing(bucket=options["bucket"], object=options["name"], client=made)
+    container = ContainerClient.from_container_url(options["container"], credential=options["key"], retry_total=0)
+    return AzureBlobRing(client=container.get_blob_client(options["name"]))
+
+
 def ring(options):
+    if "store" in options:
+        return cloud_ring(options)
     if "path" in options:
         return FileRing(options["path"])
     if "url" in options:
