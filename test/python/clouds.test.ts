@@ -169,7 +169,7 @@ test.each([
   ['Azure Key Vault', azureKey],
   ['HashiCorp Vault Transit', () => vaultKey('vault')],
 ] as const)(
-  'a Python member that starts under a disabled key of %s is told so',
+  'a Python member that starts under a disabled key of %s reports it as disabled',
   async (_, key) => {
     const { keyWrapper, python: told, disable } = await key();
     const path = join(folder, `${++rings}.ring`);

@@ -84,7 +84,7 @@ test.each([
     (line: string) => line.replace('\\"sealsUntil\\":\\"2026', '\\"sealsUntil\\":\\"2027'),
   ],
   ['health', /"ready":true/, (line: string) => line.replace('"ready":true', '"ready":false')],
-] as const)('a replay tells a difference in %s', { timeout: 300_000 }, async (_, found, edit) => {
+] as const)('a replay reports a difference in %s', { timeout: 300_000 }, async (_, found, edit) => {
   const path = join(folder, 'edited.jsonl');
   let edited = 0;
   await write(path, ['a-revocation-is-lost'], 1, (line) => {
