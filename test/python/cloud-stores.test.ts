@@ -6,7 +6,7 @@ import { createKmsCodec, type KmsCodec, localKeyWrapper, type RingStore } from '
 import { dynamodbRing } from '@sealring/dynamodb';
 import { gcsRing } from '@sealring/gcs';
 import { migrate, postgresRing } from '@sealring/postgres';
-import pg from 'pg';
+import { Pool } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Azurite, azuriteClient, startAzurite } from '../support/azurite.ts';
 import { gcsBucket, startFakeGcs } from '../support/fake-gcs.ts';
@@ -52,15 +52,15 @@ afterEach(async () => {
 afterAll(() => Promise.all([postgres.stop(), gcs.stop(), azurite.stop(), moto.stop()]));
 
 async function inPostgres(): Promise<Place> {
-  const pool = new pg.Pool({ connectionString: postgres.address });
+  const pool = new Pool({ connectionString: postgres.address });
   closing.push(() => pool.end());
   await migrate(pool);
   const name = `ring-${++places}`;
-  const python = { store: 'postgres', url: postgres.address, name };
+  const place = { store: 'postgres', url: postgres.address, name };
   return {
     ring: () => postgresRing({ pool, name }),
-    python,
-    nowhere: { ...python, table: 'nowhere' },
+    python: place,
+    nowhere: { ...place, table: 'nowhere' },
     remove: () => pool.query('DELETE FROM sealring_ring WHERE name = $1', [name]),
   };
 }
@@ -80,11 +80,11 @@ async function inDynamodb(): Promise<Place> {
     }),
   );
   const { DeleteItemCommand } = await import('@aws-sdk/client-dynamodb');
-  const python = { store: 'dynamodb', endpoint, table, name: 'payments' };
+  const place = { store: 'dynamodb', endpoint, table, name: 'payments' };
   return {
     ring: () => dynamodbRing({ table, name: 'payments', client }),
-    python,
-    nowhere: { ...python, table: 'nowhere' },
+    python: place,
+    nowhere: { ...place, table: 'nowhere' },
     remove: () => client.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: 'ring#payments' } } })),
   };
 }
@@ -92,11 +92,11 @@ async function inDynamodb(): Promise<Place> {
 async function inCloudStorage(): Promise<Place> {
   const client = new Storage({ apiEndpoint: gcs.address, projectId: 'test' });
   const object = `rings/${++places}`;
-  const python = { store: 'gcs', endpoint: gcs.address, bucket: gcsBucket, name: object };
+  const place = { store: 'gcs', endpoint: gcs.address, bucket: gcsBucket, name: object };
   return {
     ring: () => gcsRing({ bucket: gcsBucket, object, endpoint: gcs.address }),
-    python,
-    nowhere: { ...python, bucket: 'nowhere' },
+    python: place,
+    nowhere: { ...place, bucket: 'nowhere' },
     remove: () => client.bucket(gcsBucket).file(object).delete(),
   };
 }
@@ -105,11 +105,11 @@ async function inBlobStorage(): Promise<Place> {
   const client = azuriteClient(azurite.account);
   const name = `${++places}.ring`;
   const { key } = azurite.account;
-  const python = { store: 'azure-blob', container: client.url, key, name };
+  const place = { store: 'azure-blob', container: client.url, key, name };
   return {
     ring: () => azureBlobRing({ container: client, blob: name }),
-    python,
-    nowhere: { ...python, container: `${client.url}-nowhere` },
+    python: place,
+    nowhere: { ...place, container: `${client.url}-nowhere` },
     remove: () => client.deleteBlob(name),
   };
 }

@@ -3,7 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { migrate } from '@sealring/postgres';
+import { Pool } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { until } from '../support/until.ts';
 import {
@@ -21,14 +24,18 @@ const EMERGENCY_MS = 3_000;
 const folder = mkdtempSync(join(tmpdir(), 'sealring-mixed-'));
 let python = '';
 let redis: TestServer;
+let postgres: PostgresServer;
 let places = 0;
 
 beforeAll(async () => {
   python = await pythonWithPackage();
-  redis = await startRedis();
+  [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+  const pool = new Pool({ connectionString: postgres.address });
+  await migrate(pool);
+  await pool.end();
 }, 600_000);
 afterAll(async () => {
-  await redis.stop();
+  await Promise.all([redis.stop(), postgres.stop()]);
   rmSync(folder, { recursive: true });
 });
 
@@ -38,6 +45,14 @@ const STORES: Readonly<Record<string, () => MixedPlace>> = {
     return {
       typescript: { redis: redis.address, key },
       python: { url: redis.address, key },
+      masterKey: randomBytes(32),
+    };
+  },
+  PostgreSQL: () => {
+    const name = `ring-${++places}`;
+    return {
+      typescript: { postgres: postgres.address, name },
+      python: { store: 'postgres', url: postgres.address, name },
       masterKey: randomBytes(32),
     };
   },
@@ -53,6 +68,7 @@ const newTypescript: Make = (name, place) => typescriptMember(`TypeScript ${name
 
 describe.each([
   ['Redis', 'two Python and two TypeScript members', [newPython, newPython, newTypescript, newTypescript]],
+  ['PostgreSQL', 'two Python and two TypeScript members', [newTypescript, newPython, newTypescript, newPython]],
   ['a file', 'two Python and two TypeScript members', [newPython, newTypescript, newPython, newTypescript]],
   ['Redis', 'three Python members', [newPython, newPython, newPython]],
 ] as const)('on %s, %s', { timeout: 120_000 }, (store, _, makes) => {
