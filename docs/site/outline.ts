@@ -24,6 +24,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/guides/rotation-and-revocation.md',
     'docs/guides/incidents.md',
     'docs/errors.md',
+    'docs/mistakes.md',
     'docs/guides/observe.md',
     'docs/guides/export-and-import.md',
     'docs/guides/key-lifecycle.md',
@@ -95,6 +96,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0020-a-new-key-version-brings-a-rotation.md',
     'docs/decisions/0021-keys-are-linked-both-ways.md',
     'docs/decisions/0022-what-a-full-ring-leaves-out.md',
+    'docs/decisions/0023-one-name-for-a-key.md',
     'docs/decisions/0024-python-is-a-member.md',
   ],
 };

@@ -22,7 +22,7 @@ output "gcs_ring_options" {
 output "environment" {
   description = "The same for containers, as a map of variables. No secrets."
   value = {
-    SEALRING_GCP_KMS_KEY_NAME = google_kms_crypto_key.this.id
+    SEALRING_GCP_KMS_KEY_ID = google_kms_crypto_key.this.id
     SEALRING_GCS_BUCKET       = google_storage_bucket.ring.name
     SEALRING_GCS_OBJECT       = local.object_name
     SEALRING_RING_NAME        = var.ring_name

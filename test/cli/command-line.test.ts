@@ -56,11 +56,11 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
 
   test('init, rotate and status work on a new ring, and the doctor reports no error', async () => {
     const before = await run(['doctor']);
-    expect(before.output).toMatch(/no ring in the store.*\[store-absent\]/);
+    expect(before.output).toMatch(/the store has no ring.*\[store-absent\]/);
     expect(before.code).toBe(0);
     const absent = await run(['status']);
     expect(absent).toMatchObject({ code: 1, output: expect.stringContaining('sealring init') });
-    expect(await run(['init'])).toMatchObject({ code: 0, output: expect.stringContaining('the ring was founded') });
+    expect(await run(['init'])).toMatchObject({ code: 0, output: expect.stringContaining('created the ring') });
     expect((await run(['rotate'])).code).toBe(0);
     const status = await run(['status', '--json']);
     expect(JSON.parse(status.output)).toMatchObject({
@@ -70,8 +70,8 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     });
     const after = await run(['doctor']);
     expect(after.code).toBe(0);
-    expect(after.output).toMatch(/ring "payments" as a member, by the environment/);
-    expect(after.output).toMatch(/keys of the ring prove themselves: 2 live of 2, all unwrapped/);
+    expect(after.output).toMatch(/ring "payments" as a member, configured by the environment/);
+    expect(after.output).toMatch(/the ring is authentic: 2 of 2 keys are live, all of them unwrapped/);
   });
 
   test('the doctor exits with 1 for a wrong key id and prints the remedy', async () => {
@@ -86,7 +86,7 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     const { code, output } = await run(['doctor'], {
       GOOGLE_APPLICATION_CREDENTIALS: join(project, 'no-such-file.json'),
       SEALRING_AWS_KMS_KEY_ID: '',
-      SEALRING_GCP_KMS_KEY_NAME: 'projects/p/locations/europe-west1/keyRings/r/cryptoKeys/k',
+      SEALRING_GCP_KMS_KEY_ID: 'projects/p/locations/europe-west1/keyRings/r/cryptoKeys/k',
       SEALRING_RING_STORE: 'gcs',
       SEALRING_GCS_BUCKET: 'no-such-bucket',
       SEALRING_GCS_OBJECT: 'payments.ring',
@@ -106,12 +106,14 @@ describe.skipIf(moto === '')('sealring, with the environment that Terraform give
     for (const needed of ['core', 'dashboard']) {
       symlinkSync(join(MODULES, '@sealring', needed), join(empty, 'node_modules', '@sealring', needed));
     }
-    const commander = fileURLToPath(new URL('../../packages/cli/node_modules/commander', import.meta.url));
-    symlinkSync(commander, join(empty, 'node_modules', 'commander'));
+    for (const library of ['commander', '@bomb.sh']) {
+      const installed = fileURLToPath(new URL(`../../packages/cli/node_modules/${library}`, import.meta.url));
+      symlinkSync(installed, join(empty, 'node_modules', library));
+    }
     const args = [join(copy, 'dist/main.js'), 'status'];
     const { code, output } = await runProgram(process.execPath, args, { cwd: empty, env: environment });
     rmSync(empty, { recursive: true, force: true });
     expect(code).toBe(2);
-    expect(output).toMatch(/^error: SEALRING_AWS_KMS_KEY_ID needs .*npm install @sealring\/aws-kms/);
+    expect(output).toMatch(/^error: SEALRING_AWS_KMS_KEY_ID requires .*npm install @sealring\/aws-kms/);
   });
 });

@@ -15,7 +15,7 @@ import { startLocalstack } from '../support/localstack.ts';
 import { type Credentials, createUser, enforcePolicies, startMoto } from '../support/moto.ts';
 import { startOrSkip } from '../support/servers.ts';
 import { startClockProxy } from './clock-proxy.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 const TEST: Credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
 const closing: (() => unknown)[] = [];
@@ -75,13 +75,13 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   const wrapperOf = (id: string, client = kmsClient(moto)) => awsKmsKeyWrapper({ keyId: id, client, maxAttempts: 1 });
   const sound = (): SealringConfig => ({ ringName: 'payments', ring: newRing(), keyWrapper: wrapperOf(keyId) });
 
-  test('reports nothing on a sound ring, and leaves nothing behind from its compare-and-swap check', async () => {
+  test('reports no error for a healthy ring, tests compare-and-swap with the probe, and removes what it wrote', async () => {
     await kmsClient(moto).send(new EnableKeyRotationCommand({ KeyId: keyId }));
     const beside = ringAt('probe');
     const remove = async () =>
       void (await s3Client(moto).send(new DeleteObjectCommand({ Bucket: 'doctor', Key: 'probe' })));
     const config = { ...sound(), probe: { ring: beside, remove } };
-    await found(config);
+    await createRing(config);
     const before = await config.ring.read();
     const report = await examine(config);
     // What Python servers log cannot be seen from here: it is told, and nothing else.
@@ -91,7 +91,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'ok')).toEqual(
       expect.arrayContaining(['policy', 'kms', 'kms-state', 'store-write', 'store-swap', 'ring', 'rotation', 'clock']),
     );
-    expect(report.wrote.at(-1)).toBe('removed them');
+    expect(report.wrote.at(-1)).toBe('removed both');
     expect(await beside.read()).toBeUndefined();
     expect(await config.ring.read()).toEqual(before);
   });
@@ -102,7 +102,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(report, 'kms-not-found')?.remedy).toMatch(/key id/);
   });
 
-  test('reports a client of another region than the key', async () => {
+  test('reports a key of another region', async () => {
     const elsewhere = await createKey(moto, 'eu-west-1');
     const id = elsewhere.split('/').at(-1) ?? '';
     const report = await examine({ ...sound(), keyWrapper: wrapperOf(id) });
@@ -111,14 +111,14 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(right, 'kms')?.severity).toBe('ok');
   });
 
-  test('reports a missing bucket', async () => {
+  test('reports a bucket that does not exist', async () => {
     const ring = s3Ring({ bucket: 'no-such-bucket', key: 'ring', client: s3Client(moto) });
     const report = await examine({ ...sound(), ring });
     expect(report.healthy).toBe(false);
     expect(report.findings.find(({ id }) => id.startsWith('store-'))?.remedy).toBeDefined();
   });
 
-  test('warns of a missing ring, with init as the remedy', async () => {
+  test('reports a missing ring as a warning, with init as the remedy', async () => {
     const report = await examine(sound());
     expect(report.healthy).toBe(true);
     expect(findingOf(report, 'store-absent')).toMatchObject({
@@ -127,26 +127,26 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     });
   });
 
-  test('reports a ring that was created with another name', async () => {
+  test('reports a ring with another name', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, ringName: 'orders' });
     expect(idsOf(report, 'error')).toEqual(['ring-other-name']);
     expect(findingOf(report, 'ring-other-name')?.what).toMatch(/"payments".*"orders"/);
   });
 
-  test('reports a ring that is wrapped by a KMS key that is not configured', async () => {
+  test('reports a ring that is wrapped by a KMS key which is not configured', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, keyWrapper: wrapperOf(await createKey(moto)) });
     expect(idsOf(report, 'error')).toEqual(['ring-foreign-key']);
     expect(findingOf(report, 'ring-foreign-key')?.what).toContain(keyId);
     expect(findingOf(report, 'ring-foreign-key')?.remedy).toMatch(/alsoUnwrap/);
   });
 
-  test('reports a ring whose document was edited (F26)', async () => {
+  test('F26: reports a ring document that was edited', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
     await config.ring.write(document.replace('"keys":', '"more":1,"keys":'), { expected: revision });
     const report = await examine(config);
@@ -157,9 +157,9 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     });
   });
 
-  test('reports a ring whose times were edited (F26)', async () => {
+  test('F26: reports a ring whose times were edited', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const { document = '', revision } = (await config.ring.read()) ?? {};
     const later = document.replace(/"opensUntil":"(\d{4})/, (_, year) => `"opensUntil":"${Number(year) + 1}`);
     await config.ring.write(later, { expected: revision });
@@ -167,16 +167,16 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'error')).toEqual(['ring-wrap-corrupt']);
   });
 
-  test('reports an object that is not a ring', async () => {
+  test('reports another document in the place of the ring', async () => {
     const config = sound();
     await config.ring.write('{"hello":"world"}', { expected: undefined });
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual(['ring-corrupt']);
   });
 
-  test('warns of a second KMS key that the ring is not wrapped by yet', async () => {
+  test('reports missing wraps by a second KMS key as a warning', async () => {
     const config = sound();
-    await found(config);
+    await createRing(config);
     const report = await examine({ ...config, keyWrapper: [wrapperOf(keyId), wrapperOf(await createKey(moto))] });
     expect(report.healthy).toBe(true);
     expect(idsOf(report, 'warning')).toContain('ring-missing-wraps');
@@ -184,24 +184,27 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
 
   // The key seals for a day, and its successor is due 4 200 s before that.
   test.each([
-    [82_100, 'ok', /is due on/],
-    [83_000, 'warning', /nobody has made it yet/],
+    [82_100, 'ok', /is due at/],
+    [83_000, 'warning', /no member has made it yet/],
     [90_000, 'error', /seals for too long/],
-    [172_800, 'error', /nothing may seal/],
-  ] as const)('a ring whose key was made %i s ago and never followed: %s', async (ageSeconds, severity, what) => {
-    const past = { wallMs: () => Date.now() - ageSeconds * 1_000, monotonicNs: () => process.hrtime.bigint() };
-    const policy = { rotateEverySeconds: 86_400, tokenLifetimeSeconds: 5 * 86_400, clockSkewSeconds: 0 };
-    // No service contradicts the clock of the machine that founds it.
-    const config = { ...sound(), ring: memoryRing(), policy };
-    await found({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
-    const report = await examine(config);
-    const finding = report.findings.find(({ id }) => id === 'rotation-overdue' || id === 'rotation');
-    expect(finding).toMatchObject({ severity, what: expect.stringMatching(what) });
-    expect(finding?.remedy?.includes('sealring rotate') ?? false).toBe(severity !== 'ok');
-    expect(report.healthy).toBe(severity !== 'error');
-  });
+    [172_800, 'error', /no key may seal/],
+  ] as const)(
+    'reports a ring whose only key was made %i s ago with severity %s',
+    async (ageSeconds, severity, what) => {
+      const past = { wallMs: () => Date.now() - ageSeconds * 1_000, monotonicNs: () => process.hrtime.bigint() };
+      const policy = { rotateEverySeconds: 86_400, tokenLifetimeSeconds: 5 * 86_400, clockSkewSeconds: 0 };
+      // No service contradicts the clock of the machine that founds it.
+      const config = { ...sound(), ring: memoryRing(), policy };
+      await createRing({ ...config, keyWrapper: withoutDate(wrapperOf(keyId)), clock: past });
+      const report = await examine(config);
+      const finding = report.findings.find(({ id }) => id === 'rotation-overdue' || id === 'rotation');
+      expect(finding).toMatchObject({ severity, what: expect.stringMatching(what) });
+      expect(finding?.remedy?.includes('sealring rotate') ?? false).toBe(severity !== 'ok');
+      expect(report.healthy).toBe(severity !== 'error');
+    },
+  );
 
-  test('reports a clock that is off by more than clockSkew (F13)', async () => {
+  test('F13: reports a clock that is off by more than clockSkewSeconds', async () => {
     const proxy = await startClockProxy(moto, 900);
     closing.push(() => proxy.close());
     const config = { ...sound(), ring: ringAt(`ring-${objects++}`, proxy.address) };
@@ -209,11 +212,11 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(idsOf(report, 'error')).toEqual(['clock']);
     expect(findingOf(report, 'clock')).toBeDefined();
     const clock = report.findings.find(({ id, severity }) => id === 'clock' && severity === 'error');
-    expect(clock?.what).toMatch(/behind that of the ring store/);
+    expect(clock?.what).toMatch(/behind the clock of the ring store/);
     expect(clock?.remedy).toMatch(/NTP/);
   });
 
-  test('reports times that contradict each other', async () => {
+  test('reports times of the policy that contradict each other', async () => {
     const report = await examine({ ...sound(), policy: { proveEverySeconds: 1_800 } });
     expect(idsOf(report, 'error')).toEqual(['policy']);
     expect(findingOf(report, 'policy')?.what).toMatch(/sealOutageSeconds \(3600\).*proveEverySeconds \(1800\)/);
@@ -225,7 +228,7 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
     expect(findingOf(report, 'options')?.what).toContain('ringName');
   });
 
-  test('reports a process that prints or uncovers secrets (F21)', async () => {
+  test('F21: reports environment variables that expose secrets', async () => {
     const environment = { GOOGLE_SDK_NODE_LOGGING: 'kms', NODE_TLS_REJECT_UNAUTHORIZED: '0' };
     const report = await examine(sound(), environment);
     expect(idsOf(report, 'error')).toEqual(['tls-unchecked']);
@@ -270,7 +273,7 @@ describe.skipIf(enforcing === undefined)('the doctor, with IAM policies', () => 
       stranger: ['s3:ListAllMyBuckets'],
     };
     for (const [name, actions] of Object.entries(rights)) users[name] = await createUser(address, name, actions);
-    await found(configOf('test', 'ring'));
+    await createRing(configOf('test', 'ring'));
     await enforcePolicies(address);
   });
 
@@ -283,36 +286,36 @@ describe.skipIf(enforcing === undefined)('the doctor, with IAM policies', () => 
     };
   }
 
-  test('reports nothing with a member’s permissions, which do not include reading the key’s state', async () => {
+  test('reports no error for the permissions of a member, which cannot read the state of the key', async () => {
     const report = await examine(configOf('member', 'ring'));
     expect(idsOf(report, 'error')).toEqual([]);
     expect(findingOf(report, 'kms-state')?.severity).toBe('info');
   });
 
-  test('reports a missing kms:Decrypt', async () => {
+  test('reports that kms:Decrypt is missing', async () => {
     const report = await examine(configOf('noDecrypt', 'ring'));
     expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-denied']));
     expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:Decrypt/);
   });
 
-  test('reports a missing kms:GenerateDataKey, which servers would need only at their next rotation', async () => {
+  test('reports that kms:GenerateDataKey is missing, which servers need only at their next rotation', async () => {
     const report = await examine(configOf('noGenerate', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toMatch(/Grant kms:GenerateDataKey/);
   });
 
-  test('reports nothing with a reader’s permissions for a reader', async () => {
+  test('reports no error for a reader with the permissions of a reader', async () => {
     const report = await examine({ ...configOf('reader', 'ring'), role: 'reader' });
     expect(idsOf(report, 'error')).toEqual([]);
   });
 
-  test('reports a reader’s permissions for a member', async () => {
+  test('reports a member with the permissions of a reader', async () => {
     const report = await examine(configOf('reader', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
     expect(findingOf(report, 'store-denied')?.remedy).toMatch(/Grant s3:PutObject/);
   });
 
-  test('reports missing permissions', async () => {
+  test('reports a role without any permission', async () => {
     const report = await examine(configOf('stranger', 'ring'));
     expect(idsOf(report, 'error')).toEqual(['kms-denied', 'store-denied']);
     expect(findingOf(report, 'store-denied')?.remedy).toMatch(/s3:GetObject.*s3:ListBucket/);
@@ -330,10 +333,10 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     keyWrapper: awsKmsKeyWrapper({ keyId, client: kmsClient(address), maxAttempts: 1 }),
   });
 
-  test('reports a disabled key (F10)', async () => {
+  test('F10: reports a disabled key', async () => {
     const keyId = await createKey(address);
     const config = sound(keyId);
-    await found(config);
+    await createRing(config);
     await kmsClient(address).send(new DisableKeyCommand({ KeyId: keyId }));
     const report = await examine(config);
     expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-disabled']));
@@ -341,7 +344,7 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     expect(idsOf(report, 'warning')).toEqual(['store-memory']);
   });
 
-  test('reports a key that is pending deletion (F10)', async () => {
+  test('F10: reports a key that is pending deletion', async () => {
     const keyId = await createKey(address);
     await kmsClient(address).send(new ScheduleKeyDeletionCommand({ KeyId: keyId, PendingWindowInDays: 30 }));
     const report = await examine(sound(keyId));
@@ -349,7 +352,21 @@ describe.skipIf(localstack === undefined)('the doctor, on keys in other states',
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/cancel-key-deletion/);
   });
 
-  test('warns of a key without automatic rotation', async () => {
+  test.each([
+    ['HMAC', { KeySpec: 'HMAC_256', KeyUsage: 'GENERATE_VERIFY_MAC' }],
+    ['EC', { KeySpec: 'ECC_NIST_P256', KeyUsage: 'SIGN_VERIFY' }],
+    ['RSA', { KeySpec: 'RSA_2048', KeyUsage: 'ENCRYPT_DECRYPT' }],
+  ] as const)('reports an %s key as a key of the wrong kind, and not as a missing permission', async (_, spec) => {
+    const { KeyMetadata } = await kmsClient(address).send(new CreateKeyCommand(spec));
+    const report = await examine(sound(KeyMetadata?.Arn ?? ''));
+    expect(new Set(idsOf(report, 'error'))).toEqual(new Set(['kms-usage']));
+    const remedies = report.findings.filter(({ severity }) => severity === 'error').map(({ remedy }) => remedy);
+    expect(new Set(remedies)).toEqual(
+      new Set(['Use a key with KeySpec SYMMETRIC_DEFAULT and KeyUsage ENCRYPT_DECRYPT.']),
+    );
+  });
+
+  test('reports a key without automatic rotation as a warning', async () => {
     const report = await examine(sound(await createKey(address)));
     expect(report.healthy).toBe(true);
     expect(idsOf(report, 'warning')).toContain('kms-rotation');

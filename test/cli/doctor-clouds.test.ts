@@ -1,13 +1,21 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
-import type { SealringConfig } from '@sealring/cli';
+import type { Finding, SealringConfig } from '@sealring/cli';
 import { createKmsCodec, type KeyWrapper, type KmsCodec, memoryRing } from '@sealring/core';
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { sdkClients } from '../support/azure-key-vault/clients.ts';
 import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
 import { clientOf, realClient, startGcpKms } from '../support/gcp-kms/index.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { runProgram } from '../support/run-program.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
+
+const MAIN = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 const configOf = (keyWrapper: KeyWrapper): SealringConfig => ({ ringName: 'payments', ring: memoryRing(), keyWrapper });
 
@@ -24,23 +32,23 @@ describe('the doctor, on Google Cloud KMS', async () => {
   const wrapperFor = (caller: string, name = keyId): KeyWrapper =>
     gcpKmsKeyWrapper({ keyId: name, client: clientOf(caller, client), maxAttempts: 1 });
 
-  test('reports nothing for a key that may be used', async () => {
+  test('reports no error for a usable key', async () => {
     const config = configOf(wrapperFor('member'));
-    await found(config);
+    await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
   test.each([
     ['encrypt', 'cloudkms.cryptoKeyVersions.useToDecrypt', 'useToEncrypt'],
     ['decrypt', 'cloudkms.cryptoKeyVersions.useToEncrypt', 'useToDecrypt'],
-  ])('reports a missing permission to %s', async (caller, granted, missing) => {
+  ])('reports that the permission to %s is missing', async (caller, granted, missing) => {
     gcp.kms.grant(caller, [granted]);
     const report = await examine(configOf(wrapperFor(caller)));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('reports a disabled key version (F10)', async () => {
+  test('F10: reports a disabled key version', async () => {
     const other = gcp.kms.createKey('disabled');
     gcp.kms.disable(`${other}/cryptoKeyVersions/1`);
     const report = await examine(configOf(wrapperFor('member', other)));
@@ -63,7 +71,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     };
     const version = (name: string, number: number): string => `${name}/cryptoKeyVersions/${number}`;
 
-    test('is reported with what members do about it, and until when the old one is needed', async () => {
+    test('is reported with what members do, and until when the old one is needed', async () => {
       const { name, config, codec } = await setUp();
       expect(findingOf(await examine(config), 'kms-version')).toMatchObject({ severity: 'ok' });
       gcp.kms.rotate(name);
@@ -72,13 +80,13 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(report.healthy).toBe(true);
       expect(findingOf(report, 'kms-version')).toMatchObject({
         severity: 'warning',
-        what: `gcp-kms wraps with version ${version(name, 2)} now, and the newest key of the ring is wrapped by ${version(name, 1)}`,
+        what: `gcp-kms now wraps with version ${version(name, 2)}, and the newest key of the ring is wrapped by ${version(name, 1)}`,
       });
       const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
-      expect(remedy).toContain('each looks every 3600 s');
+      expect(remedy).toContain('each checks every 3600 s');
       expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
-      expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member looks for new versions/);
+      expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
       // As after the rotation that it asks for.
       await codec.rotate();
       await codec.close();
@@ -87,7 +95,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(after?.what).toContain(`${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
     });
 
-    test('is reported without a rotation if an older version becomes the primary one again', async () => {
+    test('and then an older one again is reported as one that no member rotates for', async () => {
       const { name, config, codec } = await setUp();
       gcp.kms.rotate(name);
       await codec.rotate();
@@ -103,7 +111,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     test.each([
       ['disabled', 'KEY_DISABLED', (name: string) => gcp.kms.disable(name)],
       ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
-    ])('is an error if its older version is %s while keys of the ring need it', async (_, code, end) => {
+    ])('is reported as refused if the older one is %s while keys of the ring need it', async (_, code, end) => {
       const { name, config, codec } = await setUp();
       const opensUntil = codec.health().keys[0]?.opensUntil.toISOString() ?? '';
       gcp.kms.rotate(name);
@@ -112,16 +120,16 @@ describe('the doctor, on Google Cloud KMS', async () => {
       end(version(name, 1));
       const report = await examine(config);
       expect(idsOf(report, 'error')).toEqual(['kms-version-refused']);
-      expect(findingOf(report, 'ring-unproved')).toBeUndefined();
+      expect(findingOf(report, 'ring-keys-ignored')).toBeUndefined();
       const { what = '', remedy = '' } = findingOf(report, 'kms-version-refused') ?? {};
-      expect(what).toMatch(/^1 live key of the ring is wrapped by a version of the KMS key that may not be used/);
+      expect(what).toMatch(/^1 live key of the ring is wrapped by a KMS key version that cannot be used/);
       expect(what).toContain(code);
       expect(what).toContain(version(name, 1));
       expect(remedy).toContain(`needed until ${opensUntil}`);
       expect(remedy).toContain('gcloud kms keys versions enable');
     });
 
-    test('is an error if its older version is disabled before any key is wrapped by the new one', async () => {
+    test('is reported if the older one is disabled before any key is wrapped by the new one', async () => {
       const { name, config, codec } = await setUp();
       await codec.close();
       gcp.kms.rotate(name);
@@ -132,7 +140,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
     });
   });
 
-  test('reports an SDK that prints what it sends (F21)', async () => {
+  test('F21: reports an SDK that prints its requests', async () => {
     const config = configOf(wrapperFor('member'));
     const report = await examine(config, { GOOGLE_SDK_NODE_LOGGING: 'all' });
     expect(idsOf(report, 'error')).toEqual(['google-logging']);
@@ -152,9 +160,9 @@ describe('the doctor, on Azure Key Vault', async () => {
   const wrapperFor = (token: string): KeyWrapper =>
     azureKeyVaultKeyWrapper({ keyId, signKeyId, signPublicKeys, clients: sdkClients(vault, token), maxAttempts: 1 });
 
-  test('reports nothing for keys that may be used', async () => {
+  test('reports no error for usable keys', async () => {
     const config = configOf(wrapperFor(all));
-    await found(config);
+    await createRing(config);
     expect(idsOf(await examine(config), 'error')).toEqual([]);
   });
 
@@ -162,19 +170,19 @@ describe('the doctor, on Azure Key Vault', async () => {
     ['wrap', ['get', 'unwrapKey', 'sign'], 'wrap/action'],
     ['unwrap', ['get', 'wrapKey', 'sign'], 'unwrap/action'],
     ['sign', ['get', 'wrapKey', 'unwrapKey'], 'sign/action'],
-  ] as const)('reports a missing permission to %s', async (_, rights, missing) => {
+  ] as const)('reports that the permission to %s is missing', async (_, rights, missing) => {
     const report = await examine(configOf(wrapperFor(vault.issueToken([...rights]))));
     expect(idsOf(report, 'error')).toEqual(['kms-denied']);
     expect(findingOf(report, 'kms-denied')?.remedy).toContain(missing);
   });
 
-  test('reports a key wrapper without signatures (F35)', async () => {
+  test('F35: reports a key wrapper without a signing key', async () => {
     const report = await examine(configOf(azureKeyVaultKeyWrapper({ keyId, clients: sdkClients(vault, all) })));
     expect(idsOf(report, 'error')).toEqual(['options']);
     expect(findingOf(report, 'options')?.what).toMatch(/sign/);
   });
 
-  test('reports a signing key that does not match the pinned public key', async () => {
+  test('reports a signing key whose public key is not pinned', async () => {
     const other = vault.createKey('other', 'EC');
     const id = vault.idOf(other, other.current);
     const pinned = await fetchAzureSignPublicKeys({ signKeyIds: [id], clients: sdkClients(vault, all) });
@@ -184,7 +192,7 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(idsOf(report, 'error')).toEqual(['kms-signature']);
   });
 
-  test('reports a disabled key (F10)', async () => {
+  test('F10: reports a disabled key', async () => {
     rsa.set({ enabled: false });
     const report = await examine(configOf(wrapperFor(all)));
     rsa.set({ enabled: true });
@@ -192,13 +200,95 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(findingOf(report, 'kms-disabled')?.remedy).toMatch(/set-attributes --enabled true/);
   });
 
-  test('reports a disabled older version that the ring needs, after a new version was made', async () => {
+  test('reports an EC key as keyId as a key of the wrong kind, and not as a missing permission', async () => {
+    const ec = vault.createKey('not-wrapping', 'EC');
+    const clients = sdkClients(vault, all);
+    const wrong = azureKeyVaultKeyWrapper({
+      keyId: vault.idOf(ec),
+      signKeyId,
+      signPublicKeys,
+      clients,
+      maxAttempts: 1,
+    });
+    const report = await examine(configOf(wrong));
+    expect(idsOf(report, 'error')).toEqual(['kms-usage']);
+    expect(findingOf(report, 'kms-usage')?.remedy).toMatch(/^Use an RSA key .* as keyId/);
+  });
+
+  describe('with a configuration that fetches the public key of the signing key', () => {
+    const project = mkdtempSync(join(tmpdir(), 'sealring-cli-'));
+    symlinkSync(MODULES, join(project, 'node_modules'));
+    afterAll(() => rmSync(project, { recursive: true, force: true }));
+
+    /** Runs the doctor as a program, on such a configuration. */
+    async function run(id: string): Promise<{ readonly code: unknown; readonly findings: readonly Finding[] }> {
+      const clientOptions = {
+        retryOptions: { maxRetries: 0 },
+        disableChallengeResourceVerification: true,
+        tlsOptions: { ca: vault.certificate },
+      };
+      const config = `import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
+import { azureKeyVaultKeyWrapper, fetchAzureSignPublicKeys } from '@sealring/azure-key-vault';
+import { memoryRing } from '@sealring/core';
+const credential = { getToken: async () => ({ token: '${all}', expiresOnTimestamp: Date.now() + 3_600_000 }) };
+const options = () => (${JSON.stringify(clientOptions)});
+const clients = {
+  keys: (url) => new KeyClient(url, credential, options()),
+  cryptography: (key) => new CryptographyClient(key, credential, options()),
+};
+const signPublicKeys = await fetchAzureSignPublicKeys({ signKeyIds: ['${id}'], clients, maxAttempts: 2 });
+const wrapper = { keyId: '${keyId}', signKeyId: '${id}', signPublicKeys, clients };
+export default { ringName: 'payments', ring: memoryRing(), keyWrapper: azureKeyVaultKeyWrapper(wrapper) };
+`;
+      writeFileSync(join(project, 'sealring.config.mjs'), config);
+      const { code, output } = await runProgram(process.execPath, [MAIN, 'doctor', '--json'], { cwd: project });
+      return { code, findings: JSON.parse(output.slice(output.indexOf('{'))).findings };
+    }
+
+    test.each([
+      ['is throttled', 'kms-throttled', () => vault.throttle(), /^Wait/],
+      ['is denied', 'kms-denied', () => vault.deny(), /^Grant .*keys\/read on the signing key/],
+    ] as const)('reports a vault that %s', async (_, id, turn, remedy) => {
+      turn();
+      const { code, findings } = await run(signKeyId);
+      expect(code).toBe(1);
+      expect(findings).toEqual([
+        expect.objectContaining({ id, severity: 'error', remedy: expect.stringMatching(remedy) }),
+      ]);
+    });
+
+    test('reports a vault that does not answer', async () => {
+      const down = signKeyId.replace(/127\.0\.0\.1:\d+/, '127.0.0.1:1');
+      const { code, findings } = await run(down);
+      expect(code).toBe(1);
+      expect(findings).toEqual([expect.objectContaining({ id: 'kms-unavailable', severity: 'error' })]);
+    });
+
+    test('reports a signing key of the wrong kind', async () => {
+      const { code, findings } = await run(vault.idOf(rsa, rsa.current));
+      expect(code).toBe(1);
+      expect(findings).toEqual([
+        expect.objectContaining({
+          id: 'kms-signature',
+          remedy: expect.stringMatching(/^Configure a P-256 signing key/),
+        }),
+      ]);
+    });
+
+    test('reports no error once the vault answers', async () => {
+      const { code, findings } = await run(signKeyId);
+      expect(findings.filter(({ severity }) => severity === 'error')).toEqual([]);
+      expect(code).toBe(0);
+    });
+  });
+
+  test('reports a new key version, and a disabled older one that the ring needs', async () => {
     const clients = sdkClients(vault, all);
     const key = vault.createKey('versions');
     const wrapper = (): KeyWrapper =>
       azureKeyVaultKeyWrapper({ keyId: vault.idOf(key), signKeyId, signPublicKeys, clients, maxAttempts: 1 });
     const config = configOf(wrapper());
-    await found(config);
+    await createRing(config);
     const old = vault.idOf(key, key.current);
     const [{ attributes }] = key.versions as [(typeof key.versions)[number]];
     key.rotate();
@@ -211,11 +301,11 @@ describe('the doctor, on Azure Key Vault', async () => {
     expect(refused?.remedy).toMatch(/set-attributes --id <version> --enabled true/);
   });
 
-  test('does not compare versions for a key that is configured by one of its versions', async () => {
+  test('reports no new version of a key that is configured with a version', async () => {
     const clients = sdkClients(vault, all);
     const pinned = vault.idOf(rsa, rsa.current);
     const config = configOf(azureKeyVaultKeyWrapper({ keyId: pinned, signKeyId, signPublicKeys, clients }));
-    await found(config);
+    await createRing(config);
     expect(findingOf(await examine(config), 'kms-version')).toBeUndefined();
   });
 });

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
-import { examine, findingOf, found, idsOf } from './findings.ts';
+import { createRing, examine, findingOf, idsOf } from './findings.ts';
 
 const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
 const closing: (() => unknown)[] = [];
@@ -52,10 +52,10 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
   beforeAll(async () => {
     const reader = '%R~payments resetchannels -@all +evalsha_ro +eval_ro +info +type +hstrlen +hmget +ping';
     await admin(['ACL', 'SETUSER', 'reader', 'on', '>p', ...reader.split(' ')]);
-    await found(configOf(redisRing({ url: address, key: 'payments' })));
+    await createRing(configOf(redisRing({ url: address, key: 'payments' })));
   });
 
-  test('reports nothing, and checks compare-and-swap in a place beside the ring', async () => {
+  test('reports no error, and tests compare-and-swap with the probe', async () => {
     const config = configOf(redisRing({ url: address, key: 'payments' }));
     const probe = { ring: redisRing({ url: address, key: 'probe' }), remove: () => admin(['DEL', 'probe']) };
     closing.unshift(() => probe.ring.close?.());
@@ -65,7 +65,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(await probe.ring.read()).toBeUndefined();
   });
 
-  test('writes nothing if the place of the check is that of the ring', async () => {
+  test('writes nothing if the probe is in the place of the ring', async () => {
     const config = configOf(redisRing({ url: address, key: 'payments' }));
     const before = await config.ring.read();
     const report = await examine({ ...config, probe: { ring: config.ring, remove: () => admin(['DEL', 'payments']) } });
@@ -74,7 +74,7 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(await config.ring.read()).toEqual(before);
   });
 
-  test('reports a reader’s permissions for a member', async () => {
+  test('reports a member with the permissions of a reader', async () => {
     const config = configOf(redisRing({ url: asUser('reader'), key: 'payments' }));
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual(['store-denied']);
@@ -82,14 +82,14 @@ describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
     expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
   });
 
-  test('reports a server that does not exist', async () => {
+  test('reports a server that does not answer', async () => {
     const report = await examine(
       configOf(redisRing({ url: 'redis://127.0.0.1:1', key: 'payments', callTimeoutSeconds: 1 })),
     );
     expect(idsOf(report, 'error')).toEqual(['store-unavailable']);
   });
 
-  test('reports a replica, which cannot be written (F31)', async () => {
+  test('F31: reports a replica, which cannot be written', async () => {
     const second = await startRedis();
     closing.push(() => second.stop());
     const { port } = new URL(address);
@@ -126,16 +126,16 @@ describe.skipIf(postgres === undefined)('the doctor, on PostgreSQL', () => {
   test('reports a database without the table', async () => {
     const report = await examine(configOf(postgresRing({ connectionString, name: 'payments' })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
-    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Create the table/);
   });
 
-  test('reports a reader’s permissions for a member', async () => {
+  test('reports a member with the permissions of a reader', async () => {
     await admin(async (client) => {
       await migrate(client);
       await client.query('CREATE ROLE reader LOGIN; GRANT SELECT ON sealring_ring TO reader');
     });
     const sound = configOf(postgresRing({ connectionString, name: 'payments' }));
-    await found(sound);
+    await createRing(sound);
     expect(idsOf(await examine(sound), 'error')).toEqual([]);
     const url = new URL(connectionString);
     url.username = 'reader';
@@ -156,13 +156,13 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
   });
   closing.push(() => client.destroy());
 
-  test('reports a missing table', async () => {
+  test('reports a table that does not exist', async () => {
     const report = await examine(configOf(dynamodbRing({ table: 'no-such-table', name: 'payments', client })));
     expect(idsOf(report, 'error')).toEqual(['store-no-table']);
-    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Make the table/);
+    expect(findingOf(report, 'store-no-table')?.remedy).toMatch(/Create the table/);
   });
 
-  test('reports nothing with a table', async () => {
+  test('reports no error for an existing table', async () => {
     await client.send(
       new CreateTableCommand({
         TableName: 'doctor',
@@ -172,7 +172,7 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
       }),
     );
     const config = configOf(dynamodbRing({ table: 'doctor', name: 'payments', client }));
-    await found(config);
+    await createRing(config);
     const report = await examine(config);
     expect(idsOf(report, 'error')).toEqual([]);
     expect(findingOf(report, 'store-write')?.severity).toBe('ok');
@@ -180,7 +180,7 @@ describe.skipIf(moto === '')('the doctor, on DynamoDB', () => {
 });
 
 describe('the doctor, on other stores', () => {
-  test('accepts a ring from the configuration for readers only', async () => {
+  test('reports a static ring as an error for a member only', async () => {
     const origin = configOf(redisRing({ url: redis?.address ?? '', key: 'payments' }));
     const { document = '' } = (await origin.ring.read()) ?? {};
     const config = configOf(staticRing(document));
@@ -188,7 +188,7 @@ describe('the doctor, on other stores', () => {
     expect(idsOf(await examine({ ...config, role: 'reader' }), 'error')).toEqual([]);
   });
 
-  test('reports a store without compare-and-swap (F32)', async () => {
+  test('F32: reports a store without compare-and-swap', async () => {
     const held = new Map<string, string>();
     const broken = (key: string): RingStore => ({
       kind: 'broken',
@@ -202,7 +202,7 @@ describe('the doctor, on other stores', () => {
       },
     });
     const config = configOf(broken('ring'));
-    await found(config);
+    await createRing(config);
     const before = held.get('ring');
     const probe = { ring: broken('probe'), remove: async () => void held.delete('probe') };
     const report = await examine({ ...config, probe });

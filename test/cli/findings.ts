@@ -1,16 +1,17 @@
 import { type DoctorReport, type Finding, runDoctor, type SealringConfig, type Severity } from '@sealring/cli';
 import { createKmsCodec } from '@sealring/core';
 
-/** What servers without any of the doctor's variables run with. */
+/** An environment without any variable that the doctor checks. */
 const CLEAN: Readonly<Record<string, string>> = {};
 
-/** Founds a ring as a member would. */
-export async function found(config: SealringConfig): Promise<void> {
+/** Creates a ring as a member does. */
+export async function createRing(config: SealringConfig): Promise<void> {
   const { probe: _, ...options } = config;
   const codec = await createKmsCodec({ ...options, create: 'now' });
   await codec.close();
 }
 
+/** Runs the doctor. */
 export function examine(
   config: SealringConfig,
   environment: Readonly<Record<string, string>> = CLEAN,

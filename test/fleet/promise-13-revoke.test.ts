@@ -76,7 +76,11 @@ class Scene {
 
   revoke(...args: readonly string[]): Promise<Ended> {
     const env = { PATH: process.env['PATH'] };
-    return runProgram(process.execPath, [MAIN, 'revoke', ...args], { cwd: this.#project, env, timeoutMs: 300_000 });
+    return runProgram(process.execPath, [MAIN, 'revoke', '--yes', ...args], {
+      cwd: this.#project,
+      env,
+      timeoutMs: 300_000,
+    });
   }
 
   /** The bytes of the document, as whoever may read the bucket sees them. */
@@ -130,7 +134,7 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
     // Nobody but the command knows of the revocation.
     expect([...(await scene.sealingKeys())]).toEqual([keyId]);
     const ended = await revoking;
-    expect(ended).toMatchObject({ code: 0, output: expect.stringContaining('the store has lost the revocation') });
+    expect(ended).toMatchObject({ code: 0, output: expect.stringContaining('the store lost the revocation') });
     expect((performance.now() - rolledBack) / 1_000).toBeGreaterThan(WAIT_SECONDS - 1);
     expect(performance.now() - began).toBeLessThan(3_000 * WAIT_SECONDS);
     expect(await scene.isRevoked(keyId)).toBe(true);
@@ -166,6 +170,6 @@ describe.skipIf(moto === '').concurrent('sealring revoke, on a store without pus
       await pause(20);
     }
     const ended = await revoking;
-    expect(ended).toMatchObject({ code: 1, output: expect.stringContaining('the store does not hold the revocation') });
+    expect(ended).toMatchObject({ code: 1, output: expect.stringContaining('the store does not keep the revocation') });
   });
 });

@@ -100,7 +100,7 @@ describe('the figures that the command line gives for a policy', () => {
     const figures = policyFigures(policy);
     for (const [counted, expected] of [
       [kms.total - kms.looks - before.kms, figures.kmsCallsPerServerDay],
-      [kms.looks - before.looks, figures.versionLooksPerServerDay],
+      [kms.looks - before.looks, figures.versionChecksPerServerDay],
       [store.calls.read - before.reads, figures.storeReadsPerServerDay],
     ] as const) {
       expect(Math.abs(perServerDay(counted) - expected)).toBeLessThanOrEqual(0.1 * expected);

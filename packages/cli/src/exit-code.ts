@@ -1,2 +1,8 @@
-/** How a command ends. */
-export const EXIT_CODE = { done: 0, failed: 1, usage: 2 } as const;
+/** The exit codes of the commands. `--help` and the README list them. */
+export const EXIT_CODE = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  /** Only `status`: the ring works, and something needs attention. */
+  attention: 3,
+} as const;

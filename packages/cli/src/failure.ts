@@ -1,4 +1,27 @@
-/** The KMS or the store would not have it: one line that says what, and exit code 1. */
+import type { KeyWrapperErrorKind, RingStoreErrorKind } from '@sealring/core';
+
+/** Why a command failed: `error.code` of the JSON that it prints with `--json`. A stable, closed set. */
+export type FailureCode =
+  | `kms-${KeyWrapperErrorKind}`
+  | `store-${RingStoreErrorKind}`
+  | 'cannot-listen'
+  | 'conflict'
+  | 'interrupted'
+  | 'no-sealing-key'
+  | 'not-a-token'
+  | 'not-confirmed'
+  | 'revocation-lost'
+  | 'ring-absent'
+  | 'ring-exists'
+  | 'unexpected';
+
+/** The KMS or the store rejected the operation, or the ring is not in the required state. Exit code 1. */
 export class Failure extends Error {
   override readonly name = 'Failure';
+  readonly code: FailureCode;
+
+  constructor(code: FailureCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
 }

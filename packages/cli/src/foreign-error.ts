@@ -1,18 +1,20 @@
 import type { KeyWrapperErrorKind, KeyWrapperErrorSummary, RingStoreError, RingStoreErrorKind } from '@sealring/core';
+import { Failure, type FailureCode } from './failure.ts';
 
 /**
- * Errors of core as they are told apart: by name and kind, since the project in the working directory may bring a copy
- * of core that is not ours. Only texts that core and its adapters chose are looked at, never a vendor's.
+ * Classifies errors of core and its adapters. The project in the working directory may load another copy of core, so
+ * `instanceof` does not work here: errors are recognized by their name and their closed sets of kinds and codes. The
+ * message of a vendor's error is never read, because it can contain a secret.
  */
 
-/** What a key wrapper failed with. */
-export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'hint'> {
+/** Why a call of a key wrapper failed. */
+export interface KmsFailure extends Pick<KeyWrapperErrorSummary, 'code' | 'status' | 'hint'> {
   readonly kind: KeyWrapperErrorKind;
   readonly provider: string;
   readonly operation: string;
 }
 
-/** What a ring store failed with. */
+/** Why a call of a ring store failed. */
 export type StoreFailure = Pick<RingStoreError, 'kind' | 'detail' | 'code'>;
 
 const KMS_KINDS: Readonly<Record<KeyWrapperErrorKind, true>> = {
@@ -31,7 +33,7 @@ const STORE_KINDS: Readonly<Record<RingStoreErrorKind, true>> = {
   'read-only': true,
 };
 
-/** Of several key wrappers that all failed: each of them. Empty for another error. */
+/** The failure of each key wrapper that failed. Empty for any other error. */
 export function kmsFailuresOf(error: unknown): readonly KmsFailure[] {
   if (!isNamed(error, 'KeyWrapperError') || !Object.hasOwn(KMS_KINDS, String(field(error, 'kind')))) return [];
   const summary = field(error, 'summary');
@@ -43,45 +45,66 @@ export function kmsFailuresOf(error: unknown): readonly KmsFailure[] {
       provider: textOf(summary, 'provider') ?? '',
       operation: textOf(summary, 'operation') ?? '',
       code: textOf(summary, 'code'),
+      status: numberOf(summary, 'status'),
       hint: textOf(summary, 'hint'),
     },
   ];
 }
 
-/** Undefined for another error. */
+/** The failure of the ring store; undefined for any other error. */
 export function storeFailureOf(error: unknown): StoreFailure | undefined {
   const kind = field(error, 'kind');
   if (!isNamed(error, 'RingStoreError') || !Object.hasOwn(STORE_KINDS, String(kind))) return undefined;
   return { kind: kind as StoreFailure['kind'], detail: textOf(error, 'detail') ?? '', code: textOf(error, 'code') };
 }
 
-/** What core or an adapter refuses an option with: it names option and value, and shows no secret. Undefined for another error. */
-export function refusedOptionIn(error: unknown): string | undefined {
+/**
+ * The message with which core or an adapter rejects an option; undefined for any other error. It names the option and its
+ * value, and contains no secret.
+ */
+export function rejectedOptionIn(error: unknown): string | undefined {
   return error instanceof Error && field(error, 'code') === 'ERR_SEALRING_OPTION' ? error.message : undefined;
 }
 
+/** Whether another writer changed the ring first. */
 export function isConflict(error: unknown): boolean {
   return isNamed(error, 'RingConflictError');
 }
 
-/** Where docs/errors.md has a section on it; undefined for what it has none on. */
-export function sectionOn(error: unknown): string | undefined {
-  const isCores = storeFailureOf(error) !== undefined || kmsFailuresOf(error).length > 0 || isConflict(error);
-  return isCores ? textOf(error, 'help') : undefined;
+/** Whether a token has none of the formats of the ring. */
+export function isInvalidToken(error: unknown): boolean {
+  return isNamed(error, 'InvalidRequestState');
 }
 
-/** A failure in one line. An error of another class is named only: its text may hold a secret. */
+/** The section of docs/errors.md about an error; undefined if there is none. */
+export function sectionOn(error: unknown): string | undefined {
+  const isOfCore = storeFailureOf(error) !== undefined || kmsFailuresOf(error).length > 0 || isConflict(error);
+  return isOfCore ? textOf(error, 'help') : undefined;
+}
+
+/** The error in one line. Of an unknown class it shows only the name: the message can contain a secret. */
 export function lineOf(error: unknown): string {
   const store = storeFailureOf(error);
   if (store !== undefined) return `the ring store: ${store.kind}: ${store.detail}`;
   const kms = kmsFailuresOf(error);
   if (kms.length > 0) return kms.map(kmsLineOf).join('; ');
-  if (isConflict(error)) return 'the ring was changed by somebody else meanwhile: try again';
-  return error instanceof Error ? `${error.name} was thrown` : 'something was thrown that is no Error';
+  if (isConflict(error)) return 'another process changed the ring at the same time; try again';
+  return error instanceof Error ? `${error.name} was thrown` : 'a value that is not an Error was thrown';
 }
 
+/** The failure of one key wrapper in one line. */
 export function kmsLineOf({ provider, operation, kind, code, hint }: KmsFailure): string {
   return `${provider} ${operation}: ${kind}${code === undefined ? '' : ` (${code})`}${hint === undefined ? '' : `: ${hint}`}`;
+}
+
+/** The code for scripts of an error of core. */
+export function failureCodeOf(error: unknown): FailureCode {
+  if (error instanceof Failure) return error.code;
+  const store = storeFailureOf(error);
+  if (store !== undefined) return `store-${store.kind}`;
+  const [kms] = kmsFailuresOf(error);
+  if (kms !== undefined) return `kms-${kms.kind}`;
+  return isConflict(error) ? 'conflict' : 'unexpected';
 }
 
 function isNamed(error: unknown, name: string): boolean {
@@ -90,6 +113,11 @@ function isNamed(error: unknown, name: string): boolean {
 
 function field(holder: unknown, name: string): unknown {
   return typeof holder === 'object' && holder !== null ? Reflect.get(holder, name) : undefined;
+}
+
+function numberOf(holder: unknown, name: string): number | undefined {
+  const value = field(holder, name);
+  return typeof value === 'number' ? value : undefined;
 }
 
 function textOf(holder: unknown, name: string): string | undefined {

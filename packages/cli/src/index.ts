@@ -1,5 +1,6 @@
 /**
- * The parts of the `sealring` command line that programs use: {@link runDoctor}, {@link policyFigures}, and the type of a settings file.
+ * The parts of the `sealring` command line that programs can call: {@link runDoctor} and {@link policyFigures}, and the
+ * type of a configuration file.
  *
  * @packageDocumentation
  */

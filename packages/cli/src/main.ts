@@ -2,15 +2,15 @@
 import { CommanderError } from 'commander';
 import { EXIT_CODE } from './exit-code.ts';
 import { Failure } from './failure.ts';
-import { lineOf } from './foreign-error.ts';
+import { failureCodeOf, lineOf } from './foreign-error.ts';
 import { createProgram } from './program.ts';
 import { visibleLine } from './terminal/visible.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A client of somebody's configuration may keep the process alive; what was said is long written by then. */
-const LONGEST_END_MS = 2_000;
+/** How long a client of the configuration may keep the process alive after the command has ended. */
+const MAX_EXIT_DELAY_MS = 2_000;
 
-// A reader that has seen enough, as in `status | head`.
+// The reader of a pipe may stop early, as in `sealring status | head`.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
 });
@@ -18,17 +18,32 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   await createProgram().parseAsync();
 } catch (error) {
-  if (error instanceof UsageError || error instanceof Failure) {
-    process.stderr.write(`error: ${visibleLine(error.message)}\n`);
-    process.exitCode = error instanceof UsageError ? EXIT_CODE.usage : EXIT_CODE.failed;
-  } else if (error instanceof CommanderError) {
-    // It has printed what is wrong, or the help that was asked for.
+  report(error);
+}
+setTimeout(() => process.exit(), MAX_EXIT_DELAY_MS).unref();
+
+function report(error: unknown): void {
+  if (error instanceof CommanderError) {
     process.exitCode = error.exitCode === 0 ? EXIT_CODE.done : EXIT_CODE.usage;
+    // Commander has already printed the message, or the help that was requested.
+    if (error.exitCode !== 0) printFailure('usage', error.message.replace(/^error: /, ''));
+  } else if (error instanceof UsageError || error instanceof Failure) {
+    process.exitCode = error instanceof UsageError ? EXIT_CODE.usage : EXIT_CODE.failed;
+    process.stderr.write(`error: ${visibleLine(error.message)}\n`);
+    printFailure(error.code, error.message);
   } else {
-    // Not its text, which may hold a secret of somebody's SDK: what it is, and where.
+    process.exitCode = EXIT_CODE.failed;
+    // The message can contain a secret of a vendor's SDK: print the class and the stack frames only.
     const frames = error instanceof Error ? (error.stack ?? '').split('\n').filter((line) => /^ +at /.test(line)) : [];
     process.stderr.write(`${[`error: unexpected: ${visibleLine(lineOf(error))}`, ...frames].join('\n')}\n`);
-    process.exitCode = EXIT_CODE.failed;
+    printFailure(failureCodeOf(error), lineOf(error));
   }
 }
-setTimeout(() => process.exit(), LONGEST_END_MS).unref();
+
+/** With `--json`, a script reads the failure from standard output, as it reads a result. */
+function printFailure(code: string, message: string): void {
+  const end = process.argv.indexOf('--');
+  if (!process.argv.slice(0, end < 0 ? undefined : end).includes('--json')) return;
+  const error = { code, message: visibleLine(message), exitCode: process.exitCode };
+  process.stdout.write(`${JSON.stringify({ error })}\n`);
+}

@@ -1,3 +1,4 @@
+import tab from '@bomb.sh/tab/commander';
 import { Command } from 'commander';
 import { addBenchCommand } from './commands/bench.ts';
 import { addDashboardCommand } from './commands/dashboard.ts';
@@ -13,24 +14,28 @@ import { addStatusCommand } from './commands/status.ts';
 import { cliVersion } from './version.ts';
 
 const AFTER = `
-Which ring: --config, else sealring.config.js, .mjs or .ts of the working directory, else the SEALRING_* variables of the
-Terraform modules. No option takes a secret.
+Configuration: the file of --config, else sealring.config.js, .mjs, .ts or .mts
+in the working directory, else the SEALRING_* variables. No option takes a
+secret.
 
-Exit code: 0 done, 1 it failed or the doctor found an error, 2 the command line or the configuration is wrong.
+Exit codes: 0 done; 1 the KMS or the store rejected the operation, or the doctor
+found an error; 2 wrong command line or configuration; 3 only "status": the ring
+works, and something needs attention.
 
 Example:
   $ npx sealring init --local
   $ npx sealring doctor
 `;
 
-/** The command line: each command is a file of its own. */
+/** The command line. Each command has its own file. */
 export function createProgram(): Command {
   const program = new Command('sealring')
-    .description('Looks after a ring of KMS-wrapped data keys.')
-    .version(cliVersion, '--version', 'print the version')
-    .helpOption('--help', 'print this help')
+    .description('Operates a ring of data keys that a KMS wraps.')
+    .version(cliVersion, '-v, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .exitOverride()
-    // One line, a suggestion included.
+    // An error and its suggestion, on one line.
     .configureOutput({ outputError: (text, write) => write(`${text.trim().replaceAll('\n', ' ')}\n`) })
     .addHelpText('after', AFTER);
   addDoctorCommand(program);
@@ -44,5 +49,25 @@ export function createProgram(): Command {
   addImportCommand(program);
   addPolicyCommand(program);
   addBenchCommand(program);
+  addCompleteCommand(program);
   return program;
+}
+
+const COMPLETE_EXAMPLE = `
+The shell finds "sealring" on the PATH: install @sealring/cli globally, or add
+node_modules/.bin. Bash also requires the package bash-completion.
+
+  bash  source <(sealring complete bash)   # in ~/.bashrc
+  zsh   sealring complete zsh > "\${fpath[1]}/_sealring"
+  fish  sealring complete fish > ~/.config/fish/completions/sealring.fish
+`;
+
+/** The library adds the command; a generated script calls it again with "--" for suggestions. */
+function addCompleteCommand(program: Command): void {
+  tab(program);
+  const complete = program.commands.find((command) => command.name() === 'complete');
+  complete
+    ?.summary('print a completion script for a shell')
+    .description('Prints a completion script: bash, zsh, fish or powershell.')
+    .addHelpText('after', COMPLETE_EXAMPLE);
 }

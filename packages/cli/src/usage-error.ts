@@ -1,4 +1,5 @@
-/** The command line, or the settings it names, are wrong: one line that says what, and exit code 2. */
+/** The command line or the configuration is wrong. The message has one line. Exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
+  readonly code = 'usage';
 }

@@ -4,5 +4,5 @@ const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 );
 
-/** The version of this command line. */
+/** The version of this package. */
 export const cliVersion: string = manifest.version;

@@ -67,7 +67,7 @@ describe('the page', () => {
     await page.ended;
   });
 
-  test('shows the ring by hashes, and a rotation while it is under way', async () => {
+  test('shows the keys by name, and a rotation in progress', async () => {
     const ids = await keyIds();
     const { body: before } = await ask(page.url);
     expect(ids.length).toBeGreaterThan(0);
@@ -76,12 +76,12 @@ describe('the page', () => {
       expect(before).not.toContain(key);
     }
     await runCli(['rotate'], { cwd: project.cwd });
-    const body = await shows(page.url, /A rotation is under way/);
+    const body = await shows(page.url, /A rotation is in progress/);
     const [id = ''] = (await keyIds()).slice(-1);
     expect(body).toMatch(new RegExp(`class="key propagating" data-key="${hashedKeyId(id)}"`));
   });
 
-  test('says when the ring cannot be read, shows what was read before, and goes on', async () => {
+  test('shows that the ring cannot be read, and the keys that were read before', async () => {
     const path = join(project.cwd, 'sealring.local.ring');
     const before = readFileSync(path);
     writeFileSync(path, 'something else');
@@ -96,29 +96,29 @@ describe('the page', () => {
 });
 
 describe('the command line', () => {
-  test('beyond this machine only when told so, with a loud warning', async () => {
+  test('dashboard listens beyond this machine only with --host, and prints a warning', async () => {
     const page = await start(['--host', '0.0.0.0']);
     page.child.kill('SIGTERM');
     const { code, stderr } = await page.ended;
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^WARNING: the page has no password/m);
+    expect(stderr).toMatch(/^WARNING: everyone who can reach this address can read the page/m);
   });
 
-  test('without that, it listens on loopback and warns of nothing', async () => {
+  test('dashboard listens on loopback by default, without a warning', async () => {
     const page = await start();
     expect(new URL(page.url).hostname).toBe('127.0.0.1');
     page.child.kill('SIGINT');
     expect(await page.ended).toMatchObject({ code: 0, stderr: '' });
   });
 
-  test('a port that is taken is one line', async () => {
+  test('dashboard reports a port in use on one line', async () => {
     const page = await start();
     const { code, stderr } = await runCli(['dashboard', '--port', String(page.port)], { cwd: project.cwd });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: cannot listen on 127\.0\.0\.1 port \d+: EADDRINUSE$/m);
   });
 
-  test('F21 an address with a secret in it, or none at all, is refused, and not repeated', async () => {
+  test('F21 dashboard rejects an invalid address, or one with a secret, and does not repeat it', async () => {
     const wrong = [
       'http://ada:canary-password@127.0.0.1/metrics',
       'http://127.0.0.1/metrics?token=canary-password',
@@ -136,7 +136,7 @@ describe('the command line', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('at most 32 members')]);
   });
 
-  test('the example in its help, and that of the guide, works', async () => {
+  test('dashboard runs the example of its help, which is that of the guide', async () => {
     const { stdout } = await runCli(['dashboard', '--help'], { cwd: project.cwd });
     const guide = readFileSync(join(import.meta.dirname, '../../../docs/guides/observe.md'), 'utf8');
     const [, ofHelp = ''] = /^ {2}\$ npx sealring (dashboard .*)$/m.exec(stdout) ?? [];
@@ -146,13 +146,13 @@ describe('the command line', () => {
     expect((await ask(page.url)).body).toContain('127.0.0.1:9464/metrics');
   });
 
-  test('without a ring it fails as the other commands do', async () => {
+  test('dashboard fails without a ring, as the other commands do', async () => {
     const empty = newProject();
     try {
       await runCli(['init', '--local'], { cwd: empty.cwd });
       rmSync(join(empty.cwd, 'sealring.local.ring'));
       const { code, stderr } = await runCli(['dashboard'], { cwd: empty.cwd });
-      expect([code, stderr]).toEqual([1, expect.stringContaining('there is no ring in the store')]);
+      expect([code, stderr]).toEqual([1, expect.stringContaining('the store has no ring')]);
     } finally {
       empty.remove();
     }

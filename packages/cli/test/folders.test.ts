@@ -8,7 +8,7 @@ const SOURCE = join(import.meta.dirname, '..', 'src');
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   terminal: [],
   policy: [],
-  settings: [],
+  settings: ['terminal'],
   ring: ['settings', 'terminal'],
   doctor: ['ring', 'settings'],
   migration: ['ring', 'settings'],

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { join } from 'node:path';
-import { createKmsCodec, fileRing, localKeyWrapper } from '@sealring/core';
+import { createKmsCodec, fileRing, hashedKeyId, localKeyWrapper } from '@sealring/core';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { newProject, runCli } from './cli-process.ts';
 
@@ -30,7 +30,7 @@ async function serve(answer: RequestListener): Promise<string> {
 const status = (...members: readonly string[]) =>
   runCli(['status', ...members.flatMap((member) => ['--member', member])], { cwd: project.cwd });
 
-test('each server says how it is, and one that is away or says something else is told as such', async () => {
+test('status --member shows the health of each server, and which ones do not answer with it', async () => {
   await using codec = await createKmsCodec({
     ringName: 'local',
     ring: fileRing(join(project.cwd, 'sealring.local.ring')),
@@ -49,18 +49,18 @@ test('each server says how it is, and one that is away or says something else is
     serve((_, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()),
   ]);
   const { code, stdout } = await status(well, ill, other, rude, 'http://127.0.0.1:1/');
-  expect(code).toBe(0);
+  expect(code).toBe(3);
   const lineOf = (member: string): string => stdout.split('\n').find((line) => line.startsWith(member)) ?? '';
-  expect(lineOf(well)).toMatch(new RegExp(`ok +seals opens +${sealingKey} +\\d{4}-`));
-  expect(lineOf(ill)).toMatch(/failing +- opens .*kms \\u001b\[31mdenied/);
+  expect(lineOf(well)).toMatch(new RegExp(`ok +seals unseals +${hashedKeyId(sealingKey ?? '')} +\\d{4}-`));
+  expect(lineOf(ill)).toMatch(/failing +- unseals .*kms \\u001b\[31mdenied/);
   expect(stdout).toContain(`problem at ${ill}: off \\u001b[31mby far\n  → mend it\n`);
   expect(stdout.match(/^problem/gm)).toHaveLength(1);
-  expect(lineOf(other)).toContain('no health in its answer (200)');
+  expect(lineOf(other)).toContain('answered 200 without codec.health()');
   expect(lineOf(rude)).toContain('not reachable');
   expect(lineOf('http://127.0.0.1:1/')).toContain('not reachable');
 });
 
-test('an answer without end is not read to its end', async () => {
+test('status --member stops reading an endless answer', async () => {
   const endless = await serve((_, response) => {
     const more = (): void => {
       while (response.write('x'.repeat(65_536)));
@@ -68,16 +68,16 @@ test('an answer without end is not read to its end', async () => {
     response.on('drain', more);
     more();
   });
-  expect((await status(endless)).stdout).toMatch(/no health in its answer|not reachable/);
+  expect((await status(endless)).stdout).toMatch(/without codec\.health\(\)|not reachable/);
 });
 
-test.each(['ftp://a', 'a.example', ''])('--member %j is a mistake on the command line', async (member) => {
+test.each(['ftp://a', 'a.example', ''])('--member %j is rejected with exit code 2', async (member) => {
   expect((await status(member)).code).toBe(2);
 });
 
-test('F21: a password in an address is refused and not repeated', async () => {
+test('F21: --member rejects an address with a password and does not repeat it', async () => {
   const { code, stderr, stdout } = await status('http://ada:hunter2@127.0.0.1/health');
   expect(code).toBe(2);
-  expect(stderr).toMatch(/no password/);
+  expect(stderr).toMatch(/user or a password/);
   expect(stdout + stderr).not.toContain('hunter2');
 });

@@ -40,7 +40,7 @@ export default {
 }
 
 describe('export', () => {
-  test('writes the ring as it is, for its owner alone, and no plaintext key', async () => {
+  test('export writes the stored document, readable only by its owner, with no plaintext key', async () => {
     const { code, stdout, stderr } = await run(['export', 'backup.ring', '--json']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toMatchObject({ file: 'backup.ring', ring: 'local', what: '1 wrapped key' });
@@ -48,7 +48,7 @@ describe('export', () => {
     expect(statSync(at('backup.ring')).mode & 0o777).toBe(0o600);
   });
 
-  test('writes over nothing, and through no link', async () => {
+  test('export overwrites no file and follows no link', async () => {
     writeFileSync(at('mine'), 'mine');
     symlinkSync(at('elsewhere'), at('link'));
     for (const file of ['mine', 'link']) expect((await run(['export', file])).code).toBe(2);
@@ -57,13 +57,13 @@ describe('export', () => {
     expect((await run(['export', 'no/such/folder'])).code).toBe(2);
   });
 
-  test('what does not open is not written', async () => {
+  test('export writes no document that it cannot unwrap', async () => {
     writeFileSync(at('sealring.local.key'), randomBytes(32).toString('base64url'));
     expect((await run(['export', 'backup.ring'])).code).toBe(1);
     expect(existsSync(at('backup.ring'))).toBe(false);
   });
 
-  test('F21: plaintext takes a second flag, and warns', async () => {
+  test('F21: export --plain requires a second flag and prints a warning', async () => {
     const refused = await run(['export', 'plain.json', '--plain', 'python']);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(/--they-leave-the-kms.*import --from/);
@@ -77,7 +77,7 @@ describe('export', () => {
     expect(statSync(at('plain.json')).mode & 0o777).toBe(0o600);
   });
 
-  test('the secrets open every token of their wire, the one that seals comes first, and they open nothing else', async () => {
+  test('exported secrets unseal every token of their wire and no other token, the active key first', async () => {
     await using before = await openOld('python');
     const first = before.seal(new TextEncoder().encode('before'));
     await run(['rotate']);
@@ -98,7 +98,7 @@ describe('export', () => {
 });
 
 describe('import', () => {
-  test('F31: puts a lost ring back, and its tokens open again', async () => {
+  test('F31: import restores a lost ring, and its tokens unseal again', async () => {
     await using codec = await openOld();
     const token = codec.seal(Buffer.from('x'));
     await codec.close();
@@ -112,7 +112,7 @@ describe('import', () => {
     expect(Buffer.from(again.unseal(token)).toString()).toBe('x');
   });
 
-  test('a newline that an editor has put at the end of the file is not of the ring', async () => {
+  test('import ignores a newline at the end of the file', async () => {
     await run(['export', 'backup.ring']);
     const text = textOf('backup.ring');
     writeFileSync(at('backup.ring'), `${text}\n`);
@@ -121,16 +121,16 @@ describe('import', () => {
     expect(textOf('sealring.local.ring')).toBe(text);
   });
 
-  test('F31: never over a ring that is there', async () => {
+  test('F31: import does not overwrite a ring', async () => {
     await run(['export', 'backup.ring']);
     const before = textOf('sealring.local.ring');
     const { code, stderr } = await run(['import', 'backup.ring']);
     expect(code).toBe(1);
-    expect(stderr).toMatch(/there is a ring in the store already/);
+    expect(stderr).toMatch(/the store already has a ring/);
     expect(textOf('sealring.local.ring')).toBe(before);
   });
 
-  test('F26: what the configuration does not open is not stored', async () => {
+  test('F26: import stores no document that the configuration cannot unwrap', async () => {
     await run(['export', 'backup.ring']);
     writeNewConfig();
     writeFileSync(at('edited.ring'), textOf('backup.ring').replace('"keys":', '"epoch":1,"keys":'));
@@ -142,7 +142,7 @@ describe('import', () => {
     expect(readdirSync(project.cwd)).not.toContain('new.ring');
   });
 
-  test('--from carries a ring to another store and another KMS key: all tokens open, by the new key alone', async () => {
+  test('import --from moves a ring to another store and KMS key, and the new key alone unseals all tokens', async () => {
     await using codec = await openOld();
     const token = codec.seal(Buffer.from('x'));
     await codec.rotate();
@@ -150,8 +150,8 @@ describe('import', () => {
     writeNewConfig();
     const { code, stdout, stderr } = await run(['import', '--from', OLD, '--config', NEW, '--json']);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^WARNING: two stores hold this ring now/);
-    expect(JSON.parse(stdout)).toMatchObject({ keys: { length: 2 }, unprovedRevocations: [] });
+    expect(stderr).toMatch(/^WARNING: two stores now have this ring/);
+    expect(JSON.parse(stdout)).toMatchObject({ keys: { length: 2 }, unverifiedRevocations: [] });
     const ring = fileRing(at('new.ring'));
     await using carried = await createKmsCodec({
       ringName: 'local',
@@ -166,14 +166,14 @@ describe('import', () => {
     expect(textOf('new.ring')).not.toContain(secretOf());
   });
 
-  test('--from leaves the old ring as it is', async () => {
+  test('import --from leaves the old ring unchanged', async () => {
     const before = textOf('sealring.local.ring');
     writeNewConfig();
     await run(['import', '--from', OLD, '--config', NEW]);
     expect(textOf('sealring.local.ring')).toBe(before);
   });
 
-  test('F25: the name of a ring does not change on the way', async () => {
+  test('F25: import --from rejects another ring name', async () => {
     writeNewConfig('other');
     const { code, stderr } = await run(['import', '--from', OLD, '--config', NEW]);
     expect(code).toBe(2);
@@ -182,7 +182,7 @@ describe('import', () => {
   });
 
   test.each([[[]], [['a.ring', '--from', OLD]], [['no-such.ring']]])(
-    '%j is a mistake on the command line',
+    'import %j is rejected with exit code 2',
     async (args) => {
       expect((await run(['import', ...args])).code).toBe(2);
     },

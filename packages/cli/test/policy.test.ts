@@ -10,31 +10,31 @@ beforeEach(() => {
 });
 afterEach(() => project.remove());
 
-test('the formulas give the numbers of the documentation', () => {
+test('policyFigures returns the numbers of the documentation', () => {
   expect(policyFigures({})).toMatchObject({
     propagation: 4_500,
     kmsOutage: 2_620,
     storeOutage: 21_600,
     refusedSeal: 980,
-    refusedOpen: 1_580,
+    refusedUnseal: 1_580,
     revoked: 380,
   });
-  expect(policyFigures({}).versionLooksPerServerDay).toBeCloseTo(23.7, 1);
-  expect(policyFigures({ keyVersionEverySeconds: 0 }).versionLooksPerServerDay).toBe(0);
+  expect(policyFigures({}).versionChecksPerServerDay).toBeCloseTo(23.7, 1);
+  expect(policyFigures({ keyVersionEverySeconds: 0 }).versionChecksPerServerDay).toBe(0);
 });
 
 describe('policy', () => {
   const run = (args: readonly string[]) => runCli(['policy', ...args], { cwd: project.cwd });
 
-  test('says what servers get over, and what they cost', async () => {
+  test('policy prints the tolerated outages and the calls per day', async () => {
     const { code, stdout, stderr } = await run(['--servers', '5']);
     expect([code, stderr]).toEqual([0, '']);
-    expect(stdout).toMatch(/^an outage of the KMS that no server notices +2620 s$/m);
+    expect(stdout).toMatch(/^KMS outage without effect +2620 s$/m);
     expect(stdout).toMatch(/^keys in the ring +up to 2 of 64$/m);
-    expect(stdout).toMatch(/^KMS calls a day, 5 servers +538\.3$/m);
+    expect(stdout).toMatch(/^KMS calls per day, 5 servers +538\.3$/m);
   });
 
-  test('takes the policy of the configuration, changed by --set', async () => {
+  test('policy reads the policy of the configuration, changed by --set', async () => {
     writeFileSync(
       join(project.cwd, 'sealring.config.mjs'),
       `import { localKeyWrapper, memoryRing } from '@sealring/core';
@@ -62,7 +62,7 @@ export default {
   });
 });
 
-test('bench says how long sealing and opening take, in either format', async () => {
+test('bench measures seal and unseal in both formats', async () => {
   const args = ['bench', '--rounds', '100', '--bytes', '100', '--format', 'python', '--json'];
   const { code, stdout } = await runCli(args, { cwd: project.cwd });
   expect(code).toBe(0);

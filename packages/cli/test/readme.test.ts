@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 const folder = join(import.meta.dirname, '..');
 const readme = readFileSync(join(folder, 'README.md'), 'utf8');
 
-test('the README has every finding that is a warning or an error, and no other', () => {
+test('the README lists every finding that is a warning or an error, and no other', () => {
   const doctor = join(folder, 'src/doctor');
   const source = readdirSync(doctor).map((file) => readFileSync(join(doctor, file), 'utf8'));
   const made = source.flatMap((text) => [...text.matchAll(/\b(?:warning|error)\(\s*'([a-z-]+)'/g)]);

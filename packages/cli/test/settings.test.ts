@@ -30,19 +30,19 @@ describe('the command line', () => {
     expect(options.filter((option) => /key|secret|token|password|credential|url/.test(option))).toEqual([]);
   });
 
-  test('without a command it says which there are', async () => {
+  test('sealring without a command lists the commands', async () => {
     const { code, stderr } = await run([]);
     expect(code).toBe(2);
     for (const command of COMMANDS) expect(stderr).toContain(command);
   });
 
-  test('an unknown option is named', async () => {
+  test('an unknown option is rejected by name, with a suggestion', async () => {
     const { code, stderr } = await run(['status', '--jsn']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/--jsn.*--json/);
   });
 
-  test.each(['0', 'soon', '1e9'])('--watch %s is refused by name and value', async (value) => {
+  test.each(['0', 'soon', '1e9'])('--watch %s is rejected by name and value', async (value) => {
     const { code, stderr } = await run(['status', '--watch', value]);
     expect(code).toBe(2);
     expect(stderr).toContain('--watch');
@@ -51,21 +51,21 @@ describe('the command line', () => {
 });
 
 describe('what to work on', () => {
-  test('nothing says: all the ways are named', async () => {
+  test('a missing configuration is rejected with all ways to configure one', async () => {
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);
     expect(stderr).toMatch(/sealring\.config\.js.*--config.*SEALRING_\*.*init --local/);
   });
 
-  test.each(['sealring.config.js', 'sealring.config.mjs'])('%s of the working directory', async (name) => {
+  test.each(['sealring.config.js', 'sealring.config.mjs'])('%s of the working directory is loaded', async (name) => {
     write('package.json', '{ "type": "module" }');
     write(name, `${SOUND}export default { ring: memoryRing(), keyWrapper, ringName: 'mine' };`);
     const { code, stdout } = await run(['doctor']);
     expect(code).toBe(0);
-    expect(stdout).toContain(`ring "mine" as a member, by ${name}`);
+    expect(stdout).toContain(`ring "mine" as a member, configured by ${name}`);
   });
 
-  test('a function that makes the configuration, named with --config; role by option; and it is closed', async () => {
+  test('--config loads a function that returns the configuration, --role overrides its role, and it is closed', async () => {
     write(
       'ring.mjs',
       `${SOUND}export default async () => ({ ring: { ...memoryRing(), close: async () => console.error('closed') }, keyWrapper });
@@ -75,19 +75,27 @@ setInterval(() => undefined, 1000);`,
     );
     const { code, stdout, stderr } = await run(['doctor', '--config', 'ring.mjs', '--role', 'reader']);
     expect(code).toBe(0);
-    expect(stdout).toContain('as a reader, by ring.mjs');
+    expect(stdout).toContain('as a reader, configured by ring.mjs');
     expect(stderr).toBe('closed\nand the rest\n');
   });
 
   test.each([
-    ['no object', 'export default 7;', /exports no configuration/],
+    ['no object', 'export default 7;', /has no configuration: its default export must be an object/],
     [
       'an unknown option',
       `${SOUND}export default { ring: memoryRing(), keyWraper: keyWrapper };`,
-      /unknown option "keyWraper"/,
+      /unknown option "keyWraper"; did you mean "keyWrapper"\?/,
     ],
-    ['no store', `${SOUND}export default { ring: 'redis://', keyWrapper };`, /ring must be a ring store/],
-    ['no key wrapper', `${SOUND}export default { ring: memoryRing(), keyWrapper: [] };`, /keyWrapper must be/],
+    [
+      'no store',
+      `${SOUND}export default { ring: 'redis://', keyWrapper };`,
+      /ring must be a ring store, such as s3Ring\(\{ … \}\), got a string/,
+    ],
+    [
+      'no key wrapper',
+      `${SOUND}export default { ring: memoryRing(), keyWrapper: [] };`,
+      /keyWrapper must be .*got an empty list/,
+    ],
     [
       'half a probe',
       `${SOUND}export default { ring: memoryRing(), keyWrapper, probe: { ring: memoryRing() } };`,
@@ -99,7 +107,7 @@ setInterval(() => undefined, 1000);`,
       "import { localKeyWrapper } from '@sealring/core'; export default { keyWrapper: localKeyWrapper({ masterKey: 'short' }) };",
       /masterKey/,
     ],
-  ])('%s is a mistake that is named', async (_, text, message) => {
+  ])('%s is rejected with a message that names it', async (_, text, message) => {
     write('sealring.config.mjs', text);
     const { code, stderr, stdout } = await run(['status']);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -107,11 +115,11 @@ setInterval(() => undefined, 1000);`,
     expect(stderr.trimEnd()).not.toContain('\n');
   });
 
-  test('F21: what a configuration throws is named with its line, and its text is not repeated', async () => {
+  test('F21: an error of a configuration file is reported by class and line, without its message', async () => {
     write('sealring.config.mjs', "\nthrow new Error('postgres://app:hunter2@db');");
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/Error in line 2/);
+    expect(stderr).toMatch(/cannot load sealring\.config\.mjs, line 2: Error$/m);
     expect(stderr).not.toContain('hunter2');
   });
 
@@ -120,17 +128,17 @@ setInterval(() => undefined, 1000);`,
     [{ SEALRING_AWS_KMS_KEY_ID: 'alias/x' }, /SEALRING_RING_STORE is not set/],
     [
       { SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_RING_STORE: 'floppy' },
-      /SEALRING_RING_STORE "floppy" must be one of/,
+      /SEALRING_RING_STORE must be s3, .*file, or a URL: .*; got "floppy"/,
     ],
     [{ SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_RING_STORE: 's3' }, /SEALRING_S3_BUCKET is not set/],
     [
       { SEALRING_AWS_KMS_KEY_ID: 'alias/x', SEALRING_AWS_KMS_MULTI_REGION: 'yes' },
-      /SEALRING_AWS_KMS_MULTI_REGION "yes"/,
+      /SEALRING_AWS_KMS_MULTI_REGION must be true or false, got "yes"/,
     ],
     [{ SEALRING_AWS_KMS_KEY_ID: 'not a key' }, /keyId/],
-    [{ SEALRING_GCP_KMS_KEY_NAME: 'not a key' }, /keyId/],
+    [{ SEALRING_GCP_KMS_KEY_ID: 'not a key' }, /keyId/],
     [{ SEALRING_AZURE_KEY_ID: 'https://v.vault.azure.net/keys/k' }, /SEALRING_AZURE_SIGN_KEY_ID is not set/],
-  ])('the environment %j is a mistake that names the variable', async (env, message) => {
+  ])('the environment %j is rejected with a message that names the variable', async (env, message) => {
     const { code, stderr } = await run(['status'], { AWS_REGION: 'us-east-1', ...env });
     expect(code).toBe(2);
     expect(stderr).toMatch(message);

@@ -7,6 +7,7 @@
 
 export { type AskOptions, askMember, type MemberAnswer } from './ask-member.ts';
 export { type Dashboard, type DashboardOptions, serveDashboard } from './dashboard.ts';
+export { type KeyPhases, keyFingerprint, keyPhases, type RingKey, type Span } from './key-phases.ts';
 export { MAX_MEMBERS, refusalOfMember } from './member-address.ts';
 export type { RingReport } from './ring-report.ts';
 export { isLoopback } from './server.ts';

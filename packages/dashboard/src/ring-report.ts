@@ -1,4 +1,5 @@
-import type { KeyHealth, RingProblem } from '@sealring/core';
+import type { RingProblem } from '@sealring/core';
+import type { RingKey } from './key-phases.ts';
 
 /** The ring as it was last read. The page shows it together with the metrics of the members. */
 export interface RingReport {
@@ -7,8 +8,8 @@ export interface RingReport {
   /** Kind of the ring store. */
   readonly store: string;
   readonly at: Date;
-  /** `codec.health().keys`. They are shown by their hashes. */
-  readonly keys: readonly KeyHealth[];
+  /** `codec.health().keys`, and when those were revoked that are. They are shown by their hashes. */
+  readonly keys: readonly RingKey[];
   /** The id of the key that members seal with; undefined for none. */
   readonly sealingKey: string | undefined;
   /** When the next rotation is due, if known. */

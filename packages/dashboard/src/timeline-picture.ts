@@ -1,4 +1,5 @@
 import { type Html, html } from './html.ts';
+import type { Span } from './key-phases.ts';
 import type { ViewKey } from './view.ts';
 import { instant } from './words.ts';
 
@@ -23,8 +24,8 @@ const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
 /** The phases of every key on one time axis, with a line for the current time. */
 export function timelinePicture(keys: readonly ViewKey[], now: Date): Html {
   if (keys.length === 0) return html`<p class="quiet">The ring has no key.</p>`;
-  const from = Math.min(now.getTime(), ...keys.map(({ created, activates }) => Math.min(+created, +activates)));
-  const to = Math.max(now.getTime() + 1, ...keys.map(({ opensUntil }) => +opensUntil));
+  const from = Math.min(now.getTime(), ...keys.map(({ phases }) => phases.waits.from));
+  const to = Math.max(now.getTime() + 1, ...keys.map(({ phases }) => phases.unseals.until));
   const x = (ms: number): number => round(LABELS + ((ms - from) / (to - from)) * (WIDTH - LABELS - 12));
   const height = AXIS + keys.length * ROW + 8;
   return html`<svg class="timeline" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="Keys of the ring over time">
@@ -32,29 +33,34 @@ ${axisTimes(from, to).map(
   (ms) => html`<line class="grid" x1="${x(ms)}" x2="${x(ms)}" y1="${AXIS - 6}" y2="${height}"/>
 <text class="tick" x="${x(ms)}" y="14">${instant(new Date(ms)).slice(5, 16)}</text>`,
 )}
-${keys.map((key, index) => row(key, replacedAt(key, keys), AXIS + index * ROW, x))}
+${keys.map((key, index) => row(key, AXIS + index * ROW, x))}
 <line class="now" x1="${x(now.getTime())}" x2="${x(now.getTime())}" y1="${AXIS - 8}" y2="${height}"/>
 <circle class="now-dot" cx="${x(now.getTime())}" cy="${AXIS - 8}" r="3.5"/>
 </svg>`;
 }
 
-/** When the next key begins to seal, and this one stops. */
-function replacedAt({ activates, sealsUntil }: ViewKey, keys: readonly ViewKey[]): number {
-  const later = keys.map((other) => +other.activates).filter((ms) => ms > +activates);
-  return Math.min(+sealsUntil, ...later);
-}
-
-function row(key: ViewKey, replaced: number, y: number, x: (ms: number) => number): Html {
+function row(key: ViewKey, y: number, x: (ms: number) => number): Html {
   const bar = y + (ROW - BAR) / 2;
-  const part = (name: string, begin: number, end: number): Html =>
-    end <= begin
+  const part = (name: string, { from, until }: Span): Html =>
+    until <= from
       ? html``
-      : html`<rect class="part ${name}" x="${x(begin)}" y="${bar}" width="${Math.max(2, round(x(end) - x(begin)))}" height="${BAR}"/>`;
-  const { created, activates, sealsUntil, opensUntil } = key;
-  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; seals ${instant(activates)} to ${instant(sealsUntil)}, unseals until ${instant(opensUntil)} UTC</title>
+      : html`<rect class="part ${name}" x="${x(from)}" y="${bar}" width="${Math.max(2, round(x(until) - x(from)))}" height="${BAR}"/>`;
+  const { waits, seals, reserve, unseals } = key.phases;
+  return html`<g class="key ${key.state}" data-key="${key.hash}"><title>${key.hash}: ${STATE_WORDS[key.state]}; ${lifeText(key)} UTC</title>
 <text class="hash" x="0" y="${y + ROW / 2 + 4}">${key.hash}</text>
 <text class="state" x="${LABELS - 12}" y="${y + ROW / 2 + 4}">${key.seals ? 'seals now' : STATE_WORDS[key.state]}</text>
-${part('waits', Math.min(+created, +activates), +activates)}${part('seals', +activates, replaced)}${part('reserve', replaced, +sealsUntil)}${part('opens', +sealsUntil, +opensUntil)}</g>`;
+${part('waits', waits)}${part('seals', seals)}${part('reserve', reserve)}${part('opens', unseals)}</g>`;
+}
+
+/** When it seals and unseals, or when it was revoked. */
+function lifeText({ state, phases: { seals, reserve, unseals } }: ViewKey): string {
+  if (state === 'revoked') return `revoked ${instantOf(unseals.until)}`;
+  const sealEnd = Math.max(seals.until, reserve.until);
+  return `seals ${instantOf(seals.from)} to ${instantOf(sealEnd)}, unseals until ${instantOf(unseals.until)}`;
+}
+
+function instantOf(ms: number): string {
+  return instant(new Date(ms));
 }
 
 /** Times of the axis: whole steps in UTC, few enough that their labels do not overlap. */

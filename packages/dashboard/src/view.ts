@@ -1,5 +1,6 @@
 import { hashedKeyId, type KeyHealth } from '@sealring/core';
 import type { History, Round } from './history.ts';
+import { type KeyPhases, keyFingerprint, keyPhases } from './key-phases.ts';
 import { type MemberHealth, reportOf } from './member.ts';
 import type { RingReport } from './ring-report.ts';
 import type { Scraped } from './scrape.ts';
@@ -12,10 +13,11 @@ export interface View extends Omit<RingReport, 'keys' | 'sealingKey'> {
   readonly rounds: readonly Round[];
 }
 
-export interface ViewKey extends Pick<KeyHealth, 'state' | 'created' | 'activates' | 'sealsUntil' | 'opensUntil'> {
+export interface ViewKey extends Pick<KeyHealth, 'state' | 'activates' | 'sealsUntil'> {
   readonly hash: string;
   readonly fingerprint: number;
   readonly seals: boolean;
+  readonly phases: KeyPhases;
 }
 
 export interface ViewMember {
@@ -59,11 +61,12 @@ export function viewOf(
 }
 
 /** Hashes the ids, as the events do. */
-function viewKeysOf({ keys, sealingKey }: RingReport): readonly ViewKey[] {
-  return keys.map(({ id, state, created, activates, sealsUntil, opensUntil }) => {
-    const hash = hashedKeyId(id);
-    // The number that members export; see fingerprint in @sealring/otel.
-    const fingerprint = Buffer.from(hash, 'base64url').readUIntBE(0, 6);
-    return { hash, fingerprint, seals: id === sealingKey, state, created, activates, sealsUntil, opensUntil };
+function viewKeysOf({ keys, sealingKey, at }: RingReport): readonly ViewKey[] {
+  const phases = keyPhases(keys, at);
+  return keys.flatMap(({ id, state, activates, sealsUntil }, index) => {
+    const own = phases[index];
+    if (own === undefined) return [];
+    const facts = { state, activates, sealsUntil, phases: own };
+    return [{ hash: hashedKeyId(id), fingerprint: keyFingerprint(id), seals: id === sealingKey, ...facts }];
   });
 }

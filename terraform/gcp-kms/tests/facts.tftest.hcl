@@ -209,7 +209,7 @@ run "outputs" {
   }
   assert {
     condition = output.environment == {
-      SEALRING_GCP_KMS_KEY_NAME = output.key_name
+      SEALRING_GCP_KMS_KEY_ID = output.key_name
       SEALRING_GCS_BUCKET       = "payments-sealring"
       SEALRING_GCS_OBJECT       = "payments.ring"
       SEALRING_RING_NAME        = "payments"

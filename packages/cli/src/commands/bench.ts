@@ -1,13 +1,13 @@
 import { type Command, Option } from 'commander';
 import { tableOf } from '../terminal/table.ts';
-import { type Measured, measure } from './measure.ts';
+import { type Measurement, measure } from './measure.ts';
 import { numberIn } from './numbers.ts';
 import { printJson } from './options.ts';
 
 const EXAMPLE = `
-Sealing and opening are synchronous: this is how long each keeps the event loop of a server busy, on a machine and with
-state like these. No KMS and no store is asked: neither ever is for a token. How that compares with other codecs is in
-docs/benchmarks.md, as ratios: they travel from machine to machine, microseconds do not.
+seal and unseal are synchronous: this is how long each blocks the event loop of
+a server like this machine. Neither calls the KMS or the store.
+docs/benchmarks.md compares them with other codecs.
 
 Example:
   $ npx sealring bench --bytes 2048
@@ -24,15 +24,13 @@ interface BenchCommandOptions {
 export function addBenchCommand(program: Command): void {
   program
     .command('bench')
-    .summary('how long a token keeps this machine busy')
-    .description('Measures seal and unseal on this machine.')
+    .summary('measure seal and unseal on this machine')
+    .description('Measures how long seal and unseal take on this machine.')
     .option('--bytes <n>', 'bytes of state, 0 to 1 000 000', numberIn(0, 1_000_000, 'whole number'), 1_024)
-    .addOption(
-      new Option('--format <format>', 'tokens of this format').choices(['sealring', 'python']).default('sealring'),
-    )
-    .option('--hedge', 'with the option hedge of createKmsCodec')
-    .option('--rounds <n>', 'times of each, 100 to 1 000 000', numberIn(100, 1_000_000, 'whole number'), 2_000)
-    .option('--json', 'print JSON to standard output')
+    .addOption(new Option('--format <format>', 'token format').choices(['sealring', 'python']).default('sealring'))
+    .option('--hedge', 'use the option hedge of createKmsCodec')
+    .option('--rounds <n>', 'calls of each, 100 to 1 000 000', numberIn(100, 1_000_000, 'whole number'), 2_000)
+    .option('--json', 'print JSON, also for a failure')
     .addHelpText('after', EXAMPLE)
     .action(async ({ json = false, hedge = false, ...options }: BenchCommandOptions) => {
       const measured = await measure({ hedge, ...options });
@@ -41,7 +39,7 @@ export function addBenchCommand(program: Command): void {
     });
 }
 
-function textOf({ bytes, format }: BenchCommandOptions, { tokenCharacters, seal, unseal }: Measured): string {
+function textOf({ bytes, format }: BenchCommandOptions, { tokenCharacters, seal, unseal }: Measurement): string {
   const rows = Object.entries({ seal, unseal }).map(([operation, { median, p99 }]) => [
     operation,
     median.toFixed(1),
@@ -50,7 +48,7 @@ function textOf({ bytes, format }: BenchCommandOptions, { tokenCharacters, seal,
   return [
     `${bytes} bytes of state, tokens of ${tokenCharacters} characters (${format})`,
     '',
-    ...tableOf([['µs', 'median', '99 of 100'], ...rows]),
+    ...tableOf([['µs', 'median', 'p99'], ...rows]),
     '',
   ].join('\n');
 }

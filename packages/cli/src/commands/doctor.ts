@@ -1,8 +1,10 @@
-import type { Command } from 'commander';
-import { Option } from 'commander';
+import { type Command, Option } from 'commander';
+import { configFailureReport } from '../doctor/config-failure-report.ts';
 import { runDoctor } from '../doctor/doctor.ts';
 import type { DoctorReport, Finding, Severity } from '../doctor/finding.ts';
 import { EXIT_CODE } from '../exit-code.ts';
+import { ConfigFailure } from '../settings/config-failure.ts';
+import { wrapped } from '../terminal/page.ts';
 import { type Paint, paintFor } from '../terminal/paint.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { visibleLine } from '../terminal/visible.ts';
@@ -10,21 +12,34 @@ import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Looks at options and policy, the process's environment, the KMS key, the ring store, the ring and the clock. Writes nothing
-to the ring. Exit code: 0 nothing is an error, 1 something is, 2 the command line or the configuration is wrong.
+Checks the options and the policy, the environment, the KMS key, the ring store,
+the ring and the clock. Writes nothing to the ring.
 
-Example, with the environment that the Terraform modules give to containers:
+Exit codes: 0 no error; 1 an error, or with --strict a warning; 2 wrong command
+line or configuration.
+
+Example, with the variables of the Terraform modules:
   $ npm install @sealring/aws-kms @sealring/s3
-  $ export SEALRING_AWS_KMS_KEY_ID=arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab
-  $ export SEALRING_RING_NAME=payments SEALRING_RING_STORE=s3 SEALRING_S3_BUCKET=payments-sealring SEALRING_S3_KEY=payments.ring
+  $ export SEALRING_AWS_KMS_KEY_ID=alias/payments AWS_REGION=eu-west-1
+  $ export SEALRING_RING_NAME=payments
+  $ export SEALRING_RING_STORE=s3://payments-sealring/payments.ring
   $ npx sealring doctor
 `;
 
 interface DoctorCommandOptions extends CommonOptions {
   readonly role?: 'member' | 'reader';
+  readonly strict?: boolean;
 }
 
-const WORDS: Readonly<Record<Severity, string>> = { ok: 'ok', info: 'not seen', warning: 'warning', error: 'ERROR' };
+/** A report for printing: the name of the ring is unknown if the configuration could not be loaded. */
+type PrintedReport = Omit<DoctorReport, 'ring'> & { readonly ring?: string; readonly origin: string };
+
+const LABELS: Readonly<Record<Severity, string>> = {
+  ok: 'ok',
+  info: 'unchecked',
+  warning: 'warning',
+  error: 'ERROR',
+};
 const COLOURS: Readonly<Record<Severity, Parameters<Paint>[0]>> = {
   ok: 'green',
   info: 'dim',
@@ -36,40 +51,52 @@ export function addDoctorCommand(program: Command): void {
   addCommonOptions(
     program
       .command('doctor')
-      .summary('find out what is wrong, and what to do about it')
+      .summary('find out what is wrong and how to fix it')
       .description('Checks everything that a server needs to work on the ring.')
       .addOption(
-        new Option(
-          '--role <role>',
-          'the rights to look for (default: those of the configuration, else member)',
-        ).choices(['member', 'reader']),
-      ),
+        new Option('--role <role>', 'check the permissions of this role (default: that of the configuration)').choices([
+          'member',
+          'reader',
+        ]),
+      )
+      .option('--strict', 'exit with 1 for warnings, too'),
   )
     .addHelpText('after', EXAMPLE)
-    .action(async ({ config: file, json = false, color, role }: DoctorCommandOptions) => {
-      await withSettings(file, async ({ config, origin }) => {
-        const asked = role === undefined ? config : { ...config, role };
-        const report = await withProgress('examining', () => runDoctor(asked));
-        if (json) printJson({ origin, ...report });
-        else process.stdout.write(textOf(report, origin, paintFor(process.stdout, color)));
-        process.exitCode = report.healthy ? EXIT_CODE.done : EXIT_CODE.failed;
-      });
+    .action(async ({ config: file, json = false, color, role, strict = false }: DoctorCommandOptions) => {
+      const report = await examined(file, role);
+      if (json) printJson(report);
+      else process.stdout.write(textOf(report, paintFor(process.stdout, color)));
+      const isFine = report.healthy && !(strict && report.findings.some(({ severity }) => severity === 'warning'));
+      process.exitCode = isFine ? EXIT_CODE.done : EXIT_CODE.failed;
     });
 }
 
-function textOf({ ring, role, findings, wrote }: DoctorReport, origin: string, paint: Paint): string {
-  const longest = Math.max(...Object.values(WORDS).map((word) => word.length));
-  const lineOf = ({ severity, id, what, remedy }: Finding): readonly string[] => [
-    `${paint(COLOURS[severity], WORDS[severity].padEnd(longest))}  ${visibleLine(what)} [${id}]`,
-    ...(remedy === undefined ? [] : [`${' '.repeat(longest)}  → ${visibleLine(remedy)}`]),
+/** A KMS that fails while the configuration is loaded is a finding like any other. */
+async function examined(file: string | undefined, role: DoctorCommandOptions['role']): Promise<PrintedReport> {
+  try {
+    return await withSettings(file, async ({ config, origin }) => {
+      const asked = role === undefined ? config : { ...config, role };
+      return { origin, ...(await withProgress('checking', () => runDoctor(asked))) };
+    });
+  } catch (error) {
+    if (error instanceof ConfigFailure) return { origin: error.origin, ...configFailureReport(error, role) };
+    throw error;
+  }
+}
+
+function textOf({ ring, role, origin, findings, wrote }: PrintedReport, paint: Paint): string {
+  const longest = Math.max(...Object.values(LABELS).map((label) => label.length));
+  const linesOf = ({ severity, id, what, remedy }: Finding): readonly string[] => [
+    wrapped(`${paint(COLOURS[severity], LABELS[severity].padEnd(longest))}  `, `${visibleLine(what)} [${id}]`),
+    ...(remedy === undefined ? [] : [wrapped(`${' '.repeat(longest)}  → `, visibleLine(remedy))]),
   ];
   const count = (severity: Severity): number => findings.filter((finding) => finding.severity === severity).length;
   const [errors, warnings] = [count('error'), count('warning')];
   const verdict = `${errors} error${errors === 1 ? '' : 's'}, ${warnings} warning${warnings === 1 ? '' : 's'}`;
   return [
-    `ring "${visibleLine(ring)}" as a ${role}, by ${origin}`,
+    `${ring === undefined ? 'unknown ring' : `ring "${visibleLine(ring)}"`} as a ${role}, configured by ${origin}`,
     '',
-    ...findings.flatMap(lineOf),
+    ...findings.flatMap(linesOf),
     '',
     ...(wrote.length === 0 ? ['Nothing was written.'] : [`Written: ${wrote.join('; ')}.`]),
     paint(['bold', errors > 0 ? 'red' : 'green'], verdict),

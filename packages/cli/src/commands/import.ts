@@ -3,9 +3,10 @@ import { MAX_DOCUMENT_BYTES } from '@sealring/core/ring';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
 import { isConflict } from '../foreign-error.ts';
-import { documentOf, proveThatItOpens, withWrapsOf } from '../migration/carry.ts';
+import { checkDocument, documentOf, withWrapsOf } from '../migration/carry.ts';
 import { attempt, open } from '../ring/open.ts';
-import { statusOf, statusText } from '../ring/status.ts';
+import { statusOf } from '../ring/status.ts';
+import { statusText } from '../ring/status-text.ts';
 import { loadSettings } from '../settings/load.ts';
 import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
 import { paintFor } from '../terminal/paint.ts';
@@ -14,11 +15,14 @@ import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Puts a ring into the store of the configuration, which must be empty: a file of "export", or with --from the ring of another
-configuration. With --from, wraps by the KMS key of this configuration are added, on a copy in memory: no data key is
-written anywhere in plaintext. Before anything is stored, the configuration has to open all of it. The name stays.
+Writes a ring to the empty store of the configuration: a file of "export", or
+with --from the ring of another configuration. --from also wraps the data keys
+with the KMS key of this configuration, in memory: no plaintext key is written.
+The command only stores a document whose keys it could all unwrap. The ring
+keeps its name.
 
-The ring is then in two places: docs/guides/export-and-import.md says how servers move from one to the other.
+Afterwards the ring is in two places: docs/guides/export-and-import.md describes
+how to move the servers.
 
 Example:
   $ npx sealring init --local
@@ -35,21 +39,21 @@ export function addImportCommand(program: Command): void {
   addCommonOptions(
     program
       .command('import')
-      .summary('a ring from a file or from another store and KMS')
-      .description('Puts a ring into an empty store, with wraps by the KMS key of the configuration.')
-      .argument('[file]', 'a file that "sealring export" wrote')
-      .option('--from <config>', 'the configuration of the ring as it was: .js, .mjs or .ts'),
+      .summary('write a ring to an empty store')
+      .description('Writes a ring to an empty store, from a file or from another store.')
+      .argument('[file]', 'file that "sealring export" wrote')
+      .option('--from <config>', 'configuration file of the other ring'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (file: string | undefined, { config, json = false, color, from }: ImportOptions) => {
       if ((file === undefined) === (from === undefined)) {
-        throw new UsageError('which ring? Give the file of an export, or --from another configuration: one of them');
+        throw new UsageError('import requires either a file or --from <config>');
       }
       const given = file === undefined ? undefined : documentIn(file);
       await withSettings(config, async ({ config: target }) => {
         await checkEmpty(target);
         const document = given ?? (await carried(target, from ?? ''));
-        await proveThatItOpens(target, document);
+        await checkDocument(target, document);
         await attempt('storing the ring', () => store(target, document));
         warn(from !== undefined);
         const codec = await open(target, { role: 'reader', create: 'never' });
@@ -70,7 +74,7 @@ async function carried(target: SealringConfig, from: string): Promise<string> {
     const [mine, theirs] = [ringNameOf(target), ringNameOf(source.config)];
     if (mine !== theirs) {
       throw new UsageError(
-        `the ring is "${theirs}" in ${from} and "${mine}" here: its name is bound into every key and stays`,
+        `the ring name is "${theirs}" in ${from} and "${mine}" here: every key is bound to it, so both must be equal`,
       );
     }
     return await withWrapsOf(target, source.config, await documentOf(source.config));
@@ -81,33 +85,34 @@ async function carried(target: SealringConfig, from: string): Promise<string> {
 
 async function checkEmpty({ ring }: SealringConfig): Promise<void> {
   const stored = await attempt('reading the store', () => ring.read());
-  if (stored !== undefined) throw new Failure(OCCUPIED);
+  if (stored !== undefined) throw new Failure('ring-exists', EXISTS);
 }
 
-const OCCUPIED = 'there is a ring in the store already: import writes into an empty one only, and nothing was written';
+const EXISTS = 'the store already has a ring, and import requires an empty store: nothing was written';
 
 async function store({ ring }: SealringConfig, document: string): Promise<void> {
   try {
     await ring.write(document, { expected: undefined });
   } catch (error) {
-    if (isConflict(error)) throw new Failure(OCCUPIED);
+    if (isConflict(error)) throw new Failure('ring-exists', EXISTS);
     throw error;
   }
 }
 
 function documentIn(file: string): string {
   const size = statSync(file, { throwIfNoEntry: false })?.size;
-  if (size === undefined) throw new UsageError(`"${file}" is not there`);
-  if (size === 0 || size > MAX_DOCUMENT_BYTES)
-    throw new UsageError(`"${file}" is no ring document: it has ${size} bytes`);
-  // The newline that an editor or a pager has put at its end is not of the document.
+  if (size === undefined) throw new UsageError(`"${file}" does not exist`);
+  if (size === 0 || size > MAX_DOCUMENT_BYTES) {
+    throw new UsageError(`"${file}" is not a ring document: it has ${size} bytes`);
+  }
+  // A final newline, of an editor or of "export -", is not part of the document.
   return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }
 
 function warn(isCarried: boolean): void {
   process.stderr.write(
     isCarried
-      ? 'WARNING: two stores hold this ring now. Rotate and revoke in neither until no server uses the old one, and then remove that.\n'
-      : 'WARNING: keys and revocations that are newer than the file are not in it. Revoke again what was revoked since.\n',
+      ? 'WARNING: two stores now have this ring. Rotate and revoke in neither until no server uses the old one; then delete the old ring.\n'
+      : 'WARNING: the file lacks keys and revocations that are newer than it. Revoke again what was revoked since then.\n',
   );
 }

@@ -1,6 +1,9 @@
 import type { Command } from 'commander';
+import { keyName } from '../ring/key-name.ts';
 import { attempt, open } from '../ring/open.ts';
-import { statusOf, statusText } from '../ring/status.ts';
+import { publishedText } from '../ring/published.ts';
+import { statusOf } from '../ring/status.ts';
+import { statusText } from '../ring/status-text.ts';
 import { paintFor } from '../terminal/paint.ts';
 import { UsageError } from '../usage-error.ts';
 import { withSettings } from './connect.ts';
@@ -8,9 +11,12 @@ import { LOCAL_FILES, writeLocalSetup } from './local-setup.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Founds the ring at once, where servers would first wait for the store to be absent for six minutes. A ring that is there is
-left as it is, and that is no error. With --local it first writes a development key (${LOCAL_FILES.key}, mode 0600) and
-${LOCAL_FILES.config} for a ring in a file, in the working directory, over nothing.
+Creates the ring at once. Servers would first wait until the store has had no
+ring for six minutes. An existing ring is left unchanged, which is no error.
+
+--local first writes a development key (${LOCAL_FILES.key}, mode 0600) and
+${LOCAL_FILES.config} for a ring in a file, to the working directory. It
+overwrites nothing.
 
 Example:
   $ npx sealring init --local
@@ -25,24 +31,25 @@ export function addInitCommand(program: Command): void {
   addCommonOptions(
     program
       .command('init')
-      .summary('found the ring')
-      .description('Founds the ring, if there is none.')
-      .option('--local', 'a development key and a ring in files of the working directory'),
+      .summary('create the ring')
+      .description('Creates the ring, unless it exists.')
+      .option('--local', 'for development: a key and a ring in files'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, local = false }: InitOptions) => {
-      if (local && file !== undefined) {
-        throw new UsageError(`--local writes a configuration of its own: --config "${file}" does not go with it`);
-      }
+      if (local && file !== undefined) throw new UsageError('--local writes its own configuration: omit --config');
       if (local) setUpLocally(json);
       await withSettings(file, async ({ config }) => {
-        const isThere = await attempt('reading the ring', async () => (await config.ring.read()) !== undefined);
+        const exists = await attempt('reading the ring', async () => (await config.ring.read()) !== undefined);
         const codec = await open(config, { role: 'member', create: 'now' });
         try {
           const status = await statusOf(codec, config);
-          if (json) printJson({ founded: !isThere, ...status });
+          const published = exists ? [] : codec.health().keys;
+          if (json) printJson({ created: !exists, published: published.map(({ id }) => keyName(id)), ...status });
           else {
-            const head = isThere ? 'the ring is there already' : 'the ring was founded';
+            const head = exists
+              ? 'the ring already exists; it was not changed'
+              : `created the ring; ${publishedText(published)}`;
             process.stdout.write(`${head}\n${statusText(status, paintFor(process.stdout, color))}`);
           }
         } finally {

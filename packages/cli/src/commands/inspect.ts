@@ -1,43 +1,46 @@
 import type { TokenFacts } from '@sealring/core';
 import type { Command } from 'commander';
 import { Failure } from '../failure.ts';
+import { isInvalidToken } from '../foreign-error.ts';
+import { keyName } from '../ring/key-name.ts';
 import { attempt } from '../ring/open.ts';
-import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withRing } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Says which key a token claims to be sealed by, and what the ring says of that key. Opens nothing and checks nothing: a
-forged token says whatever it likes. Read the token from standard input: an argument stays in the shell's history.
+Shows which key a token names, and the state of that key. Unseals nothing and
+authenticates nothing: a forged token can name any key. Pass the token on
+standard input: an argument stays in the history of the shell.
 
 Example:
   $ npx sealring inspect < token.txt
 `;
 
-/** Over the longest token that a codec can be told to open. */
-const MOST_CHARACTERS = 16 * 1024 * 1024 + 1;
+/** More than the longest token that a codec can accept. */
+const MAX_CHARACTERS = 16 * 1024 * 1024 + 1;
 
 export function addInspectCommand(program: Command): void {
   addCommonOptions(
     program
       .command('inspect')
-      .summary('what a token says of itself')
-      .description('Shows format, key id and state of a token; never what is in it.')
-      .argument('[token]', 'the token; without it, or with -, standard input'),
+      .summary('show the key of a token')
+      .description('Shows the format of a token, its key and the state of the key, never its content.')
+      .argument('[token]', 'the token (default, or -: standard input)'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async (given: string | undefined, { config: file, json = false }: CommonOptions) => {
       const isPiped = given === undefined || given === '-';
       if (!isPiped) {
         process.stderr.write(
-          'note: the token is in the history of your shell now; next time: sealring inspect < token.txt\n',
+          'note: the token is now in the history of your shell. Prefer: sealring inspect < token.txt\n',
         );
       }
       const token = isPiped ? await standardInput() : given;
       await withRing(file, 'reader', async (codec) => {
         const facts = await attempt('inspecting', async () => inspected(() => codec.inspect(token)));
-        if (json) printJson(facts);
+        const key = facts.keyId === '' ? undefined : keyName(facts.keyId);
+        if (json) printJson({ key, ...facts });
         else process.stdout.write(`${linesOf(facts).join('\n')}\n`);
       });
     });
@@ -46,8 +49,8 @@ export function addInspectCommand(program: Command): void {
 function linesOf({ format, keyId, state, stale }: TokenFacts): readonly string[] {
   return [
     `format: ${format}`,
-    `key:    ${keyId === '' ? 'its fingerprint is that of no key of the ring' : visibleLine(keyId)}`,
-    `state:  ${state}${stale ? ' (stale: it opens, and its key seals no more)' : ''}`,
+    `key:    ${keyId === '' ? 'none of the ring' : keyName(keyId)}`,
+    `state:  ${state}${stale ? ' (stale: valid, but its key no longer seals)' : ''}`,
   ];
 }
 
@@ -55,23 +58,23 @@ function inspected(read: () => TokenFacts): TokenFacts {
   try {
     return read();
   } catch (error) {
-    // Never the token itself: it may be a secret of another kind, pasted by mistake.
-    if (error instanceof Error && error.name === 'InvalidRequestState') {
-      throw new Failure('this is no token of a ring: neither of its formats');
+    // Does not repeat the input: it can be another secret that was pasted by mistake.
+    if (isInvalidToken(error)) {
+      throw new Failure('not-a-token', 'the input is not a token: it has none of the formats of a ring');
     }
     throw error;
   }
 }
 
 async function standardInput(): Promise<string> {
-  if (process.stdin.isTTY) throw new UsageError('pipe the token to standard input: sealring inspect < token.txt');
+  if (process.stdin.isTTY) throw new UsageError('pass the token on standard input: sealring inspect < token.txt');
   process.stdin.setEncoding('utf8');
   let text = '';
   for await (const chunk of process.stdin) {
     text += String(chunk);
-    if (text.length > MOST_CHARACTERS) throw new UsageError('standard input is longer than any token');
+    if (text.length > MAX_CHARACTERS) throw new UsageError('standard input is longer than any token');
   }
   const token = text.trim();
-  if (token === '') throw new UsageError('standard input holds no token');
+  if (token === '') throw new UsageError('standard input is empty');
   return token;
 }

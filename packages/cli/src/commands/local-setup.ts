@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { CONFIG_FILES } from '../settings/config-file.ts';
 import { UsageError } from '../usage-error.ts';
 
-/** What `init --local` writes, in the working directory. */
+/** The files that `init --local` writes to the working directory. */
 export const LOCAL_FILES = {
   key: 'sealring.local.key',
   config: 'sealring.config.mjs',
@@ -14,7 +14,8 @@ const CONFIG = `import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { fileRing, localKeyWrapper } from '@sealring/core';
 
-// For development: whoever reads ${LOCAL_FILES.key} can open every token of this ring. Keep both out of version control.
+// For development only: anyone who can read ${LOCAL_FILES.key} can read every token of this ring. Keep both files out of
+// version control.
 const at = (name) => new URL(name, import.meta.url);
 
 export default {
@@ -24,11 +25,11 @@ export default {
 };
 `;
 
-/** Writes a key that only this user can read, and a configuration that uses it. Overwrites nothing. @throws {UsageError} */
+/** Writes a key that only this user can read, and a configuration for it. Overwrites nothing. @throws {UsageError} */
 export function writeLocalSetup(): readonly string[] {
-  const taken = [...CONFIG_FILES, ...Object.values(LOCAL_FILES)].find((file) => existsSync(file));
-  if (taken !== undefined) throw new UsageError(`${taken} is there already: nothing was written`);
-  // Exclusive: a file, or a link, that appeared since is not written through.
+  const existing = [...CONFIG_FILES, ...Object.values(LOCAL_FILES)].find((file) => existsSync(file));
+  if (existing !== undefined) throw new UsageError(`${existing} already exists: nothing was written`);
+  // Exclusive: does not follow a link that was created in the meantime.
   writeFileSync(LOCAL_FILES.key, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
   writeFileSync(LOCAL_FILES.config, CONFIG, { flag: 'wx' });
   return [`wrote ${LOCAL_FILES.key} (mode 0600: a secret, for development only)`, `wrote ${LOCAL_FILES.config}`];

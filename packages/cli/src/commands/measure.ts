@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createKmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
 
+/** Options of {@link measure}. */
 export interface MeasureOptions {
   readonly bytes: number;
   readonly format: 'sealring' | 'python';
@@ -8,23 +9,24 @@ export interface MeasureOptions {
   readonly rounds: number;
 }
 
-/** How long one operation keeps the event loop of this process busy, microseconds: half of them take less, 99 of 100. */
+/** How long one operation blocks the event loop, microseconds. */
 interface Timing {
   readonly median: number;
   readonly p99: number;
 }
 
-export interface Measured {
+/** The result of {@link measure}. */
+export interface Measurement {
   readonly tokenCharacters: number;
   readonly seal: Timing;
   readonly unseal: Timing;
 }
 
-/** Rounds after which the compiler has done its work. */
+/** Rounds that are not measured, until the compiler has optimized the code. */
 const WARM_UP_ROUNDS = 500;
 
-/** Seals and opens a token in turns, each timed by itself. No KMS and no store is asked: neither ever is for a token. */
-export async function measure({ bytes, format, hedge, rounds }: MeasureOptions): Promise<Measured> {
+/** Seals and unseals a token in turns, and measures each call. */
+export async function measure({ bytes, format, hedge, rounds }: MeasureOptions): Promise<Measurement> {
   const payload = randomBytes(bytes);
   await using codec = await createKmsCodec({
     keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
@@ -40,11 +42,11 @@ export async function measure({ bytes, format, hedge, rounds }: MeasureOptions):
     const token = codec.seal(payload);
     const sealed = process.hrtime.bigint();
     codec.unseal(token);
-    const opened = process.hrtime.bigint();
+    const unsealed = process.hrtime.bigint();
     if (round < 0) continue;
     tokenCharacters = token.length;
     times.seal.push(Number(sealed - began) / 1_000);
-    times.unseal.push(Number(opened - sealed) / 1_000);
+    times.unseal.push(Number(unsealed - sealed) / 1_000);
   }
   return { tokenCharacters, seal: timingOf(times.seal), unseal: timingOf(times.unseal) };
 }

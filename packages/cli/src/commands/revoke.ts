@@ -1,68 +1,104 @@
-import { createKmsCodec, type KmsCodec, staticRing } from '@sealring/core';
+import { createKmsCodec, type KeyHealth, type KmsCodec, staticRing } from '@sealring/core';
 import type { Command } from 'commander';
+import { Failure } from '../failure.ts';
 import { kmsFailuresOf } from '../foreign-error.ts';
+import { type KeepProgress, KeptRevocation, waitSecondsFor } from '../revocation/kept-revocation.ts';
 import { recordedRing } from '../revocation/recorded-ring.ts';
-import { KeptRevocation, type RevokedKey, waitSecondsFor } from '../revocation/until-kept.ts';
+import { END_OF_TIME, keysToRevoke, type RevocationTarget, revoke, revokedIn } from '../revocation/target.ts';
+import { keyName } from '../ring/key-name.ts';
 import { attempt, open } from '../ring/open.ts';
 import { policyOf } from '../ring/policy.ts';
-import { statusOf, statusText } from '../ring/status.ts';
-import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
+import { publishedKeys, publishedText } from '../ring/published.ts';
+import { statusOf } from '../ring/status.ts';
+import { statusText } from '../ring/status-text.ts';
+import { codecOptionsOf, ringNameOf, type SealringConfig } from '../settings/settings.ts';
+import { canAsk, confirm } from '../terminal/confirm.ts';
 import { paintFor } from '../terminal/paint.ts';
+import { ProgressLine, progressBar } from '../terminal/progress.ts';
 import { stopSignal, waits } from '../terminal/until-stopped.ts';
+import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
 import { withSettings } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Revokes for ever: tokens that the key sealed are refused from then on. A successor is made in the same write and seals at
-once; where the KMS does not answer or the ring is full, the key is revoked all the same, and members make a successor as
-soon as they can. The id is that of "status" or "inspect"; one that begins with "-" goes after "--".
+Every server rejects the tokens of a revoked key, permanently. The same write
+publishes a successor that seals at once. If the KMS does not answer or the ring
+is full, the key is revoked without a successor, and members publish one as soon
+as they can.
 
-Every server learns of it at its next read of the ring. Until the store has kept it for refreshEverySeconds and a minute
-(${waitSecondsFor(300)} s by default), the command stays, and writes it again should an older copy of the ring come back. With
---no-wait it ends at once. Exit code: 0 revoked and kept, 1 it could not be written or the store did not keep it.
+<key> is what "status", "inspect", an event, a span or the dashboard shows; the
+id in a token and the fingerprint in the metric work, too. Write one that begins
+with "-" after "--".
 
---before leaves out no key that may be older by any clock: it takes clockSkewSeconds more.
+On a terminal the command asks before it revokes. Anywhere else it requires
+--yes. --dry-run lists the keys and changes nothing.
 
-Example, every key that there is:
+Servers read the revocation within refreshEverySeconds. The command waits until
+the store has kept it for that time and a minute, ${waitSecondsFor(300)} s by default. If an older
+copy of the ring comes back, it writes it again. --no-wait skips the wait.
+
+--before also revokes keys that were created up to clockSkewSeconds later: the
+clock of the server that made them may have been slow.
+
+Exit codes: 0 revoked and kept; 1 not written, not kept, or interrupted;
+2 wrong command line or configuration.
+
+Example, revoke every key:
   $ npx sealring init --local
-  $ npx sealring revoke --all
+  $ npx sealring revoke --all --yes
 `;
 
 interface RevokeOptions extends CommonOptions {
   readonly before?: string;
   readonly all?: boolean;
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
   readonly wait: boolean;
 }
 
 const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/;
-/** Later than any key is made: `created` is of four digits. */
-const END_OF_TIME = new Date('9999-12-31T23:59:59Z');
 
 export function addRevokeCommand(program: Command): void {
   addCommonOptions(
     program
       .command('revoke')
-      .summary('revoke a key, all that are older than a time, or all')
-      .description('Revokes a data key of the ring, every one created before a time, or all of them.')
-      .argument('[key-id]', 'the key')
-      .option('--before <time>', 'every key created before: 2026-11-21T20:00:00Z')
-      .option('--all', 'every key')
-      .option('--no-wait', 'end at once, before every server has read it'),
+      .summary('revoke one key, all older keys, or all keys')
+      .description('Permanently revokes data keys of the ring.')
+      .argument('[key]', 'the key to revoke')
+      .option('--before <time>', 'revoke every key created before: 2026-11-21T20:00:00Z')
+      .option('--all', 'revoke every key')
+      .option('--dry-run', 'list the keys, and change nothing')
+      .option('-y, --yes', 'do not ask')
+      .option('--no-wait', 'do not wait until every server has read it'),
   )
     .addHelpText('after', EXAMPLE)
-    .action(async (keyId: string | undefined, options: RevokeOptions) => {
-      const { config: file, json = false, color, wait } = options;
-      const meant = checked(keyId, options);
+    .action(async (key: string | undefined, options: RevokeOptions) => {
+      const { config: file, json = false, color, wait, yes = false, dryRun = false } = options;
+      const target = targetOf(key, options);
+      if (!yes && !dryRun && !canAsk()) {
+        throw new UsageError('revoke asks for confirmation, and there is no terminal: add --yes, or --dry-run');
+      }
       await withSettings(file, async ({ config }) => {
+        if (dryRun || !yes) {
+          const keys = await affectedKeys(config, target);
+          if (dryRun) return printAffected(keys, config, json);
+          await ask(keys, config);
+        }
         const kept = new KeptRevocation();
-        const codec = await open({ ...config, ring: recordedRing(config.ring, kept.see) }, MEMBER);
+        const codec = await open({ ...config, ring: recordedRing(config.ring, kept.observe) }, MEMBER);
         try {
-          const keys = await attempt('revoking', () => revoke(codec, meant));
-          if (wait) await watch(codec, config, kept, keys);
+          const before = codec.health().keys;
+          const keys = await attempt('revoking', () => revoke(codec, target));
+          const published = publishedKeys(before, codec.health().keys);
+          if (wait) await waitUntilKept(codec, config, kept, keys);
           const status = await statusOf(codec, config);
-          if (json) printJson({ revoked: keys.map(({ id }) => id), waited: wait, ...status });
-          else process.stdout.write(statusText(status, paintFor(process.stdout, color)));
+          const revoked = namesOf(keys);
+          if (json) printJson({ revoked, published: namesOf(published), waited: wait, ...status });
+          else {
+            const line = `revoked ${listOf(revoked)}; ${publishedText(published)}\n`;
+            process.stdout.write(`${line}${statusText(status, paintFor(process.stdout, color))}`);
+          }
         } finally {
           await codec.close();
         }
@@ -71,51 +107,95 @@ export function addRevokeCommand(program: Command): void {
 }
 
 const MEMBER = { role: 'member', create: 'never' } as const;
+const READER = { role: 'reader', create: 'never' } as const;
 
-/** @returns the keys that are revoked now, and were not or were named. */
-async function revoke(codec: KmsCodec, meant: string | Date): Promise<readonly RevokedKey[]> {
-  const before = revokedIn(codec);
-  await (typeof meant === 'string' ? revokeNamed(codec, meant) : codec.revokeAllBefore(meant));
-  const known = new Set(before.map(({ id }) => id));
-  return revokedIn(codec).filter(({ id }) => !known.has(id) || id === meant);
+function namesOf(keys: readonly KeyHealth[]): readonly string[] {
+  return keys.map(({ id }) => keyName(id));
 }
 
-async function revokeNamed(codec: KmsCodec, id: string): Promise<void> {
+/** `key A` or `2 keys: A, B`, with `more` after the number. */
+function listOf(names: readonly string[], more = ''): string {
+  if (names.length === 0) return `no key${more}`;
+  return `${names.length === 1 ? '1 key' : `${names.length} keys`}${more}: ${names.join(', ')}`;
+}
+
+/** A reader writes nothing. */
+async function affectedKeys(config: SealringConfig, target: RevocationTarget): Promise<readonly KeyHealth[]> {
+  const codec = await open(config, READER);
   try {
-    await codec.revoke(id);
-  } catch (error) {
-    if (error instanceof RangeError) throw new UsageError(`the ring has no key "${id.slice(0, 80)}"`);
-    throw error;
+    return keysToRevoke(target, codec.health().keys, policyOf(config).clockSkewSeconds);
+  } finally {
+    await codec.close();
   }
 }
 
-function revokedIn(codec: KmsCodec): readonly RevokedKey[] {
-  return codec.health().keys.filter(({ state }) => state === 'revoked');
+function printAffected(keys: readonly KeyHealth[], config: SealringConfig, json: boolean): void {
+  const ring = ringNameOf(config);
+  const names = namesOf(keys);
+  if (json) printJson({ dryRun: true, ring, wouldRevoke: names });
+  else process.stdout.write(`nothing was written; would revoke ${listOf(names, ` of ring "${visibleLine(ring)}"`)}\n`);
 }
 
-async function watch(
+async function ask(keys: readonly KeyHealth[], config: SealringConfig): Promise<void> {
+  const list = listOf(namesOf(keys), ` of ring "${visibleLine(ringNameOf(config))}"`);
+  const question = `Revoke ${list}\nEvery server rejects their tokens, permanently. Type yes to revoke: `;
+  if (!(await confirm(question))) throw new Failure('not-confirmed', 'not confirmed: nothing was revoked');
+}
+
+async function waitUntilKept(
   codec: KmsCodec,
   config: SealringConfig,
   kept: KeptRevocation,
-  keys: readonly RevokedKey[],
+  keys: readonly KeyHealth[],
 ): Promise<void> {
   const stop = stopSignal();
-  await kept.untilKept({
-    keys,
-    refreshEverySeconds: policyOf(config).refreshEverySeconds,
-    look: () => codec.refresh(),
-    proves: (document) => areRevokedIn(document, config, keys),
-    time: { now: () => performance.now(), wait: (ms) => waits(ms, stop) },
-    tell: (line) => process.stderr.write(`${line}\n`),
-  });
+  const progress = new KeepProgressLine();
+  try {
+    await kept.untilKept({
+      keys,
+      refreshEverySeconds: policyOf(config).refreshEverySeconds,
+      refresh: () => codec.refresh(),
+      verifies: (document) => areRevokedIn(document, config, keys),
+      time: { now: () => performance.now(), wait: (ms) => waits(ms, stop) },
+      onProgress: (now) => progress.update(now),
+    });
+  } finally {
+    progress.clear();
+  }
 }
 
-/** Whether who starts on this document, without a pin of its own, takes the keys for revoked. */
-async function areRevokedIn(document: string, config: SealringConfig, keys: readonly RevokedKey[]): Promise<boolean> {
+/** Elsewhere than on a terminal, one line in this time, after the first two seconds. */
+const REPEAT_MS = 15_000;
+const SILENT_MS = 2_000;
+
+class KeepProgressLine {
+  readonly #line = new ProgressLine();
+  #nextMs = performance.now() + SILENT_MS;
+  #losses = 0;
+
+  update({ keptSeconds, waitSeconds, losses }: KeepProgress): void {
+    if (losses > this.#losses) {
+      this.#line.clear();
+      process.stderr.write('the store lost the revocation: it is written again, and the wait starts over\n');
+    }
+    this.#losses = losses;
+    if (!this.#line.isInPlace && performance.now() < this.#nextMs) return;
+    this.#nextMs = performance.now() + REPEAT_MS;
+    const bar = this.#line.isInPlace ? `${progressBar(keptSeconds / waitSeconds)} ` : '';
+    this.#line.update(`${bar}revoked; waiting until the store has kept it: ${keptSeconds} of ${waitSeconds} s`);
+  }
+
+  clear(): void {
+    this.#line.clear();
+  }
+}
+
+/** Whether a server that starts on this document treats the keys as revoked. Its pin does not count: others have none. */
+async function areRevokedIn(document: string, config: SealringConfig, keys: readonly KeyHealth[]): Promise<boolean> {
   const { acceptKeysCreatedAfter: _, ...options } = codecOptionsOf(config);
   let codec: KmsCodec;
   try {
-    codec = await createKmsCodec({ ...options, ring: staticRing(document), role: 'reader', create: 'never' });
+    codec = await createKmsCodec({ ...options, ring: staticRing(document), ...READER });
   } catch (error) {
     if (kmsFailuresOf(error).some(({ kind }) => kind !== 'corrupt')) throw error;
     return false;
@@ -128,20 +208,22 @@ async function areRevokedIn(document: string, config: SealringConfig, keys: read
   }
 }
 
-/** @throws {UsageError} unless exactly one of them is given, and the time is one. */
-function checked(keyId: string | undefined, { before, all = false }: RevokeOptions): string | Date {
+/** @throws {UsageError} unless exactly one target is given, and the time is valid. */
+function targetOf(key: string | undefined, { before, all = false }: RevokeOptions): RevocationTarget {
   const given = [
-    ...(keyId === undefined ? [] : [`a key id "${keyId}"`]),
+    ...(key === undefined ? [] : [`the key "${key.slice(0, 80)}"`]),
     ...(before === undefined ? [] : [`--before "${before}"`]),
     ...(all ? ['--all'] : []),
   ];
-  if (given.length > 1) throw new UsageError(`${given.join(' and ')} are given: one of them`);
-  if (keyId !== undefined) return keyId;
-  if (all) return END_OF_TIME;
-  if (before === undefined) throw new UsageError('which key? Give its id, --before a time, or --all');
+  if (given.length > 1) throw new UsageError(`give only one of ${given.join(' and ')}`);
+  if (key !== undefined) return { key };
+  if (all) return { before: END_OF_TIME };
+  if (before === undefined) throw new UsageError('revoke requires a key, --before <time> or --all');
   const time = new Date(before);
   if (!TIME.test(before) || Number.isNaN(time.getTime())) {
-    throw new UsageError(`--before "${before}" must be a time with its zone, as 2026-11-21T20:00:00Z, or a date`);
+    throw new UsageError(
+      `--before must be a date, or a time with a zone such as 2026-11-21T20:00:00Z; got "${before}"`,
+    );
   }
-  return time;
+  return { before: time };
 }

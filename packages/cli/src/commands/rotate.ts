@@ -1,14 +1,20 @@
 import type { Command } from 'commander';
+import { keyName } from '../ring/key-name.ts';
 import { attempt } from '../ring/open.ts';
-import { statusOf, statusText } from '../ring/status.ts';
+import { publishedKeys, publishedText } from '../ring/published.ts';
+import { statusOf } from '../ring/status.ts';
+import { statusText } from '../ring/status-text.ts';
 import { paintFor } from '../terminal/paint.ts';
 import { withRing } from './connect.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Publishes a successor of the key that seals, and takes the rights of a member or rotator. The successor seals once every
-server can have it: by default after 75 minutes; with --emergency as soon as every server that reads the ring has it, by
-default after 11 minutes. After a theft of keys use "revoke", and a new ring name: docs/guides/operate.md.
+Requires the permissions of a member or rotator. The new key seals once every
+server can have read it: after 75 minutes by default; with --emergency after 11,
+when every server that can reach the ring has read it. Tokens of the other keys
+stay valid.
+
+After a leak, run "revoke" instead: docs/guides/incidents.md.
 
 Example:
   $ npx sealring init --local
@@ -23,17 +29,22 @@ export function addRotateCommand(program: Command): void {
   addCommonOptions(
     program
       .command('rotate')
-      .summary('publish a successor of the key that seals')
-      .description('Publishes a new data key; the others go on opening what they sealed.')
-      .option('--emergency', 'it seals as soon as every server that reads the ring has it'),
+      .summary('publish a new key')
+      .description('Publishes a successor of the active key.')
+      .option('--emergency', 'let it seal sooner'),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, emergency = false }: RotateOptions) => {
       await withRing(file, 'member', async (codec, { config }) => {
+        const before = codec.health().keys;
         await attempt('rotating', () => codec.rotate({ emergency }));
+        const published = publishedKeys(before, codec.health().keys);
         const status = await statusOf(codec, config);
-        if (json) printJson(status);
-        else process.stdout.write(statusText(status, paintFor(process.stdout, color)));
+        if (json) printJson({ published: published.map(({ id }) => keyName(id)), ...status });
+        else {
+          const text = statusText(status, paintFor(process.stdout, color));
+          process.stdout.write(`${publishedText(published)}\n${text}`);
+        }
       });
     });
 }

@@ -1,9 +1,12 @@
 import type { KmsCodec } from '@sealring/core';
 import type { Command } from 'commander';
+import { EXIT_CODE } from '../exit-code.ts';
 import { Failure } from '../failure.ts';
-import { askMembers, checkMemberUrl, membersText } from '../ring/members.ts';
+import { askMembers, checkMemberUrl, isWell, type MemberHealth, membersText } from '../ring/members.ts';
 import { attempt } from '../ring/open.ts';
-import { statusOf, statusText } from '../ring/status.ts';
+import { type RingStatus, statusOf } from '../ring/status.ts';
+import { statusText } from '../ring/status-text.ts';
+import { redraw } from '../terminal/page.ts';
 import { paintFor } from '../terminal/paint.ts';
 import { stopSignal, waits } from '../terminal/until-stopped.ts';
 import { visibleLine } from '../terminal/visible.ts';
@@ -12,9 +15,19 @@ import { numberIn } from './numbers.ts';
 import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
-Reads the ring and unwraps its keys, as a reader does; changes nothing. With --watch it goes on until Ctrl-C, and with
---json too it prints one object per line. With --member it also asks servers how they are: an address that answers with
-JSON of codec.health().
+Reads the ring and unwraps its keys, as a reader does. Changes nothing.
+
+--watch repeats it until Ctrl-C, in place on a terminal; with --json it prints
+one object per line. --member also asks servers for their health, at an address
+that answers with the JSON of codec.health().
+
+Exit codes, for probes:
+  0  a key seals, and nothing needs attention
+  1  no key seals, or the ring could not be read or unwrapped
+  2  wrong command line or configuration
+  3  a key seals, and something needs attention: a problem of the ring,
+     a late rotation, or a --member that is not ok
+--watch ends with 0.
 
 Example:
   $ npx sealring init --local
@@ -32,46 +45,57 @@ export function addStatusCommand(program: Command): void {
   addCommonOptions(
     program
       .command('status')
-      .summary('the ring: its keys, their states, a timeline')
-      .description('Shows the ring, with the states of its keys on a timeline.')
-      .option('--watch [seconds]', `again and again (default: every ${DEFAULT_WATCH_SECONDS} s)`, numberIn(1, 86_400))
-      .option('--member <address>', 'a server to ask for its health; again for another one', member, []),
+      .summary('show the keys of the ring and their states')
+      .description('Shows the keys of the ring, their states and a timeline.')
+      .option('--watch [seconds]', `repeat it (default: every ${DEFAULT_WATCH_SECONDS} s)`, numberIn(1, 86_400))
+      .option('--member <address>', 'also ask a server for its health; can be repeated', member, []),
   )
     .addHelpText('after', EXAMPLE)
     .action(async ({ config: file, json = false, color, watch, member: addresses }: StatusOptions) => {
       await withRing(file, 'reader', async (codec, { config }) => {
-        const show = async (): Promise<void> => {
+        const show = async (note = ''): Promise<void> => {
           const status = await statusOf(codec, config);
           const members = await askMembers(addresses);
+          if (watch === undefined) process.exitCode = exitCodeOf(status, members);
           const all = addresses.length === 0 ? status : { ...status, members };
-          if (!json) {
-            process.stdout.write(statusText(status, paintFor(process.stdout, color)));
-            if (addresses.length > 0) process.stdout.write(`\n${membersText(members)}`);
-          } else if (watch === undefined) printJson(all);
-          else process.stdout.write(`${JSON.stringify(all)}\n`);
+          const text = (): string =>
+            `${statusText(status, paintFor(process.stdout, color))}${addresses.length > 0 ? `\n${membersText(members)}` : ''}`;
+          if (json && watch === undefined) printJson(all);
+          else if (json) process.stdout.write(`${JSON.stringify(all)}\n`);
+          else if (watch === undefined) process.stdout.write(text());
+          else redraw(`${text()}${note}`);
         };
         await show();
         if (watch === undefined) return;
         const every = watch === true ? DEFAULT_WATCH_SECONDS : watch;
         const stop = stopSignal();
         while (await waits(every * 1_000, stop)) {
-          await refreshed(codec);
-          await show();
+          const note = await refreshed(codec);
+          // On a terminal the note is part of what is redrawn.
+          const isRedrawn = process.stdout.isTTY && !json;
+          if (note !== undefined && !isRedrawn) process.stderr.write(note);
+          await show(isRedrawn ? note : undefined);
         }
       });
     });
 }
 
-/** A store or a KMS that is away for a while is something to be watched, no reason to stop. */
-async function refreshed(codec: KmsCodec): Promise<void> {
+function exitCodeOf({ condition }: RingStatus, members: readonly MemberHealth[]): number {
+  if (condition === 'failing') return EXIT_CODE.failed;
+  return condition === 'ok' && members.every(isWell) ? EXIT_CODE.done : EXIT_CODE.attention;
+}
+
+/** Reads the ring. A store or a KMS that fails does not end the watch. @returns a note about the failure. */
+async function refreshed(codec: KmsCodec): Promise<string | undefined> {
   try {
     await attempt('reading the ring', () => codec.refresh());
+    return undefined;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    process.stderr.write(`note: ${visibleLine(error.message)}\n`);
+    return `note: ${visibleLine(error.message)}\n`;
   }
 }
 
-function member(address: string, before: readonly string[]): readonly string[] {
-  return [...before, checkMemberUrl(address)];
+function member(address: string, others: readonly string[]): readonly string[] {
+  return [...others, checkMemberUrl(address)];
 }

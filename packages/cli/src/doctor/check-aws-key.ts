@@ -2,13 +2,13 @@ import type { KeyWrapper } from '@sealring/core';
 import { loadPackageOf } from '../settings/adapter-packages.ts';
 import { error, type Finding, info, ok, warning } from './finding.ts';
 
-/** The part of the SDK's client that is used. */
+/** The methods of the SDK's client that are used. */
 interface Client {
   send(command: object, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
   destroy(): void;
 }
 
-/** The part of `@aws-sdk/client-kms` that is used; every 3.x version has it. */
+/** The exports of `@aws-sdk/client-kms` that are used; every 3.x version has them. */
 interface KmsSdk {
   readonly KMSClient: new (options: object) => Client;
   readonly DescribeKeyCommand: new (input: object) => object;
@@ -18,12 +18,12 @@ interface KmsSdk {
 const REGION = /^arn:aws[a-z-]*:kms:([a-z0-9-]+):/;
 
 /**
- * What AWS says of the key's state and rotation. It takes rights that servers do not need and should not have, so that a
- * refusal is no finding; asked with the default chain of credentials.
+ * Asks AWS for the state and the rotation of the key, with the default credential chain. Servers do not need these
+ * permissions and should not have them, so a denial is not an error.
  */
 export async function checkAwsKey({ keyId }: KeyWrapper, signal: AbortSignal): Promise<readonly Finding[]> {
   const sdk = await loadPackageOf('@sealring/aws-kms', '@aws-sdk/client-kms');
-  if (sdk === undefined) return [unseen('state', 'DescribeKey', '@aws-sdk/client-kms cannot be found')];
+  if (sdk === undefined) return [unchecked('state', 'kms:DescribeKey', '@aws-sdk/client-kms is not installed')];
   const { KMSClient, DescribeKeyCommand, GetKeyRotationStatusCommand } = sdk as unknown as KmsSdk;
   const region = REGION.exec(keyId)?.[1];
   const client = new KMSClient({ maxAttempts: 1, ...(region !== undefined && { region }) });
@@ -41,16 +41,16 @@ export async function checkAwsKey({ keyId }: KeyWrapper, signal: AbortSignal): P
 
 async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Finding> {
   const answer = await answerOf(ask);
-  if ('refusal' in answer) return unseen('state', 'kms:DescribeKey', answer.refusal);
+  if ('refusal' in answer) return unchecked('state', 'kms:DescribeKey', answer.refusal);
   const metadata = Reflect.get(Object(answer.value), 'KeyMetadata') as Readonly<Record<string, unknown>> | undefined;
   const state = String(metadata?.['KeyState']);
   const { KeyUsage: usage, KeySpec: spec, DeletionDate: deletion } = metadata ?? {};
   if (state === 'PendingDeletion') {
-    const when = deletion instanceof Date ? `, and will be deleted on ${deletion.toISOString()}` : '';
+    const when = deletion instanceof Date ? ` and will be deleted on ${deletion.toISOString()}` : '';
     return error(
       'kms-pending-deletion',
       `aws-kms: the key is pending deletion${when} (key ${keyId})`,
-      'aws kms cancel-key-deletion --key-id <id>, then aws kms enable-key --key-id <id>, before that date: afterwards nobody can open the ring.',
+      'Before that date, run aws kms cancel-key-deletion --key-id <id>, then aws kms enable-key --key-id <id>. Afterwards nothing can unwrap the ring.',
     );
   }
   if (state === 'Disabled') {
@@ -64,34 +64,34 @@ async function stateOf(keyId: string, ask: () => Promise<unknown>): Promise<Find
     return error(
       'kms-state',
       `aws-kms: the key is in state ${state} (key ${keyId})`,
-      'Bring the key to state Enabled.',
+      'Bring the key to the state Enabled.',
     );
   }
   if (isOther(usage, 'ENCRYPT_DECRYPT') || isOther(spec, 'SYMMETRIC_DEFAULT')) {
     return error(
       'kms-usage',
-      `aws-kms: the key is no symmetric encryption key (${String(spec)}, ${String(usage)})`,
-      'Take a key of KeySpec SYMMETRIC_DEFAULT and KeyUsage ENCRYPT_DECRYPT.',
+      `aws-kms: the key is not for symmetric encryption: KeySpec ${String(spec)}, KeyUsage ${String(usage)} (key ${keyId})`,
+      'Use a key with KeySpec SYMMETRIC_DEFAULT and KeyUsage ENCRYPT_DECRYPT.',
     );
   }
   return ok('kms-state', `aws-kms: the key is enabled (key ${keyId})`);
 }
 
-/** What is not told is not held against the key: its use is tried anyway. */
+/** A value that is missing is not an error: the doctor also tries to use the key. */
 function isOther(value: unknown, wanted: string): boolean {
   return typeof value === 'string' && value !== '' && value !== wanted;
 }
 
 async function rotationOf(keyId: string, ask: () => Promise<unknown>): Promise<Finding> {
   const answer = await answerOf(ask);
-  if ('refusal' in answer) return unseen('rotation', 'kms:GetKeyRotationStatus', answer.refusal);
+  if ('refusal' in answer) return unchecked('rotation', 'kms:GetKeyRotationStatus', answer.refusal);
   if (Reflect.get(Object(answer.value), 'KeyRotationEnabled') === true) {
-    return ok('kms-rotation', `aws-kms: KMS rotates the key by itself (key ${keyId})`);
+    return ok('kms-rotation', `aws-kms: automatic rotation of the key is enabled (key ${keyId})`);
   }
   return warning(
     'kms-rotation',
-    `aws-kms: KMS does not rotate the key by itself (key ${keyId})`,
-    'aws kms enable-key-rotation --key-id <id>: old versions go on unwrapping, nothing else changes.',
+    `aws-kms: automatic rotation of the key is disabled (key ${keyId})`,
+    'Enable it: aws kms enable-key-rotation --key-id <id>. Old key material still unwraps.',
   );
 }
 
@@ -101,15 +101,15 @@ async function answerOf(
   try {
     return { value: await ask() };
   } catch (thrown) {
-    // The name only: a text of the SDK may hold what the request held.
+    // The name only: a message of the SDK can contain parts of the request.
     return { refusal: thrown instanceof Error ? thrown.name : typeof thrown };
   }
 }
 
-function unseen(what: string, right: string, why: string): Finding {
+function unchecked(what: string, permission: string, why: string): Finding {
   return info(
     `kms-${what}`,
-    `aws-kms: the key's ${what} could not be seen (${why})`,
-    `Servers do not need ${right}; run the doctor as somebody who has it to see more.`,
+    `aws-kms: the ${what} of the key was not checked (${why})`,
+    `Servers do not need ${permission}. To check it, run the doctor with credentials that have it.`,
   );
 }

@@ -1,7 +1,7 @@
 import type { ResolvedPolicy } from '@sealring/core/ring';
 import { error, type Finding, info, ok, warning } from './finding.ts';
 
-/** The dates that services put on their answers, against this machine's clock. */
+/** Compares this machine's clock with the dates of the answers of KMS and store. */
 export class ServiceDates {
   readonly #wallMs: () => number;
   readonly #offByMs = new Map<string, number>();
@@ -10,7 +10,7 @@ export class ServiceDates {
     this.#wallMs = wallMs;
   }
 
-  /** For one service: what to hand to its calls. */
+  /** The callback for the calls to one service. */
   noteOf(service: string): (date: Date) => void {
     return (date) => {
       const ms = date.getTime();
@@ -20,15 +20,15 @@ export class ServiceDates {
 
   findings({ clockSkewSeconds, kmsTimeoutSeconds }: ResolvedPolicy): readonly Finding[] {
     if (this.#offByMs.size === 0) {
-      return [info('clock', 'no service said what time it is: the clock of this machine was not checked')];
+      return [info('clock', 'the clock of this machine was not checked: no answer had a date')];
     }
     return [...this.#offByMs].map(([service, offByMs]) => {
       const seconds = Math.round(Math.abs(offByMs) / 1_000);
-      const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} that of ${service}`;
-      const remedy = `Set the clock by NTP. Members whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) do not publish keys.`;
-      // As members reckon: an answer may be as old as its deadline, and its date is a whole second.
+      const what = `this machine's clock is ${seconds} s ${offByMs >= 0 ? 'ahead of' : 'behind'} the clock of ${service}`;
+      const remedy = `Set the clock by NTP. A member whose clock is off by more than clockSkewSeconds (${clockSkewSeconds}) publishes no keys.`;
+      // As members do: an answer may be as old as its deadline, and its date is a whole second.
       if (seconds > clockSkewSeconds + kmsTimeoutSeconds + 1) return error('clock', what, remedy);
-      // Two members may be off in opposite directions.
+      // Two clocks may differ in opposite directions.
       if (seconds > clockSkewSeconds / 2 + 1) return warning('clock', what, remedy);
       return ok('clock', what);
     });

@@ -3,21 +3,21 @@ import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { kmsFailuresOf } from '../foreign-error.ts';
 import type { CurrentVersion } from './check-versions.ts';
 import { error, type Finding, ok } from './finding.ts';
-import { kmsFinding } from './kms-findings.ts';
+import { kmsFinding, SIGNATURE_REMEDY } from './kms-findings.ts';
 
-/** A data key, and what core puts behind it where the service knows no context: a hash of it. */
+/** A data key; and with the hash of the context that core appends for a KMS without encryption context. */
 const DATA_KEY_BYTES = 32;
 const BOUND_BYTES = 64;
 
-/** What came of a round trip, and the version that wrapped, where the key wrapper names it. */
+/** The result of a round trip, and the KMS key version that wrapped, if the key wrapper names it. */
 export interface CheckedKms {
   readonly finding: Finding;
   readonly current?: CurrentVersion;
 }
 
 /**
- * Makes a data key as a member would, wraps it, and unwraps it again; nothing of it is kept. The first key wrapper of a
- * ring has the service make the data key, the others wrap what is there.
+ * Makes a data key as a member does, wraps it, and unwraps it again. The first key wrapper of a ring generates the data
+ * key in the KMS if it can, the others wrap an existing one.
  */
 export async function checkKms(
   wrapper: KeyWrapper,
@@ -32,8 +32,8 @@ export async function checkKms(
     return {
       finding: error(
         'kms-error',
-        `${wrapper.provider} threw an error of another class (${thrown instanceof Error ? thrown.name : typeof thrown})`,
-        'A key wrapper must throw KeyWrapperError: try it with sealring-conformance key-wrapper.',
+        `${wrapper.provider} threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of KeyWrapperError`,
+        'Correct the key wrapper, and test it with sealring-conformance key-wrapper.',
       ),
     };
   }
@@ -54,8 +54,8 @@ async function roundTrip(
         return {
           finding: error(
             'kms-signature',
-            `${provider} signs with a key whose public half is not the pinned one`,
-            'Pin the public half of the signing key that is configured: signKeyId and signPublicKeys belong together.',
+            `${provider} signs with a key whose public key is not pinned`,
+            SIGNATURE_REMEDY,
           ),
         };
       }
@@ -67,8 +67,8 @@ async function roundTrip(
       return {
         finding: error(
           'kms-wrong-bytes',
-          `${provider} unwrapped other bytes than it wrapped (key ${keyId})`,
-          'Do not use this key wrapper: try it with sealring-conformance key-wrapper.',
+          `${provider} unwrapped other bytes than it had wrapped (key ${keyId})`,
+          'Do not use this key wrapper. Test it with sealring-conformance key-wrapper.',
         ),
       };
     }

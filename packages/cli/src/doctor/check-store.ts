@@ -2,11 +2,11 @@ import type { RingStore } from '@sealring/core';
 import { isConflict, storeFailureOf } from '../foreign-error.ts';
 import type { SealringProbe } from '../settings/settings.ts';
 import { error, type Finding, info, ok, warning } from './finding.ts';
-import { readRight, writeRight } from './rights.ts';
+import { readPermission, writePermission } from './permissions.ts';
 
 type Call = Parameters<NonNullable<RingStore['read']>>[0] & object;
 
-/** What is stored: the document, known to be absent, or not to be had. */
+/** The result of reading the ring. */
 export type StoreRead =
   | { readonly kind: 'held'; readonly document: string; readonly finding: Finding }
   | { readonly kind: 'absent'; readonly finding: Finding }
@@ -25,34 +25,35 @@ export async function checkRead(ring: RingStore, call: Call): Promise<StoreRead>
     }
     const finding = warning(
       'store-absent',
-      `there is no ring in the store (${ring.kind})`,
-      'Found it: sealring init. If there was one, restore it first: a new ring opens no token of the old one.',
+      `the store has no ring (${ring.kind})`,
+      'Create it: sealring init. If there was one, restore it instead: a new ring unseals no token of the old one.',
     );
     return { kind: 'absent', finding };
   } catch (thrown) {
-    return { kind: 'failed', finding: storeFinding(ring, thrown, readRight(ring.kind)) };
+    return { kind: 'failed', finding: storeFinding(ring, thrown, readPermission(ring.kind)) };
   }
 }
 
 /**
- * Whether a member may write, without writing: "only if absent" where a ring is must be refused as a conflict, and only
- * who may write is told so. A store that broke that promise would be handed what it holds already.
+ * Checks the permission to write without a change: a write "only if absent" must end in a conflict while there is a ring,
+ * and only a caller that may write gets that answer. A store that accepts it would receive the document that it has.
  */
-export async function checkWriteRights(ring: RingStore, document: string, call: Call): Promise<Finding> {
+export async function checkWritePermission(ring: RingStore, document: string, call: Call): Promise<Finding> {
   try {
     await ring.write(document, { ...call, expected: undefined });
   } catch (thrown) {
-    if (isConflict(thrown)) return ok('store-write', `the ring may be written, and is not written over (${ring.kind})`);
-    return storeFinding(ring, thrown, writeRight(ring.kind));
+    if (isConflict(thrown))
+      return ok('store-write', `the ring can be written, and a conflicting write is rejected (${ring.kind})`);
+    return storeFinding(ring, thrown, writePermission(ring.kind));
   }
   return error(
     'store-no-compare',
-    `the store wrote over a ring although it was told to write only where there is none (${ring.kind})`,
-    'Do not use this store or this gateway in front of it: it has no compare-and-swap. Try it with sealring-conformance ring-store.',
+    `the store overwrote the ring although the write was conditional on its absence (${ring.kind})`,
+    'Do not use this store, or the gateway in front of it: it has no compare-and-swap. Test it with sealring-conformance ring-store.',
   );
 }
 
-/** A whole compare-and-swap in a place beside the ring, which is emptied again. */
+/** Tests a complete compare-and-swap in the place of the probe, and empties that place. */
 export async function checkProbe(
   probe: SealringProbe,
   call: Call,
@@ -64,40 +65,44 @@ export async function checkProbe(
     if ((await ring.read(call)) !== undefined) {
       const taken = error(
         'probe-taken',
-        `the probe's place is not empty (${ring.kind})`,
-        'Name a place of its own for the probe, beside the ring; nothing was written.',
+        `the place of the probe is not empty (${ring.kind})`,
+        'Nothing was written. Configure an unused place for the probe.',
       );
       return { finding: taken, wrote };
     }
     finding = await swaps(ring, call, wrote);
   } catch (thrown) {
-    finding = storeFinding(ring, thrown, `${writeRight(ring.kind)}, for the probe's place too`);
+    finding = storeFinding(ring, thrown, `${writePermission(ring.kind)}, also for the place of the probe`);
   }
   if (wrote.length === 0) return { finding, wrote };
   try {
     await probe.remove();
-    wrote.push('removed them');
+    wrote.push('removed both');
   } catch (thrown) {
     const name = thrown instanceof Error ? thrown.name : typeof thrown;
-    finding = error('probe-left', `the probe could not be removed (${name})`, 'Delete what is in the probe’s place.');
+    finding = error(
+      'probe-left',
+      `the probe could not be removed (${name})`,
+      'Delete what is in the place of the probe.',
+    );
   }
   return { finding, wrote };
 }
 
 async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Finding> {
   const first = await ring.write('sealring doctor 1', { ...call, expected: undefined });
-  wrote.push(`a probe of 17 bytes beside the ring (${ring.kind})`);
+  wrote.push(`a document of 17 bytes to the place of the probe (${ring.kind})`);
   const second = await ring.write('sealring doctor 2', { ...call, expected: first.revision });
-  wrote.push('another over it');
+  wrote.push('another one over it');
   for (const [expected, what] of [
-    [undefined, 'only where there is none'],
-    [first.revision, 'only over the version before'],
+    [undefined, 'on the absence of the document'],
+    [first.revision, 'on an older version'],
   ] as const) {
     if (await isAccepted(ring, expected, call)) {
       return error(
         'store-no-compare',
-        `the store accepted a write that was to be done ${what} (${ring.kind})`,
-        'Do not use this store or this gateway in front of it: it has no compare-and-swap.',
+        `the store accepted a write that was conditional ${what} (${ring.kind})`,
+        'Do not use this store, or the gateway in front of it: it has no compare-and-swap.',
       );
     }
   }
@@ -105,11 +110,11 @@ async function swaps(ring: RingStore, call: Call, wrote: string[]): Promise<Find
   if (read?.document !== 'sealring doctor 2' || read.revision !== second.revision) {
     return error(
       'store-stale-read',
-      `the store does not read what it has just written (${ring.kind})`,
-      'Read from the primary, and through no cache.',
+      `the store returned an older document than it had just accepted (${ring.kind})`,
+      'Read from the primary, and not through a cache.',
     );
   }
-  return ok('store-swap', `compare-and-swap works, tried beside the ring (${ring.kind})`);
+  return ok('store-swap', `compare-and-swap works in the place of the probe (${ring.kind})`);
 }
 
 async function isAccepted(ring: RingStore, expected: string | undefined, call: Call): Promise<boolean> {
@@ -122,14 +127,14 @@ async function isAccepted(ring: RingStore, expected: string | undefined, call: C
   }
 }
 
-/** What a ring store is by its nature. */
+/** Checks the kind of the ring store. */
 export function checkKind({ kind }: RingStore, role: 'member' | 'reader'): readonly Finding[] {
   if (kind === 'memory') {
     return [
       warning(
         'store-memory',
-        'the ring is in the memory of one process: no other server shares it, and a restart loses it',
-        'Take a ring store that servers share: S3, DynamoDB, Redis, PostgreSQL, Cloud Storage, Azure Blob or a file.',
+        'the ring is in the memory of one process: no other server can read it, and a restart loses it',
+        'Use a ring store that servers share: S3, DynamoDB, Redis, PostgreSQL, Cloud Storage, Azure Blob or a file.',
       ),
     ];
   }
@@ -137,15 +142,15 @@ export function checkKind({ kind }: RingStore, role: 'member' | 'reader'): reado
     return [
       error(
         'store-read-only',
-        'the ring came with the configuration and cannot be written: no member can rotate it',
-        "Set role: 'reader', or take a ring store that can be written.",
+        'a static ring cannot be written: no member can rotate it',
+        "Set role: 'reader', or use another ring store.",
       ),
     ];
   }
   return [];
 }
 
-/** DynamoDB's exceptions and PostgreSQL's SQLSTATEs for a table or a schema that is not there. */
+/** Exceptions of DynamoDB and SQLSTATEs of PostgreSQL for a missing table or schema. */
 const NO_TABLE: ReadonlySet<string> = new Set([
   'ResourceNotFoundException',
   'ResourceInUseException',
@@ -153,13 +158,13 @@ const NO_TABLE: ReadonlySet<string> = new Set([
   '3F000',
 ]);
 
-function storeFinding(ring: RingStore, thrown: unknown, right: string): Finding {
+function storeFinding(ring: RingStore, thrown: unknown, permission: string): Finding {
   const failure = storeFailureOf(thrown);
   if (failure === undefined) {
     return error(
       'store-error',
-      `the ring store threw an error of another class (${thrown instanceof Error ? thrown.name : typeof thrown})`,
-      'A ring store must throw RingStoreError: try it with sealring-conformance ring-store.',
+      `the ring store threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of RingStoreError (${ring.kind})`,
+      'Correct the ring store, and test it with sealring-conformance ring-store.',
     );
   }
   const what = `the ring store is ${failure.kind}: ${failure.detail} (${ring.kind})`;
@@ -168,43 +173,42 @@ function storeFinding(ring: RingStore, thrown: unknown, right: string): Finding 
       return error(
         'store-denied',
         what,
-        `Grant ${right}. Members need to write, readers only to read (role: 'reader').`,
+        `Grant ${permission}. Members must write; readers (role: 'reader') only read.`,
       );
     case 'unavailable':
       if (failure.code !== undefined && NO_TABLE.has(failure.code)) {
         return error(
           'store-no-table',
           what,
-          `Make the table as the README of @sealring/${ring.kind} says, or mend its name; for DynamoDB also account and region.`,
+          `Create the table as the README of @sealring/${ring.kind} describes, or correct its name; for DynamoDB also check account and region.`,
         );
       }
       return error(
         'store-unavailable',
         what,
-        'Check that host, bucket or table are there under these names, that the server is the primary, and network and credentials.',
+        'Check that the host, bucket or table exists, that the server is the primary, and check network and credentials.',
       );
     case 'read-only':
-      return error('store-read-only', what, "Write to the primary; or set role: 'reader' for servers that only open.");
+      return error(
+        'store-read-only',
+        what,
+        "Connect to the primary, or set role: 'reader' for servers that only unseal.",
+      );
     case 'too-large':
-      return error(
-        'store-too-large',
-        what,
-        'Something else was written in the ring’s place. Members that run write the ring over it; without any: delete it, and sealring import.',
-      );
+      return error('store-too-large', what, REPLACED);
     case 'corrupt':
-      return error(
-        'store-corrupt',
-        what,
-        'Something else was written in the ring’s place. Members that run write the ring over it; without any: delete it, and sealring import.',
-      );
+      return error('store-corrupt', what, REPLACED);
   }
 }
 
-/** Said where a full compare-and-swap could not be tried. */
+const REPLACED =
+  'Something else was written in the place of the ring. Running members overwrite it. If none runs, delete it, and run sealring import.';
+
+/** The finding if no probe is configured. */
 export function unprobed({ kind }: RingStore): Finding {
   return info(
     'store-swap',
-    `a whole compare-and-swap was not tried: no place beside the ring is named (${kind})`,
-    'Name one as probe in the configuration file, if the roles have rights to it.',
+    `a complete compare-and-swap was not tested: no probe is configured (${kind})`,
+    'Configure a probe in the configuration file, if the role may write there.',
   );
 }

@@ -4,13 +4,13 @@ import { type KmsFailure, kmsFailuresOf, kmsLineOf } from '../foreign-error.ts';
 import { error, type Finding, ok, warning } from './finding.ts';
 import { kmsFinding } from './kms-findings.ts';
 
-/** What a key wrapper wraps with now: the `keyId` of a wrap that was just made. */
+/** The KMS key version that a key wrapper uses now: the `keyId` of a wrap that was just made. */
 export interface CurrentVersion {
   readonly wrapper: KeyWrapper;
   readonly keyId: string;
 }
 
-/** Whether a wrap of the ring is one of a key wrapper's. */
+/** Whether a wrap in the ring belongs to a key wrapper. */
 export function isOwn(
   wrapper: KeyWrapper,
   { provider, keyId }: { readonly provider: string; readonly keyId: string },
@@ -19,7 +19,7 @@ export function isOwn(
   return provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
 }
 
-/** Whether the newest key of the ring is wrapped by the version of the KMS key that is current, and how long others are needed. */
+/** Checks that the current KMS key version wraps the newest key of the ring, and lists how long older versions are needed. */
 export function checkVersion(
   { wrapper, keyId: current }: CurrentVersion,
   ring: RingDocument,
@@ -39,7 +39,7 @@ export function checkVersion(
   const needed = others.map(([version, ms]) => `${version} until ${timeOf(ms)}`).join(', ');
   const last = versionOf(newest);
   if (last === current) {
-    const more = needed === '' ? '' : `; older ones are still needed: ${needed}`;
+    const more = needed === '' ? '' : `; older versions are still needed: ${needed}`;
     return [ok('kms-version', `the newest key of the ring is wrapped by the current version ${current}${more}`)];
   }
   const due = timeOf(rotateAt(newest, times));
@@ -49,27 +49,27 @@ export function checkVersion(
   return [
     warning(
       'kms-version',
-      `${wrapper.provider} wraps with version ${current} now, and the newest key of the ring is wrapped by ${last}`,
-      `${whatMembersDo(isKnown, times.keyVersionEverySeconds, due)} Or at once: sealring rotate. Do not disable or destroy versions that are still needed: ${needed}.`,
+      `${wrapper.provider} now wraps with version ${current}, and the newest key of the ring is wrapped by ${last}`,
+      `${whatMembersDo(isKnown, times.keyVersionEverySeconds, due)} To rotate now, run sealring rotate. Do not disable or destroy versions that are still needed: ${needed}.`,
     ),
   ];
 }
 
 function whatMembersDo(isKnown: boolean, everySeconds: number, due: string): string {
   if (isKnown) {
-    return `Another key of the ring is wrapped by it, so no member rotates for it: the rotation that is due on ${due} will use it.`;
+    return `Another key of the ring is wrapped by it, so no member rotates for it: the rotation due at ${due} will use it.`;
   }
   return everySeconds === 0
-    ? `No member looks for new versions (keyVersionEverySeconds is 0): the rotation that is due on ${due} will use it.`
-    : `A member that runs notices it and rotates; each looks every ${everySeconds} s (keyVersionEverySeconds).`;
+    ? `No member checks for new versions (keyVersionEverySeconds is 0): the rotation due at ${due} will use it.`
+    : `A running member notices it and rotates; each checks every ${everySeconds} s (keyVersionEverySeconds).`;
 }
 
-/** Key wrappers as they are, and a note of every unwrap that failed. */
-export class UnwrapNotes {
+/** Records every unwrap that failed. */
+export class UnwrapRecorder {
   /** By the wrapped bytes. */
   readonly #failures = new Map<string, KmsFailure>();
 
-  /** The same key wrapper, listened to. It is not closed by whoever gets it. */
+  /** The same key wrapper, recorded. Closing it does not close the original. */
   on(wrapper: KeyWrapper): KeyWrapper {
     const { provider, keyId, supports } = wrapper;
     const [owns, verify] = [wrapper.owns?.bind(wrapper), wrapper.verify?.bind(wrapper)];
@@ -83,7 +83,7 @@ export class UnwrapNotes {
           return await wrapper.unwrap(wrapped, options);
         } catch (thrown) {
           const [failure] = kmsFailuresOf(thrown);
-          if (failure !== undefined) this.#failures.set(spelt(wrapped), failure);
+          if (failure !== undefined) this.#failures.set(textOf(wrapped), failure);
           throw thrown;
         }
       },
@@ -92,10 +92,10 @@ export class UnwrapNotes {
     };
   }
 
-  /** Why the KMS did not serve a wrap of a key; undefined where it did, or found that the wrap is not its own. */
+  /** Why the KMS refused to unwrap a key; undefined if it did not, or the wrap is corrupt. */
   refusalOf({ wraps }: RingEntry): Refusal | undefined {
     for (const wrap of wraps) {
-      const failure = this.#failures.get(spelt(wrap));
+      const failure = this.#failures.get(textOf(wrap));
       if (failure !== undefined && failure.kind !== 'corrupt') return { failure, version: wrap.keyId };
     }
     return undefined;
@@ -103,7 +103,7 @@ export class UnwrapNotes {
 }
 
 /** The wrapped bytes as text. */
-function spelt({ wrapped }: WrappedKey): string {
+function textOf({ wrapped }: WrappedKey): string {
   return Buffer.from(wrapped).toString('base64url');
 }
 
@@ -112,11 +112,11 @@ interface Refusal {
   readonly version: string;
 }
 
-/** Live keys of the ring that could not be unwrapped, since the KMS refused the version that wraps them or did not answer. */
-export function refusedVersions(keys: readonly RingEntry[], notes: UnwrapNotes): readonly Finding[] {
+/** The live keys that the KMS did not unwrap because it refused their KMS key version or did not answer. */
+export function refusedVersions(keys: readonly RingEntry[], recorder: UnwrapRecorder): readonly Finding[] {
   const byVersion = new Map<string, { readonly failure: KmsFailure; readonly keys: RingEntry[] }>();
   for (const key of keys) {
-    const refusal = notes.refusalOf(key);
+    const refusal = recorder.refusalOf(key);
     if (refusal === undefined) continue;
     const { failure, version } = refusal;
     const entry = byVersion.get(version) ?? { failure, keys: [] };
@@ -129,8 +129,8 @@ export function refusedVersions(keys: readonly RingEntry[], notes: UnwrapNotes):
     const many = wrapped.length === 1 ? '1 live key of the ring is' : `${wrapped.length} live keys of the ring are`;
     return error(
       'kms-version-refused',
-      `${many} wrapped by a version of the KMS key that may not be used: ${kmsLineOf(failure)} (key ${version})`,
-      `${versionRemedy(failure.provider)} It is needed until ${until}: until it is back, servers that start open none of the tokens that were sealed under it. What was destroyed does not come back, and those tokens are lost.`,
+      `${many} wrapped by a KMS key version that cannot be used: ${kmsLineOf(failure)} (key ${version})`,
+      `${versionRemedy(failure.provider)} It is needed until ${until}: without it, servers that start reject the tokens of these keys. A destroyed version cannot be restored, and its tokens are lost.`,
     );
   });
 }

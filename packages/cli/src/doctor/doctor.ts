@@ -7,25 +7,25 @@ import { checkKms } from './check-kms.ts';
 import { checkProcess } from './check-process.ts';
 import { checkRing } from './check-ring.ts';
 import { checkSettings } from './check-settings.ts';
-import { checkKind, checkProbe, checkRead, checkWriteRights, unprobed } from './check-store.ts';
+import { checkKind, checkProbe, checkRead, checkWritePermission, unprobed } from './check-store.ts';
 import type { CurrentVersion } from './check-versions.ts';
 import type { DoctorReport, Finding } from './finding.ts';
 
-/** How {@link runDoctor} looks. */
+/** Options of {@link runDoctor}. */
 export interface DoctorOptions {
-  /** The variables that servers run with. Default: those of this process. */
+  /** The environment of the servers. Default: that of this process. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Calls of the doctor get this many times the deadline of a server's: to find out is better than to be quick. */
+/** The doctor waits this many times as long as a server: a slow answer tells more than a timeout. */
 const PATIENCE = 2;
 
 /**
- * Looks at everything that a server needs to work on a ring, and says what to do about what is wrong. Writes nothing to
- * the ring; what it writes to the probe's place, if one is configured, it removes again.
+ * Checks everything that a server needs to work on a ring. Each finding has a remedy. Writes nothing to the ring; with a
+ * probe, it writes to the place of the probe and removes what it wrote.
  *
- * @param config - What the servers give to `createKmsCodec`. Not closed afterwards.
- * @returns every finding; `healthy` when none of them is an error. What a service refuses is a finding, never thrown.
+ * @param config - The options that the servers pass to `createKmsCodec`. They are not closed.
+ * @returns all findings; `healthy` if none of them is an error. An error of a service is a finding and is not thrown.
  *
  * @example
  * ```ts
@@ -49,7 +49,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   const process = checkProcess(config, options.environment ?? globalThis.process.env);
   const settings = await checkSettings(config);
   const first = [...settings, ...process, ...checkKind(ring, role)];
-  // With options that core refuses, nothing else that is found would be what servers see.
+  // Servers would not start with these options: further findings would be misleading.
   if (settings.some(({ severity }) => severity === 'error')) return report(first);
 
   const times = policyOf(config);
@@ -78,7 +78,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   const store = [read.finding];
   const wrote: string[] = [];
   if (role === 'member') {
-    if (read.kind === 'held') store.push(await checkWriteRights(ring, read.document, call()));
+    if (read.kind === 'held') store.push(await checkWritePermission(ring, read.document, call()));
     if (config.probe === undefined) store.push(unprobed(ring));
     else {
       const probed = await checkProbe(config.probe, call());
@@ -90,7 +90,7 @@ export async function runDoctor(config: SealringConfig, options: DoctorOptions =
   return report(withoutRepeats([...first, ...kms, ...store, ...document, ...dates.findings(times)]), wrote);
 }
 
-/** As wraps of the ring have it, so that conditions on the context are met; the purpose is the ring's own. */
+/** The encryption context of the ring, so that conditions in a key policy are met. */
 function contextOf(config: SealringConfig): Readonly<Record<string, string>> {
   return { 'sealring:ring': ringNameOf(config), 'sealring:purpose': 'data-key', 'sealring:times': 'doctor' };
 }
@@ -99,7 +99,7 @@ async function stateOf(wrapper: KeyWrapper, signal: AbortSignal): Promise<readon
   return wrapper.provider === 'aws-kms' ? checkAwsKey(wrapper, signal) : [];
 }
 
-/** A key that is disabled shows at every call: once is enough. */
+/** A disabled key fails every call: one finding is enough. */
 function withoutRepeats(findings: readonly Finding[]): readonly Finding[] {
   const seen = new Set<string>();
   return findings.filter(({ id, severity, what }) => {

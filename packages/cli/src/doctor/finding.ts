@@ -1,43 +1,52 @@
-/** `error`: it does not work, or will not. `warning`: it works, and somebody should look. `info`: could not be seen. */
+/**
+ * - `error`: servers do not work, or soon will not.
+ * - `warning`: servers work, and something needs attention.
+ * - `info`: this could not be checked.
+ */
 export type Severity = 'ok' | 'info' | 'warning' | 'error';
 
-/** One thing that the doctor looked at. */
+/** The result of one check. */
 export interface Finding {
-  /** Names it in scripts: `kms-denied`, `clock`. Stable. */
+  /** A stable name for scripts: `kms-denied`, `clock`. */
   readonly id: string;
+  /** How bad it is. */
   readonly severity: Severity;
   /** What was found, in one line. Never secret. */
   readonly what: string;
-  /** What to do about it; absent where there is nothing to do. */
+  /** What to do; absent if there is nothing to do. */
   readonly remedy?: string;
 }
 
-/** What the doctor found. */
+/** The results of all checks. */
 export interface DoctorReport {
-  /** Whether nothing is an error. */
+  /** Whether no finding is an error. */
   readonly healthy: boolean;
-  /** Its name. */
+  /** The name of the ring. */
   readonly ring: string;
-  /** What the settings make of this process. */
+  /** The role whose permissions were checked. */
   readonly role: 'member' | 'reader';
-  /** What was looked at, in order. */
+  /** All findings, in the order of the checks. */
   readonly findings: readonly Finding[];
-  /** What was written and where, for whoever wants to know; nothing of it is left. */
+  /** What was written and where. All of it was removed again, unless a finding says otherwise. */
   readonly wrote: readonly string[];
 }
 
+/** A check that passed. */
 export function ok(id: string, what: string): Finding {
   return { id, severity: 'ok', what };
 }
 
+/** A check that was not possible. */
 export function info(id: string, what: string, remedy?: string): Finding {
   return { id, severity: 'info', what, ...(remedy !== undefined && { remedy }) };
 }
 
+/** Something that needs attention. */
 export function warning(id: string, what: string, remedy: string): Finding {
   return { id, severity: 'warning', what, remedy };
 }
 
+/** Something that prevents servers from working, now or soon. */
 export function error(id: string, what: string, remedy: string): Finding {
   return { id, severity: 'error', what, remedy };
 }

@@ -3,18 +3,18 @@ import { Failure } from '../failure.ts';
 import { attempt, openWith } from '../ring/open.ts';
 import { codecOptionsOf, keyWrappersOf, type SealringConfig } from '../settings/settings.ts';
 
-/** The document that a store holds, and that its configuration opens. @throws {Failure} unless it does. */
+/** The document of a store. @throws {Failure} if there is none, or its configuration cannot unwrap it. */
 export async function documentOf(config: SealringConfig): Promise<string> {
   const stored = await attempt('reading the ring', () => config.ring.read());
-  if (stored === undefined) throw new Failure('there is no ring in the store');
-  await proveThatItOpens(config, stored.document);
+  if (stored === undefined) throw new Failure('ring-absent', 'the store has no ring');
+  await checkDocument(config, stored.document);
   return stored.document;
 }
 
-/** Opens a document as a starting reader does: name, authenticity, and every live key. @throws {Failure} */
-export async function proveThatItOpens(config: SealringConfig, document: string): Promise<void> {
+/** Checks a document as a reader does at its start: name, authenticity, and every live key. @throws {Failure} */
+export async function checkDocument(config: SealringConfig, document: string): Promise<void> {
   const ring = staticRing(document);
-  const codec = await openWith('opening the ring', {
+  const codec = await openWith('unwrapping the ring', {
     ...codecOptionsOf(config),
     ring,
     role: 'reader',
@@ -24,8 +24,8 @@ export async function proveThatItOpens(config: SealringConfig, document: string)
 }
 
 /**
- * The same ring with wraps by the key wrappers of `target` added, for a KMS key that never saw it. A member does it on a
- * copy in memory, as members of a running fleet do when a key wrapper is added: no data key leaves the member.
+ * The same document with wraps by the key wrappers of `target`. A member adds them on a copy in memory, as the members of a
+ * fleet do after a key wrapper was added: no data key leaves this process.
  *
  * @throws {Failure}
  */
@@ -49,7 +49,7 @@ export async function withWrapsOf(target: SealringConfig, source: SealringConfig
   return written(copy);
 }
 
-/** The same KMS key in both configurations is one key wrapper. */
+/** All key wrappers, without those of `second` that `first` has already. */
 function union(first: readonly KeyWrapper[], second: readonly KeyWrapper[]): readonly KeyWrapper[] {
   const isIn = ({ provider, keyId }: KeyWrapper): boolean =>
     first.some((other) => other.provider === provider && other.keyId === keyId);
@@ -58,6 +58,6 @@ function union(first: readonly KeyWrapper[], second: readonly KeyWrapper[]): rea
 
 async function written(ring: RingStore): Promise<string> {
   const stored = await ring.read();
-  if (stored === undefined) throw new Error('the copy of the ring is gone');
+  if (stored === undefined) throw new Error('the copy in memory has no ring');
   return stored.document;
 }

@@ -1,14 +1,23 @@
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { UsageError } from '../usage-error.ts';
 
-/** Writes a file that only this user can read, over nothing. @throws {UsageError} where something is there. */
+/** Fails before any call to the KMS or the store. @throws {UsageError} if the file exists. */
+export function checkNewFile(path: string): void {
+  if (existsSync(path)) throw new UsageError(alreadyExists(path));
+}
+
+/** Creates a file that only this user can read. @throws {UsageError} if it exists. */
 export function writeNewFile(path: string, text: string): void {
   try {
-    // Exclusive: a link that somebody put there is not written through.
+    // Exclusive: does not follow a link that someone put there.
     writeFileSync(path, text, { mode: 0o600, flag: 'wx' });
   } catch (error) {
     const { code = 'unknown' } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw new UsageError(`"${path}" is there already: nothing was written`);
-    throw new UsageError(`"${path}" could not be written (${code})`);
+    if (code === 'EEXIST') throw new UsageError(alreadyExists(path));
+    throw new UsageError(`cannot write "${path}" (${code})`);
   }
+}
+
+function alreadyExists(path: string): string {
+  return `"${path}" already exists: nothing was written`;
 }

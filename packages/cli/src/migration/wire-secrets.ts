@@ -1,27 +1,31 @@
 import type { KmsCodec } from '@sealring/core';
 import { formatSecretsOf } from '@sealring/core/format-secrets';
 import { Failure } from '../failure.ts';
+import { isLive } from '../ring/key-state.ts';
 
-/** The wires of other implementations, which start from a secret of their own. */
+/** The wires of other implementations. Each has its own secrets. */
 export const WIRES = ['python', 'typescript', 'mcp.d'] as const;
 export type Wire = (typeof WIRES)[number];
 
 /**
- * The secrets that one wire starts from, base64url of 32 bytes each: that of the key which seals first, then the others
- * that may open, newest first. Derived one way: they open tokens of that wire, and neither ring nor native tokens.
+ * The secrets of one wire, base64url of 32 bytes each: first that of the active key, then those of the other keys that may
+ * unseal, newest first. The derivation is one-way: they unseal tokens of that wire only, and do not open the ring.
  *
- * @throws {Failure} when no key of the ring seals now.
+ * @throws {Failure} if no key of the ring seals now.
  */
 export function wireSecretsOf(codec: KmsCodec, wire: Wire): readonly string[] {
-  const open = formatSecretsOf(codec, wire).open.map((key) => key.export().toString('base64url'));
-  // In the order of the secrets.
+  const secrets = formatSecretsOf(codec, wire).open.map((key) => key.export().toString('base64url'));
+  // In the same order as the secrets.
   const keys = codec
     .health()
-    .keys.filter(({ state, held }) => held && state !== 'revoked' && state !== 'retired')
+    .keys.filter((key) => key.held && isLive(key))
     .toReversed();
-  const sealing = open[keys.findIndex(({ state }) => state === 'active')];
-  if (sealing === undefined || keys.length !== open.length) {
-    throw new Failure('no key of the ring seals now, or one of them was not unwrapped: "sealring status" says more');
+  const sealing = secrets[keys.findIndex(({ state }) => state === 'active')];
+  if (sealing === undefined || keys.length !== secrets.length) {
+    throw new Failure(
+      'no-sealing-key',
+      'no key of the ring seals now, or one could not be unwrapped: run "sealring status"',
+    );
   }
-  return [sealing, ...open.filter((secret) => secret !== sealing)];
+  return [sealing, ...secrets.filter((secret) => secret !== sealing)];
 }

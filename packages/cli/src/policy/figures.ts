@@ -2,38 +2,42 @@ import type { RingPolicy } from '@sealring/core';
 import { resolvePolicy } from '@sealring/core/ring';
 
 const DAY_SECONDS = 86_400;
-/** Jitter takes up to a fifth off every interval: a tenth on average. */
+/** Jitter shortens every interval by up to a fifth, a tenth on average. */
 const JITTER = 0.9;
 
-/** What a policy comes to. Times in seconds; calls of one server a day, where none gets lost. */
+/** The effects of a policy: times in seconds, and calls per server and day without failures. */
 export interface PolicyFigures {
-  /** Before a new key seals. */
+  /** How long a new key waits until it seals. */
   readonly propagation: number;
-  /** An outage of the KMS that no server notices. */
+  /** The longest outage of the KMS without any effect. */
   readonly kmsOutage: number;
-  /** Sealing without a proof; without a read of the ring. */
+  /** How long sealing continues after the last KMS check. */
   readonly sealOutage: number;
+  /** How long sealing continues after the last read of the ring. */
   readonly storeOutage: number;
-  /** Longest life of a token. */
+  /** The longest life of a token. */
   readonly tokenLifetime: number;
-  /** Last seal after the KMS refuses the key, and last open. */
+  /** When the last token is sealed after the KMS key was disabled. */
   readonly refusedSeal: number;
-  readonly refusedOpen: number;
-  /** Last use of a revoked key at a server that reads the ring. */
+  /** When the last token is unsealed after the KMS key was disabled. */
+  readonly refusedUnseal: number;
+  /** When a server that can read the ring last uses a revoked key. */
   readonly revoked: number;
-  /** Keys in the ring, without rotations that are asked for. */
+  /** Keys in the ring, without requested rotations. */
   readonly keys: number;
+  /** KMS checks and new keys. */
   readonly kmsCallsPerServerDay: number;
-  /** Beside those: looks for a new version of the KMS key, one `wrap` each, with providers whose wraps name versions. */
-  readonly versionLooksPerServerDay: number;
+  /** In addition: checks for a new version of the KMS key, one `wrap` each, with providers that have versions. */
+  readonly versionChecksPerServerDay: number;
+  /** Reads of the ring. */
   readonly storeReadsPerServerDay: number;
 }
 
 /**
- * The formulas of docs/guides/key-lifecycle.md and fleet-under-fault.md for one policy.
+ * Calculates the effects of a policy with the formulas of docs/guides/key-lifecycle.md and fleet-under-fault.md.
  *
- * @param policy - Times that are not the default.
- * @throws {TypeError | RangeError} for a policy that `createKmsCodec` refuses.
+ * @param policy - The times that differ from the defaults.
+ * @throws {TypeError | RangeError} for a policy that `createKmsCodec` rejects.
  *
  * @example
  * ```ts
@@ -55,16 +59,16 @@ export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
     storeOutage: p.storeOutageSeconds,
     tokenLifetime: p.tokenLifetimeSeconds,
     refusedSeal,
-    refusedOpen: refusedSeal + skew + refresh,
+    refusedUnseal: refusedSeal + skew + refresh,
     revoked: refresh + cap + calls,
     keys: Math.ceil(life / p.rotateEverySeconds),
     kmsCallsPerServerDay: DAY_SECONDS / (JITTER * prove) + DAY_SECONDS / p.rotateEverySeconds,
-    versionLooksPerServerDay: versionLooks(p.keyVersionEverySeconds, prove),
+    versionChecksPerServerDay: versionChecks(p.keyVersionEverySeconds, prove),
     storeReadsPerServerDay: DAY_SECONDS / (JITTER * refresh),
   };
 }
 
-/** A look is made right after a proof: half an interval of proofs later than it is due, on average. */
-function versionLooks(every: number, prove: number): number {
+/** Such a check follows a KMS check: on average half an interval later than it is due. */
+function versionChecks(every: number, prove: number): number {
   return every === 0 ? 0 : DAY_SECONDS / (JITTER * Math.max(prove, every + prove / 2));
 }

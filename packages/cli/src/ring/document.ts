@@ -1,7 +1,7 @@
 import { compareAge, parseDocument, type RingDocument, type RingEntry } from '@sealring/core/ring';
 import { storeFailureOf } from '../foreign-error.ts';
 
-/** A ring document, of whatever name; or why it is none, and members refuse it too. */
+/** The parsed ring document, of whatever ring name; or the reason why members reject it. */
 export function parsedDocument(text: string): RingDocument | { readonly refusal: string } {
   try {
     return parseDocument(text);
@@ -12,25 +12,25 @@ export function parsedDocument(text: string): RingDocument | { readonly refusal:
   }
 }
 
-/** The same where it does not matter why. */
+/** The parsed ring document; undefined if members reject it. */
 export function readDocument(text: string): RingDocument | undefined {
   const document = parsedDocument(text);
   return 'refusal' in document ? undefined : document;
 }
 
-/** The keys whose own times let them open a token, revoked or not, oldest first. */
-export function unendedKeysOf({ entries }: Pick<RingDocument, 'entries'>, nowMs: number): readonly RingEntry[] {
+/** The keys that have not expired, revoked or not, oldest first. */
+export function unexpiredKeysOf({ entries }: Pick<RingDocument, 'entries'>, nowMs: number): readonly RingEntry[] {
   return entries.filter(({ opensUntil }) => nowMs < opensUntil).toSorted(compareAge);
 }
 
-/** Ids of the keys that the document calls revoked, and that who has opened the ring does not: nothing proves it. */
-export function unprovedRevocationsOf(
+/** Ids of the keys that the document lists as revoked, and that a codec does not: no valid certificate shows it. */
+export function unverifiedRevocationsOf(
   document: Pick<RingDocument, 'entries'>,
   keys: readonly { readonly id: string; readonly state: string }[],
   nowMs: number,
 ): readonly string[] {
-  const proved = new Set(keys.filter(({ state }) => state === 'revoked').map(({ id }) => id));
-  return unendedKeysOf(document, nowMs)
-    .filter(({ id, revoked }) => revoked !== undefined && !proved.has(id))
+  const verified = new Set(keys.filter(({ state }) => state === 'revoked').map(({ id }) => id));
+  return unexpiredKeysOf(document, nowMs)
+    .filter(({ id, revoked }) => revoked !== undefined && !verified.has(id))
     .map(({ id }) => id);
 }

@@ -1,50 +1,54 @@
 import type { CodecHealth } from '@sealring/core';
 import { askMember } from '@sealring/dashboard';
+import { wrapped } from '../terminal/page.ts';
 import { tableOf } from '../terminal/table.ts';
 import { visibleLine } from '../terminal/visible.ts';
 import { UsageError } from '../usage-error.ts';
+import { keyName } from './key-name.ts';
 
 /** Longest wait for one server, and longest answer. */
 const LIMITS = { timeoutMs: 2_000, maxBytes: 256 * 1024 };
 
-/** What one server says of itself. */
+/** The health that one server reports. */
 export interface MemberHealth {
   readonly member: string;
-  /** What it answered, as far as it has the members of `codec.health()`; absent when it did not. */
+  /** The members of `codec.health()` that its answer has; absent if it did not answer with them. */
   readonly health?: Pick<CodecHealth, 'status' | 'ready' | 'canSeal' | 'canUnseal'> & {
+    /** The name of the key. */
     readonly sealingKey: string | undefined;
     readonly sealUntil: string | undefined;
     readonly lastError: string | undefined;
-    /** What needs an operator there. */
+    /** What needs an operator. */
     readonly problems: readonly MemberProblem[];
   };
   /** Why there is no answer. */
   readonly failure?: string;
 }
 
-/** A problem as a server tells it. */
+/** A problem that a server reports. */
 interface MemberProblem {
   readonly kind: string;
   readonly detail: string;
   readonly remedy: string;
 }
 
-/** Problems of one server that are shown: there are fewer kinds. */
-const MOST_PROBLEMS = 16;
+/** Most problems shown for one server: there are fewer kinds. */
+const MAX_PROBLEMS = 16;
 
-/** @throws {UsageError} unless it is an http(s) address without a password. */
+/** @throws {UsageError} unless it is an http(s) address without a user and a password. */
 export function checkMemberUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    throw new UsageError(`--member "${text}" must be an address that starts with http:// or https://`);
+    throw new UsageError(`--member "${text}" must be an http:// or https:// address`);
   }
-  // Not repeated: it is a secret on a command line.
-  if (url.username !== '' || url.password !== '')
-    throw new UsageError('--member must have no user and no password in it');
+  // The address is not repeated: it contains a secret.
+  if (url.username !== '' || url.password !== '') {
+    throw new UsageError('--member must not contain a user or a password');
+  }
   return text;
 }
 
-/** Asks every server at once what `codec.health()` says there. Never rejects: a server that is away is a finding. */
+/** Asks every server for its `codec.health()`, all at once. Never rejects: no answer is part of the result. */
 export function askMembers(urls: readonly string[]): Promise<readonly MemberHealth[]> {
   return Promise.all(urls.map(ask));
 }
@@ -55,12 +59,14 @@ async function ask(member: string): Promise<MemberHealth> {
     const failure = answer.failure === 'timeout' ? `no answer within ${LIMITS.timeoutMs / 1_000} s` : 'not reachable';
     return { member, failure };
   }
-  // A server that is not ready answers 503, and says why.
+  // A server that is not ready answers with status 503 and its health.
   const health = healthIn(answer.text ?? '');
-  return health === undefined ? { member, failure: `no health in its answer (${answer.status})` } : { member, health };
+  return health === undefined
+    ? { member, failure: `answered ${answer.status} without codec.health()` }
+    : { member, health };
 }
 
-/** What came over the network is believed member by member, and shown as text only. */
+/** Checks each member of an answer, which anyone on the network can have sent. */
 function healthIn(text: string): MemberHealth['health'] | undefined {
   const health = parsed(text);
   const { status, ready, canSeal, canUnseal, sealingKey, sealUntil, lastError, problems } = health;
@@ -71,10 +77,10 @@ function healthIn(text: string): MemberHealth['health'] | undefined {
     ready: ready === true,
     canSeal: canSeal === true,
     canUnseal: canUnseal === true,
-    sealingKey: typeof sealingKey === 'string' ? sealingKey : undefined,
+    sealingKey: typeof sealingKey === 'string' ? keyName(sealingKey) : undefined,
     sealUntil: typeof sealUntil === 'string' ? sealUntil : undefined,
     lastError: typeof kind === 'string' ? kind : undefined,
-    problems: Array.isArray(problems) ? problems.slice(0, MOST_PROBLEMS).flatMap(problemIn) : [],
+    problems: Array.isArray(problems) ? problems.slice(0, MAX_PROBLEMS).flatMap(problemIn) : [],
   };
 }
 
@@ -93,14 +99,19 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
   }
 }
 
-function short(text = '', most = 40): string {
-  return visibleLine(text).slice(0, most);
+function short(text = '', max = 40): string {
+  return visibleLine(text).slice(0, max);
 }
 
-/** Of a sentence. */
-const MOST_CHARACTERS = 300;
+/** Most characters shown of a sentence. */
+const MAX_CHARACTERS = 300;
 
-/** A line for each server, and below what needs an operator there. */
+/** Whether a server answered that it works without restrictions. */
+export function isWell({ health }: MemberHealth): boolean {
+  return health?.status === 'ok' && health.problems.length === 0;
+}
+
+/** A line for each server, followed by their problems. */
 export function membersText(members: readonly MemberHealth[]): string {
   const rows = members.map(({ member, health, failure }) =>
     health === undefined
@@ -108,18 +119,18 @@ export function membersText(members: readonly MemberHealth[]): string {
       : [
           visibleLine(member),
           health.status,
-          `${health.canSeal ? 'seals' : '-'} ${health.canUnseal ? 'opens' : '-'}`,
+          `${health.canSeal ? 'seals' : '-'} ${health.canUnseal ? 'unseals' : '-'}`,
           short(health.sealingKey),
           short(health.sealUntil),
           short(health.lastError),
         ],
   );
   const problems = members.flatMap(({ member, health }) =>
-    (health?.problems ?? []).map(({ detail, remedy }) => {
-      const [what, toDo] = [short(detail, MOST_CHARACTERS), short(remedy, MOST_CHARACTERS)];
-      return `problem at ${visibleLine(member)}: ${what}\n  → ${toDo}`;
+    (health?.problems ?? []).flatMap(({ detail, remedy }) => {
+      const [what, remedyText] = [short(detail, MAX_CHARACTERS), short(remedy, MAX_CHARACTERS)];
+      return [wrapped('', `problem at ${visibleLine(member)}: ${what}`), wrapped('  → ', remedyText)];
     }),
   );
-  const head = ['member', 'status', 'can', 'seals with', 'seals until', 'last error'];
+  const head = ['member', 'status', 'can', 'sealing key', 'seals until', 'last error'];
   return `${[...tableOf([head, ...rows]), ...problems].join('\n')}\n`;
 }

@@ -1,71 +1,80 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { lineOf, refusedOptionIn, sectionOn, storeFailureOf } from '../foreign-error.ts';
+import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn, storeFailureOf } from '../foreign-error.ts';
 import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { UsageError } from '../usage-error.ts';
+import { policyOf } from './policy.ts';
 
 /**
  * Opens the ring of a configuration.
  *
- * @throws {Failure} what the store or the KMS said. @throws {UsageError} for options that core refuses.
+ * @throws {Failure} with what the store or the KMS answered. @throws {UsageError} for options that core rejects.
  */
 export async function open(config: SealringConfig, more: Pick<KmsCodecOptions, 'role' | 'create'>): Promise<KmsCodec> {
-  return openWith('opening the ring', { ...codecOptionsOf(config), ...more });
+  return openWith('reading the ring and unwrapping its keys', { ...codecOptionsOf(config), ...more });
 }
 
-/** The same with any options. `what` says what for. */
+/** The longest start of a codec, seconds. A server may wait longer; whoever runs a command or a probe wants an answer. */
+const MAX_START_SECONDS = 30;
+
+/** Opens a ring with any options. `what` describes the operation in progress and errors. */
 export async function openWith(what: string, options: KmsCodecOptions): Promise<KmsCodec> {
-  const refusal = await refusalOfOptions(options);
-  if (refusal !== undefined) throw new UsageError(refusal);
+  const rejection = await rejectionOfOptions(options);
+  if (rejection !== undefined) throw new UsageError(rejection);
   return attempt(what, async () => {
     try {
-      return await createKmsCodec(options);
+      return await createKmsCodec({ ...options, policy: withShortStart(options) });
     } catch (error) {
       const mayBeAbsent = options.create === 'never' && storeFailureOf(error) !== undefined;
-      if (mayBeAbsent && (await isAbsent(options.ring))) throw new Failure(ABSENT);
+      if (mayBeAbsent && (await isAbsent(options.ring))) throw new Failure('ring-absent', ABSENT);
       throw error;
     }
   });
 }
 
-/** What core says of options that it refuses: it checks them before it does anything, and then finds it need not start. */
-export async function refusalOfOptions(options: KmsCodecOptions): Promise<string | undefined> {
-  const notNow = new Error('not now');
+function withShortStart({ policy, ring }: KmsCodecOptions): NonNullable<KmsCodecOptions['policy']> {
+  const { startTimeoutSeconds } = policyOf({ ring, ...(policy !== undefined && { policy }) });
+  return { ...policy, startTimeoutSeconds: Math.min(MAX_START_SECONDS, startTimeoutSeconds) };
+}
+
+/** The message with which core rejects options; undefined if it accepts them. Core checks them before any call. */
+export async function rejectionOfOptions(options: KmsCodecOptions): Promise<string | undefined> {
+  const notNow = new Error('only the options are checked');
   try {
     await createKmsCodec({ ...options, signal: AbortSignal.abort(notNow) });
   } catch (error) {
     if (error === notNow) return undefined;
-    return refusedOptionIn(error) ?? lineOf(error);
+    return rejectedOptionIn(error) ?? lineOf(error);
   }
-  throw new Error('core started although it was told not to');
+  throw new Error('createKmsCodec ignored its signal');
 }
 
-/** Tells about what takes long, and turns what core throws into one line. */
+/** Runs an operation with progress, and turns an error of core into a failure with one line. */
 export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T> {
   try {
     return await withProgress(what, run);
   } catch (error) {
     if (error instanceof Failure || error instanceof UsageError) throw error;
     const section = sectionOn(error);
-    const more = `"sealring doctor" says more${section === undefined ? '' : `, and ${section}`}`;
-    throw new Failure(`${what}: ${lineOf(error)}; ${more}`);
+    const more = section === undefined ? '' : `, and see ${section}`;
+    throw new Failure(failureCodeOf(error), `${what}: ${lineOf(error)}. Run "sealring doctor"${more}`);
   }
 }
 
-/** Longest wait for the store, when the ring could not be opened and this may be why. */
-const LOOK_MS = 5_000;
+/** Longest wait for the store after the ring could not be opened. */
+const READ_MS = 5_000;
 
 async function isAbsent(ring: KmsCodecOptions['ring']): Promise<boolean> {
   try {
-    return (await ring.read({ signal: AbortSignal.timeout(LOOK_MS) })) === undefined;
+    return (await ring.read({ signal: AbortSignal.timeout(READ_MS) })) === undefined;
   } catch {
-    // A store that fails is told about already, by what could not be opened.
+    // The error that is about to be reported already says why the store fails.
     return false;
   }
 }
 
-/** Servers that run heal an empty store by themselves; a ring founded over them would be a second one. */
+/** Running servers write a lost ring again; a second ring would compete with it. */
 const ABSENT =
-  'there is no ring in the store. If servers run that had one, leave it to them: a member writes it again at its next ' +
-  'read, within refreshEverySeconds. Only if there never was one: "sealring init"';
+  'the store has no ring. If servers that had one are running, wait: a member writes it again within ' +
+  'refreshEverySeconds. If there never was a ring, create it with "sealring init"';

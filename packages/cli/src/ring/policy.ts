@@ -1,7 +1,7 @@
 import { type ResolvedPolicy, resolvePolicy } from '@sealring/core/ring';
 import type { SealringConfig } from '../settings/settings.ts';
 
-/** The policy of a configuration that core has accepted, with its defaults. */
+/** The policy of a configuration, with the defaults of core. */
 export function policyOf({ policy, ring }: Pick<SealringConfig, 'policy' | 'ring'>): ResolvedPolicy {
   return resolvePolicy(policy, { storeKind: ring.kind, createNow: false });
 }

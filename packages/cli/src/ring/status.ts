@@ -1,128 +1,149 @@
 import type { CodecHealth, KmsCodec, RingProblem } from '@sealring/core';
-import { MAX_KEYS_TO_ROTATE, MAX_RING_KEYS, type RingDocument, rotateAt } from '@sealring/core/ring';
+import { MAX_KEYS_TO_ROTATE, MAX_RING_KEYS, type RingDocument } from '@sealring/core/ring';
+import { keyFingerprint, type RingKey } from '@sealring/dashboard';
 import { ringNameOf, type SealringConfig } from '../settings/settings.ts';
-import type { Paint } from '../terminal/paint.ts';
-import { tableOf } from '../terminal/table.ts';
 import { visibleLine } from '../terminal/visible.ts';
-import { readDocument, unprovedRevocationsOf } from './document.ts';
+import { readDocument, unverifiedRevocationsOf } from './document.ts';
+import { keyName, withKeyNames } from './key-name.ts';
+import { isLive } from './key-state.ts';
 import { policyOf } from './policy.ts';
-import { LEGEND, timelineOf } from './timeline.ts';
+import { ROTATION_REMEDY, rotationOf } from './rotation.ts';
 
-/** What there is to say of a ring; JSON as it stands. */
+/** What `status` shows of a ring; with `--json` it is printed as it is. */
 export interface RingStatus {
   readonly ring: string;
   readonly store: string;
   readonly at: Date;
+  /** `ok`: nothing to do. `attention`: it works, and `problems` has something to do. `failing`: no key may seal. */
+  readonly condition: 'ok' | 'attention' | 'failing';
+  /** The name of the key that members seal with. */
   readonly sealingKey: string | undefined;
   readonly nextRotation: Date | undefined;
-  readonly keys: CodecHealth['keys'];
-  readonly problems: CodecHealth['problems'];
-  /** Keys in the document, which has room for 64; undefined while the store cannot be read. */
+  readonly keys: readonly StatusKey[];
+  /** What needs an operator, and what to do. */
+  readonly problems: readonly StatusProblem[];
+  /** Number of keys in the document, of at most 64; undefined while the store cannot be read. */
   readonly storedKeys: number | undefined;
-  /** Keys that the document calls revoked without a certificate that proves it: servers go on with them. */
-  readonly unprovedRevocations: readonly string[];
+  /** Names of the keys that the document lists as revoked without a valid certificate: servers still use them. */
+  readonly unverifiedRevocations: readonly string[];
 }
 
-/** Asks a codec that has just read the ring. As a reader it seals nothing: the key that members seal with is told. */
+/** A key of the ring. */
+interface StatusKey extends RingKey {
+  /** As in commands, events, spans and the dashboard; `id` is in tokens and in the ring document. */
+  readonly name: string;
+  /** As in the metric `sealring.ring.sealing_key.fingerprint`. */
+  readonly fingerprint: number;
+}
+
+/** One problem, with its remedy. */
+export type StatusProblem = Pick<RingProblem, 'detail' | 'remedy'> & { readonly kind: string };
+
+/** Describes a ring that a codec has just read. A reader seals nothing: `sealingKey` is the key that members seal with. */
 export async function statusOf(codec: KmsCodec, config: SealringConfig): Promise<RingStatus> {
   const stored = await storedDocument(config);
-  const { claims, health } = await claimsIn(stored, codec, config);
-  const { keys, problems } = health;
-  const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
-  const newest = usable.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
-  const due = newest && rotateAt({ activates: newest.activates.getTime() }, policyOf(config));
+  const { unverified, health } = await verifiedHealth(stored, codec, config);
+  const times = policyOf(config);
+  const live = health.keys.filter(isLive);
+  const newest = live.toSorted((a, b) => a.activates.getTime() - b.activates.getTime()).at(-1);
+  const rotation = newest && rotationOf(millisecondsOf(newest), times, nowOf(config));
+  const sealing = health.keys.find(({ state }) => state === 'active')?.id;
+  const problems: readonly StatusProblem[] = [
+    ...problemsOf(health, stored),
+    ...(rotation === undefined || rotation.state === 'due-later'
+      ? []
+      : [{ kind: 'rotation-overdue', detail: rotation.detail, remedy: ROTATION_REMEDY }]),
+    ...unverified.map((id) => unverifiedRevocation(keyName(id))),
+  ];
   return {
     ring: ringNameOf(config),
     store: config.ring.kind,
-    at: new Date(),
-    sealingKey: keys.find(({ state }) => state === 'active')?.id,
-    nextRotation: due === undefined ? undefined : new Date(due),
-    keys,
+    at: new Date(nowOf(config)),
+    condition: sealing === undefined ? 'failing' : problems.length > 0 ? 'attention' : 'ok',
+    sealingKey: sealing === undefined ? undefined : keyName(sealing),
+    nextRotation: rotation?.due,
+    keys: health.keys.map((key) => ({
+      name: keyName(key.id),
+      fingerprint: keyFingerprint(key.id),
+      ...key,
+      ...(key.state === 'revoked' && { revokedAt: revokedAt(key.id, stored) }),
+    })),
     problems,
     storedKeys: stored?.entries.length,
-    unprovedRevocations: claims,
+    unverifiedRevocations: unverified.map(keyName),
   };
 }
 
-/** Undefined for what is no ring, and while the store fails: that is told by whoever reads the ring itself. */
+function nowOf({ clock }: SealringConfig): number {
+  return clock?.wallMs() ?? Date.now();
+}
+
+function millisecondsOf({ created, activates, sealsUntil, opensUntil }: CodecHealth['keys'][number]) {
+  return {
+    created: created.getTime(),
+    activates: activates.getTime(),
+    sealsUntil: sealsUntil.getTime(),
+    opensUntil: opensUntil.getTime(),
+  };
+}
+
+/** The time in the document is certified with the revocation. */
+function revokedAt(id: string, stored: RingDocument | undefined): Date | undefined {
+  const at = stored?.entries.find((entry) => entry.id === id)?.revoked?.at;
+  return at === undefined ? undefined : new Date(at);
+}
+
+/** Undefined if the document is not a ring, or the store fails: whoever opens the ring reports that. */
 async function storedDocument(config: SealringConfig): Promise<RingDocument | undefined> {
   const deadlineMs = policyOf(config).kmsTimeoutSeconds * 1_000;
   const stored = await config.ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);
   return stored === undefined ? undefined : readDocument(stored.document);
 }
 
-/** The document may be newer than what the codec has read: before a claim is told it reads again. */
-async function claimsIn(
+/** The stored document may be newer than what the codec has read: before it reports a revocation, the codec reads again. */
+async function verifiedHealth(
   stored: RingDocument | undefined,
   codec: KmsCodec,
-  { clock }: SealringConfig,
-): Promise<{ readonly claims: readonly string[]; readonly health: CodecHealth }> {
-  const claimsBy = (health: CodecHealth): readonly string[] =>
-    stored === undefined ? [] : unprovedRevocationsOf(stored, health.keys, clock?.wallMs() ?? Date.now());
+  config: SealringConfig,
+): Promise<{ readonly unverified: readonly string[]; readonly health: CodecHealth }> {
+  const unverifiedIn = (health: CodecHealth): readonly string[] =>
+    stored === undefined ? [] : unverifiedRevocationsOf(stored, health.keys, nowOf(config));
   const health = codec.health();
-  if (claimsBy(health).length === 0) return { claims: [], health };
+  if (unverifiedIn(health).length === 0) return { unverified: [], health };
   await codec.refresh().catch(() => undefined);
   const again = codec.health();
-  return { claims: claimsBy(again), health: again };
+  return { unverified: unverifiedIn(again), health: again };
 }
 
-/** The same for people. */
-export function statusText(status: RingStatus, paint: Paint): string {
-  const { ring, store, at, sealingKey, nextRotation, keys } = status;
-  const bars = timelineOf(keys, at);
-  const rows = keys.map((key, index) => [
-    key.id,
-    key.state,
-    timeOf(key.activates),
-    timeOf(key.opensUntil),
-    bars[index] ?? '',
-  ]);
-  const [head = '', ...lines] = tableOf([['key', 'state', 'seals from', 'opens until', ''], ...rows]);
+/** The problems that the codec reports, and a ring that is nearly full. */
+function problemsOf({ problems, keys }: CodecHealth, stored: RingDocument | undefined): readonly StatusProblem[] {
+  const ids = [...keys, ...(stored?.entries ?? [])].map(({ id }) => id);
+  const count = stored?.entries.length ?? 0;
+  const isReported = problems.some(({ kind }) => kind === 'nearly-full');
   return [
-    `ring "${visibleLine(ring)}" (${store}) at ${timeOf(at)}`,
-    '',
-    paint('bold', head),
-    ...lines.map((line, index) => (keys[index]?.state === 'active' ? paint('green', line) : line)),
-    '',
-    LEGEND,
-    sealingKey === undefined ? 'no key seals now' : `seals now: ${sealingKey}`,
-    ...(nextRotation === undefined ? [] : [`next rotation due: ${timeOf(nextRotation)}`]),
-    ...troublesOf(status).flatMap(({ detail, remedy }) => [paint('yellow', `problem: ${detail}`), `  → ${remedy}`]),
-    '',
-  ].join('\n');
-}
-
-/** One thing that somebody has to look at, as `status` and the dashboard show it. */
-export type Trouble = Pick<RingProblem, 'detail' | 'remedy'>;
-
-/** Problems, claims and a ring that is nearly full. `nameOf` is what a key is called. */
-export function troublesOf(
-  { problems, storedKeys = 0, unprovedRevocations }: RingStatus,
-  nameOf: (id: string) => string = (id) => id,
-): readonly Trouble[] {
-  const isTold = problems.some(({ kind }) => kind === 'nearly-full');
-  return [
-    ...problems.map(({ detail, remedy }) => ({ detail: visibleLine(detail), remedy: visibleLine(remedy) })),
-    ...(storedKeys < MAX_KEYS_TO_ROTATE || isTold ? [] : [manyKeys(storedKeys)]),
-    ...unprovedRevocations.map((id) => ({ detail: claimText(visibleLine(nameOf(id))), remedy: CLAIM_REMEDY })),
+    ...problems.map(({ kind, detail, remedy }) => ({
+      kind,
+      detail: visibleLine(withKeyNames(detail, ids)),
+      remedy: visibleLine(remedy),
+    })),
+    ...(count < MAX_KEYS_TO_ROTATE || isReported ? [] : [nearlyFull(count)]),
   ];
 }
 
-export function manyKeys(count: number): Trouble {
+/** A ring with so many keys that no rotation can be requested. */
+export function nearlyFull(count: number): StatusProblem {
   return {
-    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: no rotation can be asked for, and revoking still works`,
-    remedy: 'Find out who rotates so often. A key leaves the ring when its last tokens have ended.',
+    kind: 'nearly-full',
+    detail: `the ring has ${count} of ${MAX_RING_KEYS} keys: it rejects requested rotations, and accepts revocations`,
+    remedy: 'Find out who rotates so often. A key leaves the ring after its last token has expired.',
   };
 }
 
-export function claimText(key: string): string {
-  return `the ring only claims that key ${key} is revoked: no certificate proves it, and servers go on with the key`;
-}
-
-export const CLAIM_REMEDY =
-  'Find out who wrote it: he may write the store. If the key is to be revoked: sealring revoke.';
-
-/** Whole seconds, UTC. */
-function timeOf(date: Date): string {
-  return `${date.toISOString().slice(0, 19)}Z`;
+/** A revocation in the document that no certificate confirms. `name` is the name of the key. */
+export function unverifiedRevocation(name: string): StatusProblem {
+  return {
+    kind: 'unverified-revocation',
+    detail: `the document lists key ${name} as revoked without a valid certificate: servers still use the key`,
+    remedy: 'Find out who wrote it: they can write the store. To revoke the key, run: sealring revoke.',
+  };
 }

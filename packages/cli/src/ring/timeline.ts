@@ -1,23 +1,26 @@
-import type { KeyHealth } from '@sealring/core';
+import { type KeyPhases, keyPhases, type RingKey, type Span } from '@sealring/dashboard';
 
-const COLUMNS = 48;
+/** What each character of a bar means. */
+export const LEGEND = '. waits   # seals   - only unseals   | now';
 
-/** What stands for each part of a key's life. */
-export const LEGEND = '. waits until every server has it   # may seal   - opens only   | now';
-
-/** One key's life as a bar, all keys on one scale. */
-export function timelineOf(keys: readonly KeyHealth[], now: Date): readonly string[] {
-  const from = Math.min(now.getTime(), ...keys.map(({ created }) => created.getTime()));
-  const to = Math.max(now.getTime() + 1, ...keys.map(({ opensUntil }) => opensUntil.getTime()));
-  const timeOf = (column: number): number => from + ((column + 0.5) * (to - from)) / COLUMNS;
-  const nowColumn = Math.min(COLUMNS - 1, Math.floor(((now.getTime() - from) * COLUMNS) / (to - from)));
-  return keys.map((key) =>
-    Array.from({ length: COLUMNS }, (_, column) => (column === nowColumn ? '|' : partOf(key, timeOf(column)))).join(''),
+/** The life of each key as a bar of `columns` characters, all on one scale. */
+export function timelineOf(keys: readonly RingKey[], now: Date, columns: number): readonly string[] {
+  const phases = keyPhases(keys, now);
+  const nowMs = now.getTime();
+  const from = Math.min(nowMs, ...phases.map(({ waits }) => waits.from));
+  const to = Math.max(nowMs + 1, ...phases.map(({ unseals }) => unseals.until));
+  const timeOf = (column: number): number => from + ((column + 0.5) * (to - from)) / columns;
+  const nowColumn = Math.min(columns - 1, Math.floor(((nowMs - from) * columns) / (to - from)));
+  return phases.map((life) =>
+    Array.from({ length: columns }, (_, column) => (column === nowColumn ? '|' : charAt(life, timeOf(column)))).join(
+      '',
+    ),
   );
 }
 
-function partOf({ created, activates, sealsUntil, opensUntil }: KeyHealth, ms: number): string {
-  if (ms < Math.min(created.getTime(), activates.getTime()) || ms >= opensUntil.getTime()) return ' ';
-  if (ms < activates.getTime()) return '.';
-  return ms < sealsUntil.getTime() ? '#' : '-';
+function charAt({ waits, seals, reserve, unseals }: KeyPhases, ms: number): string {
+  const isIn = ({ from, until }: Span): boolean => from <= ms && ms < until;
+  if (isIn(waits)) return '.';
+  if (isIn(seals)) return '#';
+  return isIn(reserve) || isIn(unseals) ? '-' : ' ';
 }

@@ -4,18 +4,18 @@ import { pathToFileURL } from 'node:url';
 import { UsageError } from '../usage-error.ts';
 
 /**
- * Loads a package that is installed beside the project in the working directory or beside this one: adapters are
- * optional, and nobody needs the SDKs of all clouds.
+ * Loads a package that is installed in the project of the working directory, or next to this package. Adapters are
+ * optional: few projects need the SDKs of all providers.
  *
- * @throws {UsageError} naming the package to install.
+ * @throws {UsageError} that names the package to install.
  */
 export async function loadPackage(name: string, why: string): Promise<Readonly<Record<string, unknown>>> {
   const url = resolved(name);
-  if (url === undefined) throw new UsageError(`${why} needs the package ${name}: npm install ${name}`);
+  if (url === undefined) throw new UsageError(`${why} requires the package ${name}. Run: npm install ${name}`);
   return import(url);
 }
 
-/** The same for a package that another one brings; undefined where it cannot be found. */
+/** Loads a dependency of an installed package; undefined if it cannot be found. */
 export async function loadPackageOf(
   owner: string,
   name: string,
@@ -26,14 +26,16 @@ export async function loadPackageOf(
   return url === undefined ? undefined : import(url);
 }
 
-/** One function that a package exports; what it returns is for the caller to know. */
+/** A function that a package exports. The caller knows what it returns. */
 export function functionOf(
   module: Readonly<Record<string, unknown>>,
   owner: string,
   name: string,
 ): (options: object) => unknown {
   const value = module[name];
-  if (typeof value !== 'function') throw new UsageError(`${owner} has no ${name}: install the version of this command`);
+  if (typeof value !== 'function') {
+    throw new UsageError(`the installed version of ${owner} has no ${name}: install the version of @sealring/cli`);
+  }
   return value as (options: object) => unknown;
 }
 

@@ -2,12 +2,19 @@ import { existsSync, statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { types } from 'node:util';
-import { refusedOptionIn } from '../foreign-error.ts';
+import { resolvePolicy } from '@sealring/core/ring';
+import { kmsFailuresOf, rejectedOptionIn, storeFailureOf } from '../foreign-error.ts';
 import { UsageError } from '../usage-error.ts';
+import { ConfigFailure } from './config-failure.ts';
 import { closeConfig, type SealringConfig, type Settings } from './settings.ts';
 
-/** In the working directory, the first that is there. */
-export const CONFIG_FILES: readonly string[] = ['sealring.config.js', 'sealring.config.mjs', 'sealring.config.ts'];
+/** The names of a configuration file, in the order in which the working directory is searched. */
+export const CONFIG_FILES: readonly string[] = [
+  'sealring.config.js',
+  'sealring.config.mjs',
+  'sealring.config.ts',
+  'sealring.config.mts',
+];
 
 const KNOWN: readonly string[] = [
   'keyWrapper',
@@ -22,19 +29,23 @@ const KNOWN: readonly string[] = [
   'probe',
 ];
 
-/** The configuration file of the working directory; undefined where there is none. */
+/** The configuration file of the working directory; undefined if there is none. */
 export function findConfigFile(): string | undefined {
   return CONFIG_FILES.find((name) => existsSync(name));
 }
 
-/** @throws {UsageError} when the file is no configuration. */
+/**
+ * Loads a configuration file. `named` is what messages call it.
+ *
+ * @throws {UsageError} if the file is not a configuration. @throws {ConfigFailure} if the KMS or the store fails meanwhile.
+ */
 export async function loadConfigFile(path: string, named: string): Promise<Settings> {
   checkFile(path, named);
   const { href } = pathToFileURL(resolve(path));
-  const module = await importModule(path, href);
-  const exported = await made(path, href, module['default']);
-  const config = checkConfig(path, exported);
-  const { close } = module;
+  const module = await loaded(path, href, () => import(href) as Promise<Readonly<Record<string, unknown>>>);
+  const { default: exported, close } = module;
+  const made = await loaded(path, href, async () => (typeof exported === 'function' ? exported() : exported));
+  const config = checkConfig(path, made);
   if (close !== undefined && typeof close !== 'function') throw new UsageError(`${path}: close must be a function`);
   return {
     config,
@@ -51,48 +62,71 @@ function checkFile(path: string, named: string): void {
   if (!['.js', '.mjs', '.ts', '.mts'].includes(extension)) {
     throw new UsageError(`${named} must end in .js, .mjs, .ts or .mts`);
   }
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) throw new UsageError(`${named} is not there`);
-  // False where types are not stripped; unknown to Node before 22.10.
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) throw new UsageError(`${named} does not exist`);
+  // False if Node does not strip types; absent before Node 22.10.
   const { typescript } = process.features as { readonly typescript?: unknown };
   if (extension.endsWith('ts') && (typescript === undefined || typescript === false)) {
     throw new UsageError(
-      `${named} is TypeScript: that takes Node 22.18 or 23.6 or later, this is ${process.version}; write it as .mjs`,
+      `${named} is TypeScript, which requires Node 22.18 or 23.6; this is ${process.version}. Write it as .mjs`,
     );
   }
 }
 
-async function importModule(path: string, href: string): Promise<Readonly<Record<string, unknown>>> {
+async function loaded<T>(path: string, href: string, load: () => Promise<T>): Promise<T> {
   try {
-    return await import(href);
+    return await load();
   } catch (error) {
-    throw new UsageError(`cannot load ${path}: ${nameAndPlace(error, href)}`);
-  }
-}
-
-async function made(path: string, href: string, exported: unknown): Promise<unknown> {
-  try {
-    return await (typeof exported === 'function' ? exported() : exported);
-  } catch (error) {
-    throw new UsageError(`the configuration of ${path} could not be made: ${nameAndPlace(error, href)}`);
+    if (kmsFailuresOf(error).length > 0 || storeFailureOf(error) !== undefined) throw new ConfigFailure(path, error);
+    throw new UsageError(`cannot load ${path}${placeOf(error, href)}: ${nameOf(error)}`);
   }
 }
 
 function checkConfig(path: string, exported: unknown): SealringConfig {
   if (typeof exported !== 'object' || exported === null || Array.isArray(exported)) {
-    throw new UsageError(`${path} exports no configuration: export an object with ring and keyWrapper as default`);
+    throw new UsageError(`${path} has no configuration: its default export must be an object with ring and keyWrapper`);
   }
   const unknown = Object.keys(exported).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) throw new UsageError(`${path}: unknown option "${unknown}"; known: ${KNOWN.join(', ')}`);
+  if (unknown !== undefined) throw new UsageError(`${path}: ${unknownOption(unknown)}`);
   const { ring, keyWrapper, probe } = exported as Partial<Record<keyof SealringConfig, unknown>>;
-  if (!has(ring, 'read', 'write')) throw new UsageError(`${path}: ring must be a ring store, as s3Ring makes one`);
+  checkPart(path, 'ring', ring, 'a ring store, such as s3Ring({ … })', 'read', 'write');
   const wrappers: readonly unknown[] = Array.isArray(keyWrapper) ? keyWrapper : [keyWrapper];
-  if (wrappers.length === 0 || !wrappers.every((wrapper) => has(wrapper, 'wrap', 'unwrap'))) {
-    throw new UsageError(`${path}: keyWrapper must be a key wrapper, as awsKmsKeyWrapper makes one, or several`);
-  }
+  const example = 'a key wrapper, such as awsKmsKeyWrapper({ … }), or a list of them';
+  if (wrappers.length === 0) throw new UsageError(`${path}: keyWrapper must be ${example}, got an empty list`);
+  for (const wrapper of wrappers) checkPart(path, 'keyWrapper', wrapper, example, 'wrap', 'unwrap');
   if (probe !== undefined && (!has(probe, 'remove') || !has(Reflect.get(Object(probe), 'ring'), 'read', 'write'))) {
-    throw new UsageError(`${path}: probe must have a ring store as ring, and a function remove`);
+    throw new UsageError(`${path}: probe must be { ring, remove }: a ring store and a function`);
   }
   return exported as SealringConfig;
+}
+
+function unknownOption(name: string): string {
+  const policy: readonly string[] = Object.keys(resolvePolicy(undefined, { storeKind: 'file', createNow: false }));
+  if (policy.includes(name)) return `"${name}" belongs in policy: { ${name} }`;
+  const similar = KNOWN.find((known) => known.toLowerCase() === name.toLowerCase() || isOneEditAway(known, name));
+  return similar === undefined
+    ? `unknown option "${name}"; the options are ${KNOWN.join(', ')}`
+    : `unknown option "${name}"; did you mean "${similar}"?`;
+}
+
+/** Whether one character was left out, added or changed. */
+function isOneEditAway(known: string, name: string): boolean {
+  const [longer, shorter] = known.length >= name.length ? [known, name] : [name, known];
+  let at = 0;
+  while (at < shorter.length && longer[at] === shorter[at]) at += 1;
+  const rest = longer.slice(at + 1);
+  return longer.length - shorter.length <= 1 && (rest === shorter.slice(at) || rest === shorter.slice(at + 1));
+}
+
+function checkPart(path: string, name: string, value: unknown, what: string, ...methods: readonly string[]): void {
+  if (has(value, ...methods)) return;
+  throw new UsageError(`${path}: ${name} must be ${what}, got ${described(value)}`);
+}
+
+/** The type of a value. The value itself can be a secret. */
+function described(value: unknown): string {
+  if (value === undefined || value === null) return String(value);
+  if (types.isPromise(value)) return 'a Promise: add await';
+  return typeof value === 'object' || typeof value === 'function' ? `another ${typeof value}` : `a ${typeof value}`;
 }
 
 function has(value: unknown, ...methods: readonly string[]): boolean {
@@ -103,14 +137,18 @@ function has(value: unknown, ...methods: readonly string[]): boolean {
   );
 }
 
-/** What a module threw, and where. Its text may hold a secret, unless it is the loader's or an adapter's own. */
-function nameAndPlace(error: unknown, href: string): string {
-  if (!types.isNativeError(error)) return 'something was thrown that is no Error';
+/** What a module threw. The message can contain a secret, unless it is that of the loader or of core. */
+function nameOf(error: unknown): string {
+  if (!types.isNativeError(error)) return 'it threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
-  const isLoaders = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
-  const told = refusedOptionIn(error) ?? (isLoaders ? error.message.split('\n')[0] : undefined);
-  const text = told === undefined ? error.name : `${error.name}: ${told}`;
-  const place = error.stack?.split('\n').find((line) => line.includes(href));
-  const line = place?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
-  return line === undefined ? text : `${text} in line ${line}`;
+  const isOfLoader = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
+  return rejectedOptionIn(error) ?? (isOfLoader ? `${error.name}: ${error.message.split('\n')[0]}` : error.name);
+}
+
+/** The line of the file in which an error was thrown, if it was in the file. */
+function placeOf(error: unknown, href: string): string {
+  if (!types.isNativeError(error)) return '';
+  const frame = error.stack?.split('\n').find((line) => line.includes(href));
+  const line = frame?.match(/:(\d+)(?::\d+)?\)?$/)?.[1];
+  return line === undefined ? '' : `, line ${line}`;
 }

@@ -1,16 +1,16 @@
 import type { KeyWrapper, KmsCodecOptions, RingStore } from '@sealring/core';
 
-/** A place beside the ring that `doctor` may write to, to see the compare-and-swap of the store at work. */
+/** A place next to the ring that `doctor` may write to, to test the compare-and-swap of the store. */
 export interface SealringProbe {
-  /** A ring store of the same kind in another place: another key, object, row or file. Must be empty. */
+  /** A ring store of the same kind for another key, object, row or file, which must be empty. */
   readonly ring: RingStore;
-  /** Deletes what is in that place: a ring store itself deletes nothing. */
+  /** Deletes what is in that place; a ring store itself deletes nothing. */
   remove(): Promise<void>;
 }
 
 /**
- * What `sealring` works on: the options that the servers give to `createKmsCodec`, made of the same real objects. The
- * default export of `sealring.config.js`, `.mjs` or `.ts`.
+ * The configuration of `sealring`: the options that the servers pass to `createKmsCodec`. It is the default export of
+ * `sealring.config.js`, `.mjs`, `.ts` or `.mts`.
  */
 export interface SealringConfig
   extends Pick<
@@ -25,19 +25,20 @@ export interface SealringConfig
     | 'dangerouslyTrustStore'
     | 'clock'
   > {
-  /** Where `doctor` tries compare-and-swap for real. Without it a swap that must be refused is all that is tried. */
+  /** Where `doctor` tests a complete compare-and-swap. Default: it only tests a write that must be rejected. */
   readonly probe?: SealringProbe;
 }
 
-/** A configuration that is there, where it came from, and how to let go of it. */
+/** A configuration that was loaded. */
 export interface Settings {
   readonly config: SealringConfig;
-  /** For people: `sealring.config.mjs`, `the environment`. */
+  /** Where it came from, for messages: `sealring.config.mjs`, `the environment`. */
   readonly origin: string;
+  /** Closes the ring store, the key wrappers, and whatever else the configuration opened. */
   close(): Promise<void>;
 }
 
-/** What of a configuration is for core: all but the probe, which only the doctor knows. */
+/** The options for core: all except the probe. */
 export function codecOptionsOf(config: SealringConfig): Omit<SealringConfig, 'probe'> {
   const { probe: _, ...options } = config;
   return options;
@@ -48,12 +49,12 @@ export function keyWrappersOf({ keyWrapper }: SealringConfig): readonly KeyWrapp
   return Array.isArray(keyWrapper) ? keyWrapper : [keyWrapper as KeyWrapper];
 }
 
-/** The name of the ring, with core's default. */
+/** The name of the ring, with the default of core. */
 export function ringNameOf({ ringName }: SealringConfig): string {
   return ringName ?? 'default';
 }
 
-/** Lets go of the ring store and the key wrappers, whatever else fails. */
+/** Closes the ring store and the key wrappers, even if closing one of them fails. */
 export async function closeConfig(config: Partial<SealringConfig>): Promise<void> {
   const wrappers = Array.isArray(config.keyWrapper) ? config.keyWrapper : [config.keyWrapper];
   const open = [config.ring, config.probe?.ring, ...wrappers] as readonly ({ close?(): Promise<void> } | undefined)[];

@@ -1,13 +1,13 @@
 import { WriteStream } from 'node:tty';
 import { styleText } from 'node:util';
 
-/** Colours a text, or leaves it alone. */
+/** Adds colours to a text, or returns it unchanged. */
 export type Paint = (format: Parameters<typeof styleText>[0], text: string) => string;
 
-/** Colours for one stream, unless they are not wanted: on a terminal, or with FORCE_COLOR; never with NO_COLOR. */
+/** Colours for a stream: on a terminal or with FORCE_COLOR, unless NO_COLOR is set or `isWanted` is false. */
 export function paintFor(stream: { readonly isTTY?: boolean }, isWanted: boolean): Paint {
   const isShown = stream.isTTY === true || process.env['FORCE_COLOR'] !== undefined;
-  // Reads FORCE_COLOR, NO_COLOR and TERM. styleText itself looks at them from Node 22.13 on only.
+  // hasColors reads FORCE_COLOR, NO_COLOR and TERM; styleText itself does so only from Node 22.13.
   const isColoured = isWanted && isShown && WriteStream.prototype.hasColors();
   return (format, text) => (isColoured ? styleText(format, text, { validateStream: false }) : text);
 }

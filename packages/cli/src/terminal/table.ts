@@ -1,4 +1,4 @@
-/** Rows as lines whose columns stand below each other. */
+/** Rows as lines with aligned columns. */
 export function tableOf(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows.map((row) =>

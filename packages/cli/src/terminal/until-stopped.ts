@@ -1,13 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Aborted by Ctrl-C: the ring is closed then, and its keys are overwritten. */
+/** A signal that Ctrl-C and SIGTERM abort, so that the command can close the ring and overwrite its keys. */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => controller.abort());
   return controller.signal;
 }
 
-/** Waits, and says whether to go on: not once the signal is aborted. */
+/** Waits. @returns false if the signal was aborted. */
 export async function waits(ms: number, signal: AbortSignal): Promise<boolean> {
   try {
     await pause(ms, undefined, { signal });

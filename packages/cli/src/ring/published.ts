@@ -1,0 +1,19 @@
+import type { KeyHealth } from '@sealring/core';
+import { keyName } from './key-name.ts';
+
+/** The keys of a ring that were not there before. */
+export function publishedKeys(before: readonly KeyHealth[], after: readonly KeyHealth[]): readonly KeyHealth[] {
+  const known = new Set(before.map(({ id }) => id));
+  return after.filter(({ id, state }) => !known.has(id) && state !== 'revoked');
+}
+
+/** What was published, in one line. */
+export function publishedText(keys: readonly KeyHealth[]): string {
+  if (keys.length === 0) return 'published no key';
+  return keys
+    .map(({ id, state, activates }) => {
+      const from = state === 'propagating' ? `seals from ${activates.toISOString().slice(0, 19)}Z` : 'seals now';
+      return `published key ${keyName(id)}, which ${from}`;
+    })
+    .join('; ');
+}

@@ -1,0 +1,36 @@
+import { type KeyTimes, type ResolvedPolicy, rotateAt } from '@sealring/core/ring';
+
+/** Whether the successor of the newest key is late, and when it is or was due. */
+export interface Rotation {
+  /** `late`: members should have published it by now. `overdue`: the key seals for too long. `stopped`: nothing may seal. */
+  readonly state: 'due-later' | 'late' | 'overdue' | 'stopped';
+  readonly due: Date;
+  /** In one sentence, for `late` and worse. */
+  readonly detail: string;
+}
+
+export const ROTATION_REMEDY =
+  'Make sure that at least one member runs, and can use the KMS key and write the ring. Or run: sealring rotate.';
+
+/** Judges the newest live key of a ring. */
+export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: number): Rotation {
+  const dueMs = rotateAt(newest, times);
+  const due = new Date(dueMs);
+  const lateMs = nowMs - dueMs;
+  if (nowMs >= newest.sealsUntil) {
+    const detail = `no key may seal: the newest one stopped sealing at ${new Date(newest.sealsUntil).toISOString()}`;
+    return { state: 'stopped', due, detail };
+  }
+  if (lateMs > times.propagationSeconds * 1_000) {
+    return {
+      state: 'overdue',
+      due,
+      detail: `a rotation was due at ${due.toISOString()}: the newest key seals for too long`,
+    };
+  }
+  // Members wait up to refreshEverySeconds, and again after a failed attempt.
+  if (lateMs > 2 * times.refreshEverySeconds * 1_000) {
+    return { state: 'late', due, detail: `a rotation was due at ${due.toISOString()}, and no member has made it yet` };
+  }
+  return { state: 'due-later', due, detail: `the next rotation is due at ${due.toISOString()}` };
+}

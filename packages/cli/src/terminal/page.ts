@@ -1,0 +1,34 @@
+import { clearScreenDown, cursorTo } from 'node:readline';
+import { stripVTControlCharacters } from 'node:util';
+import { Help } from 'commander';
+
+/** The narrowest and the widest text: longer lines are hard to read. */
+const MIN_WIDTH = 40;
+const MAX_WIDTH = 120;
+/** Of a pipe or a file, where nobody says how wide a line may be. */
+const DEFAULT_WIDTH = 80;
+
+/** The width of standard output, in columns. */
+export function pageWidth(): number {
+  return Math.min(MAX_WIDTH, Math.max(MIN_WIDTH, process.stdout.columns ?? DEFAULT_WIDTH));
+}
+
+/**
+ * A text after a prefix, wrapped on a terminal; later lines are indented to the end of the prefix. Elsewhere it stays on one
+ * line, so that `grep` finds all of it.
+ */
+export function wrapped(prefix: string, text: string): string {
+  if (!process.stdout.isTTY) return `${prefix}${text}`;
+  const indent = stripVTControlCharacters(prefix).length;
+  const lines = new Help().boxWrap(text, pageWidth() - indent);
+  return `${prefix}${lines.replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
+}
+
+/** Prints a text; on a terminal, over everything that was there before. */
+export function redraw(text: string): void {
+  if (process.stdout.isTTY) {
+    cursorTo(process.stdout, 0, 0);
+    clearScreenDown(process.stdout);
+  }
+  process.stdout.write(text);
+}

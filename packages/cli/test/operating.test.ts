@@ -1,0 +1,211 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { newProject, runCli } from './cli-process.ts';
+
+const MAIN = join(import.meta.dirname, '../dist/main.js');
+const COMMANDS = [
+  'doctor',
+  'status',
+  'dashboard',
+  'init',
+  'rotate',
+  'revoke',
+  'inspect',
+  'export',
+  'import',
+  'policy',
+  'bench',
+  'complete',
+];
+
+let project: ReturnType<typeof newProject>;
+beforeEach(() => {
+  project = newProject();
+});
+afterEach(() => project.remove());
+
+const run = (args: readonly string[], input = '') => runCli(args, { cwd: project.cwd, input });
+const at = (name: string): string => join(project.cwd, name);
+
+describe('help and version', () => {
+  test('-v prints the version', async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'));
+    expect(await run(['-v'])).toMatchObject({ code: 0, stdout: `${version}\n` });
+  });
+
+  test.each([[[]], ...COMMANDS.map((command) => [[command]])])(
+    'sealring %j -h has lines of at most 80 columns',
+    async (args) => {
+      const { code, stdout } = await run([...args, '-h']);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^Usage: sealring/);
+      expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    },
+  );
+});
+
+describe('failures with --json', () => {
+  test.each([
+    [['status', '--json'], 2, 'usage', /there is no configuration/],
+    [['status', '--json', '--watch', 'x'], 2, 'usage', /must be a number/],
+    [['nosuch', '--json'], 2, 'usage', /unknown command/],
+  ])('%j prints the error as JSON', async (args, exitCode, code, message) => {
+    const ended = await run(args);
+    expect(ended.code).toBe(exitCode);
+    expect(JSON.parse(ended.stdout)).toEqual({ error: { code, message: expect.stringMatching(message), exitCode } });
+    expect(ended.stderr).toMatch(message);
+  });
+
+  test.each([
+    ['ring-absent', 'rm', ['status']],
+    ['store-corrupt', 'junk', ['rotate']],
+    ['kms-corrupt', 'key', ['status']],
+    ['ring-exists', '', ['import', 'copy.ring']],
+    ['not-a-token', '', ['inspect']],
+  ])('has the code %s', async (code, damage, args) => {
+    await run(['init', '--local']);
+    await run(['export', 'copy.ring']);
+    if (damage === 'rm') execFileSync('rm', [at('sealring.local.ring')]);
+    if (damage === 'junk') writeFileSync(at('sealring.local.ring'), 'junk');
+    if (damage === 'key')
+      writeFileSync(at('sealring.local.key'), Buffer.alloc(32, 'ÿ another key').toString('base64url'));
+    const { code: exitCode, stdout } = await run([...args, '--json'], 'no token');
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code, exitCode: 1 } });
+  });
+});
+
+describe('export -', () => {
+  test('writes the ring to standard output, which import accepts', async () => {
+    await run(['init', '--local']);
+    const before = readFileSync(at('sealring.local.ring'), 'utf8');
+    const { code, stdout, stderr } = await run(['export', '-']);
+    expect(code).toBe(0);
+    expect(stdout).toBe(`${before}\n`);
+    expect(stderr).toBe('wrote 1 wrapped key of ring "local" to standard output\n');
+    writeFileSync(at('piped.ring'), stdout);
+    execFileSync('mv', [at('sealring.local.ring'), at('lost.ring')]);
+    expect((await run(['import', 'piped.ring'])).code).toBe(0);
+    expect(readFileSync(at('sealring.local.ring'), 'utf8')).toBe(before);
+  });
+
+  test.each([[['--json']], [['--plain', 'python', '--they-leave-the-kms']]])('rejects %j', async (more) => {
+    await run(['init', '--local']);
+    const { code, stderr } = await run(['export', '-', ...more]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^error: .*-/);
+  });
+});
+
+describe('revoke', () => {
+  beforeEach(() => run(['init', '--local']));
+
+  test('requires --yes without a terminal, and changes nothing', async () => {
+    const before = readFileSync(at('sealring.local.ring'), 'utf8');
+    const { code, stderr } = await run(['revoke', '--all', '--no-wait']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/add --yes, or --dry-run/);
+    expect(readFileSync(at('sealring.local.ring'), 'utf8')).toBe(before);
+  });
+
+  test('--dry-run lists what the revocation then revokes, and changes nothing', async () => {
+    await run(['rotate']);
+    const before = readFileSync(at('sealring.local.ring'), 'utf8');
+    const time = new Date().toISOString();
+    const dry = await run(['revoke', '--before', time, '--dry-run', '--json']);
+    expect(dry.code).toBe(0);
+    expect(readFileSync(at('sealring.local.ring'), 'utf8')).toBe(before);
+    const { wouldRevoke } = JSON.parse(dry.stdout);
+    expect(wouldRevoke).toHaveLength(2);
+    const wet = await run(['revoke', '--before', time, '--yes', '--no-wait', '--json']);
+    expect(JSON.parse(wet.stdout).revoked.toSorted()).toEqual(wouldRevoke.toSorted());
+    expect((await run(['revoke', 'AAAAAAAAAAAA', '--dry-run'])).code).toBe(2);
+  });
+});
+
+describe('the exit code of status', () => {
+  /** A ring whose only key was made this long ago. */
+  async function agedRing(seconds: number): Promise<void> {
+    await run(['init', '--local']);
+    execFileSync('rm', [at('sealring.local.ring')]);
+    const config = readFileSync(at('sealring.config.mjs'), 'utf8');
+    const clock = `clock: { wallMs: () => Date.now() - ${seconds * 1_000}, monotonicNs: () => process.hrtime.bigint() },`;
+    writeFileSync(at('past.config.mjs'), config.replace("ringName: 'local',", `ringName: 'local', ${clock}`));
+    expect((await run(['init', '--config', 'past.config.mjs'])).code).toBe(0);
+  }
+
+  test.each([
+    [0, 'a healthy ring', 60, 'ok'],
+    [3, 'a late rotation', 23 * 3_600, 'attention'],
+    [3, 'an overdue rotation', 25 * 3_600, 'attention'],
+    [1, 'a ring whose last key stopped sealing', 31 * 3_600, 'failing'],
+    [1, 'a ring whose keys have expired', 40 * 3_600, 'store-corrupt'],
+  ])('is %i for %s', async (exitCode, _, seconds, expected) => {
+    await agedRing(seconds);
+    const { code, stdout } = await run(['status', '--json']);
+    expect(code).toBe(exitCode);
+    const { condition, error } = JSON.parse(stdout);
+    expect(condition ?? error.code).toBe(expected);
+  });
+
+  test('of the doctor does not improve while the ring gets worse', async () => {
+    const severities: number[] = [];
+    const order = ['ok', 'info', 'warning', 'error'];
+    for (const hours of [1, 23, 25, 31, 40]) {
+      project.remove();
+      project = newProject();
+      await agedRing(hours * 3_600);
+      const { findings } = JSON.parse((await run(['doctor', '--json'])).stdout);
+      severities.push(Math.max(...findings.map(({ severity }: { severity: string }) => order.indexOf(severity))));
+    }
+    expect(severities).toEqual([1, 2, 3, 3, 3]);
+  });
+});
+
+test('doctor --strict exits with 1 for a warning', async () => {
+  await run(['init', '--local']);
+  const config = readFileSync(at('sealring.config.mjs'), 'utf8');
+  writeFileSync(
+    at('memory.config.mjs'),
+    config.replace(/ring: fileRing.*,/, 'ring: memoryRing(),').replace('fileRing', 'memoryRing'),
+  );
+  expect((await run(['doctor', '--config', 'memory.config.mjs'])).code).toBe(0);
+  expect((await run(['doctor', '--config', 'memory.config.mjs', '--strict'])).code).toBe(1);
+  expect((await run(['doctor', '--strict'])).code).toBe(0);
+});
+
+describe('complete', () => {
+  test('suggests commands, options and choices', async () => {
+    const of = async (...words: readonly string[]): Promise<string> => (await run(['complete', '--', ...words])).stdout;
+    expect(await of('rev')).toMatch(/^revoke\t/m);
+    expect(await of('revoke', '--')).toMatch(/^--dry-run\t/m);
+    expect(await of('export', 'x', '--plain', '')).toMatch(/^python\t/m);
+  });
+
+  test.each(['bash', 'zsh', 'fish', 'powershell'])('prints a script for %s', async (shell) => {
+    const { code, stdout } = await run(['complete', shell]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/sealring complete '?--/);
+  });
+
+  test.each([[['tcsh']], [[]]])('%j is rejected with exit code 2', async (args) => {
+    expect((await run(['complete', ...args])).code).toBe(2);
+  });
+
+  test.skipIf(process.platform === 'win32')('completes a word in bash', async () => {
+    mkdirSync(at('bin'));
+    writeFileSync(at('bin/sealring'), `#!/bin/sh\nexec "${process.execPath}" "${MAIN}" "$@"\n`, { mode: 0o755 });
+    writeFileSync(at('complete.sh'), (await run(['complete', 'bash'])).stdout);
+    // What the package bash-completion provides.
+    const words = '_get_comp_words_by_ref() { cur=rev; prev=sealring; words=(sealring rev); cword=1; }';
+    const script = `${words}; source ./complete.sh; __sealring_complete; echo "\${COMPREPLY[@]}"`;
+    const out = execFileSync('bash', ['-c', script], {
+      cwd: project.cwd,
+      env: { PATH: `${at('bin')}:${process.env['PATH']}` },
+      encoding: 'utf8',
+    });
+    expect(out).toContain('revoke');
+  });
+});

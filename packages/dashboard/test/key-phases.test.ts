@@ -1,0 +1,87 @@
+import { createKmsCodec, type KmsCodec, localKeyWrapper, memoryRing } from '@sealring/core';
+import { describe, expect, test } from 'vitest';
+import { keyPhases, type RingKey } from '../src/index.ts';
+
+const HOUR_MS = 3_600_000;
+const MASTER_KEY = Buffer.from('c5a31dfd08b04a2e7f5d1c9b3e8a6470f2d9b8c7a6e5d4c3b2a190817263544f', 'hex');
+
+/** A ring of one member, whose clock the test sets. */
+async function ringAt(start: string) {
+  const ring = memoryRing();
+  let ms = Date.parse(start);
+  const began = ms;
+  const clock = { wallMs: () => ms, monotonicNs: () => BigInt(ms - began) * 1_000_000n };
+  const codec = await createKmsCodec({ ring, keyWrapper: localKeyWrapper({ masterKey: MASTER_KEY }), clock });
+  return {
+    codec,
+    now: () => new Date(ms),
+    pass: (more: number) => {
+      ms += more;
+    },
+  };
+}
+
+function keysOf(codec: KmsCodec, revokedAt?: Date): readonly RingKey[] {
+  return codec.health().keys.map((key) => (key.state === 'revoked' ? { ...key, revokedAt } : key));
+}
+
+describe('the phases of a key', () => {
+  test('begin to seal at its creation if it is active at once', async () => {
+    const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
+    const [key] = keysOf(codec);
+    const [phases] = keyPhases(keysOf(codec), now());
+    await codec.close();
+    expect(key?.activates.getTime()).toBeLessThan(now().getTime());
+    expect(phases?.seals).toEqual({ from: now().getTime(), until: key?.sealsUntil.getTime() });
+    expect(phases?.waits).toEqual({ from: now().getTime(), until: now().getTime() });
+  });
+
+  test('move from sealing to reserve when the next key becomes active', async () => {
+    const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
+    await codec.rotate();
+    const [, next] = keysOf(codec);
+    const [first, second] = keyPhases(keysOf(codec), now());
+    await codec.close();
+    expect(first?.seals.until).toBe(next?.activates.getTime());
+    expect(first?.reserve.from).toBe(next?.activates.getTime());
+    expect(second?.waits).toEqual({ from: next?.created.getTime(), until: next?.activates.getTime() });
+  });
+
+  test('end when the key is revoked, and its successor seals from then on and not before', async () => {
+    const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
+    pass(2 * HOUR_MS);
+    const revokedAt = now();
+    await codec.revokeAllBefore(now());
+    pass(HOUR_MS);
+    const keys = keysOf(codec, revokedAt);
+    const phases = keyPhases(keys, now());
+    await codec.close();
+    const of = (state: RingKey['state']) => phases[keys.findIndex((key) => key.state === state)];
+    expect(of('revoked')?.seals.until).toBe(revokedAt.getTime());
+    expect(of('revoked')?.unseals.until).toBe(revokedAt.getTime());
+    expect(of('active')?.seals.from).toBe(revokedAt.getTime());
+  });
+
+  test('of a successor that was revoked while it waited take nothing over', async () => {
+    const { codec, now } = await ringAt('2026-11-21T00:00:00Z');
+    await codec.rotate();
+    const [first, second] = codec.health().keys;
+    await codec.revoke(second?.id ?? '');
+    const keys = keysOf(codec, now());
+    const phases = keyPhases(keys, now());
+    await codec.close();
+    const at = (id: string | undefined) => phases[keys.findIndex((key) => key.id === id)];
+    expect(at(second?.id)?.seals.until).toBeLessThanOrEqual(at(second?.id)?.seals.from ?? 0);
+    expect(at(first?.id)?.seals.until).not.toBe(second?.activates.getTime());
+  });
+
+  test('end at the time of the look if nobody knows when the key was revoked', async () => {
+    const { codec, now, pass } = await ringAt('2026-11-21T00:00:00Z');
+    await codec.revokeAllBefore(now());
+    pass(HOUR_MS);
+    const keys = keysOf(codec);
+    const phases = keyPhases(keys, now());
+    await codec.close();
+    expect(phases[keys.findIndex(({ state }) => state === 'revoked')]?.unseals.until).toBe(now().getTime());
+  });
+});
