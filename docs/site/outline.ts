@@ -101,5 +101,6 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'docs/decisions/0021-keys-are-linked-both-ways.md',
     'docs/decisions/0022-what-a-full-ring-leaves-out.md',
     'docs/decisions/0023-one-name-for-a-key.md',
+    'docs/decisions/0024-python-is-a-member.md',
   ],
 };

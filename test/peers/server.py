@@ -82,7 +82,11 @@ def main():
     ring = RedisRing(url=settings["redis"], key=settings["redisKey"])
     policy = RingPolicy(**settings["pythonPolicy"])
     with KmsCodec(
-        key_wrapper=key_wrapper(), ring=ring, ring_name=settings["ringName"], policy=policy
+        key_wrapper=key_wrapper(),
+        ring=ring,
+        ring_name=settings["ringName"],
+        policy=policy,
+        role="reader",
     ) as codec:
         listening = socket.create_server(("127.0.0.1", 0))
         app = server_with(codec).streamable_http_app(stateless_http=True, json_response=True)

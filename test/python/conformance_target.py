@@ -27,6 +27,7 @@ def create(role):
     codec = KmsCodec(
         key_wrapper=LocalKeyWrapper(master_key=master_key),
         ring=FileRing(paths.get(role, path)),
+        role="reader",
         clock=LaterClock() if role == "rotated" else None,
         format=wire,
     )

@@ -9,6 +9,9 @@ import { REQUIREMENTS } from './requirements.ts';
 /** The sources of the Python package. */
 export const packageFolder: string = fileURLToPath(new URL('../../packages/python', import.meta.url));
 
+/** All that `pyproject.toml` names: what the sources ask for must be among what is pinned. */
+const EXTRAS = 'aws,azure,azure-blob,dynamodb,gcp,gcs,postgres,redis,s3,vault';
+
 /** `packages/python`, built and installed. */
 export interface PythonPackage {
   /** The interpreter that has it. */
@@ -23,10 +26,14 @@ export interface PythonPackage {
 export function run(
   command: string,
   args: readonly string[],
-  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly cwd?: string;
+    readonly env?: Readonly<Record<string, string>>;
+    readonly timeoutMs?: number;
+  } = {},
 ): Promise<Ended> {
   const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1', NO_COLOR: '1', ...options.env };
-  return runProgram(command, args, { ...options, env, timeoutMs: 300_000 });
+  return runProgram(command, args, { timeoutMs: 300_000, ...options, env });
 }
 
 /** The interpreter that has this version of the sources installed: `.cache/sealring-python-<hash>`, kept between runs. */
@@ -78,7 +85,7 @@ export async function installPackage(folder: string): Promise<PythonPackage> {
   const packages = join('lib', version, 'site-packages');
   writeFileSync(join(own, packages, 'pinned.pth'), `${join(tools, '..', packages)}\n`);
   const python = join(own, 'bin', 'python');
-  await succeed(shared, [...pip, '--python', python, 'install', '--no-index', `${wheel}[aws,redis,s3]`]);
+  await succeed(shared, [...pip, '--python', python, 'install', '--no-index', `${wheel}[${EXTRAS}]`]);
   return { python, wheel, tools };
 }
 

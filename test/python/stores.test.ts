@@ -13,7 +13,7 @@ import type { RunningServer } from '../support/servers.ts';
 import { until } from '../support/until.ts';
 import { pythonWithPackage } from './python-package.ts';
 import { pythonPolicyOf } from './python-policy.ts';
-import { PythonReader, type ReaderOptions } from './python-reader.ts';
+import { type PythonOptions, PythonProcess } from './python-process.ts';
 
 const ringName = 'payments';
 const region = 'us-east-1';
@@ -73,20 +73,20 @@ async function memberOf(keyWrapper: KeyWrapper, ring: RingStore): Promise<KmsCod
   return codec;
 }
 
-function readerOf(options: Omit<ReaderOptions, 'ringName' | 'policy'>): PythonReader {
-  const reader = new PythonReader(python, { ...options, ringName, policy: pythonPolicy });
+function readerOf(options: Omit<PythonOptions, 'ringName' | 'policy'>): PythonProcess {
+  const reader = new PythonProcess(python, { ...options, ringName, policy: pythonPolicy });
   closing.push(() => reader.close());
   return reader;
 }
 
-async function started(options: Omit<ReaderOptions, 'ringName' | 'policy'>): Promise<PythonReader> {
+async function started(options: Omit<PythonOptions, 'ringName' | 'policy'>): Promise<PythonProcess> {
   const reader = readerOf(options);
   await reader.start();
   return reader;
 }
 
 /** Two rotations and a revocation, which the readers notice by themselves; the keys that sealed. */
-async function live(member: KmsCodec, readers: readonly PythonReader[]): Promise<void> {
+async function live(member: KmsCodec, readers: readonly PythonProcess[]): Promise<void> {
   const sealed: string[] = [];
   const keys = new Set<string>();
   const exchange = async (): Promise<void> => {

@@ -194,6 +194,21 @@ describe('F31: an older document', () => {
     expect(repairs).toBeLessThanOrEqual(12);
   });
 
+  test('waits for the backoff while the store does not answer, and is written over once it does', async () => {
+    const { a, old } = await rolledBack();
+    const before = await fleet.store.document();
+    await fleet.store.put(old);
+    await refreshed(a, 0);
+    const { reads } = fleet.store;
+    fleet.store.down = true;
+    await fleet.clock.advance(3_600);
+    // A minute apart at most, half a minute on average.
+    expect(fleet.store.reads - reads).toBeLessThan(200);
+    fleet.store.down = false;
+    await fleet.clock.advance(70);
+    expect(await fleet.store.document()).toBe(before);
+  });
+
   test('that goes away meanwhile is written over all the same', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();

@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -12,12 +13,14 @@ from sealring import (
     KeyWrapperError,
     KmsCodec,
     LocalKeyWrapper,
+    RingConflictError,
     RingStoreError,
     StoredRing,
     base64url,
 )
 from sealring.derivation import key_id_of, sub_key
-from sealring.key_wrapper import OnServiceDate, WrappedKey
+from sealring.key_wrapper import OnServiceDate, Supports, WrappedKey
+from sealring.ring.calls import BACKGROUND
 
 RING = "payments"
 TIMES = ("created", "activates", "sealsUntil", "opensUntil")
@@ -128,7 +131,7 @@ class Store:
     def __init__(self) -> None:
         self.text: str | None = None
         self.failure: Exception | None = None
-        self.reads = 0
+        self.reads = self.writes = 0
         self.date_ms: float | None = None
         self.on_read: Callable[[], object] = lambda: None
 
@@ -141,11 +144,23 @@ class Store:
             raise self.failure
         return None if self.text is None else StoredRing(self.text, f"{hash(self.text)}")
 
+    def write(
+        self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
+    ) -> str:
+        if self.failure is not None:
+            raise self.failure
+        if (None if self.text is None else f"{hash(self.text)}") != expected:
+            raise RingConflictError
+        self.text = document
+        self.writes += 1
+        return f"{hash(document)}"
+
 
 class Kms:
     """A local key wrapper with knobs."""
 
     provider = "local"
+    supports = Supports()
 
     def __init__(self, wrapper: LocalKeyWrapper) -> None:
         self.wrapper = wrapper
@@ -166,6 +181,17 @@ class Kms:
         if self.failure is not None:
             raise self.failure
         return self.wrapper.unwrap(wrapped, context, on_service_date=on_service_date)
+
+    def wrap(
+        self,
+        data_key: bytearray,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,
+    ) -> WrappedKey:
+        if self.failure is not None:
+            raise self.failure
+        return self.wrapper.wrap(data_key, context)
 
     def refuse(self, kind: str) -> None:
         self.failure = KeyWrapperError(kind, "local")  # type: ignore[arg-type]
@@ -208,9 +234,13 @@ class Fleet:
             "ring": self.store,
             "ring_name": RING,
             "clock": self.clock,
+            "role": "reader",
             **more,
         }
         return KmsCodec(**options)  # type: ignore[arg-type]
+
+    def member(self, **more: object) -> KmsCodec:
+        return self.reader(role="member", **more)
 
     def break_store(self) -> None:
         self.store.failure = RingStoreError("unavailable", "the test says so")
@@ -222,3 +252,23 @@ def revoked(key: MadeKey, at_ms: float, *, by: Sequence[MadeKey] | None = None) 
     signers = (key,) if by is None else by
     macs = {one.id: one.certify(["revoked", RING, key.id, at]) for one in signers}
     return key.edited(revoked={"at": at, "by": macs})
+
+
+def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
+    """One pass of the keeper, in this thread."""
+    with suppress(KeyWrapperError, RingStoreError):
+        codec._keeper._pass(BACKGROUND, reads=reads)
+
+
+def miss(codec: KmsCodec) -> None:
+    """What a token of an unknown key causes; waits for it."""
+    caused = codec._keeper.refresh_for_token(codec._view.now(), BACKGROUND)
+    if caused is not None:
+        caused.exception(10)
+
+
+def ms_until_next(codec: KmsCodec) -> float:
+    """Until the next pass."""
+    due = codec._keeper.turns.next_timer_ms
+    assert due is not None
+    return due - codec._view.now().steady_ms

@@ -1,5 +1,6 @@
 """Calls with a deadline: what becomes of an answer that nobody waits for any more."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def test_a_key_that_comes_after_the_deadline_is_overwritten() -> None:
         gate.wait(10)
         return key
 
-    answer = Calls(SystemClock(), 0.05).run("unwrap", call, late, discard=overwrite)
+    answer = Calls(SystemClock(), 0.05, os.urandom).run("unwrap", call, late, discard=overwrite)
     assert isinstance(answer, RingStoreError)
     assert key == b"k" * 32
     gate.set()
@@ -35,14 +36,14 @@ def test_a_key_that_comes_after_the_deadline_is_overwritten() -> None:
 
 
 def test_after_close_no_call_is_made() -> None:
-    calls, made = Calls(SystemClock(), 10), []
+    calls, made = Calls(SystemClock(), 10, os.urandom), []
     calls.close()
     assert isinstance(calls.run("read", partial(made.append, 1), late), RingStoreError)
     assert made == []
 
 
 def test_a_call_that_begins_while_the_codec_closes_is_not_waited_for() -> None:
-    calls, gate = Calls(SystemClock(), 60), threading.Event()
+    calls, gate = Calls(SystemClock(), 60, os.urandom), threading.Event()
     acquire = calls._slots.acquire
 
     def close_first(**more: float) -> bool:

@@ -29,7 +29,7 @@ def test_bounds(fleet: Fleet) -> None:
 
 def test_a_document_is_as_short_as_it_can_be(fleet: Fleet) -> None:
     text = document([fleet.first], claim="A" * 22)
-    assert parse_document(text, RING)[0].id == fleet.first.id
+    assert parse_document(text, RING).entries[0].id == fleet.first.id
     assert kind_of(json.dumps(json.loads(text))) == "corrupt"
     ordered = json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
     assert parse_document(ordered, RING) == parse_document(text, RING)
@@ -51,5 +51,5 @@ def test_times_are_those_of_typescript(fleet: Fleet, text: str, ms: int) -> None
         "opensUntil": f"{text[:3]}3-01-01T00:00:00Z",
     }
     key = fleet.first.edited(created=text, activates=text, **ends)
-    entry = parse_document(document([key]), RING)[0]
+    entry = parse_document(document([key]), RING).entries[0]
     assert (entry.created, entry.times[0]) == (ms, text)

@@ -3,9 +3,9 @@
 import time
 
 import pytest
-from ring_maker import DAY, Fleet
+from ring_maker import DAY, Fleet, ms_until_next, run_pass
 
-from sealring import InvalidRequestState, KmsCodec, SealUnavailableError
+from sealring import InvalidRequestState, SealUnavailableError
 from sealring.clock import Moment
 from sealring.ring.limits import Limits
 from sealring.ring.policy import RingPolicy
@@ -27,7 +27,7 @@ def test_f10_sealing_ends_without_proof_and_opening_a_token_life_later() -> None
     limits = limits_at_0()
     limits.last_read = at(3_599)
     assert limits.seal_block(at(3_599)) is None
-    assert limits.seal_block(at(3_600)) == "key proof too old"
+    assert limits.seal_block(at(3_600)) == "KMS check too old"
     assert limits.may_open(at(3_600 + 3_600 + 599))
     assert not limits.may_open(at(3_600 + 3_600 + 600))
 
@@ -45,9 +45,9 @@ def test_sealing_ends_without_a_read_and_opening_a_token_life_later() -> None:
 def test_f13_age_is_what_either_clock_says() -> None:
     limits = limits_at_0()
     suspended = Moment(3_600_000, 10)
-    assert limits.seal_block(suspended) == "key proof too old"
+    assert limits.seal_block(suspended) == "KMS check too old"
     stepped_back = Moment(-5_000, 3_600 * 10**9)
-    assert limits.seal_block(stepped_back) == "key proof too old"
+    assert limits.seal_block(stepped_back) == "KMS check too old"
 
 
 def test_not_ready_when_others_may_seal_with_keys_it_has_not_heard_of() -> None:
@@ -100,11 +100,6 @@ def test_which_answers_stop(answers: list[tuple[float, str]], is_stopped: bool) 
     assert limits.is_stopped is is_stopped
 
 
-def run_pass(codec: KmsCodec) -> None:
-    """What is due, in this thread: the background one waits for a clock that stands still."""
-    codec._keeper.run()
-
-
 def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         token = codec.seal(b"x")
@@ -113,7 +108,7 @@ def test_f10_a_disabled_key_stops_a_running_reader(fleet: Fleet) -> None:
         run_pass(codec)
         assert codec.health().status == "degraded"
         # Asked again soon, but not sooner than a refusal counts.
-        assert codec._keeper.ms_until_next == 10_000
+        assert ms_until_next(codec) == 10_000
         codec.seal(b"x")
         fleet.clock.advance(10)
         run_pass(codec)
@@ -140,7 +135,7 @@ def test_only_a_proved_unwrap_extends_sealing(fleet: Fleet) -> None:
             run_pass(codec)
         with pytest.raises(SealUnavailableError) as caught:
             codec.seal(b"x")
-        assert caught.value.reason == "key proof too old"
+        assert caught.value.reason == "KMS check too old"
         fleet.kms.failure = None
         codec.refresh()
         codec.seal(b"x")
@@ -149,21 +144,21 @@ def test_only_a_proved_unwrap_extends_sealing(fleet: Fleet) -> None:
 def test_a_store_that_is_out_of_reach_does_not_keep_the_kms_from_proving(fleet: Fleet) -> None:
     with fleet.reader() as codec:
         fleet.break_store()
-        before = codec.health().last_proof
+        before = codec.health().last_kms_check
         fleet.clock.advance(900)
         run_pass(codec)
-        assert codec.health().last_proof != before
+        assert codec.health().last_kms_check != before
         assert codec.health().status == "degraded"
 
 
 def test_f28_the_first_call_after_a_suspension_asks_for_a_read_and_a_proof(fleet: Fleet) -> None:
     with fleet.reader() as codec:
-        reads, before = fleet.store.reads, codec.health().last_proof
+        reads, before = fleet.store.reads, codec.health().last_kms_check
         # Only the wall clock went on.
         fleet.clock.wall += 3_000_000
         codec.seal(b"x")
         deadline = time.monotonic() + 10
-        while fleet.store.reads == reads or codec.health().last_proof == before:
+        while fleet.store.reads == reads or codec.health().last_kms_check == before:
             assert time.monotonic() < deadline
             time.sleep(0.01)
 

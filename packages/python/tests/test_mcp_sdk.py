@@ -81,7 +81,10 @@ class Watched:
 def test_the_codec_is_one_of_the_sdk(fleet: Fleet) -> None:
     codec: request_state.RequestStateCodec = fleet.reader()
     assert request_state.RequestStateSecurity(codec=codec).codec is codec
-    assert issubclass(InvalidRequestState, request_state.InvalidRequestState)
+    with fleet.reader() as started, pytest.raises(request_state.InvalidRequestState) as caught:
+        started.unseal("x")
+    assert isinstance(caught.value, InvalidRequestState)
+    assert (caught.value.reason, str(caught.value)) == ("malformed", "malformed")
 
 
 @pytest.mark.parametrize("wire", ["sealring", "python"])

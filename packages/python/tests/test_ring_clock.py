@@ -1,9 +1,9 @@
 """The one clock of a reader."""
 
 import pytest
-from ring_maker import Fleet, StillClock
+from ring_maker import Fleet, StillClock, run_pass
 
-from sealring.clock import Deadline, Moment, SystemClock, moment_of
+from sealring.clock import Moment, SystemClock, moment_of
 from sealring.ring.policy import RingPolicy
 from sealring.ring.ring_clock import RingClock
 
@@ -128,15 +128,13 @@ def test_a_reader_goes_on_by_the_last_time_that_was_believed(fleet: Fleet) -> No
         codec.refresh()
         fleet.clock.wall += 1_000_000
         assert codec.unseal(token) == b"x"
-        codec._keeper._next_read_at = Deadline(0, 0)
-        codec._keeper.run()
+        run_pass(codec, reads=True)
         health = codec.health()
         assert health.problems[0].kind == "clock"
         # Nothing is declared ended by it.
         assert len(health.keys) == 1
         fleet.store.date_ms = fleet.clock.wall
-        codec._keeper._next_read_at = Deadline(0, 0)
-        codec._keeper.run()
+        run_pass(codec, reads=True)
         assert codec.health().keys == ()
 
 
@@ -144,11 +142,11 @@ def test_nothing_is_declared_ended_by_a_clock_that_is_ahead_of_the_services(flee
     with fleet.reader() as codec:
         fleet.store.date_ms = fleet.clock.wall
         fleet.clock.advance(86_400 + 4_200 + 301)
-        codec._keeper.run()
+        codec._view.ring_clock.note("store", fleet.store.date_ms)
+        run_pass(codec)
         assert [key.held is None for key in codec._view.snapshot.keys] == [False]
         fleet.store.date_ms = fleet.clock.wall
-        codec._keeper._next_read_at = Deadline(0, 0)
-        codec._keeper.run()
+        run_pass(codec, reads=True)
         assert codec.health().keys == ()
 
 
@@ -159,3 +157,22 @@ def test_a_service_whose_date_is_wrong_is_said(fleet: Fleet) -> None:
         health = codec.health()
         assert (health.status, health.ready) == ("degraded", True)
         assert [problem.kind for problem in health.problems] == ["service-clock"]
+
+
+def test_a_key_that_ended_by_a_clock_that_was_set_right_since_seals_and_opens_again(
+    fleet: Fleet,
+) -> None:
+    with fleet.reader() as codec:
+        token, right = codec.seal(b"x"), fleet.clock.wall
+        # Wrong by more than the life of the key, and confirmed by a date that is as wrong.
+        fleet.clock.wall += 86_400_000 + 3_960_000
+        fleet.store.date_ms = fleet.clock.wall
+        run_pass(codec, reads=True)
+        run_pass(codec, reads=True)
+        assert [key.held for key in codec.health().keys] in ([], [False])
+        fleet.clock.wall = fleet.store.date_ms = right
+        for _ in range(2):
+            fleet.clock.advance(1)
+            run_pass(codec, reads=True)
+        assert codec.unseal(token) == b"x"
+        assert codec.unseal(codec.seal(b"y")) == b"y"

@@ -10,13 +10,14 @@ import pytest
 
 from sealring import RingStoreError, base64url
 from sealring.held_key import HeldKey
+from sealring.key_wrapper import WrappedKey
 from sealring.ring.certificates import (
     ancestors_mac_of,
     certificate_of,
     voucher_of,
     wrap_mac_of,
 )
-from sealring.ring.document import RingEntry, RingWrap, parse_document
+from sealring.ring.document import RingEntry, encode_document, parse_document
 from sealring.ring.facts import Judgement, learn, unwrapped_key
 from sealring.ring.snapshot import RingKey, create_snapshot
 
@@ -42,7 +43,7 @@ def data(text: str) -> bytes:
 
 def entry(name: str) -> RingEntry:
     document = {"format": "sealring/ring/1", "ring": RING, "keys": [KEYS[name]["entry"]]}
-    return parse_document(json.dumps(document, separators=(",", ":")), RING)[0]
+    return parse_document(json.dumps(document, separators=(",", ":")), RING).entries[0]
 
 
 def ms(text: str) -> float:
@@ -54,7 +55,8 @@ def test_documents(case: dict[str, object]) -> None:
     pieces: list[tuple[str, int]] = case.get("textPieces") or [(case["text"], 1)]  # type: ignore[assignment]
     text = "".join(piece * count for piece, count in pieces)
     if case["expect"] == {"parses": True}:
-        parse_document(text, RING)
+        parsed = parse_document(text, RING)
+        assert parse_document(encode_document(RING, parsed), RING) == parsed
     else:
         with pytest.raises(RingStoreError) as caught:
             parse_document(text, RING)
@@ -65,15 +67,15 @@ def test_documents(case: dict[str, object]) -> None:
 def test_certificates(case: dict[str, str]) -> None:
     signer = held(case["signer"])
     if case["kind"] == "voucher":
-        made = voucher_of(entry(case["key"]), signer)
+        made = voucher_of(entry(case["key"]).id, entry(case["key"]).times, signer)
     elif case["kind"] == "ancestors":
         made = ancestors_mac_of([held(name).id for name in case["keys"]], signer)
     elif case["kind"] == "revocation":
         made = certificate_of(held(case["key"]).id, case["at"], signer)
     else:
         signature = data(case["signature"]) if "signature" in case else None
-        wrap = RingWrap(case["provider"], case["keyId"], data(case["wrapped"]), signature, b"")
-        made = wrap_mac_of(wrap, signer)
+        wrap = WrappedKey(case["provider"], case["keyId"], data(case["wrapped"]))
+        made = wrap_mac_of(wrap, signature, signer)
     assert base64url.encode(made) == case["mac"]
 
 
@@ -85,6 +87,7 @@ def test_what_is_learned(case: dict[str, object]) -> None:
     pin = case.get("acceptKeysCreatedAfter")
     judgement = Judgement(
         ms(str(case["now"])),
+        False,
         VECTORS["clockSkewSeconds"] * 1_000,
         {held(name).id: key(name, False) for name in past},
         -float("inf") if pin is None else ms(str(pin)),

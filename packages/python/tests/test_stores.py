@@ -190,7 +190,7 @@ class Redis:
 
 
 def test_the_script_is_sent_as_one_that_does_not_write_and_its_time_told() -> None:
-    client = Redis([b"held", b"5", b"text", b"r1"])
+    client = Redis([b"held", b"5", b"r1", b"text"])
     dates: list[float] = []
     stored = RedisRing(client=client, key="k").read(on_service_date=dates.append)
     assert stored == ("text", "r1")
@@ -205,8 +205,8 @@ def test_the_script_is_sent_as_one_that_does_not_write_and_its_time_told() -> No
         ([b"foreign"], "corrupt"),
         ([b"too-large"], "too-large"),
         ([b"held", b"5"], "unavailable"),
-        ([b"held", b"5", b"", b"r"], "corrupt"),
-        ([b"held", b"5", b"\xff", b"r"], "corrupt"),
+        ([b"held", b"5", b"r", b""], "corrupt"),
+        ([b"held", b"5", b"r", b"\xff"], "corrupt"),
         ([], "unavailable"),
         (None, "unavailable"),
         (exceptions.ConnectionError("x"), "unavailable"),

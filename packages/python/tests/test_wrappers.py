@@ -262,7 +262,7 @@ def test_no_connection_and_no_credentials_are_unavailable() -> None:
         ({"key_id": ARN, "also_unwrap": ARN}, TypeError),
         ({"key_id": ARN, "also_unwrap": ["alias/old"]}, ValueError),
         ({"key_id": ARN, "multi_region": True}, ValueError),
-        ({"key_id": ARN, "timeout_seconds": 61}, ValueError),
+        ({"key_id": ARN, "call_timeout_seconds": 61}, ValueError),
         ({"key_id": ARN, "max_attempts": 3}, TypeError),
     ],
 )

@@ -1,5 +1,6 @@
 import { ageMs, type Moment, type RandomSource, uniform } from '../base/clock.ts';
 import { type Backoff, backoffMs } from '../base/retry.ts';
+import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, type RingStore, RingStoreError } from '../contracts/ring-store.ts';
 import type { Stored } from '../stores/stored-ring.ts';
 import type { MemberParts } from './parts.ts';
@@ -30,6 +31,8 @@ export class Founding {
   /** Since when others claim, and when that was last seen. */
   #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
+  /** Whether the KMS failed the last time: then the key is made first, and the store is not written until there is one. */
+  #hasKmsFailed = false;
 
   constructor(parts: Parts) {
     this.#o = parts;
@@ -51,13 +54,16 @@ export class Founding {
     if (trouble !== undefined) throw new RingStoreError('unavailable', `no key is made: ${trouble}`);
     // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
     const claim = (this.#ownClaim ??= newClaim(this.#o.random));
+    const made = this.#hasKmsFailed ? await this.#o.writer.make(reason) : undefined;
     await this.#o.writer.claim(claim);
     try {
-      await this.#o.writer.publish(reason);
+      await this.#o.writer.publish(reason, made);
     } catch (error) {
+      this.#hasKmsFailed = error instanceof KeyWrapperError;
       if (!(error instanceof RingConflictError) && !this.#o.closing.aborted) await this.#giveBack();
       throw error;
     }
+    this.#hasKmsFailed = false;
     this.#waiting = undefined;
     return 0;
   }

@@ -254,24 +254,19 @@ export class RingKeeper {
   }
 
   #nextDelayMs(failure: unknown): number {
+    if (failure === undefined) return this.#msUntilDue();
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
-    if (failure !== undefined) {
-      const untilRepair = this.#msUntilRepair();
-      // Asked again soon while refusals are being counted; once they count, a fleet must not hammer a disabled key.
-      if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
-        return Math.min(REFUSAL_PROBE_MS, untilRepair);
-      }
-      const capMs = this.#o.policy.backoffCapSeconds * MS;
-      const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastMs: this.#floorMs };
-      return Math.min(backoffMs(backoff, this.condition.failures, this.#uniform()), untilRepair);
+    const { repairs, wasAnswered } = this.#o.sync;
+    // A store that does not answer cannot be repaired either: its backoff is the wait.
+    const repairAt = wasAnswered && this.#o.role === 'member' ? repairs.dueAt : undefined;
+    const untilRepair = repairAt === undefined ? Number.POSITIVE_INFINITY : msUntil(repairAt, this.view.now());
+    // Asked again soon while refusals are being counted; once they count, a fleet must not hammer a disabled key.
+    if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
+      return Math.min(REFUSAL_PROBE_MS, untilRepair);
     }
-    return this.#msUntilDue();
-  }
-
-  #msUntilRepair(): number {
-    const { dueAt } = this.#o.sync.repairs;
-    if (dueAt === undefined || this.#o.role === 'reader') return Number.POSITIVE_INFINITY;
-    return msUntil(dueAt, this.view.now());
+    const capMs = this.#o.policy.backoffCapSeconds * MS;
+    const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastMs: this.#floorMs };
+    return Math.min(backoffMs(backoff, this.condition.failures, this.#uniform()), untilRepair);
   }
 
   #refreshDelayMs(): number {

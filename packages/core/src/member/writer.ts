@@ -63,13 +63,21 @@ export class RingWriter {
   }
 
   /**
-   * Publishes a new key.
-   * @throws {RingConflictError | RingStoreError | KeyWrapperError}
+   * Makes a new key, to be published: nothing is written.
+   * @throws {RingStoreError | KeyWrapperError}
    */
-  async publish(reason: RotationReason): Promise<void> {
+  async make(reason: RotationReason): Promise<NewKey> {
     this.#checkRoom(reason);
     this.#checkClock();
-    const { began, entry, key } = await this.#newKey(reason);
+    return this.#newKey(reason);
+  }
+
+  /**
+   * Publishes a new key, or `made`.
+   * @throws {RingConflictError | RingStoreError | KeyWrapperError}
+   */
+  async publish(reason: RotationReason, made?: NewKey): Promise<void> {
+    const { began, entry, key } = made ?? (await this.make(reason));
     await this.#write(withKeys(this.#o.view.snapshot, [key]), entry, began);
     this.#announce(entry, reason, began);
   }
@@ -279,7 +287,7 @@ export class RingWriter {
 }
 
 /** A new key, wrapped and checked, not yet published. */
-interface NewKey {
+export interface NewKey {
   readonly began: Moment;
   readonly entry: RingEntry;
   readonly key: RingKey;

@@ -1,4 +1,4 @@
-"""Reads a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
+"""A member of a Sealring ring: MCP `requestState` under keys that a KMS wraps and a fleet shares.
 
 What is named here is public; everything else may change.
 """
@@ -9,33 +9,51 @@ from .errors import (
     CodecClosedError,
     InvalidRequestState,
     KeyWrapperError,
+    RingConflictError,
     RingStoreError,
     SealUnavailableError,
 )
 from .health import CodecHealth, KeyHealth, RingProblem
-from .key_wrapper import KeyWrapper, WrappedKey
+from .key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, Supports, WrappedKey
 from .ring.policy import RingPolicy
-from .ring.store import RingStore, StoredRing
+from .ring.store import ReadableRing, RingStore, StoredRing, WatchableRing
+from .stores.azure_blob import AzureBlobRing
+from .stores.dynamodb import DynamodbRing
 from .stores.file import FileRing
+from .stores.gcs import GcsRing
+from .stores.postgres import PostgresRing
 from .stores.redis import RedisRing
 from .stores.s3 import S3Ring
 from .wrappers.aws_kms import AwsKmsKeyWrapper
+from .wrappers.azure_key_vault import AzureKeyVaultKeyWrapper
+from .wrappers.gcp_kms import GcpKmsKeyWrapper
 from .wrappers.local import LocalKeyWrapper
+from .wrappers.vault_transit import VaultTransitKeyWrapper
 
 __all__ = [
     "AwsKmsKeyWrapper",
+    "AzureBlobRing",
+    "AzureKeyVaultKeyWrapper",
     "Clock",
     "CodecClosedError",
     "CodecHealth",
+    "DataKeyGenerator",
+    "DynamodbRing",
+    "EntrySigner",
     "FileRing",
+    "GcpKmsKeyWrapper",
+    "GcsRing",
     "InvalidRequestState",
     "KeyHealth",
     "KeyWrapper",
     "KeyWrapperError",
     "KmsCodec",
     "LocalKeyWrapper",
+    "PostgresRing",
     "PurposeCodec",
+    "ReadableRing",
     "RedisRing",
+    "RingConflictError",
     "RingPolicy",
     "RingProblem",
     "RingStore",
@@ -43,5 +61,8 @@ __all__ = [
     "S3Ring",
     "SealUnavailableError",
     "StoredRing",
+    "Supports",
+    "VaultTransitKeyWrapper",
+    "WatchableRing",
     "WrappedKey",
 ]

@@ -76,12 +76,12 @@ def aws_client(
     service: str,
     method: str,
     given: Client | None,
-    timeout_seconds: float,
+    call_timeout_seconds: float,
     region: str | None = None,
 ) -> Client:
     """The client that was given, which must have a method; else one of our own, which makes one
     attempt a call. TypeError or ValueError for a client or a time that is wrong."""
-    number(owner, "timeout_seconds", timeout_seconds, 0.01, 60)
+    number(owner, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
     if given is not None:
         with_method(owner, "client", given, method)
         return given
@@ -89,8 +89,8 @@ def aws_client(
     from botocore.config import Config  # noqa: PLC0415
 
     config = Config(
-        connect_timeout=timeout_seconds,
-        read_timeout=timeout_seconds,
+        connect_timeout=call_timeout_seconds,
+        read_timeout=call_timeout_seconds,
         retries={"total_max_attempts": 1},
     )
     client: Client = boto3.client(service, region_name=region, config=config)

@@ -1,8 +1,12 @@
 """Time: two clocks, and ages by whichever says more."""
 
-import random
 import time
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
+
+RandomSource = Callable[[int], bytes]
+"""Returns so many unpredictable bytes. `os.urandom` asks the kernel each time, so that a process
+that was forked shares none with its parent."""
 
 
 class Clock(Protocol):
@@ -69,6 +73,6 @@ def later(moment: Moment, ms: float) -> Deadline:
     return Deadline(moment.wall_ms + ms, moment.steady_ms + ms)
 
 
-def backoff(base: float, cap: float, failures: int) -> float:
-    """A pause after so many failures: full jitter, up to `base` doubled by each, and to `cap`."""
-    return min(cap, base * 2.0 ** min(failures, 32)) * random.random()
+def uniform(random: RandomSource) -> float:
+    """In [0, 1), with 32 bits. For jitter."""
+    return int.from_bytes(random(4), "little") / 2.0**32

@@ -3,27 +3,33 @@
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, TimeoutError
+from contextlib import suppress
 from datetime import datetime
 
-from .clock import Clock, Moment, SystemClock
-from .errors import CodecClosedError, InvalidRequestState
+from .clock import Clock, Moment, RandomSource, SystemClock
+from .errors import CodecClosedError, refused
 from .formats import native
-from .formats.sealer import RandomSource, SealingState
+from .formats.sealer import SealingState
 from .formats.tokens import NativeTokens, PythonTokens, TokenFormat, Tokens, format_of
 from .health import CodecHealth
-from .key_wrapper import KeyWrapper
-from .options import label, number, one_of, sequence, show, with_method
-from .ring.background import Background
-from .ring.calls import Calls
+from .key_wrapper import EntrySigner, KeyWrapper, Supports
+from .options import flag, label, number, one_of, sequence, show, text, with_method
+from .ring.calls import FOREGROUND, Calls
+from .ring.create_keeper import create_keeper
 from .ring.keeper import RingKeeper
 from .ring.policy import RingPolicy
-from .ring.store import RingStore
-from .ring.sync import RingSync
+from .ring.start import Create, Role
+from .ring.store import ReadableRing
 from .ring.view import RingView
 from .ring.wraps import KeyWraps
 
 _OWNER = "KmsCodec"
 _FORMATS = ("sealring", "python")
+_ROLES = ("member", "reader")
+_CREATE = ("if-absent", "now", "never")
+# Longest wait of `prepare`.
+_PREPARE_SECONDS = 2.0
 _MAX_KEY_WRAPPERS = 8
 _MAX_TOKEN_LENGTH = 256 * 1024
 # The longest `max_token_length`: never unlimited.
@@ -34,14 +40,22 @@ class KmsCodec:
     """Seals and opens MCP `requestState` under the data keys of a Sealring ring.
 
     A `RequestStateCodec` of the MCP Python SDK 2.3.0. `seal` and `unseal` are synchronous and do no
-    I/O: a thread reads the ring and asks the KMS, beside them. The ring itself is only read: a
-    TypeScript member founds, rotates, revokes and heals it. Safe for threads; after a fork the
-    child needs a codec of its own.
+    I/O: a thread reads and writes the ring and asks the KMS, beside them. A member creates, rotates
+    and repairs the ring, as TypeScript members do; a reader seals and unseals, and writes nothing.
+    Safe for threads; after a fork the child needs a codec of its own.
 
     Args:
-        key_wrapper: unwraps data keys; of several, 1 to 8, any one can open a key.
+        key_wrapper: wraps data keys; of several, 1 to 8, every data key is wrapped by each, and any
+            one of them can open it.
         ring: where the ring document is.
         ring_name: bound into every wrap and every derived key; 1 to 64 of `[A-Za-z0-9._-]`.
+        role: a reader needs neither the right to wrap nor to write the store.
+        create: when a starting member creates a ring. `if-absent`: after `create_after_seconds` of
+            reading absent.
+        wrap_quorum: how many key wrappers must answer to publish a key; missing wraps are added
+            later. By default all.
+        dangerously_trust_store: accept wraps that prove no origin: everybody who can write the
+            store can then mint tokens.
         format: what new tokens look like.
         accept: what may be opened; by default `format` alone.
         policy: times of the ring; the same on every member.
@@ -60,8 +74,12 @@ class KmsCodec:
         self,
         *,
         key_wrapper: KeyWrapper | Sequence[KeyWrapper],
-        ring: RingStore,
+        ring: ReadableRing,
         ring_name: str = "default",
+        role: Role = "member",
+        create: Create = "if-absent",
+        wrap_quorum: int | None = None,
+        dangerously_trust_store: bool = False,
         format: TokenFormat = "sealring",
         accept: Sequence[TokenFormat] | None = None,
         policy: RingPolicy | None = None,
@@ -76,18 +94,36 @@ class KmsCodec:
         bounds = native.SHORTEST_TOKEN, _MOST_TOKEN_LENGTH
         number(_OWNER, "max_token_length", max_token_length, *bounds, whole=True)
         self._max_token_length = max_token_length
+        self._role: Role = one_of(_OWNER, "role", role, _ROLES)  # type: ignore[assignment]
+        one_of(_OWNER, "create", create, _CREATE)
+        is_member = role == "member"
         with_method(_OWNER, "ring", ring, "read")
+        if is_member:
+            with_method(_OWNER, "ring", ring, "write")
+        flag(_OWNER, "dangerously_trust_store", dangerously_trust_store)
+        wrappers = _wrappers(key_wrapper, is_member=is_member, trusts=dangerously_trust_store)
+        if wrap_quorum is not None:
+            number(_OWNER, "wrap_quorum", wrap_quorum, 1, len(wrappers), whole=True)
         self._state = threading.Lock()
         self._pid: int | None = None
         clock = clock or SystemClock()
         name = label(_OWNER, "ring_name", ring_name)
         pin_ms = _milliseconds(accept_keys_created_after)
-        self._view = RingView(name, self._policy, clock, pin_ms)
-        self._calls = Calls(clock, self._policy.kms_timeout_seconds)
-        wraps = KeyWraps(self._view, self._calls, _wrappers(key_wrapper))
-        self._sync = RingSync(self._view, self._calls, wraps, ring)
-        self._keeper = RingKeeper(self._view, self._sync)
-        self._background = Background(self._keeper)
+        self._view = RingView(name, self._policy, clock, pin_ms, random)
+        self._calls = Calls(clock, self._policy.kms_timeout_seconds, random)
+        wraps = KeyWraps(
+            self._view,
+            self._calls,
+            wrappers,
+            quorum=wrap_quorum,
+            trusts_store=dangerously_trust_store,
+        )
+        self._keeper: RingKeeper = create_keeper(
+            self._view, self._calls, wraps, ring, role=self._role, create=create
+        )
+        self._thread = threading.Thread(
+            target=self._keeper.turns.loop, name="sealring-refresh", daemon=True
+        )
         self._sealing = SealingState(random)
         python = PythonTokens(self._view, random, max_token_length)
         formats: dict[str, Tokens] = {"sealring": self._native_tokens(None), "python": python}
@@ -110,9 +146,15 @@ class KmsCodec:
         longer. The codec opens a token until its key ends, whatever its age."""
         return self._policy.token_lifetime_seconds
 
+    @property
+    def clock_skew_seconds(self) -> float:
+        """That of the ring's policy."""
+        return self._policy.clock_skew_seconds
+
     def start(self) -> None:
-        """Reads the ring and unwraps its keys, in this thread, then goes on in one of its own.
-        Blocks for up to `start_timeout_seconds`; in asynchronous code, `await
+        """Reads the ring and unwraps its keys, or creates it, in this thread, then goes on in one
+        of its own. Blocks for up to `start_timeout_seconds`, and `create_after_seconds` longer
+        where there is no ring; in asynchronous code, `await
         asyncio.to_thread(...)`. A codec whose start failed is closed: make another.
 
         Raises:
@@ -124,12 +166,11 @@ class KmsCodec:
                 raise CodecClosedError("the codec was started or closed before")
             self._pid = os.getpid()
         try:
-            self._sync.start()
+            self._keeper.start()
         except BaseException:
             self.close()
             raise
-        self._keeper.started()
-        self._background.start()
+        self._thread.start()
 
     def close(self) -> None:
         """Stops the thread and overwrites the data keys; later calls raise CodecClosedError. The
@@ -142,7 +183,9 @@ class KmsCodec:
             return
         self._view.close()
         self._calls.close()
-        self._background.stop()
+        self._keeper.close()
+        if self._thread.ident is not None and self._thread is not threading.current_thread():
+            self._thread.join()
         # A call that was under way may have unwrapped a key after the first clearing.
         self._view.close()
 
@@ -183,11 +226,60 @@ class KmsCodec:
         self._now()
         return self._keeper.health()
 
+    def prepare(self, token: str | None = None) -> None:
+        """Does what may be waited for before a synchronous `unseal`: reads the ring, for 2 s at
+        most and at most once per `miss_refresh_seconds`, when this process's view is old or does
+        not know the token's key. Never raises for a failed read: `unseal` decides. Blocks; in
+        asynchronous code, `await asyncio.to_thread(...)`."""
+        now = self._now()
+        is_native = isinstance(token, str) and format_of(token) == "sealring"
+        key_id = native.key_id_of_token(token) if is_native and token is not None else None
+        if not self._keeper.needs_refresh_for(key_id, now):
+            return
+        refresh = self._keeper.refresh_for_token(now, FOREGROUND)
+        if refresh is not None:
+            with suppress(TimeoutError):
+                refresh.exception(_PREPARE_SECONDS)
+
     def refresh(self) -> None:
         """Reads the ring now, and waits for it. RingStoreError or KeyWrapperError for what went
         wrong; it is tried again in the background."""
         self._now()
-        self._background.refresh()
+        _waited(self._keeper.refresh())
+
+    def rotate(self, *, emergency: bool = False) -> None:
+        """Publishes a successor of the sealing key, and waits for it. It seals once every member
+        can have it: after the propagation time, or with `emergency` after refresh, backoff cap and
+        clock skew.
+
+        Raises:
+            RingStoreError | KeyWrapperError: also `too-large`, from 48 keys on: there must be room
+                for revocations.
+        """
+        self._now()
+        flag("rotate", "emergency", emergency)
+        _waited(self._keeper.rotate("emergency" if emergency else "requested"))
+
+    def revoke(self, key_id: str) -> None:
+        """Revokes a key, and makes a successor active in the same write where there is room and the
+        KMS answers; else as soon as it can be. Neither the KMS nor this machine's clock can refuse
+        it.
+
+        Raises:
+            ValueError: when the ring has no such key.
+            RingStoreError: when it could not be written: then nothing is revoked.
+        """
+        self._now()
+        text("revoke", "key_id", key_id, 4_096)
+        _waited(self._keeper.revoke(lambda key: key.id == key_id, key_id))
+
+    def revoke_all_before(self, time: datetime) -> None:
+        """Revokes every key that may have been created at `time`, which has a time zone, or before
+        it by any clock of the fleet, likewise: those created up to the clock skew later."""
+        self._now()
+        latest_ms = _time_ms("revoke_all_before", "time", time)
+        latest_ms += self._policy.clock_skew_seconds * 1_000
+        _waited(self._keeper.revoke(lambda key: key.created <= latest_ms))
 
     def _native_tokens(self, purpose: str | None) -> NativeTokens:
         return NativeTokens(self._view, self._sealing, purpose, self._max_token_length)
@@ -202,10 +294,10 @@ class KmsCodec:
         now = self._now()
         # Length before anything else: a token is chosen by an attacker.
         if not isinstance(token, str) or len(token) > self._max_token_length:
-            raise InvalidRequestState("malformed")
+            raise refused("malformed")
         tokens = accepted.get(format_of(token))
         if tokens is None:
-            raise InvalidRequestState("malformed")
+            raise refused("malformed")
         return tokens.open(token, now)
 
     def _now(self) -> Moment:
@@ -233,20 +325,43 @@ class PurposeCodec:
         return self._codec._open({"sealring": self._tokens}, token)
 
 
-def _wrappers(value: KeyWrapper | Sequence[KeyWrapper]) -> tuple[KeyWrapper, ...]:
+def _waited(answer: "Future[None]") -> None:
+    failure = answer.exception()
+    if failure is not None:
+        # Its frames are those of another thread, and may lead to a key.
+        failure.__cause__ = failure.__context__ = None
+        raise failure.with_traceback(None)
+
+
+def _wrappers(
+    value: KeyWrapper | Sequence[KeyWrapper], *, is_member: bool, trusts: bool
+) -> tuple[KeyWrapper, ...]:
     wrappers = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not 1 <= len(wrappers) <= _MAX_KEY_WRAPPERS:
         raise ValueError(f"{_OWNER}: key_wrapper must be 1 to {_MAX_KEY_WRAPPERS} key wrappers")
     for wrapper in wrappers:
-        with_method(_OWNER, "key_wrapper", wrapper, "unwrap")
+        for method in ("owns", "unwrap", "wrap") if is_member else ("owns", "unwrap"):
+            with_method(_OWNER, "key_wrapper", wrapper, method)
+        if not isinstance(getattr(wrapper, "supports", None), Supports):
+            raise TypeError(f"{_OWNER}: key_wrapper must have Supports as supports")
+        is_proved = wrapper.supports.authenticated or isinstance(wrapper, EntrySigner)
+        if not is_proved and not trusts:
+            raise TypeError(
+                f"{_OWNER}: an unwrap by {wrapper.provider} proves no origin, so it must sign and "
+                "verify; or set dangerously_trust_store, and everybody who can write the store "
+                "can mint tokens"
+            )
     return wrappers
 
 
 def _milliseconds(time: datetime | None) -> float:
-    if time is None:
-        return -float("inf")
+    none = -float("inf")
+    return none if time is None else _time_ms(_OWNER, "accept_keys_created_after", time)
+
+
+def _time_ms(owner: str, name: str, time: datetime) -> float:
     if not isinstance(time, datetime):
-        raise TypeError(f"{_OWNER}: accept_keys_created_after must be a datetime, got {show(time)}")
+        raise TypeError(f"{owner}: {name} must be a datetime, got {show(time)}")
     if time.tzinfo is None:
-        raise ValueError(f"{_OWNER}: accept_keys_created_after must have a time zone")
+        raise ValueError(f"{owner}: {name} must have a time zone")
     return time.timestamp() * 1_000

@@ -1,24 +1,15 @@
 """What can go wrong: the world's failures, each with a closed kind. The caller's mistakes are
 TypeError and ValueError."""
 
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    _SdkInvalidRequestState = Exception
-else:
-    try:
-        # The boundary of the MCP Python SDK logs the reason of its own exception only.
-        from mcp.server.request_state import InvalidRequestState as _SdkInvalidRequestState
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "mcp":
-            raise
-        _SdkInvalidRequestState = Exception
+import sys
+from functools import lru_cache
+from typing import Literal
 
 InvalidReason = Literal["malformed", "unknown key", "seal"]
 
 SealUnavailableReason = Literal[
     "no active key",
-    "key proof too old",
+    "KMS check too old",
     "ring read too old",
     "key refused by the kms",
     "token limit of the key reached",
@@ -29,13 +20,16 @@ KeyWrapperErrorKind = Literal[
     "throttled", "unavailable", "denied", "disabled", "not-found", "corrupt"
 ]
 
-RingStoreErrorKind = Literal["unavailable", "denied", "corrupt", "too-large"]
+RingStoreErrorKind = Literal["unavailable", "denied", "corrupt", "too-large", "read-only"]
+
+KeyWrapperOperation = Literal["wrap", "unwrap", "generate", "sign"]
 
 
-class InvalidRequestState(_SdkInvalidRequestState):
+class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
     """A token was refused. Its text is the reason; nothing of token, payload or key is kept.
 
-    Where the MCP Python SDK is installed, this is a subclass of its own `InvalidRequestState`.
+    In a process that has loaded the request state of the MCP Python SDK, what is raised is an
+    instance of the SDK's own `InvalidRequestState` too: its boundary logs the reason of that only.
 
     * `malformed`: not the canonical text of a token of an accepted format.
     * `unknown key`: well formed, but no key that may open it now is held.
@@ -45,6 +39,20 @@ class InvalidRequestState(_SdkInvalidRequestState):
     def __init__(self, reason: InvalidReason) -> None:
         super().__init__(reason)
         self.reason: InvalidReason = reason
+
+
+def refused(reason: InvalidReason) -> InvalidRequestState:
+    """The refusal of a token, as whoever calls knows it."""
+    sdk = sys.modules.get("mcp.server.request_state")
+    theirs = getattr(sdk, "InvalidRequestState", None)
+    return InvalidRequestState(reason) if theirs is None else _for_sdk(theirs)(reason)
+
+
+@lru_cache(maxsize=1)
+def _for_sdk(theirs: type[Exception]) -> type[InvalidRequestState]:
+    """Ours and the SDK's at once, without importing the SDK."""
+    members = {"__module__": __name__, "__doc__": InvalidRequestState.__doc__}
+    return type("InvalidRequestState", (InvalidRequestState, theirs), members)
 
 
 class SealUnavailableError(Exception):
@@ -76,6 +84,7 @@ class KeyWrapperError(Exception):
         kind: KeyWrapperErrorKind,
         provider: str,
         *,
+        operation: KeyWrapperOperation = "unwrap",
         code: str | None = None,
         status: int | None = None,
         request_id: str | None = None,
@@ -83,7 +92,7 @@ class KeyWrapperError(Exception):
     ) -> None:
         facts = (code, status and f"HTTP {status}", request_id and f"request {request_id}", hint)
         told = ", ".join(fact for fact in facts if isinstance(fact, str))
-        super().__init__(f"{provider} unwrap: {kind}{f' ({told})' if told else ''}")
+        super().__init__(f"{provider} {operation}: {kind}{f' ({told})' if told else ''}")
         self.kind: KeyWrapperErrorKind = kind
         self.provider = provider
         self.code = code
@@ -93,11 +102,28 @@ class KeyWrapperError(Exception):
 
 class RingStoreError(Exception):
     """The ring store failed, or what it holds is no acceptable ring document. The text is ours: a
-    vendor's may carry credentials."""
+    vendor's may carry credentials.
 
-    def __init__(self, kind: RingStoreErrorKind, detail: str) -> None:
+    * `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this
+      store.
+    * `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the
+      ring or of the store.
+    """
+
+    def __init__(self, kind: RingStoreErrorKind, detail: str, *, revision: str | None = None):
         super().__init__(f"ring store {kind}: {detail}")
         self.kind: RingStoreErrorKind = kind
+        self.detail = detail
+        self.revision = revision
+        """Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that
+        knows the ring writes over what is none."""
+
+
+class RingConflictError(Exception):
+    """Somebody wrote first: read again."""
+
+    def __init__(self) -> None:
+        super().__init__("the ring was changed by somebody else: read it again")
 
 
 def may_pass(error: KeyWrapperError | RingStoreError) -> bool:

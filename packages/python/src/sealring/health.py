@@ -6,7 +6,7 @@ from datetime import datetime, timezone
 from typing import Literal, NamedTuple
 
 from .clock import Moment
-from .ring.policy import MAX_RING_KEYS
+from .ring.policy import MAX_KEYS_TO_ROTATE, MAX_RING_KEYS
 from .ring.snapshot import KeyState, RingKey
 from .ring.view import RingView
 
@@ -22,19 +22,24 @@ class Failure(NamedTuple):
 
 
 ProblemKind = Literal[
-    "clock", "service-clock", "foreign-ring", "unreadable-key", "no-sealing-key", "nearly-full"
+    "clock",
+    "service-clock",
+    "contested",
+    "foreign-ring",
+    "unreadable-key",
+    "no-sealing-key",
+    "nearly-full",
 ]
 """
-* `clock`: this machine's time is not confirmed.
+* `clock`: this machine's time is not confirmed; it publishes nothing.
 * `service-clock`: the date of the KMS or the store disagrees with the other's and this machine's.
+* `contested`: something else keeps writing into this ring's slot of the store.
 * `foreign-ring`: the store holds no key that a known one vouches for.
 * `unreadable-key`: no key wrapper of this process can unwrap a key of the ring; its tokens are
   refused here.
-* `no-sealing-key`: every key is revoked or has ended.
+* `no-sealing-key`: every key is revoked or has ended, and none could be made yet.
 * `nearly-full`: the ring has 48 keys or more of 64, so no rotation can be asked for.
 """
-
-_NEARLY_FULL = 48
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ class KeyHealth:
     created: datetime
     activates: datetime
     seals_until: datetime
-    opens_until: datetime
+    unseals_until: datetime
 
 
 @dataclass(frozen=True)
@@ -78,7 +83,7 @@ class CodecHealth:
     """All keys of the ring, oldest first."""
     last_refresh: datetime | None
     """The last refresh that went through whole."""
-    last_proof: datetime | None
+    last_kms_check: datetime | None
     """The last unwrap by the KMS that returned the right bytes."""
     last_error: Failure | None
     """What last went wrong, until a refresh goes through."""
@@ -86,11 +91,20 @@ class CodecHealth:
     """What needs an operator, with what to do about it."""
 
 
-def health_of(
-    view: RingView, *, is_failing: bool, is_foreign: bool, last_error: Failure | None
-) -> CodecHealth:
-    """The health of a reader whose passes fail, or whose store holds another ring.
-    CodecClosedError after close."""
+class Standing(NamedTuple):
+    """How a process stands, beside what its view says."""
+
+    is_failing: bool
+    """Whether its passes or rotations fail, or the store lacks what is known here."""
+    is_foreign: bool
+    is_contested: bool
+    is_dead: bool
+    key_count: int
+    last_error: Failure | None
+
+
+def health_of(view: RingView, standing: Standing) -> CodecHealth:
+    """The health of a process. CodecClosedError after close."""
     now, limits = view.now(), view.limits
     wall_ms, states = view.wall_ms(now), view.states(now)
     active = next((key.id for key, state in states if state == "active"), None)
@@ -100,12 +114,13 @@ def health_of(
     skew_ms = view.policy.clock_skew_seconds * 1_000
     ready = (
         sealing_key is not None
+        and can_unseal
         and limits.is_current(now)
         and view.ring_clock.trouble(now) is None
         and view.snapshot.holds_newest(wall_ms, opening_ms, skew_ms)
     )
-    problems = _problems(view, now, is_foreign=is_foreign)
-    is_off = is_failing or limits.is_refused(now) or len(problems) > 0
+    problems = _problems(view, now, standing)
+    is_off = standing.is_failing or limits.is_refused(now) or len(problems) > 0
     return CodecHealth(
         status="failing" if not ready else "degraded" if is_off else "ok",
         ready=ready,
@@ -115,8 +130,10 @@ def health_of(
         sealing_key=sealing_key,
         keys=tuple(_key_health(key, state) for key, state in states),
         last_refresh=None if limits.last_complete is None else _date(limits.last_complete.wall_ms),
-        last_proof=None if limits.last_proof is None else _date(limits.last_proof.wall_ms),
-        last_error=last_error,
+        last_kms_check=None
+        if limits.last_kms_check is None
+        else _date(limits.last_kms_check.wall_ms),
+        last_error=standing.last_error,
         problems=problems,
     )
 
@@ -137,7 +154,7 @@ def _date(ms: float) -> datetime:
     return datetime.fromtimestamp(ms / 1_000, tz=timezone.utc)
 
 
-def _problems(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingProblem, ...]:
+def _problems(view: RingView, now: Moment, standing: Standing) -> tuple[RingProblem, ...]:
     found: list[tuple[ProblemKind, str, str]] = []
     clock, known, now_ms = view.ring_clock, view.snapshot, view.wall_ms(now)
     trouble, disputed = clock.trouble(now), clock.disputed_by(now)
@@ -147,11 +164,17 @@ def _problems(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingPro
     if disputed is not None:
         detail = f"the date of the {disputed} is not that of this machine"
         found.append(("service-clock", detail, f"compare the clock of the {disputed} with NTP"))
-    if is_foreign and not known.usable_keys(now_ms):
+    if standing.is_contested:
+        detail = "something that is no ring of this fleet keeps being written in its place"
+        remedy = (
+            "give every fleet a place of its own in the store, and check who may write this one"
+        )
+        found.append(("contested", detail, remedy))
+    if standing.is_foreign and not known.usable_keys(now_ms):
         detail = "the store holds keys that no known key vouches for, and no usable key is left"
         remedy = (
-            "if that is the ring to go on with, restart this process; else have a member import a "
-            "copy of the right one"
+            "if that is the ring to go on with, restart this process; else import a copy of the "
+            "right one"
         )
         found.append(("foreign-ring", detail, remedy))
     if known.unreadable:
@@ -162,11 +185,15 @@ def _problems(view: RingView, now: Moment, *, is_foreign: bool) -> tuple[RingPro
             "false key: see incidents"
         )
         found.append(("unreadable-key", detail, remedy))
-    if not known.has_sealing_key(now_ms):
-        remedy = "a member makes one as soon as it can; without any running, start one"
-        found.append(("no-sealing-key", "all keys have ended or are revoked", remedy))
-    count = sum(not key.is_left and not key.is_tombstone for key in known.keys)
-    if count >= _NEARLY_FULL:
+    if standing.is_dead:
+        remedy = (
+            "a member makes one as soon as the KMS answers, the clock is right and the ring has "
+            "room"
+        )
+        detail = "no key may seal: all have ended or are revoked"
+        found.append(("no-sealing-key", detail, remedy))
+    if standing.key_count >= MAX_KEYS_TO_ROTATE:
         remedy = "stop asking for rotations until the oldest keys have ended; revoking still works"
-        found.append(("nearly-full", f"the ring has {count} of {MAX_RING_KEYS} keys", remedy))
+        detail = f"the ring has {standing.key_count} of {MAX_RING_KEYS} keys"
+        found.append(("nearly-full", detail, remedy))
     return tuple(RingProblem(*problem) for problem in found)

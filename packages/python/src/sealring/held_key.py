@@ -93,6 +93,16 @@ class HeldKey:
                 raise KeyOverwrittenError(self.id)
             return hmac.digest(bytes(self._ring_mac), text, "sha256")
 
+    @property
+    def is_overwritten(self) -> bool:
+        """Whether it seals and opens nothing any more."""
+        return self._is_overwritten
+
+    def copy_data_key(self) -> bytearray:
+        """The data key for a further wrap; the caller overwrites the copy."""
+        with self._lock:
+            return bytearray(self._live())
+
     def limit_to_ring(self) -> None:
         """Overwrites the data key and drops all that could seal or open a token; what is left can
         only certify facts of the ring. For a revoked or ended key: who missed much may know the

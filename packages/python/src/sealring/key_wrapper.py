@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 OnServiceDate = Callable[[float], None]
 """Is told the service's own time, milliseconds since the epoch, where it puts one on its answer."""
@@ -18,16 +18,31 @@ class WrappedKey:
     wrapped: bytes
 
 
-class KeyWrapper(Protocol):
-    """Unwraps 32-byte data keys with one KMS key.
+class Supports(NamedTuple):
+    """What a key service does itself."""
 
-    1. `unwrap` returns the bytes in a fresh bytearray that the caller overwrites.
+    context: bool = True
+    """Whether the service itself binds the context. Where not, the ring binds it inside the wrapped
+    plaintext: it then hands over 64 bytes, data key and SHA-256 of the context."""
+    authenticated: bool = True
+    """Whether an unwrap proves that somebody with the right to wrap made it. Not so for wrapping
+    with a public RSA key: then `sign` and `verify` are needed."""
+    key_versions: bool = False
+    """Whether the KMS key has versions, and `key_id` of a wrapped key names the one that made it:
+    then a member notices a new one."""
+
+
+class KeyWrapper(Protocol):
+    """Wraps and unwraps 32-byte data keys with one KMS key.
+
+    1. `unwrap` returns what was wrapped, in a fresh bytearray that the caller overwrites.
     2. A wrapped key under another context, or with one bit changed, is refused as `corrupt`.
     3. A wrapped key that names another provider, or a KMS key outside of the wrapper's allow-list,
        is refused as `corrupt` before any call.
     4. Every failure is a KeyWrapperError that holds nothing of the vendor's.
-    5. A successful unwrap proves that somebody with the right to wrap made it, and the service
-       itself binds the context. What cannot say so is no key wrapper for this package.
+
+    What generates or signs in the service has the methods of `DataKeyGenerator` or
+    `EntrySigner` too.
     """
 
     @property
@@ -35,8 +50,23 @@ class KeyWrapper(Protocol):
         """`aws-kms`, `local`, or a name of your own: 1 to 64 of `[a-z0-9-]`."""
         ...
 
+    @property
+    def supports(self) -> Supports:
+        """What the key service does itself."""
+        ...
+
     def owns(self, wrapped: WrappedKey) -> bool:
         """Whether a wrapped key is of this provider and of a KMS key it may ask. No call."""
+        ...
+
+    def wrap(
+        self,
+        data_key: bytearray,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,
+    ) -> WrappedKey:
+        """Wraps 32 bytes, or 64 where `supports.context` is false. A reader needs it not."""
         ...
 
     def unwrap(
@@ -46,5 +76,29 @@ class KeyWrapper(Protocol):
         *,
         on_service_date: OnServiceDate | None = None,
     ) -> bytearray:
-        """The data key, 32 bytes."""
+        """What was wrapped."""
+        ...
+
+
+@runtime_checkable
+class DataKeyGenerator(Protocol):
+    """A key wrapper whose service makes a data key and wraps it in one call."""
+
+    def generate(
+        self, context: Mapping[str, str], *, on_service_date: OnServiceDate | None = None
+    ) -> tuple[bytearray, WrappedKey]:
+        """A data key of 32 bytes, and its wrap."""
+        ...
+
+
+@runtime_checkable
+class EntrySigner(Protocol):
+    """A key wrapper whose unwrap proves no origin, and which signs instead."""
+
+    def sign(self, entry: bytes) -> bytes:
+        """Signs a ring entry in the KMS."""
+        ...
+
+    def verify(self, entry: bytes, signature: bytes) -> bool:
+        """Checks such a signature here, with a pinned public key."""
         ...

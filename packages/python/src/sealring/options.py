@@ -26,6 +26,12 @@ def number(
         raise ValueError(f"{owner}: {name} must be from {least} to {most}, got {value}")
 
 
+def flag(owner: str, name: str, value: object) -> None:
+    """Raises TypeError for what is no bool."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{owner}: {name} must be a bool, got {show(value)}")
+
+
 def text(owner: str, name: str, value: object, most: int) -> str:
     """1 to `most` characters."""
     if not isinstance(value, str):

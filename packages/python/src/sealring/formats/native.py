@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from .. import base64url
 from ..aead import NONCE_BYTES, TAG_BYTES, decrypt
 from ..derivation import KEY_ID_BYTES
-from ..errors import InvalidRequestState
+from ..errors import refused
 
 PREFIX = "sr1."
 SALT_BYTES = 18
@@ -59,14 +59,21 @@ def seal(key: TokenKey, nonce: bytes, payload: bytes) -> tuple[str, bytes]:
     return token, sealed[-TAG_BYTES:]
 
 
+def key_id_of_token(token: str) -> str | None:
+    """The key id that a token names; None for what has none. Nothing of it is authenticated."""
+    key_id = token[len(PREFIX) : len(PREFIX) + 12]
+    data = base64url.decode(key_id)
+    return key_id if data is not None and len(data) == KEY_ID_BYTES else None
+
+
 def parse(token: str) -> NativeToken:
     """Takes a token apart; InvalidRequestState, `malformed`, for all but its canonical text."""
     header = base64url.decode(token[len(PREFIX) : _BODY_START])
     body = base64url.decode(token[_BODY_START:])
     if header is None or len(header) != _HEADER_BYTES:
-        raise InvalidRequestState("malformed")
+        raise refused("malformed")
     if body is None or len(body) < NONCE_BYTES + TAG_BYTES:
-        raise InvalidRequestState("malformed")
+        raise refused("malformed")
     key_id = token[len(PREFIX) : len(PREFIX) + 12]
     return NativeToken(key_id, header, body[:NONCE_BYTES], body[NONCE_BYTES:])
 
@@ -79,5 +86,5 @@ def open_token(key: TokenKey, token: NativeToken) -> bytes:
         aad = PREFIX.encode("ascii") + key.header
         payload = decrypt(key.aead, token.nonce, token.sealed, aad)
     if payload is None:
-        raise InvalidRequestState("seal")
+        raise refused("seal")
     return payload

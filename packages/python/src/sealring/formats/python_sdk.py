@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from .. import aead, base64url
 from ..aead import NONCE_BYTES, TAG_BYTES
-from ..errors import InvalidRequestState
+from ..errors import refused
 
 PREFIX = "v1."
 _KEY_INFO = b"mcp/request-state/v1/aes-256-gcm"
@@ -45,7 +45,7 @@ def parse(token: str) -> tuple[bytes, bytes]:
     but the canonical text of 32 bytes or more."""
     body = base64url.decode(token[len(PREFIX) :]) if token.startswith(PREFIX) else None
     if body is None or len(body) < _KID_BYTES + NONCE_BYTES + TAG_BYTES:
-        raise InvalidRequestState("malformed")
+        raise refused("malformed")
     return body[:_KID_BYTES], body[_KID_BYTES:]
 
 
@@ -55,5 +55,5 @@ def open_token(key: PythonKey, rest: bytes) -> bytes:
     aad = PREFIX.encode("ascii") + key.kid
     payload = aead.decrypt(key.aead, rest[:NONCE_BYTES], rest[NONCE_BYTES:], aad)
     if payload is None:
-        raise InvalidRequestState("seal")
+        raise refused("seal")
     return payload

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from ..aead import NONCE_BYTES, TAG_BYTES
-from ..clock import Moment
+from ..clock import Moment, RandomSource
 from . import native
 
 TOKENS_PER_SALT = 2**20
@@ -15,10 +15,6 @@ _SALT_LIFETIME_NS = 60_000_000_000
 # A longer pause between two seals may be a suspended or cloned machine.
 _LONGEST_PAUSE_NS = 1_000_000_000
 _LONGEST_PAUSE_MS = 1_000
-
-RandomSource = Callable[[int], bytes]
-"""Returns so many unpredictable bytes. `os.urandom` asks the kernel each time, so that a process
-that was forked shares none with its parent."""
 
 
 class SealingState:

@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import Literal, Protocol
 
 from ..aead import NONCE_BYTES
-from ..clock import Moment
-from ..errors import InvalidRequestState, SealUnavailableError
+from ..clock import Moment, RandomSource
+from ..errors import InvalidRequestState, SealUnavailableError, refused
 from ..held_key import HeldKey, KeyOverwrittenError
 from . import native, python_sdk
-from .sealer import RandomSource, SealingState
+from .sealer import SealingState
 
 TokenFormat = Literal["sealring", "python"]
 
@@ -79,7 +79,7 @@ class NativeTokens(Tokens):
             with suppress(KeyOverwrittenError):
                 return native.open_token(held.token_key(parsed.salt, self._purpose), parsed)
         self._source.note_unknown_key(parsed.key_id, now)
-        raise InvalidRequestState("unknown key")
+        raise refused("unknown key")
 
 
 class PythonTokens(Tokens):
@@ -98,7 +98,7 @@ class PythonTokens(Tokens):
     def open(self, token: str, now: Moment) -> bytes:
         kid, rest = python_sdk.parse(token)
         # Four bytes of fingerprint may collide within a ring: every key that has it is tried.
-        refusal = InvalidRequestState("unknown key")
+        refusal = refused("unknown key")
         for held in self._source.opening_keys(now):
             try:
                 key = held.python_key()

@@ -5,21 +5,44 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, InvalidStateError, TimeoutError
 from contextlib import suppress
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from ..clock import Clock, Deadline, moment_of
+from ..clock import Clock, Deadline, RandomSource, moment_of, uniform
+from ..errors import CodecClosedError, KeyWrapperError, may_pass
 
 _MAX_IN_FLIGHT = 4
+# Retries of a call that somebody waits for; background calls have none: the next refresh is theirs.
+_RETRIES = 3
+_RETRY_BASE_SECONDS = 0.1
+_RETRY_CAP_SECONDS = 2.0
 
 T = TypeVar("T")
 E = TypeVar("E", bound=Exception)
 
 
+class CallOptions(NamedTuple):
+    """How a call to the KMS or the store is made."""
+
+    is_foreground: bool = False
+    """Whether somebody waits for it: then three retries with full jitter."""
+    until: Deadline | None = None
+    """When whoever waits gives up."""
+    for_token: bool = False
+    """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
+    defer_unwraps: bool = False
+    """Unwrap later what is not urgent: after a notification the whole fleet reads at once."""
+
+
+FOREGROUND = CallOptions(is_foreground=True)
+BACKGROUND = CallOptions()
+
+
 class Calls:
     """Python cannot end a call that hangs, so it is made on a daemon thread and left behind."""
 
-    def __init__(self, clock: Clock, timeout_seconds: float) -> None:
+    def __init__(self, clock: Clock, timeout_seconds: float, random: RandomSource) -> None:
         self._clock = clock
+        self._random = random
         self._timeout_seconds = timeout_seconds
         self._slots = threading.BoundedSemaphore(_MAX_IN_FLIGHT)
         self.closing = threading.Event()
@@ -70,6 +93,29 @@ class Calls:
 
     def seconds_left(self, until: Deadline | None) -> float:
         return 1e6 if until is None else until.ms_left(moment_of(self._clock)) / 1_000
+
+    def assert_open(self) -> None:
+        """Raises CodecClosedError once the codec is closed."""
+        if self.closing.is_set():
+            raise CodecClosedError
+
+    def pause(self, seconds: float) -> None:
+        """Waits; CodecClosedError as soon as the codec is closed."""
+        if self.closing.wait(max(0.0, seconds)):
+            raise CodecClosedError
+
+    def wait_to_retry(self, failure: KeyWrapperError, attempt: int, options: CallOptions) -> bool:
+        """Waits until the next attempt after so many; False, at once, when there is none to be
+        made."""
+        is_last = not options.is_foreground or attempt > _RETRIES
+        if is_last or not may_pass(failure) or self.closing.is_set():
+            return False
+        longest = min(_RETRY_CAP_SECONDS, _RETRY_BASE_SECONDS * 2**attempt)
+        seconds = longest * uniform(self._random)
+        if seconds >= self.seconds_left(options.until):
+            return False
+        self.pause(seconds)
+        return True
 
     def close(self) -> None:
         """Ends the waiting for calls under way, and all later calls."""

@@ -7,7 +7,8 @@ from functools import partial
 
 from .. import base64url
 from ..held_key import HeldKey
-from .document import Ancestors, Macs, Revocation, RingEntry, RingWrap
+from ..key_wrapper import WrappedKey
+from .document import MAX_MACS, Ancestors, Macs, Revocation, RingEntry, RingWrap
 from .snapshot import RingKey
 
 Signers = Mapping[str, RingKey]
@@ -25,15 +26,31 @@ def signers_of(keys: Iterable[RingKey], past: Signers) -> dict[str, RingKey]:
     return {**past, **{key.id: key for key in keys if key.signer is not None}}
 
 
-def voucher_of(entry: RingEntry, signer: HeldKey) -> bytes:
+def voucher_of(key_id: str, times: Iterable[str], signer: HeldKey) -> bytes:
     """By which a key vouches for a new one."""
-    return signer.certify("key", entry.id, *entry.times)
+    return signer.certify("key", key_id, *times)
 
 
-def wrap_mac_of(wrap: RingWrap, own: HeldKey) -> bytes:
-    """Under an entry's own key, over one of its wraps."""
+def vouchers_by(
+    key_id: str, created: int, times: Iterable[str], signers: Signers, known: Macs
+) -> Macs:
+    """`known`, and in the room that is left the vouchers of those older than the key, newest
+    first."""
+    older = [
+        signer
+        for signer in signers.values()
+        if not signer.is_left and (created, key_id) > birth(signer) and signer.id not in known
+    ]
+    added = sorted(older, key=birth, reverse=True)[: max(0, MAX_MACS - len(known))]
+    times = tuple(times)
+    made = {one.id: voucher_of(key_id, times, one.signer) for one in added if one.signer}
+    return {**known, **made}
+
+
+def wrap_mac_of(wrap: WrappedKey, signed: bytes | None, own: HeldKey) -> bytes:
+    """Under an entry's own key, over one of its wraps and the signature of that."""
     wrapped = base64url.encode(wrap.wrapped)
-    signature = None if wrap.signature is None else base64url.encode(wrap.signature)
+    signature = None if signed is None else base64url.encode(signed)
     return own.certify("wrap", own.id, wrap.provider, wrap.key_id, wrapped, signature)
 
 
@@ -48,7 +65,7 @@ def certificate_of(key_id: str, at: str, signer: HeldKey) -> bytes:
 
 
 def is_right_wrap(wrap: RingWrap, own: HeldKey) -> bool:
-    return hmac.compare_digest(wrap.mac, wrap_mac_of(wrap, own))
+    return hmac.compare_digest(wrap.mac, wrap_mac_of(wrap, wrap.signature, own))
 
 
 def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
@@ -59,7 +76,7 @@ def right_ancestors(told: Ancestors | None, own: HeldKey) -> Ancestors | None:
 
 def right_vouchers(entry: RingEntry, signers: Signers) -> Macs:
     """The vouchers that are right under a known key of this ring."""
-    right = _right_ones(entry.vouchers, signers, partial(voucher_of, entry))
+    right = _right_ones(entry.vouchers, signers, partial(voucher_of, entry.id, entry.times))
     return {key_id: mac for key_id, mac in right.items() if not signers[key_id].is_left}
 
 

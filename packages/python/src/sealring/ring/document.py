@@ -4,9 +4,9 @@ it is parsed here, and nothing in it is believed for being in it. Pure."""
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from .. import base64url
 from ..canonical_json import canonical_json
@@ -26,6 +26,7 @@ _DAY_MS = 86_400_000
 _MAX_LIFE_MS = 5 * 366 * _DAY_MS
 _MAX_LEAD_MS = 366 * _DAY_MS
 _CYCLE_MS = 146_097 * _DAY_MS  # The calendar repeats every 400 years.
+_CYCLE_START_MS = 946_684_800_000  # 2000-01-01T00:00:00Z.
 _EPOCH = datetime(1970, 1, 1)  # Naive: every time of a document is UTC.
 _ONE_LINE = re.compile(r"[\x20-\x7e]+")
 _CLAIM = re.compile(r"[A-Za-z0-9_-]{22}")
@@ -43,7 +44,8 @@ class Revocation:
     """That a key is revoked, and who certifies it."""
 
     at: str
-    """For people, as it is spelt: it decides nothing."""
+    """For people, as it is spelt, and for what is left out of a full ring; never for what is
+    revoked."""
     by: Macs
     """Certificates, at most 8: of the revoked key itself, or of a newer one."""
 
@@ -53,6 +55,8 @@ class RingWrap(WrappedKey):
     signature: bytes | None
     mac: bytes
     """Under the entry's own key: who added the wrap held it."""
+    is_proved: bool = field(default=False, compare=False)
+    """Whether this process made it or opened it: only such a wrap is never given up."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +90,13 @@ class RingEntry:
     wraps: tuple[RingWrap, ...]
 
 
-RingDocument = tuple[RingEntry, ...]
-"""The entries of a parsed document; no two have one id."""
+class RingDocument(NamedTuple):
+    """A parsed document: well-formed, and nothing in it is believed for being in it."""
+
+    entries: tuple[RingEntry, ...]
+    """At most 64, no two with one id."""
+    claim: str | None = None
+    """Of a member that is about to create the first key; 16 bytes in base64url."""
 
 
 def parse_document(text: str, ring: str) -> RingDocument:
@@ -107,7 +116,7 @@ def parse_document(text: str, ring: str) -> RingDocument:
         _refuse("unknown format")
     if document["ring"] != ring:
         _refuse("the ring has another name")
-    _text(document.get("claim", "A" * 22), "claim", _CLAIM)
+    claim = _text(document["claim"], "claim", _CLAIM) if "claim" in document else None
     keys = _items(document["keys"], "keys", 0, MAX_DOCUMENT_BYTES)
     if len(keys) > MAX_RING_KEYS:
         raise RingStoreError("too-large", f"more than {MAX_RING_KEYS} keys")
@@ -118,16 +127,73 @@ def parse_document(text: str, ring: str) -> RingDocument:
     # need be.
     if len(canonical_json(document, sort_keys=False)) != len(text):
         _refuse("not in canonical form")
-    return entries
+    return RingDocument(entries, claim)
 
 
-def wrap_context(ring: str, entry: RingEntry) -> dict[str, str]:
-    """What every wrap of a key is bound to: ring, purpose and the key's times."""
+def encode_document(ring: str, document: RingDocument) -> str:
+    """The text of a document: one line of ASCII. Not checked against the bound of 256 KiB."""
+    head: dict[str, object] = {"format": _FORMAT, "ring": ring}
+    claim = {} if document.claim is None else {"claim": document.claim}
+    keys = [_encoded(entry) for entry in document.entries]
+    return canonical_json({**head, **claim, "keys": keys}, sort_keys=False)
+
+
+def wrap_context(ring: str, times: tuple[str, ...]) -> dict[str, str]:
+    """What every wrap of a key is bound to: ring, purpose and the key's times as they are spelt."""
     return {
         "sealring:ring": ring,
         "sealring:purpose": "data-key",
-        "sealring:times": "/".join(entry.times),
+        "sealring:times": "/".join(times),
     }
+
+
+def signed_bytes(ring: str, key_id: str, times: tuple[str, ...], wrap: WrappedKey) -> bytes:
+    """What the signature of a wrap covers, where an unwrap proves no origin."""
+    facts = {
+        "ring": ring,
+        "id": key_id,
+        **dict(zip(_TIMES, times, strict=True)),
+        "provider": wrap.provider,
+        "keyId": wrap.key_id,
+        "wrapped": base64url.encode(wrap.wrapped),
+    }
+    return canonical_json(facts).encode("ascii")
+
+
+def format_time(ms: float) -> str:
+    """Exactly `YYYY-MM-DDTHH:MM:SSZ`: one spelling for one second."""
+    cycles, rest_ms = divmod(int(ms // 1_000) * 1_000 - _CYCLE_START_MS, _CYCLE_MS)
+    time = datetime(2000, 1, 1) + timedelta(milliseconds=rest_ms)
+    return f"{time.year + 400 * cycles:04}-{time:%m-%dT%H:%M:%S}Z"
+
+
+def time_ms(text: str) -> int:
+    """Milliseconds since the epoch of a time in that spelling; RingStoreError for none."""
+    return _ms(_text(text, "time", _TIME))
+
+
+def _encoded(entry: RingEntry) -> dict[str, object]:
+    key: dict[str, object] = {"id": entry.id, **dict(zip(_TIMES, entry.times, strict=True))}
+    key["vouchers"] = _encoded_macs(entry.vouchers)
+    if entry.ancestors is not None:
+        mac = base64url.encode(entry.ancestors.mac)
+        key["ancestors"] = {"ids": list(entry.ancestors.ids), "mac": mac}
+    if entry.revocation is not None:
+        key["revoked"] = {"at": entry.revocation.at, "by": _encoded_macs(entry.revocation.by)}
+    key["wraps"] = [_encoded_wrap(wrap) for wrap in entry.wraps]
+    return key
+
+
+def _encoded_wrap(wrap: RingWrap) -> dict[str, str]:
+    wrapped = base64url.encode(wrap.wrapped)
+    names = {"provider": wrap.provider, "keyId": wrap.key_id, "wrapped": wrapped}
+    if wrap.signature is not None:
+        names["signature"] = base64url.encode(wrap.signature)
+    return {**names, "mac": base64url.encode(wrap.mac)}
+
+
+def _encoded_macs(macs: Macs) -> dict[str, str]:
+    return {key_id: base64url.encode(mac) for key_id, mac in macs.items()}
 
 
 def _entry(value: object) -> RingEntry:

@@ -1,10 +1,10 @@
-"""What a reader learns of a document: facts that prove themselves, and nothing else. Monotone:
+"""What a process learns of a document: facts that prove themselves, and nothing else. Monotone:
 nothing that is known is ever lost or changed. Pure."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import fields, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..held_key import HeldKey
 from .certificates import (
@@ -21,7 +21,7 @@ from .certificates import (
 )
 from .document import MAX_MACS, MAX_WRAPS, Macs, Revocation, RingDocument, RingEntry, RingWrap
 from .policy import MAX_RING_KEYS
-from .snapshot import RingKey, RingSnapshot, create_snapshot
+from .snapshot import RingKey, RingSnapshot, create_snapshot, with_keys
 
 # How far `created` may be ahead of the clocks: each key of a full ring is a second newer.
 _CREATED_TOLERANCE_MS = MAX_RING_KEYS * 1_000
@@ -31,74 +31,114 @@ class Judgement(NamedTuple):
     """What judging a document needs to know beside the document."""
 
     now_ms: float
-    """By the reader's checked clock."""
+    """By the checked clock."""
+    is_unconfirmed: bool
+    """Whether that clock is not to be trusted now: by an unconfirmed time nothing has ended."""
     clock_skew_ms: float
     past: Signers
     """Keys that have ended and can still certify."""
     accepts_created_from_ms: float
+    over: Container[str] = frozenset()
+    """Ids of keys that were known to be revoked when their life was over: they are never unwrapped
+    again."""
 
-    def is_live(self, entry: RingEntry) -> bool:
-        return self.now_ms < entry.opens_until
+    def has_ended(self, entry: RingEntry) -> bool:
+        return not self.is_unconfirmed and self.now_ms >= entry.opens_until
 
     def is_pinned_out(self, entry: RingEntry) -> bool:
-        """Whether this reader's own pin refuses a key."""
+        """Whether this process's own pin refuses a key."""
         return entry.created < self.accepts_created_from_ms
 
-    def may_be_used(self, entry: RingEntry) -> bool:
-        is_accepted = not self.is_pinned_out(entry) and not self.is_from_the_future(entry)
-        return is_accepted and self.is_live(entry)
-
     def is_from_the_future(self, entry: RingEntry) -> bool:
-        return entry.created - self.now_ms > self.clock_skew_ms + _CREATED_TOLERANCE_MS
+        """Whether a key was made later than any clock of the fleet can say."""
+        return entry.created > self.now_ms + self.clock_skew_ms + _CREATED_TOLERANCE_MS
+
+    def is_plausible(self, entry: RingEntry) -> bool:
+        """Whether the times of an entry can be those of a key in use."""
+        return not self.has_ended(entry) and not self.is_from_the_future(entry)
 
 
 def unwrapped_key(
-    entry: RingEntry, held: HeldKey, opened: RingWrap, seals_from_ms: float
+    entry: RingEntry, held: HeldKey, opened: RingWrap | None, seals_from_ms: float
 ) -> RingKey:
     """A key that was unwrapped; `opened` is the wrap that its bytes came from, whose MAC is made
     anew, whatever the document says."""
-    proved = replace(opened, mac=wrap_mac_of(opened, held))
-    facts: dict[str, object] = {
+    proved: tuple[RingWrap, ...] = ()
+    if opened is not None:
+        mac = wrap_mac_of(opened, opened.signature, held)
+        proved = (replace(opened, mac=mac, is_proved=True),)
+    facts = {
+        **_entry_facts(entry),
         "vouchers": {},
         "ancestors": right_ancestors(entry.ancestors, held),
         "revocation": None,
-        "wraps": _more_wraps((proved,), entry.wraps, held),
+        "wraps": _more_wraps(proved, entry.wraps, held),
     }
-    return RingKey(**{**vars(entry), **facts}, held=held, signer=held, seals_from_ms=seals_from_ms)
+    return RingKey(**facts, held=held, signer=held, seals_from_ms=seals_from_ms)
+
+
+def tombstone(entry: RingEntry, revocation: Revocation | None) -> RingKey:
+    """A key that is known to be revoked and is never unwrapped; without a revocation, one that the
+    pin of this process refuses."""
+    wraps = tuple(replace(wrap, is_proved=False) for wrap in entry.wraps)
+    facts = {**_entry_facts(entry), "ancestors": None, "revocation": revocation, "wraps": wraps}
+    return RingKey(**facts, is_revoked=True, seals_from_ms=float("inf"))
+
+
+def _entry_facts(entry: RingEntry) -> dict[str, Any]:
+    return {one.name: getattr(entry, one.name) for one in fields(RingEntry)}
+
+
+def revocable(known: RingSnapshot) -> list[RingKey]:
+    """The keys that a revocation can be meant for: known ones, and those that could not be
+    unwrapped or that a pin refuses."""
+    missing = [entry for entry in known.carried + known.unreadable if entry.id not in known.by_id]
+    mine = [key for key in known.keys if not key.is_left and key.revocation is None]
+    return [*mine, *(tombstone(entry, None) for entry in missing)]
 
 
 def belongs(
-    key: RingKey, document: RingDocument, known: RingSnapshot, judgement: Judgement
+    key: RingKey,
+    entry: RingEntry,
+    document: RingDocument,
+    known: RingSnapshot,
+    judgement: Judgement,
 ) -> bool:
     """Whether a key that was unwrapped is one of this ring: linked to a known one by what the two
     say of each other, whichever is the older."""
     before = known.by_id.get(key.id)
     if before is not None and before.signer is not None:
         return True
+    own = replace(entry, ancestors=key.ancestors)
+    if is_vouched(own, signers_of(known.keys, judgement.past)):
+        return True
     heirs = {
         heir.id: heir.times
         for heir in known.keys
         if not heir.is_left and heir.ancestors is not None and key.id in heir.ancestors.ids
     }
-    return is_vouched(key, signers_of(known.keys, judgement.past)) or any(
-        entry.times == heirs.get(entry.id) and right_vouchers(entry, {key.id: key})
-        for entry in document
+    return any(
+        there.times == heirs.get(there.id) and right_vouchers(there, {key.id: key})
+        for there in document.entries
     )
 
 
-def with_unwrapped(known: RingSnapshot, key: RingKey, judgement: Judgement) -> RingSnapshot:
-    """The same with a key that was unwrapped since. What was known to be revoked by its id is
+def with_unwrapped(
+    known: RingSnapshot, keys: Sequence[RingKey], judgement: Judgement
+) -> RingSnapshot:
+    """The same with keys that were unwrapped since. What was known to be revoked by its id is
     judged by its bytes."""
-    keys = {**known.by_id, key.id: key}
-    tomb = known.by_id.get(key.id)
-    if tomb is not None:
-        # Who is revoked by now was not when it was learned.
-        signers = {
-            key_id: replace(signer, is_revoked=False)
-            for key_id, signer in signers_of(keys.values(), judgement.past).items()
-        }
-        keys[key.id] = _with_revocation(key, tomb.revocation, signers)
-    return create_snapshot(keys.values(), known.carried, known.unreadable)
+    # Who is revoked by now was not when it was learned.
+    signers = {
+        key_id: replace(signer, is_revoked=False)
+        for key_id, signer in signers_of([*known.keys, *keys], judgement.past).items()
+    }
+    judged = []
+    for key in keys:
+        before = known.by_id.get(key.id)
+        claim = None if before is None else before.revocation
+        judged.append(_with_revocation(key, claim, signers))
+    return with_keys(known, judged)
 
 
 def learn(
@@ -109,7 +149,7 @@ def learn(
     for and not known, newest first."""
     past = judgement.past
     keys = dict(known.by_id)
-    entries = sorted(document, key=birth, reverse=True)
+    entries = sorted(document.entries, key=birth, reverse=True)
     signers = signers_of(keys.values(), past)
     for entry in entries:
         if entry.id in keys:
@@ -122,7 +162,7 @@ def learn(
     wanted = _unknown(keys, [*entries, *known.carried, *known.unreadable], judgement)
     # Of keys that were never unwrapped, as many as a document has room for beside those in use.
     room = max(0, MAX_RING_KEYS - sum(key.revocation is None for key in keys.values()))
-    tombs = [key for key in keys.values() if key.is_tombstone and judgement.is_live(key)]
+    tombs = [key for key in keys.values() if key.is_tombstone and not judgement.has_ended(key)]
     for key in sorted(tombs, key=birth, reverse=True)[room:]:
         del keys[key.id]
     if len(keys) != len(known.keys) or any(keys.get(key.id) is not key for key in known.keys):
@@ -149,47 +189,66 @@ def _unknown(
     wanted: dict[str, RingEntry] = {}
     for entry in entries:
         key = keys.get(entry.id)
-        is_tomb = key is not None and key.is_tombstone and key.revocation is not None
-        is_link = is_tomb and entry.id in links
+        is_link = (
+            key is not None
+            and key.is_tombstone
+            and key.revocation is not None
+            and entry.id in links
+        )
         is_known = key is not None and not (is_link or _is_worth_unwrapping(key, entry, signers))
-        is_in_time = judgement.is_live(entry) and not judgement.is_from_the_future(entry)
-        if is_known or entry.id in wanted or not is_in_time:
+        if is_known or entry.id in wanted or not judgement.is_plausible(entry):
             continue
         claims = (entry.revocation, None if key is None else key.revocation)
         is_revoked = any(is_certified(entry, claim, signers) for claim in claims)
-        # What this reader's own pin refuses needs no proof.
-        if (is_revoked and not is_link) or judgement.is_pinned_out(entry):
-            if key is None:
-                claim = entry.revocation if is_revoked else None
-                facts = {**vars(entry), "ancestors": None, "revocation": claim}
-                keys[entry.id] = RingKey(**facts, is_revoked=True)
-        elif entry.id in ancestors or is_vouched(entry, signers):
+        # What the pin of this process refuses needs no proof: it is kept for the others.
+        is_pinned_out = judgement.is_pinned_out(entry)
+        is_ours = (key is not None and key.signer is not None) or entry.id in ancestors
+        if key is None and (is_revoked or is_pinned_out):
+            keys[entry.id] = tombstone(entry, entry.revocation if is_revoked else None)
+        elif is_pinned_out or ((is_revoked or entry.id in judgement.over) and not is_link):
+            continue
+        elif is_ours or is_vouched(entry, signers):
             wanted[entry.id] = entry
     return list(wanted.values())
 
 
 def _is_worth_unwrapping(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     """The times of a tombstone were never proved: another entry of that id may be the right one.
-    And where all who certified it are revoked since, only its own certificate tells the others."""
-    return key.is_tombstone and (
-        key.times != entry.times
-        or (key.revocation is not None and not is_certified(key, key.revocation, signers))
+    And where all who certified it are revoked since, only its own certificate tells the others. A
+    key that ended by a clock that was set back since is needed again."""
+    if not key.is_tombstone:
+        return key.held is None and not key.is_revoked and key.times == entry.times
+    return key.times != entry.times or (
+        key.revocation is not None and not is_certified(key, key.revocation, signers)
     )
 
 
 def _with_revocation(key: RingKey, claim: Revocation | None, signers: Signers) -> RingKey:
-    """With a revocation that a document claims, where that is certified; else `key` itself. Further
-    certificates of one that is known are added where they fit."""
-    mine = key.revocation
-    if claim is None or (mine is None and key.is_revoked):  # The pin needs no certificate.
+    """With a revocation that a document claims, where that is certified; else `key` itself."""
+    is_pinned_out = key.is_revoked and key.revocation is None and key.is_tombstone
+    if claim is None or is_pinned_out:  # The pin needs no certificate.
         return key
-    if mine is None:
-        is_revoked = is_certified(key, claim, signers)
-        return replace(key, revocation=claim, held=None, is_revoked=True) if is_revoked else key
-    right = right_certificates(key.id, claim, signers)
-    if mine.at == claim.at and not right.keys() <= mine.by.keys():
-        return replace(key, revocation=replace(mine, by=_first_of(right, mine.by)))
-    return key
+    if key.revocation is not None:
+        return _with_certificates(key, key.revocation, claim, signers)
+    if not is_certified(key, claim, signers):
+        return key
+    return replace(key, revocation=claim, held=None, is_revoked=True)
+
+
+def _with_certificates(
+    key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers
+) -> RingKey:
+    """Of two statements of one revocation that with the revoked key's own certificate; further
+    certificates where they fit."""
+    right = right_certificates(key.id, theirs, signers)
+    if not right:
+        return key
+    if mine.at != theirs.at:
+        is_better = key.id not in mine.by and key.id in right
+        return replace(key, revocation=theirs) if is_better else key
+    if right.keys() <= mine.by.keys():
+        return key
+    return replace(key, revocation=Revocation(mine.at, first_of(MAX_MACS, right, mine.by)))
 
 
 def _with_wraps_and_vouchers(key: RingKey, entry: RingEntry, signers: Signers) -> RingKey:
@@ -198,7 +257,7 @@ def _with_wraps_and_vouchers(key: RingKey, entry: RingEntry, signers: Signers) -
     wraps = _more_wraps(key.wraps, entry.wraps, key.signer)
     vouchers = key.vouchers
     if key.times == entry.times and not entry.vouchers.keys() <= vouchers.keys():
-        vouchers = _first_of(vouchers, right_vouchers(entry, signers))
+        vouchers = first_of(MAX_MACS, vouchers, right_vouchers(entry, signers))
     ancestors = key.ancestors or right_ancestors(entry.ancestors, key.signer)
     if (wraps, vouchers, ancestors) == (key.wraps, key.vouchers, key.ancestors):
         return key
@@ -210,30 +269,39 @@ def _more_wraps(
 ) -> tuple[RingWrap, ...]:
     """`known` and those of `others` whose MAC is right, as many as an entry may have."""
     added = (wrap for wrap in others if wrap not in known and is_right_wrap(wrap, own))
-    return (*known, *islice(added, MAX_WRAPS - len(known)))
+    return (*known, *islice(added, max(0, MAX_WRAPS - len(known))))
 
 
-def _first_of(first: Macs, second: Macs) -> Macs:
-    """As many of both as there may be, `first` before `second`."""
-    return dict(islice({**first, **second, **first}.items(), MAX_MACS))
+def first_of(most: int, first: Macs, second: Macs) -> Macs:
+    """The first `most` of both, `first` before `second`."""
+    return dict(
+        islice({**first, **{k: v for k, v in second.items() if k not in first}}.items(), most)
+    )
 
 
-def lacks(read: Iterable[RingEntry], known: RingSnapshot, judgement: Judgement) -> bool:
-    """Whether what was read lacks a fact that is known and has not ended."""
+def lacks(
+    document: RingDocument,
+    known: RingSnapshot,
+    judgement: Judgement,
+    keys: Iterable[RingKey] | None = None,
+) -> bool:
+    """Whether a document lacks a fact that is known and has not ended. `keys` are those to look
+    for, by default all."""
     signers = signers_of(known.keys, judgement.past)
-    entries = {entry.id: entry for entry in read}
+    entries = {entry.id: entry for entry in document.entries}
     return any(
         _is_lacking(key, entries.get(key.id), signers)
-        for key in known.keys
-        if not key.is_left and judgement.is_live(key)
+        for key in (known.keys if keys is None else keys)
+        if not key.is_left and judgement.now_ms < key.opens_until
     )
 
 
 def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool:
     """Where an entry is full of vouchers or wraps that cannot be judged here, one that can be is
-    enough."""
+    enough: two members must not take turns for ever."""
     if key.signer is None:
-        # Its revocation is all there is to it.
+        # Its revocation is all there is to it, and nothing is lost with an entry that nobody could
+        # use.
         return entry is not None and _lacks_revocation(key, entry, signers)
     if entry is None or entry.times != key.times:
         return True
@@ -242,8 +310,9 @@ def _is_lacking(key: RingKey, entry: RingEntry | None, signers: Signers) -> bool
     taken = sum(key_id in right or key_id not in signers for key_id in entry.vouchers)
     lacks_voucher = not key.vouchers.keys() <= right.keys() and (taken < MAX_MACS or not right)
     missing = [wrap for wrap in key.wraps if wrap not in entry.wraps]
-    # The first one is that which was opened here.
-    lacks_wrap = key.wraps[0] in missing or (missing and len(entry.wraps) < MAX_WRAPS)
+    lacks_wrap = any(wrap.is_proved for wrap in missing) or (
+        len(missing) > 0 and len(entry.wraps) < MAX_WRAPS
+    )
     return bool(
         lacks_voucher
         or lacks_wrap
@@ -262,15 +331,23 @@ def _lacks_revocation(key: RingKey, entry: RingEntry, signers: Signers) -> bool:
     return not is_certified(key, claim, signers) and is_certified(key, key.revocation, signers)
 
 
-def lineages_of(keys: Iterable[RingKey]) -> list[list[str]]:
+Lineage = tuple[RingEntry, HeldKey]
+"""An entry, and the key that was unwrapped of it."""
+
+
+def lineages_of(keys: Sequence[Lineage]) -> list[list[str]]:
     """Keys that hang together by right vouchers of those they name as ancestors, newest first: a
     ring is one such group."""
-    newest = sorted(keys, key=birth, reverse=True)
+    newest = sorted(keys, key=lambda key: birth(key[0]), reverse=True)
+    signers = {entry.id: unwrapped_key(entry, held, None, 0) for entry, held in newest}
     groups: list[set[str]] = []
-    for key in newest:
-        named = () if key.ancestors is None else key.ancestors.ids
+    for entry, held in newest:
+        told = right_ancestors(entry.ancestors, held)
+        named = () if told is None else told.ids
         # Both ways: anybody's key can vouch for those of a ring, or name them.
-        linked = {key.id, *(key.vouchers.keys() & set(named))}
+        linked = {entry.id, *(right_vouchers(entry, signers).keys() & set(named))}
         apart = [group for group in groups if not group & linked]
         groups = [*apart, linked.union(*(group for group in groups if group & linked))]
-    return [[key.id for key in newest if key.id in group] for group in groups]
+    ordered = [[entry.id for entry, _ in newest if entry.id in group] for group in groups]
+    rank = {entry.id: at for at, (entry, _) in enumerate(newest)}
+    return sorted(ordered, key=lambda group: rank[group[0]])

@@ -1,186 +1,643 @@
-"""Keeps the ring: decides when to read, prove and try again. Has no thread of its own; whoever runs
-its passes runs one at a time."""
+"""Keeps the ring: decides when to read, prove, rotate and try again, one thing at a time; how each
+is done is the business of sync and writer."""
 
 import logging
-import random
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import datetime, timezone
+from functools import partial
+from typing import Literal, TypeVar
 
-from ..clock import Deadline, Moment, backoff, later
-from ..errors import KeyWrapperError, RingStoreError
-from ..health import CodecHealth, Failure, Status, health_of
+from ..clock import Deadline, Moment, age_ms, later
+from ..errors import CodecClosedError, KeyWrapperError, RingConflictError, RingStoreError
+from ..health import CodecHealth, Failure, Standing, Status, health_of
+from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
+from .facts import revocable
+from .founding import Founding
 from .limits import REFUSAL_PROBE_MS
+from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE
+from .schedule import RotationReason, rotate_at, rotation_delay_ms, times_of_new_key
+from .snapshot import RingKey, age
+from .start import RingStart, Role
+from .store import ReadableRing, WatchableRing
 from .sync import RingSync
+from .turns import Turns
 from .view import RingView
-from .wraps import CallOptions
+from .wraps import KeyVersion, KeyWraps
+from .writer import RingWriter
 
 _MS = 1_000
 _BACKOFF_BASE_MS = 10_000
+_CONFLICT_WAIT_MS = 5_000
+_PUSH_WAIT_CAP_MS = 60_000
+_ROTATION_BACKOFF_MS = 60_000
 # What is due so soon is done now.
 _EARLY_MS = 1
-_DUE = Deadline(0, 0)
-_NEVER = Deadline(float("inf"), float("inf"))
+# Deadlines of a call for which a revocation goes on asking a store that does not answer.
+_CALLS_OF_A_REVOCATION = 4
+# Rounds after which a writer that loses every race gives up.
+_MAX_CONFLICTS = 64
+_NEVER_MS = float("inf")
 
 logger = logging.getLogger("sealring")
 
+T = TypeVar("T")
+
 
 class RingKeeper:
-    """What is due, and when the next is."""
+    """Has no thread of its own: `turns` are run by one thread, and whatever else comes from others
+    goes there."""
 
-    def __init__(self, view: RingView, sync: RingSync) -> None:
+    def __init__(
+        self,
+        view: RingView,
+        calls: Calls,
+        wraps: KeyWraps,
+        store: ReadableRing,
+        start: RingStart,
+        founding: Founding,
+    ) -> None:
         self.view = view
+        self.turns = Turns(lambda: view.now().steady_ms)
         self.last_failure: Failure | None = None
-        self.wake: Callable[[], None] = lambda: None
-        """Set by who takes the turns: one is to be taken."""
+        self._calls = calls
+        self._wraps = wraps
+        self._store = store
+        self._start = start
+        self._founding = founding
+        self._sync: RingSync = start.sync
+        self._writer: RingWriter = start.writer
+        self._role: Role = start.role
         self._policy = policy = view.policy
-        self._sync = sync
         # No loop is faster than this, whatever state it is in.
-        fastest = min(policy.refresh_every_seconds, policy.prove_every_seconds)
+        fastest = min(policy.refresh_every_seconds, policy.kms_check_every_seconds)
         self._floor_ms = min(1.0, fastest / 2) * _MS
         self._failures = 0
-        self._next_pass_at = _DUE
-        self._last_pass_ms = -float("inf")
-        self._soon_at = _NEVER
+        self._failed_at: Moment | None = None
+        self._last_pass_ms = -_NEVER_MS
         self._last_status: Status | None = None
-        self._next_read_at = _DUE
+        self._cancel_timer: Callable[[], None] = _nothing
+        self._next_read_at: Deadline | None = None
+        self._soon_at: Deadline | None = None
         self._is_proof_wanted = False
-        self._miss_refresh_at = _DUE
-        self._is_missed = False
-        view.on_overdue = self._overdue
+        # When others, by a token or a notification, can next cause a read of the ring.
+        self._next_caused_read_at: Deadline | None = None
+        self._caused = threading.RLock()
+        self._miss_pass: Future[None] | None = None
+        self._pending_refresh: Future[None] | None = None
+        self._is_push_pending = False
+        self._cancel_rotation: Callable[[], None] | None = None
+        self._rotation_failures = 0
+        self._version_due_at: Deadline | None = None
+        # A version of the KMS key that no key of the ring was wrapped by when it was noticed.
+        self._new_version: KeyVersion | None = None
+        self._unwatch: Callable[[], None] = _nothing
+        view.on_overdue = lambda: self.turns.post(self._overdue)
         view.on_unknown_key = self.note_unknown_key
 
     def health(self) -> CodecHealth:
-        return health_of(
-            self.view,
-            is_failing=self._failures > 0 or self._sync.is_incomplete,
+        """Without asking anybody; CodecClosedError after close."""
+        is_failing = self._failures > 0 or self._rotation_failures > 0
+        standing = Standing(
+            is_failing=is_failing or self._sync.is_repairing,
             is_foreign=self._sync.is_foreign,
+            is_contested=self._sync.is_contested(self.view.now()),
+            is_dead=self._writer.is_dead,
+            key_count=self._writer.key_count,
             last_error=self.last_failure,
         )
+        return health_of(self.view, standing)
 
-    def started(self) -> None:
+    def start(self) -> None:
+        """Returns when all live keys are held and, for a member, one of them may seal."""
+        self._start.run()
         self._completed()
-        self._schedule(self._ms_until_due())
-        self._announce()
+        self._consider_rotation()
+        self._schedule_next(self._ms_until_due())
+        self._announce_status()
+        if isinstance(self._store, WatchableRing):
+            self._unwatch = self._store.watch(lambda: self.turns.post(self.pushed))
 
-    def run(self, *, is_wished: bool = False) -> Exception | None:
-        """One pass: what is due of reading the ring and of proving the key, or a read that somebody
-        waits for. A store that fails must not keep the KMS from proving, nor the other way round.
-        Returns what went wrong; CodecClosedError where it was closed meanwhile."""
+    def close(self) -> None:
+        """Ends notifications, and whatever waits for its turn."""
+        self._unwatch()
+        self.turns.close()
+
+    def refresh(self) -> "Future[None]":
+        """Reads the ring now; calls at the same time share one pass that begins after them."""
+
+        def run() -> None:
+            with self._caused:
+                self._pending_refresh = None
+            self._pass(FOREGROUND, reads=True)
+
+        self._assert_open()
+        with self._caused:
+            if self._pending_refresh is None:
+                self._pending_refresh = self.turns.asked(run)
+            return self._pending_refresh
+
+    def rotate(self, reason: Literal["requested", "emergency"]) -> "Future[None]":
+        """Publishes a successor. A lost race is tried again only if the winner's key does not
+        fulfil the wish."""
+        self._assert_member("rotate")
+        skew_ms = self._policy.clock_skew_seconds * _MS
+        wished = times_of_new_key(reason, self.view.wall_ms(), self._policy)
+        run = partial(self._rotate, reason, wished.activates + skew_ms)
+        return self.turns.asked(lambda: self._publishing(reason, run))
+
+    def revoke(
+        self, is_meant: Callable[[RingKey], bool], must_exist: str | None = None
+    ) -> "Future[None]":
+        """Revokes the keys that `is_meant` picks as the ring is read now; keys that are active at
+        once and come while others write too are successors that the same wish brought, and stay.
+        Neither the KMS nor the clock can refuse it. ValueError when the ring lacks `must_exist`."""
+        self._assert_member("revoke")
+        wait_ms = _CALLS_OF_A_REVOCATION * self._policy.kms_timeout_seconds * _MS
+        patience = later(self.view.now(), wait_ms)
+        run = partial(self._revoke, is_meant, must_exist, patience)
+        return self.turns.asked(lambda: self._publishing("revocation", run))
+
+    def note_unknown_key(self, now: Moment) -> None:
+        """A token named a key that is not in the ring: reads the ring soon."""
+        self.refresh_for_token(now, BACKGROUND)
+
+    def refresh_for_token(self, now: Moment, options: CallOptions) -> "Future[None] | None":
+        """Reads the ring because of a token, at most once per `miss_refresh_seconds`: tokens are
+        attacker-chosen. What ends when that read, or one that another token caused, has ended; what
+        went wrong is in `health()`."""
+        with self._caused:
+            due = self._next_caused_read_at
+            if due is None or due.ms_left(now) <= 0:
+                self._next_caused_read_at = later(now, self._policy.miss_refresh_seconds * _MS)
+                self._miss_pass = self.turns.background(lambda: self._missed(options))
+            return self._miss_pass
+
+    def needs_refresh_for(self, key_id: str | None, now: Moment) -> bool:
+        """Whether a refresh could change what becomes of a token. Of age alone not while passes are
+        known to fail: every token would wait for a KMS that hangs."""
+        if key_id is not None and key_id not in self.view.snapshot.by_id:
+            return True
+        return self._is_overdue(now)
+
+    def pushed(self) -> None:
+        """Notifications may come from anybody who can send them: one pass is pending at most,
+        `miss_refresh_seconds` apart at least."""
+        if self.view.is_closed or self._is_push_pending:
+            return
+        miss_ms, now = self._policy.miss_refresh_seconds * _MS, self.view.now()
+        due = self._next_caused_read_at
+        left_ms = 0 if due is None else due.ms_left(now)
+        wait_ms = left_ms + miss_ms * 0.2 * self.view.uniform() if left_ms > 0 else 0
+        self._is_push_pending = True
+
+        def begin() -> None:
+            self._is_push_pending = False
+            self._next_caused_read_at = later(self.view.now(), miss_ms)
+
+        options = CallOptions(defer_unwraps=True)
+        self.turns.later(lambda: self._background(options, reads=True, begin=begin), wait_ms)
+
+    def _rotate(self, reason: Literal["requested", "emergency"], wished_ms: float) -> None:
+        known: set[str] | None = None
+
+        def attempt() -> None:
+            nonlocal known
+            self._read_to_write(FOREGROUND)
+            keys, before = self.view.snapshot.keys, known
+            is_fulfilled = before is not None and any(
+                key.id not in before and not key.is_revoked and key.activates <= wished_ms
+                for key in keys
+            )
+            if is_fulfilled:
+                return
+            known = {key.id for key in keys}
+            self._writer.publish(reason)
+
+        self._retry_conflicts(attempt)
+
+    def _revoke(
+        self, is_meant: Callable[[RingKey], bool], must_exist: str | None, patience: Deadline
+    ) -> None:
+        before: set[str] | None = None
+
+        def attempt() -> None:
+            nonlocal before
+            self._read_to_revoke()
+            snapshot = self.view.snapshot
+            missing = (entry.id for entry in snapshot.carried + snapshot.unreadable)
+            if must_exist is not None and must_exist not in {*snapshot.by_id, *missing}:
+                raise ValueError(f"revoke: the ring has no key {must_exist[:80]!r}")
+            keys = revocable(snapshot)
+            known = before = {key.id for key in keys} if before is None else before
+
+            def is_successor(key: RingKey) -> bool:
+                return key.id not in known and key.activates <= key.created
+
+            meant = [key for key in keys if is_meant(key) and not is_successor(key)]
+            if meant:
+                self._writer.revoke(meant)
+
+        self._retry_conflicts(attempt, patience)
+
+    def _read_to_revoke(self) -> None:
+        """A ring that is absent, or junk in its place, is written over at once; what the KMS does
+        not unwrap is left."""
+        try:
+            self._sync.read(FOREGROUND)
+        except (RingStoreError, KeyWrapperError):
+            if not self._sync.was_answered:
+                raise
+
+    def _missed(self, options: CallOptions) -> None:
+        """Because of a token: one read of the ring, and unwraps of what is new in it. Whatever is
+        due by age is done too, as a timer would have: they do not run while a process is frozen."""
+        self._assert_open()
+        if self._is_overdue(self.view.now()):
+            self._pass(options, reads=True)
+            return
         failure: Exception | None = None
+        try:
+            self._sync.read(CallOptions(for_token=True))
+        except (RingStoreError, KeyWrapperError) as error:
+            failure = error
+            logger.debug("read for a token: %s", _kind_of(error))
+        self._announce_status()
+        # What a token brought to light is done by a pass of its own, unless the next one waits for
+        # services that fail.
+        is_unfinished = bool(self.view.snapshot.carried) or self._writer.is_dead
+        if is_unfinished and self._soon_at is None:
+            self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * self.view.uniform())
+        if (is_unfinished or self._sync.is_repairing) and self._failures == 0:
+            self._schedule_next(self._ms_until_due())
+        if failure is not None:
+            raise failure
+
+    def _is_overdue(self, now: Moment) -> bool:
+        """Whether ring or KMS should have been asked by now, and are not known to fail."""
+        policy, limits = self._policy, self.view.limits
+        # Older than that, this machine was suspended, or the next pass is overdue.
+        recent_ms = (policy.backoff_cap_seconds + 4 * policy.kms_timeout_seconds) * _MS
+        if self._failed_at is not None and age_ms(self._failed_at, now) <= recent_ms:
+            return False
+        last_read, last_kms_check = limits.last_read, limits.last_kms_check
+        if last_read is None or age_ms(last_read, now) > policy.refresh_every_seconds * _MS:
+            return True
+        return (
+            last_kms_check is None
+            or age_ms(last_kms_check, now) > policy.kms_check_every_seconds * _MS
+        )
+
+    def _pass(self, options: CallOptions, *, reads: bool) -> None:
+        """One pass: what is due of reading the ring and of proving the key. A store that fails must
+        not keep the KMS from proving, nor the other way round; and while one of them fails, the
+        other is not asked more often than otherwise."""
+        self._assert_open()
         began = self.view.now()
         self._last_pass_ms = began.steady_ms
         self.view.ring_clock.tick(began)
-        for step in (self._read, self._prove):
-            try:
-                step(CallOptions(is_wished))
-            except Exception as error:  # The one thread that refreshes must not end.
-                failure = error
-        self.view.retire(self.view.now())
-        self._note(failure)
-        self._schedule(self._ms_until_due() if failure is None else self._draw_retry_ms())
-        self._announce()
-        return failure
-
-    def turn(self, *, is_wished: bool = False) -> Exception | None:
-        """What there is to do now: a pass, where one is due or somebody waits for it; else, because
-        of a token, one read of the ring, and unwraps of what is new in it, with no check of the KMS
-        and no change of what is due."""
-        is_missed, self._is_missed = self._is_missed, False
-        if is_wished or self.ms_until_next <= 0:
-            if is_missed:
-                self._next_read_at = _DUE
-            return self.run(is_wished=is_wished)
-        if is_missed:
-            self._read_for_token()
-        return None
-
-    @property
-    def ms_until_next(self) -> float:
-        return self._next_pass_at.ms_left(self.view.now())
-
-    def note_unknown_key(self, now: Moment) -> None:
-        """A token named a key that is not in the ring: reads the ring soon, at most once per
-        `miss_refresh_seconds`, since tokens are chosen by attackers."""
-        if self._miss_refresh_at.ms_left(now) <= 0:
-            self._miss_refresh_at = later(now, self._policy.miss_refresh_seconds * _MS)
-            self._is_missed = True
-            self.wake()
-
-    def _read_for_token(self) -> None:
+        self.view.retire(began)
+        failure: Exception | None = None
         try:
-            self._sync.read(CallOptions(for_token=True))
+            if reads or self._ms_until_read() <= _EARLY_MS:
+                self._read(options)
+        except Exception as error:  # The one thread that refreshes must not end.
+            failure, self._next_read_at = error, None
+        if options.defer_unwraps and self._failures > 0:
+            # A notification is no reason to ask earlier for what failed lately: that has its time,
+            # and the timer is set.
+            self._announce_status()
+            if failure is not None:
+                raise failure
+            return
+        try:
+            self._prove(options)
         except Exception as error:
-            # Everything that is due is done, and told, by the next pass.
-            logger.debug("read for a token: %s", _kind_of(error))
-        # What a token brought to light is done by a pass of its own, unless services fail.
-        known = self.view.snapshot
-        is_wanting = known.carried or not known.has_sealing_key(self.view.wall_ms())
-        if self._failures == 0 and is_wanting:
-            if self._soon_at is _NEVER:
-                self._soon_at = later(self.view.now(), _BACKOFF_BASE_MS * random.random())
-            self._schedule(self._ms_until_due())
-        self._announce()
-
-    def _read(self, options: CallOptions) -> None:
-        if options.is_foreground or self._ms_until_read() <= _EARLY_MS:
-            self._next_read_at = _DUE
-            self._sync.read(options)
-            self._completed()
-
-    def _prove(self, options: CallOptions) -> None:
-        if self._is_proof_wanted or self._sync.ms_until_proof() <= _EARLY_MS:
-            self._sync.prove(options)
-            self._is_proof_wanted = False
-
-    def _completed(self) -> None:
-        self._soon_at = _NEVER
-        self.view.limits.last_complete = now = self.view.now()
-        jitter = 1 - 0.2 * random.random()
-        self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
+            failure = error
+        self._assert_open()
+        self._note(failure)
+        self._schedule_next(self._next_delay_ms(failure))
+        self._announce_status()
+        if failure is not None:
+            raise failure
 
     def _note(self, failure: Exception | None) -> None:
-        now = self.view.now()
-        at = datetime.fromtimestamp(now.wall_ms / _MS, timezone.utc)
-        if failure is not None:
+        if failure is None:
+            self._failures, self._failed_at = 0, None
+            if self._clock_trouble() is not None:
+                self.last_failure = self._failure_now("clock")
+            # A rotation that is overdue and keeps failing stays to be seen.
+            elif self._rotation_failures == 0:
+                self.last_failure = None
+        elif not isinstance(failure, RingConflictError):
+            # A lost race is no failure: the next read learns what the winner wrote.
             self._failures += 1
-            self.last_failure = Failure(_kind_of(failure), at)
-        else:
-            self._failures = 0
-            is_off = self.view.ring_clock.trouble(now) is not None
-            self.last_failure = Failure("clock", at) if is_off else None
+            self._failed_at = self.view.now()
+            self.last_failure = self._failure_now(_kind_of(failure))
+            logger.debug("pass: %s", _kind_of(failure))
 
-    def _draw_retry_ms(self) -> float:
-        limits = self.view.limits
-        # Asked again soon while refusals are being counted; once they count, a fleet must not
-        # hammer a disabled key.
-        if limits.is_refused(self.view.now()) and not limits.is_stopped:
-            return REFUSAL_PROBE_MS
-        cap_ms = self._policy.backoff_cap_seconds * _MS - self._floor_ms
-        base_ms = _BACKOFF_BASE_MS - self._floor_ms
-        return self._floor_ms + backoff(base_ms, max(0, cap_ms), self._failures - 1)
+    def _read(self, options: CallOptions) -> None:
+        """Reads and learns; without `defer_unwraps` also what follows from having the whole
+        ring."""
+        failure: Exception | None = None
+        try:
+            self._sync.read(options)
+        except (RingStoreError, KeyWrapperError, RingConflictError) as error:
+            failure = error
+        is_member = self._role == "member"
+        if is_member and self._sync.take_repair():
+            self._repair()
+            failure = failure if isinstance(failure, KeyWrapperError) else None
+        # One key that cannot be unwrapped yet, which may be anybody's, does not keep this member
+        # from its other duties.
+        if failure is not None and not isinstance(failure, KeyWrapperError):
+            raise failure
+        if options.defer_unwraps and self.view.snapshot.carried:
+            if self._soon_at is None:
+                self._soon_at = later(self.view.now(), self._push_delay_ms())
+            return
+        if failure is None:
+            self._completed()
+        if is_member:
+            self._make_needed_key()
+            if failure is None:
+                self._writer.add_missing_wraps(options)
+            self._consider_rotation()
+        if failure is not None:
+            raise failure
+
+    def _repair(self) -> None:
+        try:
+            self._writer.restore()
+        except RingStoreError as error:
+            if error.kind == "unavailable":
+                self._sync.repair_was_lost()
+            raise
+
+    def _read_to_write(self, options: CallOptions) -> None:
+        """Before something is written: what cannot be unwrapped yet does not hinder that."""
+        try:
+            self._sync.read(options)
+        except KeyWrapperError as error:
+            logger.debug("read before a write: %s", _kind_of(error))
+
+    def _make_needed_key(self) -> None:
+        """Makes the key of a ring that has none to seal with, or soon will not; looks again where
+        another is at it."""
+        needed = self._writer.needed_key
+        if needed is None:
+            return
+        wait_ms = self._founding.attempt(needed)
+        if wait_ms > 0:
+            self._soon_at = later(self.view.now(), wait_ms)
+
+    def _prove(self, options: CallOptions) -> None:
+        # A timer may fire a moment early: a proof that is all but due is made now, not in a pass of
+        # its own.
+        if not self._is_proof_wanted and self._sync.ms_until_proof() > _EARLY_MS:
+            return
+        self._sync.prove(options)
+        self._is_proof_wanted = False
+        self._look_for_new_version()
+
+    def _look_for_new_version(self) -> None:
+        """After a proof, when that is due: a KMS that fails is asked for nothing more."""
+        every_ms = self._policy.key_version_every_seconds * _MS
+        if self._role == "reader" or every_ms == 0:
+            return
+        now = self.view.now()
+        if self._version_due_at is None:
+            # Members that start at once do not look at once.
+            self._version_due_at = later(now, every_ms * self.view.uniform())
+        if self._version_due_at.ms_left(now) > 0:
+            return
+        self._version_due_at = later(now, every_ms * (1 - 0.2 * self.view.uniform()))
+        try:
+            found = self._wraps.new_version(self.view.known_wraps())
+        except KeyWrapperError as error:
+            # Nothing hangs on it but a rotation that would fail too.
+            logger.debug("look for a new version: %s", _kind_of(error))
+            return
+        if found is not None:
+            self._new_version = found
+            logger.info("the KMS key has a new version (%s)", found.provider)
+            self._consider_rotation()
+
+    def _is_version_new(self) -> bool:
+        """Whether a version was noticed, and nobody has rotated since."""
+        found = self._new_version
+        if found is None:
+            return False
+        wraps = self.view.known_wraps()
+        if any((wrap.provider, wrap.key_id) == found for wrap in wraps):
+            self._new_version = None
+        return self._new_version is not None
+
+    def _completed(self) -> None:
+        self.view.limits.last_complete = now = self.view.now()
+        self._soon_at = None
+        jitter = 1 - 0.2 * self.view.uniform()
+        self._next_read_at = later(now, self._policy.refresh_every_seconds * _MS * jitter)
 
     def _ms_until_read(self) -> float:
+        if self._next_read_at is None:
+            return 0
         now = self.view.now()
-        return min(self._next_read_at.ms_left(now), self._soon_at.ms_left(now))
+        repair_at = self._sync.repair_at if self._role == "member" else None
+        dues = (self._next_read_at, self._soon_at, repair_at)
+        return min(due.ms_left(now) for due in dues if due is not None)
 
     def _ms_until_due(self) -> float:
         due_ms = min(self._ms_until_read(), self._sync.ms_until_proof())
         return min(due_ms, self.view.ms_until_end(self.view.now()))
 
-    def _schedule(self, delay_ms: float) -> None:
-        most_ms, now = self._policy.refresh_every_seconds * _MS, self.view.now()
-        least_ms = self._last_pass_ms + self._floor_ms - now.steady_ms
-        wait_ms = min(max(delay_ms, least_ms, 0), most_ms)
-        self._next_pass_at = later(now, wait_ms)
+    def _consider_rotation(self) -> None:
+        if self._role == "reader":
+            return
+        if not self._is_rotation_due():
+            # Somebody else rotated, or this member may not: nothing is overdue here.
+            self._rotation_failures = 0
+            return
+        if self._cancel_rotation is not None:
+            return
+        if self._rotation_failures == 0:
+            self._wait_turn(is_last=False)
+            return
+        cap_ms = self._policy.kms_check_every_seconds * _MS
+        backoff_ms = min(cap_ms, _ROTATION_BACKOFF_MS * 2.0 ** min(self._rotation_failures, 32))
+        self._rotate_after(backoff_ms * (0.5 + self.view.uniform() / 2), is_last=False)
+
+    def _wait_turn(self, *, is_last: bool) -> None:
+        """Two turns take as long as the one wait of `rotation_delay_ms`."""
+        wait_ms = rotation_delay_ms(self.view.uniform(), self._policy) / 2
+        self._rotate_after(wait_ms, is_last=is_last)
+
+    def _rotate_after(self, wait_ms: float, *, is_last: bool) -> None:
+        def turn() -> None:
+            self._cancel_rotation = None
+            if not self.view.is_closed:
+                self.turns.background(lambda: self._rotate_if_due(is_last=is_last))
+
+        self._cancel_rotation = self.turns.later(turn, wait_ms)
+
+    def _rotate_if_due(self, *, is_last: bool) -> None:
+        """Only who finds, at the end of a first turn, that the KMS answers (a proof tells) waits a
+        second turn, and makes a key after it. When an outage ends, members of a large fleet come to
+        the end of a turn every moment: with one turn each of them made a key until the first one
+        was stored."""
+        reason: RotationReason = "scheduled" if self._is_age_due() else "key-version"
+        try:
+            self._read_to_write(BACKGROUND)
+            if not is_last and self._is_rotation_due():
+                self._sync.prove(BACKGROUND)
+                self._wait_turn(is_last=True)
+                return
+            if self._is_rotation_due():
+                self._writer.publish(reason)
+            self._rotation_failures = 0
+        except RingConflictError:
+            return
+        except Exception as error:
+            if self.view.is_closed:
+                return
+            self._rotation_failures += 1
+            self.last_failure = self._failure_now(_kind_of(error))
+            logger.warning("a rotation failed (%s): %s", reason, _kind_of(error))
+            self._consider_rotation()
+        self._announce_status()
+
+    def _is_rotation_due(self) -> bool:
+        if self.view.is_closed:
+            return False
+        is_blocked = self.view.limits.seal_block(self.view.now()) is not None
+        if is_blocked or self._clock_trouble() is not None:
+            return False
+        if self._writer.key_count >= MAX_KEYS_TO_SCHEDULE:
+            return False
+        return self._is_age_due() or self._is_version_due()
+
+    def _is_version_due(self) -> bool:
+        """One for all members, and one in a while: a service may go on wrapping by an old version
+        when it has named a new one."""
+        if not self._is_version_new() or self._writer.key_count >= MAX_KEYS_TO_ROTATE:
+            return False
+        known = self.view.snapshot
+        created = [key.created for key in known.keys if not key.is_left]
+        created += [entry.created for entry in known.carried]
+        every_ms = self._policy.key_version_every_seconds * _MS
+        return self.view.wall_ms() >= max(created, default=-_NEVER_MS) + every_ms
+
+    def _is_age_due(self) -> bool:
+        known = self.view.snapshot
+        mine = [key for key in known.keys if not key.is_revoked and not key.is_left]
+        newest = max([*mine, *known.carried], key=age, default=None)
+        if newest is None:
+            return False
+        return self.view.wall_ms() >= rotate_at(newest.activates, self._policy)
+
+    def _publishing(self, reason: RotationReason, run: Callable[[], None]) -> None:
+        """Runs what publishes because somebody asked for it, and tells of its failure."""
+        self._assert_open()
+        try:
+            run()
+        except Exception as error:
+            if not self.view.is_closed:
+                logger.warning("could not publish (%s): %s", reason, _kind_of(error))
+            raise
+        if reason == "revocation":
+            self._schedule_next(self._ms_until_due())
+
+    def _retry_conflicts(
+        self, attempt: Callable[[], None], patience: Deadline | None = None
+    ) -> None:
+        """Tries again after a lost race and, until `patience` has passed, when the store did not
+        answer."""
+        rounds = 0
+        while True:
+            try:
+                attempt()
+                return
+            except (RingConflictError, RingStoreError) as error:
+                is_silent = isinstance(error, RingStoreError) and error.kind == "unavailable"
+                is_patient = patience is not None and patience.ms_left(self.view.now()) > 0
+                may_try = isinstance(error, RingConflictError) or (is_silent and is_patient)
+                if not may_try or rounds >= _MAX_CONFLICTS:
+                    raise
+            wait_ms = min(float(_MS), 10 * 2.0 ** min(rounds, 32)) * self.view.uniform()
+            rounds += 1
+            self._calls.pause(wait_ms / _MS)
+
+    def _schedule_next(self, delay_ms: float) -> None:
+        if self.view.is_closed:
+            return
+        self._cancel_timer()
+        now = self.view.now()
+        least_ms = self._floor_ms - (now.steady_ms - self._last_pass_ms)
+        wait_ms = min(max(delay_ms, least_ms), self._policy.refresh_every_seconds * _MS)
+        run = lambda: self._background(BACKGROUND, reads=False)  # noqa: E731
+        self._cancel_timer = self.turns.later(run, wait_ms)
         self.view.overdue_at = later(now, wait_ms + self._policy.backoff_cap_seconds * _MS)
 
     def _overdue(self) -> None:
+        """Timers do not run while a machine is suspended: the first call after it tells."""
         self._is_proof_wanted = True
-        self._next_read_at = _DUE
-        self._schedule(0)
-        self.wake()
+        self._next_read_at = None
+        self._schedule_next(0)
 
-    def _announce(self) -> None:
+    def _background(
+        self, options: CallOptions, *, reads: bool, begin: Callable[[], None] | None = None
+    ) -> None:
+        def run() -> None:
+            (begin or _nothing)()
+            # The failure is in health(); nobody waits for a background pass.
+            self._pass(options, reads=reads)
+
+        if not self.view.is_closed:
+            self.turns.background(run)
+
+    def _next_delay_ms(self, failure: Exception | None) -> float:
+        if isinstance(failure, RingConflictError):
+            return _CONFLICT_WAIT_MS * self.view.uniform()
+        if failure is None:
+            return self._ms_until_due()
+        until_repair_ms = self._ms_until_repair()
+        limits = self.view.limits
+        # Asked again soon while refusals are being counted; once they count, a fleet must not
+        # hammer a disabled key.
+        if limits.is_refused(self.view.now()) and not limits.is_stopped:
+            return min(REFUSAL_PROBE_MS, until_repair_ms)
+        cap_ms = self._policy.backoff_cap_seconds * _MS
+        longest_ms = min(cap_ms, _BACKOFF_BASE_MS * 2.0 ** min(max(0, self._failures - 1), 32))
+        spread_ms = max(0.0, longest_ms - self._floor_ms) * self.view.uniform()
+        return min(self._floor_ms + spread_ms, until_repair_ms)
+
+    def _ms_until_repair(self) -> float:
+        repair_at = self._sync.repair_at
+        # A store that does not answer cannot be repaired either: its backoff is the wait.
+        may_repair = self._sync.was_answered and self._role == "member"
+        if repair_at is None or not may_repair:
+            return _NEVER_MS
+        return repair_at.ms_left(self.view.now())
+
+    def _push_delay_ms(self) -> float:
+        """After a push the whole fleet has read at once: it must not ask the KMS at once."""
+        wall_ms = self.view.wall_ms()
+        carried = self.view.snapshot.carried
+        soonest = min(max(entry.activates - wall_ms, 0) / 4 for entry in carried)
+        refresh_ms = self._policy.refresh_every_seconds * _MS
+        return min(_PUSH_WAIT_CAP_MS, soonest, refresh_ms) * self.view.uniform()
+
+    def _clock_trouble(self) -> str | None:
+        return self.view.ring_clock.trouble(self.view.now())
+
+    def _failure_now(self, kind: str) -> Failure:
+        at = datetime.fromtimestamp(self.view.now().wall_ms / _MS, timezone.utc)
+        return Failure(kind, at)
+
+    def _announce_status(self) -> None:
+        if self.view.is_closed:
+            return
         status = self.health().status
         if status == self._last_status:
             return
@@ -189,10 +646,23 @@ class RingKeeper:
         level = logging.INFO if status == "ok" else logging.WARNING
         logger.log(level, "ring is %s%s", status, cause)
 
+    def _assert_open(self) -> None:
+        if self.view.is_closed:
+            raise CodecClosedError
+
+    def _assert_member(self, operation: str) -> None:
+        self._assert_open()
+        if self._role == "reader":
+            raise RingStoreError("read-only", f"a reader does not {operation}")
+
+
+def _nothing() -> None:
+    pass
+
 
 def _kind_of(error: Exception) -> str:
     if isinstance(error, RingStoreError):
         return f"store {error.kind}"
     if isinstance(error, KeyWrapperError):
         return f"kms {error.kind}"
-    return "internal"
+    return "conflict" if isinstance(error, RingConflictError) else "internal"

@@ -1,15 +1,20 @@
-"""What a reader that knows nothing learns of a document."""
+"""What a process that knows nothing learns of a document."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..errors import KeyWrapperError, RingStoreError, may_pass
+from .calls import CallOptions
 from .certificates import birth, is_certified, signers_of
 from .document import RingDocument, RingEntry
 from .facts import Judgement, learn, lineages_of, unwrapped_key
 from .limits import is_refusal
 from .snapshot import RingKey, RingSnapshot, create_snapshot
 from .view import RingView
-from .wraps import CallOptions, KeyWraps
+from .wraps import KeyWraps, Unwrapped
+
+# Entries of a document that are unwrapped at once.
+_BATCH = 4
 
 
 class LineageError(RingStoreError):
@@ -23,87 +28,179 @@ class LearnAnew:
     def __init__(self, view: RingView, wraps: KeyWraps) -> None:
         self._view = view
         self._wraps = wraps
-        # By id and times, which no two keys have in common.
-        self._unwrapped: dict[tuple[str, ...], RingKey] = {}
+        # By id and times: an entry whose times were changed between two attempts is another one.
+        self._unwrapped: dict[tuple[str, ...], Unwrapped] = {}
 
     def learn(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
-        """At least one key that may be used. KeyWrapperError when a live entry cannot be unwrapped
-        now, or all are refused or corrupt; RingStoreError, `corrupt`, for two lineages, and where
-        no live key may be used, `unavailable` for keys from the future."""
-        entries = sorted(document, key=birth, reverse=True)
-        judgement = self._judgement()
-        live = [entry for entry in entries if judgement.may_be_used(entry)]
-        failures: dict[str, KeyWrapperError] = {}
-        # One after the other: a KMS in trouble is not asked for a ringful of keys by every start.
-        self._unwrap((entry for entry in live if entry.revocation is None), failures, options)
+        """A ring without a usable key is returned with what it has; it is as good as absent.
+        KeyWrapperError when a live entry cannot be unwrapped now, or all of them are refused;
+        RingStoreError, `corrupt`, for two lineages, and where no live key may be used,
+        `unavailable` for keys from the future."""
+        attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
+        live = [entry for entry in attempt.entries if attempt.is_live(entry)]
+        unrevoked = [entry for entry in live if entry.revocation is None]
+        # One first: a KMS in trouble is not asked for a ringful of keys by every start.
+        attempt.unwrap(unrevoked[:1])
+        attempt.unwrap(unrevoked[1:])
         # Newest first: whether a claim holds may depend on what became of the newer ones.
         for entry in live:
-            signers = signers_of(self._learned(document, live).keys, judgement.past)
-            claim = entry.revocation
-            if claim is not None and not is_certified(entry, claim, signers):
-                self._unwrap([entry], failures, options)
-        known = self._learned(document, live)
-        if not known.usable_keys(self._view.wall_ms()):
-            raise self._why_unusable(document, failures)
-        groups = self._lineages(document, known)
-        if len(groups) > 1:
+            if entry.revocation is not None and not attempt.is_certified(entry):
+                attempt.unwrap([entry])
+        attempt.raise_what_failed(live)
+        return attempt.one_lineage()
+
+    def past_signers(self, document: RingDocument, options: CallOptions) -> list[RingKey]:
+        """What ended and revoked entries can certify: the next key is vouched for. Whoever runs and
+        knows them follows it only then, so what may be unwrapped later is waited for:
+        KeyWrapperError when an entry cannot be unwrapped now, or none can and the KMS refuses those
+        of a live key."""
+        attempt = _Attempt(self._view, self._wraps, document, options, self._unwrapped)
+        attempt.unwrap(attempt.entries)
+        attempt.raise_what_may_link()
+        return attempt.signers()
+
+    def forget(self) -> None:
+        """Drops what was unwrapped; what is not installed is overwritten by the next one that
+        is."""
+        self._unwrapped.clear()
+
+
+class _Attempt:
+    def __init__(
+        self,
+        view: RingView,
+        wraps: KeyWraps,
+        document: RingDocument,
+        options: CallOptions,
+        unwrapped: dict[tuple[str, ...], Unwrapped],
+    ) -> None:
+        self._view = view
+        self._wraps = wraps
+        self._document = document
+        self._options = options
+        self._unwrapped = unwrapped
+        self._failures: dict[str, KeyWrapperError] = {}
+        self.entries = sorted(document.entries, key=birth, reverse=True)
+
+    def is_live(self, entry: RingEntry) -> bool:
+        judgement = self._judgement()
+        return judgement.now_ms < entry.opens_until and not judgement.is_pinned_out(entry)
+
+    def unwrap(self, entries: Iterable[RingEntry]) -> None:
+        """What may pass is waited for before anything else is asked."""
+        if any(map(may_pass, self._failures.values())):
+            return
+        wanted = [
+            entry
+            for entry in entries
+            if _memory(entry) not in self._unwrapped and entry.id not in self._failures
+        ]
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            for entry, answer in zip(batch, self._wraps.unwrap(batch, self._options), strict=True):
+                if isinstance(answer, KeyWrapperError):
+                    self._failures[entry.id] = answer
+                else:
+                    self._unwrapped[_memory(entry)] = answer
+            if any(map(may_pass, self._failures.values())):
+                return
+
+    def is_certified(self, entry: RingEntry) -> bool:
+        signers = signers_of(self._learned().keys, {})
+        return is_certified(entry, entry.revocation, signers)
+
+    def raise_what_failed(self, live: list[RingEntry]) -> None:
+        """`corrupt` entries teach nothing, nor do refused ones while others can be unwrapped; but
+        not all of a ring can be so."""
+        failed = [self._failures[entry.id] for entry in live if entry.id in self._failures]
+        passing = next(filter(may_pass, failed), None)
+        if passing is not None:
+            raise passing
+        judgement = self._judgement()
+        if not any(key.held for key in self._learned().keys):
+            if failed:
+                raise next((error for error in failed if is_refusal(error.kind)), failed[0])
+            if any(
+                _memory(entry) in self._unwrapped and judgement.is_from_the_future(entry)
+                for entry in live
+            ):
+                detail = "the ring's keys were made later than this machine's clock says it is"
+                raise RingStoreError("unavailable", detail)
+        if not live and any(
+            judgement.now_ms < entry.opens_until and judgement.is_pinned_out(entry)
+            for entry in self.entries
+        ):
+            raise RingStoreError("corrupt", "the ring holds no live key that may be used")
+
+    def raise_what_may_link(self) -> None:
+        passing = next(filter(may_pass, self._failures.values()), None)
+        if passing is not None:
+            raise passing
+        failed = (self._failures.get(entry.id) for entry in self.entries if self.is_live(entry))
+        refusal = next((one for one in failed if one is not None and is_refusal(one.kind)), None)
+        if refusal is not None and not any(_memory(one) in self._unwrapped for one in self.entries):
+            raise refusal
+
+    def one_lineage(self) -> RingSnapshot:
+        """What is known by now, without what does not hang together with a usable key: with a key
+        of another lineage, revoked as it may be, this process would vouch for whatever it came
+        with. LineageError for two, naming the newest key of each."""
+        if len(self._live_lineages()) > 1:
             # What has ended or is revoked may be the link.
-            self._unwrap(entries, failures, options)
-            groups = self._lineages(document, known)
-            if len(groups) > 1:
-                raise LineageError(
-                    "corrupt",
-                    f"two lineages of keys, with {groups[0][0]} and {groups[1][0]} as the newest: "
-                    "no key of one vouches for the other. Running members repair the ring of "
-                    "theirs; without any, import a copy of the ring or use a new ring name",
-                )
-        # A key of another lineage, revoked as it may be, could vouch for what it came with.
+            self.unwrap(self.entries)
+        groups = self._live_lineages()
+        known = self._learned()
+        if not groups:
+            return known
+        if len(groups) > 1:
+            raise LineageError(
+                "corrupt",
+                f"two lineages of keys, with {groups[0][0]} and {groups[1][0]} as the newest: no "
+                "key of one vouches for the other. Running members repair the ring of theirs; "
+                "without any, import a copy of the ring or use a new ring name",
+            )
         return create_snapshot(key for key in known.keys if key.is_tombstone or key.id in groups[0])
+
+    def signers(self) -> list[RingKey]:
+        """What can certify, of all that was unwrapped."""
+        known = self._learned().by_id
+        keys = []
+        for entry in self.entries:
+            found = self._unwrapped.get(_memory(entry))
+            if found is not None:
+                is_revoked = entry.id in known and known[entry.id].is_revoked
+                key = unwrapped_key(entry, found.held, found.wrap, 0)
+                keys.append(replace(key, is_revoked=is_revoked))
+        return keys
 
     def _judgement(self) -> Judgement:
         """What was known of another ring says nothing of one that is learned anew."""
         return self._view.judgement()._replace(past={})
 
-    def _unwrap(
-        self,
-        entries: Iterable[RingEntry],
-        failures: dict[str, KeyWrapperError],
-        options: CallOptions,
-    ) -> None:
-        """What may pass is raised: it is waited for before anything else is asked."""
-        for entry in entries:
-            if _memory(entry) in self._unwrapped or entry.id in failures:
-                continue
-            try:
-                unwrapped = self._wraps.unwrap(entry, options)
-                self._unwrapped[_memory(entry)] = unwrapped_key(entry, *unwrapped, 0)
-            except KeyWrapperError as error:
-                if may_pass(error):
-                    raise
-                failures[entry.id] = error
+    def _learned(self) -> RingSnapshot:
+        """What is known by now, with the revocations that it certifies."""
+        judgement = self._judgement()
+        keys = []
+        for entry in self.entries:
+            found = self._unwrapped.get(_memory(entry))
+            if found and self.is_live(entry) and not judgement.is_from_the_future(entry):
+                keys.append(unwrapped_key(entry, found.held, found.wrap, 0))
+        return learn(create_snapshot(keys), self._document, judgement)[0]
 
-    def _learned(self, document: RingDocument, entries: Iterable[RingEntry]) -> RingSnapshot:
-        """What is known by now of these entries, with the revocations that are certified."""
-        keys = [self._unwrapped.get(_memory(entry)) for entry in entries]
-        known = create_snapshot(key for key in keys if key is not None)
-        return learn(known, document, self._judgement())[0]
-
-    def _why_unusable(
-        self, document: RingDocument, failures: dict[str, KeyWrapperError]
-    ) -> KeyWrapperError | RingStoreError:
-        """Corrupt entries teach nothing, but not all of a ring can be so."""
-        if failures:
-            refused = (error for error in failures.values() if is_refusal(error.kind))
-            return next(refused, next(iter(failures.values())))
-        if any(map(self._judgement().is_from_the_future, document)):
-            return RingStoreError("unavailable", "the ring's keys are from this machine's future")
-        return RingStoreError("corrupt", "the ring holds no live key that may be used")
-
-    def _lineages(self, document: RingDocument, known: RingSnapshot) -> list[list[str]]:
-        usable = {key.id for key in known.keys if key.held}
-        groups = lineages_of(self._learned(document, document).keys)
+    def _live_lineages(self) -> list[list[str]]:
+        usable = {key.id for key in self._learned().keys if key.held}
+        found = ((entry, self._unwrapped.get(_memory(entry))) for entry in self.entries)
+        groups = lineages_of([(entry, one.held) for entry, one in found if one is not None])
         return [group for group in groups if not usable.isdisjoint(group)]
 
 
 def _memory(entry: RingEntry) -> tuple[str, ...]:
     return entry.id, *entry.times
+
+
+def is_dead(known: RingSnapshot, now_ms: float) -> bool:
+    """Whether nobody could use the ring that was learned: every key of it has ended or is
+    revoked."""
+    return not any(
+        key.held and not key.is_tombstone and now_ms < key.opens_until for key in known.keys
+    )

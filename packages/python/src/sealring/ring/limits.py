@@ -1,6 +1,4 @@
-"""How long this reader may go on without the KMS and the store."""
-
-import random
+"""How long this process may go on without the KMS and the store."""
 
 from ..clock import Moment, age_ms
 from ..errors import KeyWrapperErrorKind, SealUnavailableReason
@@ -34,8 +32,7 @@ class Limits:
         # When, by the clock that never steps, and whether the key is disabled. Swapped whole.
         self._refusals: tuple[tuple[float, bool], ...] = ()
         self._stopped_at_ms: float | None = None
-        self._prove_after_ms = 0.0
-        self.last_proof: Moment | None = None
+        self.last_kms_check: Moment | None = None
         self.last_read: Moment | None = None
         """When the ring was read and had a key that is known."""
         self.last_complete: Moment | None = None
@@ -44,9 +41,7 @@ class Limits:
     def proved(self, now: Moment) -> None:
         """The KMS unwrapped the right bytes; both stops end."""
         self._refusals, self._stopped_at_ms = (), None
-        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
-        self._prove_after_ms = self._policy.prove_every_seconds * _MS * (1 - 0.2 * random.random())
-        self.last_proof = now
+        self.last_kms_check = now
 
     def failed(self, kind: KeyWrapperErrorKind, now: Moment) -> None:
         """The KMS answered the check of a held key with an error."""
@@ -68,18 +63,12 @@ class Limits:
     def is_stopped(self) -> bool:
         return self._stopped_at_ms is not None
 
-    def ms_until_proof(self, now: Moment) -> float:
-        """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        if self.last_proof is None or self.is_refused(now):
-            return 0
-        return max(0, self._prove_after_ms - age_ms(self.last_proof, now))
-
     def seal_block(self, now: Moment) -> SealUnavailableReason | None:
         """Why sealing is not allowed; None when it is."""
         if self.is_stopped:
             return "key refused by the kms"
-        if _is_over(self.last_proof, self._policy.seal_outage_seconds, now):
-            return "key proof too old"
+        if _is_over(self.last_kms_check, self._policy.seal_outage_seconds, now):
+            return "KMS check too old"
         if _is_over(self.last_read, self._policy.store_outage_seconds, now):
             return "ring read too old"
         return None
@@ -88,16 +77,16 @@ class Limits:
         policy, stopped_at_ms = self._policy, self._stopped_at_ms
         after = policy.clock_skew_seconds + policy.refresh_every_seconds
         return not (
-            _is_over(self.last_proof, policy.seal_outage_seconds + policy.opening_seconds, now)
+            _is_over(self.last_kms_check, policy.seal_outage_seconds + policy.opening_seconds, now)
             or _is_over(self.last_read, policy.store_outage_seconds + policy.opening_seconds, now)
             or (stopped_at_ms is not None and now.steady_ms - stopped_at_ms >= after * _MS)
         )
 
     def seal_until_ms(self) -> float | None:
         """Until when sealing goes on if nothing succeeds any more, wall clock."""
-        if self.last_proof is None or self.last_read is None:
+        if self.last_kms_check is None or self.last_read is None:
             return None
-        by_proof = self.last_proof.wall_ms + self._policy.seal_outage_seconds * _MS
+        by_proof = self.last_kms_check.wall_ms + self._policy.seal_outage_seconds * _MS
         return min(by_proof, self.last_read.wall_ms + self._policy.store_outage_seconds * _MS)
 
     def is_current(self, now: Moment) -> bool:

@@ -6,6 +6,10 @@ from dataclasses import dataclass, field, fields
 from ..options import number
 
 MAX_RING_KEYS = 64
+MAX_KEYS_TO_ROTATE = 48
+"""From so many keys on `health()` says so, and `rotate` refuses: revocations need room."""
+MAX_KEYS_TO_SCHEDULE = 60
+"""From so many keys on no scheduled rotation makes another."""
 _OWNER = "RingPolicy"
 _YEAR = 366 * 86_400
 
@@ -35,10 +39,10 @@ class RingPolicy:
     token_lifetime_seconds: float = _time(3_600, 1, _YEAR)
     """How long a key opens after it has stopped sealing, plus twice the clock skew: the `ttl` of a
     boundary must not be longer. It bounds the lives of keys, not the age of a token."""
-    prove_every_seconds: float = _time(900, 0.05, _YEAR)
+    kms_check_every_seconds: float = _time(900, 0.05, _YEAR)
     """How often the KMS must prove the right to the key, minus up to 20 % jitter."""
     seal_outage_seconds: float = _time(3_600, 0.1, _YEAR)
-    """Longest sealing without such a proof. At least 3 times `prove_every_seconds`."""
+    """Longest sealing without such a proof. At least 3 times `kms_check_every_seconds`."""
     store_outage_seconds: float = _time(21_600, 0.1, _YEAR)
     """Longest sealing without a good read of the ring: 4 times refresh to rotate_every."""
     propagation_seconds: float | None = field(default=None, metadata={"bounds": (0, _YEAR)})
@@ -46,6 +50,13 @@ class RingPolicy:
     clock_skew."""
     rotate_every_seconds: float = _time(86_400, 0.1, _YEAR)
     """How long a key seals before its successor does. At least 4 times propagation."""
+    create_after_seconds: float | None = field(default=None, metadata={"bounds": (0, 86_400)})
+    """How long a starting member must read *absent* before it creates a ring. By default 0 for
+    `create="now"`, else refresh + backoff_cap: running members repair a lost ring first."""
+    key_version_every_seconds: float = _time(3_600, 0, _YEAR)
+    """How often a member looks whether the KMS key has a new version, minus up to 20 % jitter,
+    where the key wrapper can tell. A version that no key of the ring was wrapped by brings a
+    rotation. 0: never."""
     kms_timeout_seconds: float = _time(5, 0.01, 300)
     """Deadline of one call to KMS or store."""
     start_timeout_seconds: float = _time(120, 0.01, 86_400)
@@ -65,7 +76,7 @@ class RingPolicy:
             told = "seal_outage_seconds + 2 times refresh_every_seconds + clock_skew_seconds"
             given = f"{_OWNER}: propagation_seconds ({self.propagation})"
             raise ValueError(f"{given} must be at least {told} ({least})")
-        self._check_at_least("seal_outage_seconds", 3, "prove_every_seconds")
+        self._check_at_least("seal_outage_seconds", 3, "kms_check_every_seconds")
         self._check_at_least("store_outage_seconds", 4, "refresh_every_seconds")
         self._check_at_least("rotate_every_seconds", 1, "store_outage_seconds")
         self._check_at_least("rotate_every_seconds", 4, "propagation_seconds")
@@ -77,9 +88,27 @@ class RingPolicy:
         return self.propagation_seconds or 0
 
     @property
+    def grace_seconds(self) -> float:
+        """How late the successor of a key may be."""
+        outage = max(self.seal_outage_seconds, self.store_outage_seconds)
+        late = self.kms_check_every_seconds + 2 * self.refresh_every_seconds
+        return outage + late + self.clock_skew_seconds
+
+    @property
     def opening_seconds(self) -> float:
         """How much longer than sealing opening goes on: what was sealed last opens for its life."""
         return self.token_lifetime_seconds + 2 * self.clock_skew_seconds
+
+    def create_after(self, *, at_once: bool) -> float:
+        """`create_after_seconds`, filled in."""
+        if self.create_after_seconds is not None:
+            return self.create_after_seconds
+        return 0 if at_once else self.refresh_every_seconds + self.backoff_cap_seconds
+
+    @property
+    def emergency_wait_seconds(self) -> float:
+        """How long an emergency key waits until it seals: until all that read the ring have it."""
+        return self.refresh_every_seconds + self.backoff_cap_seconds + self.clock_skew_seconds
 
     @property
     def late_wait_seconds(self) -> float:
@@ -93,10 +122,8 @@ class RingPolicy:
             raise ValueError(f"{_OWNER}: {name} ({getattr(self, name)}) must be {told}")
 
     def _check_fits(self) -> None:
-        outage = max(self.seal_outage_seconds, self.store_outage_seconds)
-        late = self.prove_every_seconds + 2 * self.refresh_every_seconds
-        opens = self.opening_seconds + 2 * self.clock_skew_seconds
-        life = self.propagation + self.rotate_every_seconds + outage + late + opens
+        opens = self.opening_seconds + self.clock_skew_seconds
+        life = self.propagation + self.rotate_every_seconds + self.grace_seconds + opens
         keys = math.ceil(life / self.rotate_every_seconds) + 9
         if keys > MAX_RING_KEYS:
             raise ValueError(

@@ -1,5 +1,5 @@
-"""The one clock of a reader: what is checked against the dates of KMS and store is what keys are
-judged by."""
+"""The one clock of a process: what is checked against the dates of KMS and store is what keys are
+judged by, and what is written into the ring."""
 
 import threading
 from typing import Literal
@@ -62,20 +62,27 @@ class RingClock:
             if abs(now.wall_ms - date_ms) <= self._tolerated_ms:
                 self._believe(now, is_dated=True)
 
-    def start_anew(self, now: Moment) -> None:
-        """For who knows nothing yet: whatever the clock said before, it says this now."""
+    def start_anew(self, now: Moment) -> bool:
+        """For who knows nothing yet: whatever the clock said before, it says this now. True when it
+        had stepped."""
         with self._lock:
             self._judged_ms(now)
-            if self._is_stepped:
-                self._believe(now, is_dated=False)
+            if not self._is_stepped:
+                return False
+            self._believe(now, is_dated=False)
+            return True
 
     def trouble(self, now: Moment) -> str | None:
-        """Why nothing is declared ended now; None when the time is confirmed."""
+        """Why nothing is published, removed or declared ended now; None when the time is
+        confirmed."""
         with self._lock:
             self._judged_ms(now)
             if self._is_stepped:
                 step = _seconds(self._drift_ms(now))
-                return f"this machine's clock stepped by {step} s, and no date confirms it"
+                return (
+                    f"this machine's clock stepped by {step} s, and no date of the KMS or the "
+                    "store confirms it"
+                )
             off = self._off(now)
         if not off or any(abs(ms) <= self._tolerated_ms for ms in off.values()):
             return None
@@ -94,7 +101,8 @@ class RingClock:
     def _judged_ms(self, now: Moment) -> float:
         if abs(self._drift_ms(now)) <= self._step_ms:
             self._is_stepped = False
-        elif not self._is_stepped:
+        elif not self._is_stepped or self._was_suspended(now):
+            # A machine may have been suspended while its clock was wrong.
             self._step(now)
         return now.steady_ms + self._offset_ms if self._is_stepped else now.wall_ms
 

@@ -8,7 +8,7 @@ from typing import Literal
 from ..held_key import HeldKey
 from .document import RingEntry
 
-KeyState = Literal["propagating", "active", "verify-only", "retired", "revoked"]
+KeyState = Literal["propagating", "active", "verify-only", "expired", "revoked"]
 
 # Entries that are remembered though they could not be unwrapped.
 _MAX_CARRIED = 4
@@ -46,7 +46,7 @@ class RingKey(RingEntry):
         if self.is_revoked:
             return "revoked"
         if now_ms >= self.opens_until:
-            return "retired"
+            return "expired"
         if sealing is not None and self.id == sealing.id:
             return "active"
         is_waiting = now_ms < self.activates if sealing is None else age(self) > age(sealing)
@@ -63,7 +63,7 @@ def is_in_use(key: RingEntry, now_ms: float) -> bool:
     return key.activates <= now_ms < key.seals_until
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RingSnapshot:
     """The keys that are known."""
 
@@ -99,11 +99,6 @@ class RingSnapshot:
         """Those that may open. Without any nobody could use this ring."""
         return [key for key in self.keys if key.may_open(now_ms)]
 
-    def has_sealing_key(self, now_ms: float) -> bool:
-        """Whether a key may seal by its times, or one that is waited for."""
-        is_here = any(key.may_seal(now_ms) for key in self.keys)
-        return is_here or any(is_in_use(entry, now_ms) for entry in self.carried)
-
     def holds_newest(self, now_ms: float, opening_ms: float, skew_ms: float) -> bool:
         """Whether what others may seal with by now can be opened here, and what they have sealed
         that is not too old: `opening_ms` is how much longer than sealing opening goes on, and
@@ -135,3 +130,9 @@ def create_snapshot(
     waited = tuple(carried)[:_MAX_CARRIED]
     others = tuple(unreadable)[: _MAX_CARRIED - len(waited)]
     return RingSnapshot(ordered, {key.id: key for key in ordered}, waited, others)
+
+
+def with_keys(known: RingSnapshot, keys: Iterable[RingKey]) -> RingSnapshot:
+    """The same with further keys, or others in place of those with the same ids."""
+    by_id = {**known.by_id, **{key.id: key for key in keys}}
+    return create_snapshot(by_id.values(), known.carried, known.unreadable)

@@ -1,13 +1,14 @@
-"""The ring in its store: what a store is, as far as a reader is concerned, and how it is read."""
+"""The ring in its store: what a store is, and how it is read and written."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from ..errors import RingStoreError
+from ..errors import RingConflictError, RingStoreError
 from ..key_wrapper import OnServiceDate
 from .calls import Calls
-from .document import MAX_DOCUMENT_BYTES, RingDocument, parse_document
+from .document import MAX_DOCUMENT_BYTES, RingDocument, encode_document, parse_document
 from .view import RingView
 
 
@@ -19,8 +20,8 @@ class StoredRing(NamedTuple):
     """Opaque; equal for equal versions."""
 
 
-class RingStore(Protocol):
-    """Where the ring document lives."""
+class ReadableRing(Protocol):
+    """Where the ring document lives, as far as a reader is concerned."""
 
     @property
     def kind(self) -> str:
@@ -29,32 +30,130 @@ class RingStore(Protocol):
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """None only when the document is *known to be absent*: what cannot be reached, may not be
-        read or is damaged is a RingStoreError. At most 262 144 bytes are read."""
+        read or is damaged is a RingStoreError. At most 262 144 bytes are read. A `too-large` or
+        `corrupt` should have the revision of what is stored, by which one write can replace it."""
         ...
 
 
-def document_text(data: bytes, what: str) -> str:
+class RingStore(ReadableRing, Protocol):
+    """Where the ring document lives. A write that returned is durable and seen by every later
+    read."""
+
+    def write(
+        self,
+        document: str,
+        *,
+        expected: str | None,
+        on_service_date: OnServiceDate | None = None,
+    ) -> str:
+        """Replaces the version `expected`, None for "only if absent", and returns the new revision:
+        one atomic compare-and-swap. RingConflictError when somebody wrote first; RingStoreError for
+        everything else that the world does."""
+        ...
+
+
+@runtime_checkable
+class WatchableRing(Protocol):
+    """A store that can tell of writes; an optimisation only."""
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Calls `changed`, on any thread, soon after somebody writes. Returns what ends it."""
+        ...
+
+
+class Stored(NamedTuple):
+    """What a store holds, with the store's revision of it."""
+
+    document: RingDocument | None
+    """None for what is no document of this ring: it teaches nothing, and can be written over."""
+    revision: str
+    error: RingStoreError | None = None
+    """Why there is no document."""
+
+
+def document_text(data: bytes, what: str, revision: str | None = None) -> str:
     """The text of the bytes that a store read; a RingStoreError says why there is none."""
     if len(data) > MAX_DOCUMENT_BYTES:
-        raise RingStoreError("too-large", "over 256 KiB")
+        raise RingStoreError("too-large", "over 256 KiB", revision=revision)
     with suppress(UnicodeDecodeError):
         if data:
             return data.decode("utf-8")
-    raise RingStoreError("corrupt", f"{what} is empty or not UTF-8")
+    raise RingStoreError("corrupt", f"{what} is empty or not UTF-8", revision=revision)
 
 
-def read_ring(view: RingView, calls: Calls, store: RingStore) -> RingDocument | None:
-    """The ring in its store; None when it is known to be absent. Every failure is a RingStoreError
-    that holds nothing of the vendor's."""
-    answer = calls.run(
-        "read",
-        lambda: store.read(on_service_date=partial(view.ring_clock.note, "store")),
-        lambda detail: RingStoreError("unavailable", detail),
-    )
-    if answer is None:
-        return None
-    if isinstance(answer, RingStoreError):
-        raise answer
-    if not isinstance(answer, StoredRing) or not isinstance(answer.document, str):
-        raise RingStoreError("corrupt", "the store returned no document")
-    return parse_document(answer.document, view.ring)
+_CONFLICT = object()
+
+
+class StoredDocument:
+    """Reads and parses, prints and writes, each call with a deadline of our own, and every failure
+    a RingStoreError that holds nothing of the vendor's, or a RingConflictError."""
+
+    def __init__(self, view: RingView, calls: Calls, store: ReadableRing) -> None:
+        self._view = view
+        self._calls = calls
+        self._store = store
+        self._last: tuple[str, RingDocument] | None = None
+        self.latest: Stored | None = None
+        """As last read or written: what a write replaces. None for a store that holds nothing."""
+
+    def read(self) -> Stored | None:
+        """None when the document is known to be absent."""
+        answer = self._run("read", lambda note: self._store.read(on_service_date=note))
+        if isinstance(answer, RingStoreError):
+            is_junk = answer.kind in ("corrupt", "too-large")
+            if not is_junk or answer.revision is None:
+                raise answer
+            self.latest = Stored(None, answer.revision, answer)
+        else:
+            self.latest = self._opened(answer)
+        return self.latest
+
+    def write(self, document: RingDocument) -> None:
+        """Writes in place of what was read or written last; RingConflictError when the store does
+        not hold that any more."""
+        text = encode_document(self._view.ring, document)
+        # What could not be read back must not be written.
+        parsed = self._parsed(text)
+        expected = None if self.latest is None else self.latest.revision
+        write = getattr(self._store, "write", None)
+        if write is None:
+            raise RingStoreError("read-only", f"the {self._store.kind} store only reads")
+
+        def replaced(note: OnServiceDate) -> object:
+            try:
+                return write(text, expected=expected, on_service_date=note)
+            except RingConflictError:
+                return _CONFLICT
+
+        answer = self._run("write", replaced)
+        if answer is _CONFLICT:
+            raise RingConflictError
+        if isinstance(answer, RingStoreError):
+            raise answer
+        if not isinstance(answer, str):
+            raise RingStoreError("unavailable", "the store returned no revision")
+        self.latest = Stored(parsed, answer)
+
+    def _run(self, name: str, call: Callable[[OnServiceDate], object]) -> object:
+        note = partial(self._view.ring_clock.note, "store")
+        return self._calls.run(
+            name, lambda: call(note), lambda detail: RingStoreError("unavailable", detail)
+        )
+
+    def _opened(self, answer: object) -> Stored | None:
+        if answer is None:
+            return None
+        if not isinstance(answer, StoredRing) or not isinstance(answer.document, str):
+            raise RingStoreError("corrupt", "the store returned no document")
+        try:
+            return Stored(self._parsed(answer.document), answer.revision)
+        except RingStoreError as error:
+            junk = RingStoreError(error.kind, error.detail, revision=answer.revision)
+            return Stored(None, answer.revision, junk)
+
+    def _parsed(self, text: str) -> RingDocument:
+        """The same object for the same text, so that an unchanged ring is recognised without a look
+        inside."""
+        if self._last is None or self._last[0] != text:
+            self._last = text, parse_document(text, self._view.ring)
+        return self._last[1]

@@ -1,110 +1,164 @@
 """Brings the view up to date with the store: a document is a carrier of facts that prove
-themselves. Absence is not deletion: a key leaves this reader's memory at its end or by a
+themselves. Absence is not deletion: a key leaves this process's memory at its end or by a
 revocation, never because a document lacks it."""
 
-import random
 from dataclasses import replace
-from functools import partial
 
-from ..clock import age_ms, backoff, later
-from ..errors import CodecClosedError, KeyWrapperError, RingStoreError, may_pass
-from .calls import Calls
+from ..clock import Deadline, Moment, age_ms, later
+from ..errors import KeyWrapperError, RingStoreError
+from .calls import CallOptions
 from .certificates import birth
-from .document import RingDocument, RingEntry
+from .document import RingDocument, RingEntry, encode_document
 from .facts import belongs, lacks, learn, unwrapped_key, with_unwrapped
-from .learn_anew import LearnAnew, LineageError
+from .learn_anew import LearnAnew, is_dead
 from .limits import is_refusal
-from .snapshot import RingKey, age, create_snapshot
-from .store import RingStore, read_ring
+from .publication import document_of
+from .snapshot import RingKey, RingSnapshot, age, create_snapshot
+from .store import StoredDocument
 from .view import RingView
-from .wraps import CallOptions, KeyWraps
+from .wraps import KeyWraps
 
 _MS = 1_000
-_ABSENT_POLL_SECONDS = 3.0
-_BACKOFF_BASE_SECONDS = 0.2
-_BACKOFF_CAP_SECONDS = 5.0
+# Entries of a document that are unwrapped at once.
+_BATCH = 4
+# A random wait up to this before a document that lacks something is written over: one member of
+# many is enough.
+_REPAIR_WAIT_MS = 5_000
+# What is no document of this ring is looked at twice, at least so far apart.
+_FOREIGN_WAIT_MS = 5_000
+_CONTESTED_WINDOW_MS = 3_600_000
+# Foreign documents written over within the window, beyond which two fleets must be using one slot.
+_CONTESTED_AFTER = 3
 
 
 class RingSync:
-    """Reads and learns. What a member would write, a reader leaves to the members."""
+    """Reads and learns, and says when what was read is to be written over."""
 
-    def __init__(self, view: RingView, calls: Calls, wraps: KeyWraps, store: RingStore) -> None:
+    def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
         self._view = view
-        self._calls = calls
         self._wraps = wraps
-        self._fetch = partial(read_ring, view, calls, store)
+        self._stored = stored
+        self._anew = LearnAnew(view, wraps)
         # The document that was learned whole, and by which time.
         self._learned: tuple[RingDocument | None, float] = (None, 0)
+        # What was found to lack nothing: time only ends what could be lacking.
+        self._whole: tuple[RingDocument | None, RingSnapshot | None] = (None, None)
+        self._repaired_at: Moment | None = None
+        self._overwritten: tuple[Moment, ...] = ()
+        # By the proof that it was drawn for.
+        self._proof_interval: tuple[Moment | None, float] = (None, 0)
+        self.was_answered = False
+        """Whether the store answered the last read, with whatever: then it can be written."""
         self.is_foreign = False
         """Whether what the store holds is no document of this ring."""
-        self.is_incomplete = False
-        """Whether it lacks something that is known here, which a member has to write."""
-
-    def start(self) -> None:
-        """Returns when the live keys of the ring are held. A reader never founds a ring: while
-        there is none, it waits for a member to do so. Raises a refusal at once, and what may pass
-        after `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
-        view, failures = self._view, 0
-        until = later(view.now(), view.policy.start_timeout_seconds * _MS)
-        anew = LearnAnew(view, self._wraps)
-        while True:
-            failure: Exception = RingStoreError("unavailable", "there is no ring yet")
-            wait = _ABSENT_POLL_SECONDS * (1 + random.random())
-            try:
-                # Nothing that was judged by another time counts.
-                view.ring_clock.start_anew(view.now())
-                document = self._fetch()
-                if document:
-                    known = anew.learn(document, CallOptions(is_foreground=True, until=until))
-                    view.limits.last_read = view.now()
-                    view.install(known)
-                    self._learned = document, self._shift_ms()
-                    return
-            except (KeyWrapperError, RingStoreError) as error:
-                if not may_pass(error) and not isinstance(error, LineageError):
-                    raise
-                failure = error
-                wait = backoff(_BACKOFF_BASE_SECONDS, _BACKOFF_CAP_SECONDS, failures)
-                failures += 1
-            left = self._calls.seconds_left(until)
-            if left <= 0:
-                raise failure
-            if self._calls.closing.wait(min(left, wait)):
-                raise CodecClosedError
+        self.repair_at: Deadline | None = None
+        """When what the store was seen to lack is to be written."""
 
     def read(self, options: CallOptions) -> None:
         """Reads the ring and learns what it says. RingStoreError: `unavailable` while it is absent,
         `corrupt` for what is no document of this ring: that teaches nothing. KeyWrapperError
         when a new key could not be unwrapped; the rest is learned."""
-        try:
-            document = self._fetch()
-        except RingStoreError as error:
-            self.is_foreign = error.kind in ("corrupt", "too-large")
-            raise
+        view = self._view
+        self.was_answered = False
+        stored = self._stored.read()
+        self.was_answered = True
+        document = None if stored is None else stored.document
         failure: KeyWrapperError | None = None
         if document is not None and not self._is_learned(document):
             failure = self._learn_from(document, options)
-            judgement = self._view.judgement()
-            is_whole = not any(map(judgement.is_from_the_future, document))
-            self._learned = document if is_whole and failure is None else None, self._shift_ms()
-        known = self._view.snapshot
-        entries = document or ()
-        teaches = any(entry.id in known.by_id for entry in entries)
+            judgement = view.judgement()
+            is_whole = (
+                failure is None
+                # What cannot be read now may be readable later, though the document stays as it is.
+                and not view.snapshot.unreadable
+                and not any(map(judgement.is_from_the_future, document.entries))
+                # A token makes nobody go over to another ring: the next read looks again.
+                and not options.for_token
+            )
+            self._note_learned(document if is_whole else None)
+        now = view.now()
+        view.retire(now)
+        known, entries = view.snapshot, () if document is None else document.entries
+        # What the pin of this process refuses says nothing of who wrote it.
+        teaches = any(e.id in known.by_id and known.by_id[e.id].signer for e in entries)
         if teaches:
-            self._view.limits.last_read = self._view.now()
-        self.is_foreign = bool(entries) and not teaches
-        self.is_incomplete = lacks(entries, known, self._view.judgement())
+            view.limits.last_read = now
+        self.is_foreign = stored is not None and not teaches and (document is None or bool(entries))
+        self._consider_repair(document, now)
         if failure is not None:
             raise failure
-        if document is None:
+        # Neither the store nor this process knows a key that lives: it makes one, as it would in a
+        # ring that it can read.
+        is_readable = stored is None or document is not None
+        alive = (e.opens_until > view.wall_ms(now) for e in (*entries, *known.keys, *known.carried))
+        if is_readable and not any(alive):
+            return
+        if stored is None:
             raise RingStoreError("unavailable", "the ring is absent from its store")
+        if stored.error is not None:
+            raise stored.error
         if not teaches:
             raise RingStoreError("corrupt", "the store holds no key of this ring")
 
+    @property
+    def is_repairing(self) -> bool:
+        """Whether the store was seen to lack something that is known here, and it is not written
+        yet."""
+        return self.repair_at is not None
+
+    def is_contested(self, now: Moment) -> bool:
+        """Whether something else keeps being written into this ring's slot of the store."""
+        recent = (at for at in self._overwritten if age_ms(at, now) < _CONTESTED_WINDOW_MS)
+        return sum(1 for _ in recent) > _CONTESTED_AFTER
+
+    def take_repair(self) -> bool:
+        """Whether what was just read is to be written over now."""
+        now = self._view.now()
+        if not self.was_answered or self.repair_at is None or self.repair_at.ms_left(now) > 0:
+            return False
+        self.repair_at, self._repaired_at = None, now
+        if self.is_foreign:
+            self._overwritten = (*self._overwritten, now)[-(_CONTESTED_AFTER + 1) :]
+        return True
+
+    def repair_was_lost(self) -> None:
+        """What did not reach the store is no reason to wait for the next refresh: the backoff of a
+        store that fails is enough."""
+        self._repaired_at = None
+
+    def anew(self, document: RingDocument, options: CallOptions) -> RingSnapshot:
+        """What a process that knows nothing learns of a document: see `LearnAnew`."""
+        return self._anew.learn(document, options)
+
+    def remember_past(self, document: RingDocument, options: CallOptions) -> None:
+        """Remembers what the ended keys of a dead ring can certify."""
+        self._view.remember_past(self._anew.past_signers(document, options))
+        self._anew.forget()
+
+    def begin(self, known: RingSnapshot, document: RingDocument | None) -> None:
+        """Makes what a start has learned the view."""
+        if any(key.held for key in known.keys):
+            self._view.limits.last_read = self._view.now()
+        self._view.begin(known)
+        # What was refused or corrupt at the start is looked at again by those who vouch for it.
+        is_whole = document is not None and all(e.id in known.by_id for e in document.entries)
+        self._note_learned(document if is_whole else None)
+        self._anew.forget()
+        self._consider_repair(document, self._view.now())
+
     def ms_until_proof(self) -> float:
         """Milliseconds until the KMS is to be asked for the next proof; 0 when that is due."""
-        is_checkable = self._provable() is not None
-        return self._view.limits.ms_until_proof(self._view.now()) if is_checkable else float("inf")
+        limits, now = self._view.limits, self._view.now()
+        last = limits.last_kms_check
+        if self._provable() is None:
+            return float("inf")
+        if last is None or limits.is_refused(now):
+            return 0
+        # Drawn once per proof: drawn at every look, the shortest of many draws would win.
+        if self._proof_interval[0] is not last:
+            jitter = 1 - 0.2 * self._view.uniform()
+            self._proof_interval = last, self._view.policy.kms_check_every_seconds * _MS * jitter
+        return max(0.0, self._proof_interval[1] - age_ms(last, now))
 
     def prove(self, options: CallOptions) -> bool:
         """Unwraps the newest live key once more; raises KeyWrapperError when that fails. False when
@@ -120,15 +174,50 @@ class RingSync:
         return max(keys, key=lambda key: (not key.is_left, age(key)), default=None)
 
     def _is_learned(self, document: RingDocument) -> bool:
-        """What was judged by another time is judged again; and what could not be read, or was from
-        the future, may be learned now, though the document stays as it is."""
-        known, (learned, shift_ms) = self._view.snapshot, self._learned
+        """What was judged by another time is judged again."""
+        learned, shift_ms = self._learned
         is_same_time = abs(self._shift_ms() - shift_ms) <= _MS
-        return document == learned and is_same_time and not known.carried + known.unreadable
+        return document is learned and is_same_time and not self._view.snapshot.carried
+
+    def _note_learned(self, document: RingDocument | None) -> None:
+        self._learned = document, self._shift_ms()
 
     def _shift_ms(self) -> float:
         now = self._view.now()
         return self._view.wall_ms(now) - now.steady_ms
+
+    def _consider_repair(self, document: RingDocument | None, now: Moment) -> None:
+        known = self._view.snapshot
+        whole, whole_known = self._whole
+        is_whole = document is not None and document is whole and known is whole_known
+        if is_whole or not self._is_worth_writing(document, known, now):
+            self.repair_at = None
+            self._whole = document, known
+            return
+        if self.repair_at is not None:
+            return
+        wait_ms = _REPAIR_WAIT_MS * self._view.uniform()
+        wait_ms += _FOREIGN_WAIT_MS if self.is_foreign else 0
+        last = self._repaired_at
+        since_last_ms = float("inf") if last is None else age_ms(last, now)
+        refresh_ms = self._view.policy.refresh_every_seconds * _MS
+        self.repair_at = later(now, max(wait_ms, refresh_ms - since_last_ms))
+
+    def _is_worth_writing(
+        self, document: RingDocument | None, known: RingSnapshot, now: Moment
+    ) -> bool:
+        """Junk is no reason to write, and neither is what could only be written as it stands."""
+        view = self._view
+        read = document or RingDocument(())
+        judgement = view.judgement()
+        if not lacks(read, known, judgement):
+            return False
+        wanted = document_of(known, read, view.publisher(now))
+        # What a full document has no room for would be missing afterwards, too.
+        ids = {entry.id for entry in wanted.entries}
+        if not lacks(read, known, judgement, [key for key in known.keys if key.id in ids]):
+            return False
+        return encode_document(view.ring, wanted) != encode_document(view.ring, read)
 
     def _learn_from(self, document: RingDocument, options: CallOptions) -> KeyWrapperError | None:
         """Unwraps what is new and vouched for, and swaps the view once: a revocation comes with its
@@ -140,38 +229,74 @@ class RingSync:
         known, wanted = learn(view.snapshot, document, view.judgement())
         if not wanted and not options.for_token and self._go_over(document, options):
             return None
-        while age_ms(began, view.now()) <= 4 * self._view.policy.kms_timeout_seconds * _MS:
-            untried = [
-                entry
-                for entry in wanted
-                if entry.id not in failures and not (options.for_token and entry.id in tried)
-            ]
-            if not untried:
+        while True:
+            batch = self._next_batch(wanted, failures, tried, options)
+            most_ms = 4 * view.policy.kms_timeout_seconds * _MS
+            if not batch or age_ms(began, view.now()) > most_ms:
                 break
-            # A claimed revocation may be proved by a newer key, without an unwrap; and what failed
-            # before must not keep the others from being tried.
-            entry = min(untried, key=lambda one: (one.revocation is not None, one.id in tried))
-            try:
-                unwrapped = self._wraps.unwrap(entry, options)
-            except KeyWrapperError as error:
-                failures[entry.id] = error
-                continue
-            seals_from_ms = view.seals_from_ms(entry, view.now())
-            key = unwrapped_key(entry, *unwrapped, seals_from_ms)
-            claimed = replace(key, vouchers=entry.vouchers)
-            if not belongs(claimed, document, known, view.judgement()):
-                failures[entry.id] = KeyWrapperError("corrupt", entry.wraps[0].provider)
-                continue
-            known = with_unwrapped(known, key, view.judgement())
-            known, wanted = learn(known, document, view.judgement())
+            learned = self._unwrap(batch, document, known, options, failures)
+            if learned:
+                known = with_unwrapped(known, learned, view.judgement())
+                known, wanted = learn(known, document, view.judgement())
         if not options.for_token:
             self._judge_refused(wanted, failures, options)
-        corrupt = {key_id for key_id, error in failures.items() if error.kind == "corrupt"}
-        corrupt |= was_unreadable - failures.keys()
-        pending = [entry for entry in wanted if entry.id not in corrupt]
-        unreadable = [entry for entry in wanted if entry.id in corrupt]
-        view.install(create_snapshot(known.keys, pending, unreadable))
+
+        def is_unreadable(entry: RingEntry) -> bool:
+            failure = failures.get(entry.id)
+            return entry.id in was_unreadable if failure is None else failure.kind == "corrupt"
+
+        pending = [entry for entry in wanted if not is_unreadable(entry)]
+        view.install(create_snapshot(known.keys, pending, filter(is_unreadable, wanted)))
         return next((failures[entry.id] for entry in pending if entry.id in failures), None)
+
+    def _next_batch(
+        self,
+        wanted: list[RingEntry],
+        failures: dict[str, KeyWrapperError],
+        tried: set[str],
+        options: CallOptions,
+    ) -> list[RingEntry]:
+        # What others cause asks for nothing twice: that has its time.
+        is_caused = options.for_token or options.defer_unwraps
+        now_ms = self._view.wall_ms()
+        urgent = [
+            entry
+            for entry in wanted
+            if entry.id not in failures
+            and not (is_caused and entry.id in tried)
+            and (not options.defer_unwraps or entry.activates <= now_ms)
+        ]
+
+        # A claimed revocation may be proved by a newer key, without an unwrap; and what failed
+        # before must not keep the others from being tried.
+        def rank(entry: RingEntry) -> tuple[bool, bool]:
+            return entry.revocation is not None, entry.id in tried
+
+        first = min(map(rank, urgent), default=None)
+        return [entry for entry in urgent if rank(entry) == first][:_BATCH]
+
+    def _unwrap(
+        self,
+        batch: list[RingEntry],
+        document: RingDocument,
+        known: RingSnapshot,
+        options: CallOptions,
+        failures: dict[str, KeyWrapperError],
+    ) -> list[RingKey]:
+        view, learned = self._view, []
+        for entry, answer in zip(batch, self._wraps.unwrap(batch, options), strict=True):
+            if isinstance(answer, KeyWrapperError):
+                failures[entry.id] = answer
+                continue
+            seals_from_ms = view.seals_from_ms(entry, view.now())
+            key = unwrapped_key(entry, answer.held, answer.wrap, seals_from_ms)
+            if belongs(key, entry, document, known, view.judgement()):
+                learned.append(key)
+            else:
+                failures[entry.id] = KeyWrapperError(
+                    "corrupt", entry.wraps[0].provider, hint="of another ring"
+                )
+        return learned
 
     def _judge_refused(
         self, wanted: list[RingEntry], failures: dict[str, KeyWrapperError], options: CallOptions
@@ -187,8 +312,7 @@ class RingSync:
             # Counted where it is a refusal; the read fails by what the entry was answered.
             return
         for entry in refused:
-            for wrap in entry.wraps:
-                self._wraps.note_corrupt(entry, wrap)
+            self._wraps.note_corrupt(entry)
             failures[entry.id] = KeyWrapperError("corrupt", failures[entry.id].provider)
 
     def _go_over(self, document: RingDocument, options: CallOptions) -> bool:
@@ -202,17 +326,23 @@ class RingSync:
         if root is None or root.ancestors is None or root.ancestors.ids:
             return False
         is_young = root.created > view.wall_ms() - view.policy.store_outage_seconds * _MS
-        is_older = any(entry.created < root.created for entry in document)
-        if not (is_young and is_older) or any(e.id in view.snapshot.by_id for e in document):
+        is_older = any(entry.created < root.created for entry in document.entries)
+        is_known = any(entry.id in view.snapshot.by_id for entry in document.entries)
+        if not is_young or not is_older or is_known:
             return False
         try:
-            known = LearnAnew(view, self._wraps).learn(document, options)
+            known = self._anew.learn(document, options)
         except RingStoreError:
             return False
         except KeyWrapperError as error:
-            # Neither a ring that may be used, nor one of this reader: junk.
+            # Neither a ring that may be used, nor one of this process: junk.
             if error.kind == "corrupt" or is_refusal(error.kind):
                 return False
             raise
-        view.go_over(known)
+        finally:
+            self._anew.forget()
+        if is_dead(known, view.wall_ms()):
+            return False
+        left = [replace(key, is_left=True) for key in view.snapshot.keys]
+        view.begin(create_snapshot([*known.keys, *left]))
         return True

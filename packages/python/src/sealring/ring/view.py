@@ -1,19 +1,21 @@
-"""What this reader knows of the ring, and what it may do with it: everything that sealing and
+"""What this process knows of the ring, and what it may do with it: everything that sealing and
 opening look at. No I/O and no timers."""
 
 import threading
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 
-from ..clock import Clock, Deadline, Moment, age_ms, moment_of
+from ..clock import Clock, Deadline, Moment, RandomSource, age_ms, moment_of, uniform
 from ..errors import CodecClosedError, SealUnavailableError
 from ..held_key import HeldKey
-from .certificates import birth, signers_of
-from .document import RingEntry
+from .certificates import Signers, birth, signers_of
+from .document import RingEntry, RingWrap
 from .facts import Judgement
 from .limits import Limits
 from .policy import MAX_RING_KEYS, RingPolicy
+from .publication import Publisher
 from .ring_clock import RingClock
+from .schedule import is_planned, removable_from
 from .snapshot import KeyState, RingKey, RingSnapshot, create_snapshot
 
 
@@ -21,10 +23,16 @@ class RingView:
     """The snapshot is swapped by one assignment; the lock is held for choices, never for I/O."""
 
     def __init__(
-        self, ring: str, policy: RingPolicy, clock: Clock, accepts_created_from_ms: float
+        self,
+        ring: str,
+        policy: RingPolicy,
+        clock: Clock,
+        accepts_created_from_ms: float,
+        random: RandomSource,
     ) -> None:
         self.ring = ring
         self.policy = policy
+        self.random = random
         self.limits = Limits(policy)
         self.ring_clock = RingClock(policy, clock)
         self.is_closed = False
@@ -40,6 +48,11 @@ class RingView:
         self._sealed_with: str | None = None
         # The next key may be vouched for by any key that was ever known, the ended ones included.
         self._past: dict[str, RingKey] = {}
+        # Newest last. A clock that steps must not bring a revoked key back after its end.
+        self._over: dict[str, None] = {}
+        # Keys that this process tried to publish, newest last: one that turns up after all was
+        # written late.
+        self._attempted: dict[str, None] = {}
         # All that were unwrapped, until a snapshot without them is installed.
         self._held: dict[str, HeldKey] = {}
 
@@ -57,6 +70,10 @@ class RingView:
     def wall_ms(self, now: Moment | None = None) -> float:
         """The time that keys are judged by: see `RingClock`."""
         return self.ring_clock.time_ms(now or self.now())
+
+    def uniform(self) -> float:
+        """In [0, 1), for jitter."""
+        return uniform(self.random)
 
     def sealing_key(self, now: Moment) -> HeldKey:
         """The key that seals now; SealUnavailableError when none may."""
@@ -93,22 +110,37 @@ class RingView:
     def states(self, now: Moment) -> list[tuple[RingKey, KeyState]]:
         return self.snapshot.states(self.wall_ms(now), now.steady_ms, self._sealed_with)
 
+    def known_wraps(self) -> list[RingWrap]:
+        """Of every entry of the ring, unwrapped or not."""
+        known = self.snapshot
+        keys = [key for key in known.keys if not key.is_left]
+        return [wrap for one in (*keys, *known.carried, *known.unreadable) for wrap in one.wraps]
+
+    def note_attempt(self, key_id: str) -> None:
+        """This process is about to publish a key."""
+        _remember_id(self._attempted, key_id)
+
     def seals_from_ms(self, entry: RingEntry, now: Moment) -> float:
         """From when on, by the monotonic clock, a key that is learned now seals here. A planned one
-        that comes to who has read the ring without a gap came late where it is active soon: the
-        others must be able to learn it too. Hasty ones are told by their times."""
+        that comes to who has read the ring without a gap, or who tried to publish it, came late
+        where it is active soon: the others must be able to learn it too. Hasty ones are told by
+        their times."""
         last_read, policy = self.limits.last_read, self.policy
-        has_gap = last_read is None or (
+        had_gap = last_read is None or (
             age_ms(last_read, now) > 2 * policy.refresh_every_seconds * 1_000
         )
-        is_planned = entry.activates - entry.created >= policy.propagation * 1_000
-        return now.steady_ms + policy.late_wait_seconds * 1_000 if is_planned and not has_gap else 0
+        is_late = not had_gap or entry.id in self._attempted
+        if not is_late or not is_planned(entry.created, entry.activates, policy):
+            return 0
+        return now.steady_ms + policy.late_wait_seconds * 1_000
 
     def hold(self, held: HeldKey) -> HeldKey:
         """The key with this id that is held already, else this one."""
-        known = self._held.setdefault(held.id, held)
-        if known is not held:
-            held.destroy()
+        known = self._held.get(held.id)
+        if known is None or known.is_overwritten:
+            self._held[held.id] = held
+            return held
+        held.destroy()
         return known
 
     def holds(self, key_id: str) -> bool:
@@ -121,34 +153,58 @@ class RingView:
             if not self.is_closed:
                 self._install(snapshot)
 
-    def go_over(self, known: RingSnapshot) -> None:
-        """As `install`, for another ring: what sealed last binds nothing there, and who ended
-        vouches no more."""
+    def begin(self, snapshot: RingSnapshot) -> None:
+        """As `install`, for a ring that is another one: what sealed last binds nothing there, and
+        who ended vouches no more."""
         with self._lock:
             if not self.is_closed:
-                left = [replace(key, is_left=True) for key in self._snapshot.keys]
                 self._sealed_with = None
                 self._past = {}
-                self._install(create_snapshot([*known.keys, *left]))
+                self._install(snapshot)
 
     def retire(self, now: Moment) -> None:
         """Overwrites the data keys that have ended, and forgets the keys whose life is over on
         every clock; what is left of them can certify. By an unconfirmed time none has ended."""
         wall_ms = self.wall_ms(now)
-        over_ms = wall_ms - self.policy.clock_skew_seconds * 1_000
         with self._lock:
             snapshot = self._snapshot
             if self.ring_clock.trouble(now) is not None:
                 return
-            kept = [key for key in snapshot.keys if over_ms < key.opens_until]
-            held = [key if key.may_open(wall_ms) else replace(key, held=None) for key in kept]
+            kept = [key for key in snapshot.keys if not self._is_over(key, wall_ms)]
+            held = [
+                replace(key, held=None) if key.held and wall_ms >= key.opens_until else key
+                for key in kept
+            ]
             if tuple(held) == snapshot.keys:
                 return
-            ended = (key for key in snapshot.keys if key not in kept and not key.is_left)
-            past = signers_of(ended, self._past).values()
-            newest = sorted(past, key=birth, reverse=True)[:MAX_RING_KEYS]
-            self._past = {key.id: replace(key, held=None) for key in newest}
+            over = [key for key in snapshot.keys if self._is_over(key, wall_ms)]
+            for key in over:
+                if key.is_revoked:
+                    _remember_id(self._over, key.id)
+            self._remember(signers_of((key for key in over if not key.is_left), self._past))
             self._install(create_snapshot(held, snapshot.carried, snapshot.unreadable))
+
+    def remember_past(self, keys: Iterable[RingKey]) -> None:
+        """Remembers what ended keys can certify."""
+        with self._lock:
+            self._remember(signers_of(keys, self._past))
+
+    @property
+    def past(self) -> Signers:
+        """Keys that have ended and can still certify."""
+        return self._past
+
+    @property
+    def signers(self) -> Signers:
+        """Everybody who can certify something here."""
+        return signers_of(self._snapshot.keys, self._past)
+
+    def publisher(self, now: Moment) -> Publisher:
+        """By what is written now. A key may leave the document when its life is over on every
+        clock; none by an unconfirmed time."""
+        is_confirmed = self.ring_clock.trouble(now) is None
+        until_ms = self.wall_ms(now) - removable_from(0, self.policy)
+        return Publisher(self.ring, self._past, until_ms if is_confirmed else -float("inf"))
 
     def ms_until_end(self, now: Moment) -> float:
         """Milliseconds until `retire` is to be called for the next data key that ends."""
@@ -158,8 +214,16 @@ class RingView:
         return max(0, min(ends, default=float("inf")) - self.wall_ms(now))
 
     def judgement(self) -> Judgement:
-        skew_ms = self.policy.clock_skew_seconds * 1_000
-        return Judgement(self.wall_ms(), skew_ms, self._past, self._accepts_created_from_ms)
+        """By what documents are judged now."""
+        now = self.now()
+        return Judgement(
+            now_ms=self.wall_ms(now),
+            is_unconfirmed=self.ring_clock.trouble(now) is not None,
+            clock_skew_ms=self.policy.clock_skew_seconds * 1_000,
+            past=self._past,
+            over=self._over,
+            accepts_created_from_ms=self._accepts_created_from_ms,
+        )
 
     def close(self) -> None:
         """Overwrites the data keys; every later use raises."""
@@ -169,13 +233,22 @@ class RingView:
             self._past = {}
             self._prune(())
 
+    def _is_over(self, key: RingKey, wall_ms: float) -> bool:
+        return wall_ms >= removable_from(key.opens_until, self.policy)
+
+    def _remember(self, past: Mapping[str, RingKey]) -> None:
+        newest = sorted(past.values(), key=birth, reverse=True)[:MAX_RING_KEYS]
+        self._past = {key.id: replace(key, held=None) for key in newest}
+        for key in newest:
+            if key.signer is not None:
+                key.signer.limit_to_ring()
+
     def _install(self, snapshot: RingSnapshot) -> None:
         self._snapshot = snapshot
-        known = signers_of(snapshot.keys, self._past)
-        for key in known.values():
+        for key in snapshot.keys:
             if key.held is None and key.signer is not None:
                 key.signer.limit_to_ring()
-        self._prune(known)
+        self._prune(signers_of(snapshot.keys, self._past))
 
     def _prune(self, keep: Container[str]) -> None:
         for key_id in [key_id for key_id in self._held if key_id not in keep]:
@@ -185,3 +258,10 @@ class RingView:
         if self.overdue_at is not None and self.overdue_at.ms_left(now) <= 0:
             self.overdue_at = None
             self.on_overdue()
+
+
+def _remember_id(ids: dict[str, None], key_id: str) -> None:
+    """Adds an id to the newest that are remembered."""
+    ids[key_id] = None
+    if len(ids) > MAX_RING_KEYS:
+        del ids[next(iter(ids))]

@@ -1,62 +1,107 @@
-"""Data keys and the KMS: unwraps those of a document with any key wrapper. What an unwrap returned
-is believed only after its id was recomputed."""
+"""Data keys and the KMS: wraps new ones with every key wrapper, unwraps those of a document with
+any of them. What an unwrap returned is believed only after its id was recomputed."""
 
 import hashlib
-from collections.abc import Sequence
+import hmac
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import product
-from typing import NamedTuple, get_args
+from typing import NamedTuple, TypeVar, get_args
 
 from .. import base64url
-from ..clock import Deadline, Moment, age_ms, backoff
+from ..clock import Moment, age_ms
 from ..derivation import DATA_KEY_BYTES, key_id_of, overwrite
-from ..errors import KeyWrapperError, KeyWrapperErrorKind, may_pass
+from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation, may_pass
 from ..held_key import HeldKey
-from ..key_wrapper import KeyWrapper
+from ..key_wrapper import DataKeyGenerator, EntrySigner, KeyWrapper, WrappedKey
 from ..options import is_constant
-from .calls import Calls
-from .document import RingEntry, RingWrap, wrap_context
+from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
+from .certificates import ancestors_mac_of, wrap_mac_of
+from .data_key_bytes import bound_plaintext, checked_data_key, unbound_plaintext
+from .document import (
+    Ancestors,
+    Macs,
+    RingEntry,
+    RingWrap,
+    format_time,
+    signed_bytes,
+    wrap_context,
+)
+from .schedule import KeyTimes
 from .view import RingView
 
-# Retries of a call that somebody waits for; background calls have none: the next refresh is theirs.
-_RETRIES = 3
-_RETRY_BASE_SECONDS = 0.1
-_RETRY_CAP_SECONDS = 2.0
 # How long a wrap that the KMS called corrupt is not asked about again, and how many of them.
 _CORRUPT_FOR_MS = 3_600_000
 _MAX_CORRUPT = 4_096
 # Of several answers, the first of these counts.
 _MILDEST_FIRST: tuple[KeyWrapperErrorKind, ...] = get_args(KeyWrapperErrorKind)
 
+T = TypeVar("T")
 
-class CallOptions(NamedTuple):
-    is_foreground: bool = False
-    """Whether somebody waits for it: then three retries with full jitter."""
-    until: Deadline | None = None
-    """When whoever waits gives up."""
-    for_token: bool = False
-    """Because of a token, which is attacker-chosen: only what was never tried is unwrapped."""
+
+class KeyVersion(NamedTuple):
+    """By what a key wrapper wraps."""
+
+    provider: str
+    key_id: str
+
+
+class Unwrapped(NamedTuple):
+    """A data key and the wrap that it came from."""
+
+    held: HeldKey
+    wrap: RingWrap
+
+
+class _Named(NamedTuple):
+    """A key that has no entry yet."""
+
+    id: str
+    times: tuple[str, ...]
 
 
 class KeyWraps:
-    """Unwraps data keys, which the view holds. Only here the KMS is asked, so only here its proofs
-    and refusals are noted."""
+    """Wraps and unwraps data keys, which the view holds. Only here the KMS is asked, so only here
+    its proofs and refusals are noted."""
 
-    def __init__(self, view: RingView, calls: Calls, wrappers: Sequence[KeyWrapper]) -> None:
+    def __init__(
+        self,
+        view: RingView,
+        calls: Calls,
+        wrappers: Sequence[KeyWrapper],
+        *,
+        quorum: int | None = None,
+        trusts_store: bool = False,
+    ) -> None:
         self._view = view
         self._calls = calls
-        self._wrappers = wrappers
+        self.wrappers = wrappers
+        self._quorum = len(wrappers) if quorum is None else quorum
+        self._trusts_store = trusts_store
         # A wrap is corrupt for one entry, not for a key id. Oldest first.
         self._corrupt: dict[bytes, Moment] = {}
 
-    def unwrap(self, entry: RingEntry, options: CallOptions) -> tuple[HeldKey, RingWrap]:
-        """Unwraps an entry with the first key wrapper that can; with the wrap it came from.
-        KeyWrapperError is the mildest of those that were asked; `corrupt`, without a call, if no
-        wrap is one of theirs, or all of those were found to be corrupt before."""
-        data_key, wrap = self._unwrap_any(entry, options)
-        held = self._view.hold(HeldKey(data_key, self._view.ring))
-        self._view.limits.proved(self._view.now())
-        return held, wrap
+    def unwrap(
+        self, entries: Sequence[RingEntry], options: CallOptions
+    ) -> list[Unwrapped | KeyWrapperError]:
+        """Unwraps entries, each with the first key wrapper that can. KeyWrapperError is the mildest
+        of those that were asked; `corrupt`, without a call, if no wrap is one of theirs, or all of
+        those were found to be corrupt before. What may pass is asked again together."""
+        answers: dict[str, Unwrapped | KeyWrapperError] = {}
+        attempt, left = 1, list(entries)
+        while left:
+            for entry in left:
+                answers[entry.id] = self._unwrapped(entry, options)
+            failed = [one for one in left if isinstance(answers[one.id], KeyWrapperError)]
+            left = [one for one in failed if may_pass(answers[one.id])]  # type: ignore[arg-type]
+            waited_for = answers[left[0].id] if left else None
+            if not isinstance(waited_for, KeyWrapperError) or not self._calls.wait_to_retry(
+                waited_for, attempt, options
+            ):
+                break
+            attempt += 1
+        return [answers[entry.id] for entry in entries]
 
     def prove(self, entry: RingEntry, held: HeldKey, options: CallOptions) -> None:
         """Unwraps an entry whose key is held once more, at the KMS. A refusal counts for the kill
@@ -72,9 +117,222 @@ class KeyWraps:
             raise
         self._view.limits.proved(self._view.now())
 
-    def note_corrupt(self, entry: RingEntry, wrap: RingWrap) -> None:
-        """Also of one that was refused though the key may be used: it is no better than corrupt."""
-        self._corrupt[self._identity(entry, wrap)] = self._view.now()
+    def note_corrupt(self, entry: RingEntry) -> None:
+        """Of an entry that was refused though the key may be used: it is no better than corrupt."""
+        for wrap in entry.wraps:
+            self._note_corrupt(entry, wrap)
+
+    def create(
+        self,
+        times: KeyTimes,
+        is_taken: Callable[[str], bool],
+        vouch: Callable[[str, tuple[str, ...]], Macs],
+        options: CallOptions = FOREGROUND,
+    ) -> tuple[RingEntry, HeldKey]:
+        """Makes a data key with these times, wraps it with every key wrapper, and unwraps every
+        wrap again. `vouch` makes the vouchers of a key id and its times as they are spelt.
+        KeyWrapperError, where fewer key wrappers than have to could wrap it."""
+        spelt = tuple(map(format_time, times))
+        context = wrap_context(self._view.ring, spelt)
+        while True:
+            data_key, first = self._generate(context, options)
+            try:
+                held = HeldKey(bytearray(data_key), self._view.ring)
+                if is_taken(held.id):
+                    held.destroy()
+                    continue
+                try:
+                    wraps = self._wrap_with_all(data_key, _Named(held.id, spelt), first, options)
+                except BaseException:
+                    held.destroy()
+                    raise
+            finally:
+                overwrite(data_key)
+            vouchers = vouch(held.id, spelt)
+            ids = tuple(vouchers)
+            ancestors = Ancestors(ids, ancestors_mac_of(ids, held))
+            certified = tuple(_certified(wrap, signature, held) for wrap, signature in wraps)
+            entry = RingEntry(held.id, *times, spelt, vouchers, ancestors, None, certified)
+            self._view.limits.proved(self._view.now())
+            return entry, self._view.hold(held)
+
+    def lacks_wraps(self, entry: RingEntry) -> bool:
+        """Whether an entry lacks a wrap of one of the key wrappers."""
+        return len(self._missing(entry)) > 0
+
+    def missing_wraps(
+        self, entry: RingEntry, held: HeldKey, options: CallOptions
+    ) -> tuple[RingWrap, ...]:
+        """Wraps by key wrappers that have none among those of the entry yet, as far as they could
+        be made."""
+        data_key = held.copy_data_key()
+        named, added = _Named(entry.id, entry.times), []
+        for wrapper in self._missing(entry):
+            with suppress(KeyWrapperError):
+                added.append(self._wrap_one(wrapper, data_key, named, None, options))
+        overwrite(data_key)
+        return tuple(_certified(wrap, signature, held) for wrap, signature in added)
+
+    def new_version(self, known: Iterable[RingWrap]) -> KeyVersion | None:
+        """The version of the KMS key by which a key wrapper wraps today, where none of `known` was
+        made by that one: bytes that are nobody's data key are wrapped, and thrown away.
+        KeyWrapperError, where none was found and a key wrapper failed."""
+        context = {"sealring:ring": self._view.ring, "sealring:purpose": "key-version"}
+        known, failure = tuple(known), None
+        for wrapper in self.wrappers:
+            own = [wrap for wrap in known if _is_own(wrapper, wrap)]
+            if not wrapper.supports.key_versions or not own:
+                continue
+            data_key = self._own_data_key()
+            wrap = self._wrap(wrapper, data_key, context, BACKGROUND)
+            overwrite(data_key)
+            if isinstance(wrap, KeyWrapperError):
+                failure = failure or wrap
+            elif all(wrap.key_id != one.key_id for one in own):
+                return KeyVersion(wrap.provider, wrap.key_id)
+        if failure is not None:
+            raise failure
+        return None
+
+    def _missing(self, entry: RingEntry) -> list[KeyWrapper]:
+        return [one for one in self.wrappers if not any(_is_own(one, w) for w in entry.wraps)]
+
+    def _generate(
+        self, context: Mapping[str, str], options: CallOptions
+    ) -> tuple[bytearray, WrappedKey | None]:
+        first = self.wrappers[0]
+        # A service without context wraps our own bytes, which it cannot generate.
+        if not isinstance(first, DataKeyGenerator) or not first.supports.context:
+            return self._own_data_key(), None
+        generate = first.generate
+        made = self._call(
+            "generate",
+            first.provider,
+            lambda note: generate(context, on_service_date=note),
+            options,
+            discard=lambda made: overwrite(made[0]),
+        )
+        if isinstance(made, KeyWrapperError):
+            if self._quorum == len(self.wrappers):
+                raise made
+            # The others may be enough.
+            return self._own_data_key(), None
+        data_key, wrap = made
+        if checked_data_key(data_key) is None:
+            raise _corrupt(first.provider, "generate", "the answer is no data key of 32 bytes")
+        return data_key, wrap
+
+    def _own_data_key(self) -> bytearray:
+        data_key = bytearray(self._view.random(DATA_KEY_BYTES))
+        if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
+            raise ValueError("the random source returned no 32 bytes of chance for a data key")
+        return data_key
+
+    def _wrap_with_all(
+        self, data_key: bytearray, named: _Named, first: WrappedKey | None, options: CallOptions
+    ) -> list[tuple[WrappedKey, bytes | None]]:
+        wraps, failures = [], []
+        for index, wrapper in enumerate(self.wrappers):
+            ready = first if index == 0 else None
+            try:
+                wraps.append(self._wrap_one(wrapper, data_key, named, ready, options))
+            except KeyWrapperError as error:
+                failures.append(error)
+        if len(wraps) < self._quorum:
+            raise _mildest(failures)
+        return wraps
+
+    def _wrap_one(
+        self,
+        wrapper: KeyWrapper,
+        data_key: bytearray,
+        named: _Named,
+        ready: WrappedKey | None,
+        options: CallOptions,
+    ) -> tuple[WrappedKey, bytes | None]:
+        """Wraps, signs where an unwrap proves no origin, and proves the wrap by unwrapping it."""
+        context = wrap_context(self._view.ring, named.times)
+        wrap = ready or self._wrap(wrapper, data_key, context, options)
+        if isinstance(wrap, KeyWrapperError):
+            raise wrap
+        signature = self._sign(wrapper, named, wrap, options)
+        back = self._retried(lambda: self._ask(wrapper, wrap, context, options), options)
+        if isinstance(back, KeyWrapperError):
+            raise back
+        is_same = hmac.compare_digest(back, data_key)
+        overwrite(back)
+        if not is_same:
+            raise KeyWrapperError("corrupt", wrapper.provider)
+        return wrap, signature
+
+    def _wrap(
+        self,
+        wrapper: KeyWrapper,
+        data_key: bytearray,
+        context: Mapping[str, str],
+        options: CallOptions,
+    ) -> WrappedKey | KeyWrapperError:
+        has_context = wrapper.supports.context
+        plaintext = bytearray(data_key) if has_context else bound_plaintext(data_key, context)
+        answer = self._call(
+            "wrap",
+            wrapper.provider,
+            lambda note: wrapper.wrap(plaintext, context, on_service_date=note),
+            options,
+        )
+        overwrite(plaintext)
+        return answer
+
+    def _sign(
+        self, wrapper: KeyWrapper, named: _Named, wrap: WrappedKey, options: CallOptions
+    ) -> bytes | None:
+        if wrapper.supports.authenticated or not isinstance(wrapper, EntrySigner):
+            return None
+        entry, sign = signed_bytes(self._view.ring, named.id, named.times, wrap), wrapper.sign
+        signature = self._call("sign", wrapper.provider, lambda _: sign(entry), options)
+        if isinstance(signature, KeyWrapperError):
+            raise signature
+        return signature
+
+    def _call(
+        self,
+        operation: KeyWrapperOperation,
+        provider: str,
+        run: Callable[[Callable[[float], None]], T],
+        options: CallOptions,
+        discard: Callable[[T], object] = lambda _: None,
+    ) -> T | KeyWrapperError:
+        """Makes one call, retrying where somebody waits."""
+        note = partial(self._view.ring_clock.note, "kms")
+        return self._retried(
+            lambda: self._calls.run(
+                operation,
+                lambda: run(note),
+                lambda hint: KeyWrapperError(
+                    "unavailable", provider, operation=operation, hint=hint
+                ),
+                discard=discard,
+                until=options.until,
+            ),
+            options,
+        )
+
+    def _retried(
+        self, ask: Callable[[], T | KeyWrapperError], options: CallOptions
+    ) -> T | KeyWrapperError:
+        attempt = 1
+        while True:
+            answer = ask()
+            if not isinstance(answer, KeyWrapperError):
+                return answer
+            if not self._calls.wait_to_retry(answer, attempt, options):
+                return answer
+            attempt += 1
+
+    def _note_corrupt(self, entry: RingEntry, wrap: RingWrap) -> None:
+        identity = self._identity(entry, wrap)
+        self._corrupt.pop(identity, None)
+        self._corrupt[identity] = self._view.now()
         if len(self._corrupt) > _MAX_CORRUPT:
             del self._corrupt[next(iter(self._corrupt))]
 
@@ -85,66 +343,109 @@ class KeyWraps:
         return since is not None and age_ms(since, self._view.now()) < _CORRUPT_FOR_MS
 
     def _identity(self, entry: RingEntry, wrap: RingWrap) -> bytes:
-        """Of what the KMS is asked: neither signature nor MAC of the wrap is part of it."""
-        question = (entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped)
+        """Of what the KMS is asked, and of the signature; the MAC of the wrap is no part of it."""
+        question = entry.id, entry.times, wrap.provider, wrap.key_id, wrap.wrapped, wrap.signature
         return hashlib.sha256(repr(question).encode("ascii", "backslashreplace")).digest()
 
+    def _unwrapped(self, entry: RingEntry, options: CallOptions) -> Unwrapped | KeyWrapperError:
+        answer = self._unwrap_with_each(entry, options)
+        if isinstance(answer, KeyWrapperError):
+            return answer
+        data_key, wrap = answer
+        held = self._view.hold(HeldKey(data_key, self._view.ring))
+        self._view.limits.proved(self._view.now())
+        return Unwrapped(held, wrap)
+
     def _unwrap_any(self, entry: RingEntry, options: CallOptions) -> tuple[bytearray, RingWrap]:
-        retries = _RETRIES if options.is_foreground else 0
-        failures = 0
-        while True:
-            answer = self._unwrap_with_each(entry, options)
-            if not isinstance(answer, KeyWrapperError):
-                return answer
-            failures += 1
-            wait = backoff(_RETRY_BASE_SECONDS, _RETRY_CAP_SECONDS, failures)
-            is_last = failures > retries or wait >= self._calls.seconds_left(options.until)
-            if is_last or not may_pass(answer) or self._calls.closing.wait(wait):
-                raise answer
+        answer = self._retried(lambda: self._unwrap_with_each(entry, options), options)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
+        return answer
 
     def _unwrap_with_each(
         self, entry: RingEntry, options: CallOptions
     ) -> tuple[bytearray, RingWrap] | KeyWrapperError:
         failures: list[KeyWrapperError] = []
-        for wrapper, wrap in product(self._wrappers, entry.wraps):
-            if wrap.provider != wrapper.provider or not wrapper.owns(wrap):
-                continue
-            if self._is_corrupt(entry, wrap):
-                continue
-            answer = self._unwrap_with(wrapper, wrap, entry, options)
+        asked = [
+            (wrapper, wrap)
+            for wrapper, wrap in product(self.wrappers, entry.wraps)
+            if _is_own(wrapper, wrap) and not self._is_corrupt(entry, wrap)
+        ]
+        for wrapper, wrap in asked:
+            answer = self._unwrap_entry(wrapper, wrap, entry, options)
             if not isinstance(answer, KeyWrapperError):
                 return answer, wrap
             failures.append(answer)
             if answer.kind == "corrupt":
-                self.note_corrupt(entry, wrap)
+                self._note_corrupt(entry, wrap)
         if not failures:
-            asked = " or ".join(wrapper.provider for wrapper in self._wrappers)
-            hint = "the ring holds no wrap by this key wrapper"
-            return KeyWrapperError("corrupt", asked, hint=hint)
-        # A refusal only when all refuse: one that was out of reach may still allow it.
-        return min(failures, key=lambda failure: _MILDEST_FIRST.index(failure.kind))
+            names = " or ".join(wrapper.provider for wrapper in self.wrappers)
+            return _corrupt(names, "unwrap", "the ring holds no wrap by this key wrapper")
+        return _mildest(failures)
 
-    def _unwrap_with(
+    def _unwrap_entry(
         self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry, options: CallOptions
     ) -> bytearray | KeyWrapperError:
-        """Returns a failure instead of raising it: no frame with a key in it is part of an
-        error."""
-        provider, context = wrapper.provider, wrap_context(self._view.ring, entry)
-        note = partial(self._view.ring_clock.note, "kms")
-        data_key = self._calls.run(
-            "unwrap",
-            lambda: wrapper.unwrap(wrap, context, on_service_date=note),
-            lambda hint: KeyWrapperError("unavailable", provider, hint=hint),
-            discard=overwrite,
-            until=options.until,
-        )
-        if isinstance(data_key, KeyWrapperError):
-            return data_key
-        is_whole = isinstance(data_key, bytearray) and len(data_key) == DATA_KEY_BYTES
-        if not is_whole or is_constant(data_key):
-            return KeyWrapperError("corrupt", provider, hint="no data key of 32 bytes")
+        if not self._proves_origin(wrapper, wrap, entry):
+            return _corrupt(wrapper.provider, "unwrap", "the wrap carries no valid signature")
+        context = wrap_context(self._view.ring, entry.times)
+        data_key = self._ask(wrapper, wrap, context, options)
         # The id is recomputed: a document cannot give a key another name.
-        if base64url.encode(key_id_of(data_key)) != entry.id:
-            overwrite(data_key)
-            return KeyWrapperError("corrupt", provider)
-        return data_key
+        if isinstance(data_key, KeyWrapperError) or (
+            base64url.encode(key_id_of(data_key)) == entry.id
+        ):
+            return data_key
+        overwrite(data_key)
+        return KeyWrapperError("corrupt", wrapper.provider)
+
+    def _proves_origin(self, wrapper: KeyWrapper, wrap: RingWrap, entry: RingEntry) -> bool:
+        """A wrap that anybody with a public key could have made needs the signature of the KMS,
+        checked before any call."""
+        if wrapper.supports.authenticated or self._trusts_store:
+            return True
+        if wrap.signature is None or not isinstance(wrapper, EntrySigner):
+            return False
+        signed = signed_bytes(self._view.ring, entry.id, entry.times, wrap)
+        return wrapper.verify(signed, wrap.signature) is True
+
+    def _ask(
+        self,
+        wrapper: KeyWrapper,
+        wrap: WrappedKey,
+        context: Mapping[str, str],
+        options: CallOptions,
+    ) -> bytearray | KeyWrapperError:
+        """One attempt. Returns a failure instead of raising it: no frame with a key in it is part
+        of an error."""
+        plaintext = self._call(
+            "unwrap",
+            wrapper.provider,
+            lambda note: wrapper.unwrap(wrap, context, on_service_date=note),
+            options._replace(is_foreground=False),
+            discard=overwrite,
+        )
+        if isinstance(plaintext, KeyWrapperError):
+            return plaintext
+        if wrapper.supports.context:
+            data_key, hint = checked_data_key(plaintext), "no data key of 32 bytes"
+        else:
+            data_key, hint = unbound_plaintext(plaintext, context), "the context does not match"
+        return _corrupt(wrapper.provider, "unwrap", hint) if data_key is None else data_key
+
+
+def _certified(wrap: WrappedKey, signature: bytes | None, own: HeldKey) -> RingWrap:
+    mac = wrap_mac_of(wrap, signature, own)
+    return RingWrap(wrap.provider, wrap.key_id, wrap.wrapped, signature, mac, is_proved=True)
+
+
+def _is_own(wrapper: KeyWrapper, wrap: WrappedKey) -> bool:
+    return wrap.provider == wrapper.provider and wrapper.owns(wrap)
+
+
+def _mildest(failures: Sequence[KeyWrapperError]) -> KeyWrapperError:
+    """A refusal only when all refuse: one that was out of reach may still allow it."""
+    return min(failures, key=lambda failure: _MILDEST_FIRST.index(failure.kind))
+
+
+def _corrupt(provider: str, operation: KeyWrapperOperation, hint: str) -> KeyWrapperError:
+    return KeyWrapperError("corrupt", provider, operation=operation, hint=hint)

@@ -1,33 +1,57 @@
 """A ring in Redis, as `redisRing` of @sealring/redis keeps it: one hash."""
 
 import re
+import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from ..errors import RingStoreError, RingStoreErrorKind
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
 from ..key_wrapper import OnServiceDate
 from ..options import number, text, with_method
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, document_text
+from .redis_push import RedisPush
 
 _OWNER = "RedisRing"
-_MAX_REVISION_BYTES = 64
+_REVISION_BYTES = 16
 
-# As in @sealring/redis. A replica may be behind, and what it does not have yet is not absent: only
-# a primary answers. Sizes are looked at first, so that an over-long value is never sent. Run as
-# `_RO`: a user who may not write may run it; and whole, since it is short and reads are rare.
-_READ = """
-if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {'replica'} end
+# As in @sealring/redis, word for word. `revision`: that of what the key holds, of the type `kind`;
+# `foreign` for what no ring store has written.
+_REVISION = """
+local revision = 'foreign'
+if kind == 'hash' then
+  local length = redis.call('HSTRLEN', KEYS[1], 'revision')
+  if length > 0 and length <= 64 then revision = redis.call('HMGET', KEYS[1], 'revision')[1] end
+end
+"""
+# A replica may be behind, and what it does not have yet is not absent: only a primary answers.
+# Sizes are looked at first, so that an over-long value is never sent. Run as `_RO`: a user who may
+# not write may run it; and whole, since it is short and reads are rare.
+_READ = f"""
+if not string.find(redis.call('INFO', 'replication'), 'role:master', 1, true) then return {{'replica'}} end
 local kind = redis.call('TYPE', KEYS[1]).ok
 local time = redis.pcall('TIME')[1] or ''
-if kind == 'none' then return {'absent', time} end
-if kind ~= 'hash' then return {'foreign'} end
-if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {'too-large'} end
-if redis.call('HSTRLEN', KEYS[1], 'revision') > tonumber(ARGV[2]) then return {'foreign'} end
-local held = redis.call('HMGET', KEYS[1], 'document', 'revision')
-if not held[1] or not held[2] then return {'foreign'} end
-return {'held', time, held[1], held[2]}
+if kind == 'none' then return {{'absent', time}} end
+{_REVISION}
+if revision == 'foreign' then return {{'foreign', time, revision}} end
+if redis.call('HSTRLEN', KEYS[1], 'document') > tonumber(ARGV[1]) then return {{'too-large', time, revision}} end
+local document = redis.call('HMGET', KEYS[1], 'document')[1]
+if not document then return {{'foreign', time, revision}} end
+return {{'held', time, revision, document}}
 """  # noqa: E501
+# A script runs alone, from the comparison to the write. What is no ring and was read as that goes
+# first. The push may fail, where the user may not publish: by then the write is done, and it must
+# not be reported as failed.
+_WRITE = f"""
+local kind = redis.call('TYPE', KEYS[1]).ok
+{_REVISION}
+if ARGV[1] ~= (kind == 'none' and 'absent' or '=' .. revision) then return {{'conflict'}} end
+if kind ~= 'none' and revision == 'foreign' then redis.call('DEL', KEYS[1]) end
+redis.call('HSET', KEYS[1], 'document', ARGV[2], 'revision', ARGV[3])
+redis.pcall('PUBLISH', KEYS[1], ARGV[3])
+return {{'written'}}
+"""
 
 _REFUSALS: dict[str, tuple[RingStoreErrorKind, str]] = {
     "replica": ("unavailable", "the server is a replica: a failover, or a wrong address"),
@@ -51,14 +75,16 @@ class RedisClient(Protocol):
 
 
 class RedisRing:
-    """Reads a ring from Redis 7.0 or later. Needs the rights of a reader in the README of
-    @sealring/redis: no write, and `info`, `type`, `hstrlen`, `hmget`, `eval_ro`.
+    """A ring in Redis 7.0 or later: one hash, compared and replaced by a script, which Redis runs
+    alone. Only a primary is read. Needs the rights of a member in the README of @sealring/redis;
+    for a reader, no write, and `info`, `type`, `hstrlen`, `hmget`, `eval_ro`. A process whose user
+    may subscribe hears of writes at once.
 
     Args:
         client: a `redis.Redis` of one server, with a socket timeout; stays yours.
         url: instead of a client: `redis://` or `rediss://`; one of its own is then made.
         key: where the ring is; 1 to 512 characters.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
     """
@@ -71,40 +97,74 @@ class RedisRing:
         client: RedisClient | None = None,
         url: str | None = None,
         key: str = "sealring:ring",
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         if (client is None) == (url is None):
             raise TypeError(f"{_OWNER}: give either client or url")
         self._key = text(_OWNER, "key", key, 512)
-        number(_OWNER, "timeout_seconds", timeout_seconds, 0.01, 60)
-        self._client = _own_client(url, timeout_seconds) if client is None else client
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        self._client = _own_client(url, call_timeout_seconds) if client is None else client
         with_method(_OWNER, "client", self._client, "execute_command")
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when a primary says that the key does not exist. RingStoreError, with
         nothing of the server's in it, for everything else."""
-        answer = self._run()
-        if isinstance(answer, RingStoreError):
-            raise answer
-        told = answer if isinstance(answer, list) else []
-        fields = [field if isinstance(field, bytes) else str(field).encode() for field in told]
-        status = fields[0].decode("ascii", "replace") if fields else ""
+        fields = self._run("EVAL_RO", _READ, MAX_DOCUMENT_BYTES)
+        status = fields[0].decode("ascii", "replace")
         if len(fields) > 1 and on_service_date is not None:
             with suppress(ValueError):
                 on_service_date(float(fields[1]) * 1_000)
         if status == "absent":
             return None
-        if status != "held" or len(fields) != 4:
-            kind, detail = _REFUSALS.get(status, ("unavailable", "not an answer of the script"))
-            raise RingStoreError(kind, detail)
-        return StoredRing(document_text(fields[2], "the document"), fields[3].decode("latin-1"))
+        revision = fields[2].decode("latin-1") if len(fields) > 2 else None
+        if status != "held" or len(fields) != 4 or revision is None:
+            raise _refusal(status, revision)
+        return StoredRing(document_text(fields[3], "the document", revision), revision)
 
-    def _run(self) -> object:
-        arguments = (1, self._key, MAX_DOCUMENT_BYTES, _MAX_REVISION_BYTES)
+    def write(
+        self,
+        document: str,
+        *,
+        expected: str | None,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write tells no time.
+    ) -> str:
+        """Replaces the document, if it is what `expected` says. RingConflictError or
+        RingStoreError; after `unavailable` it may have been written all the same."""
+        revision = secrets.token_urlsafe(_REVISION_BYTES)
+        condition = "absent" if expected is None else f"={expected}"
+        fields = self._run("EVAL", _WRITE, condition, document, revision)
+        status = fields[0].decode("ascii", "replace")
+        if status == "conflict":
+            raise RingConflictError
+        if status != "written":
+            raise _refusal(status, None)
+        return revision
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
+        connected anew, for what it may have missed. Nothing is heard with a client that has no
+        `pubsub`."""
+        push = RedisPush(self._client, self._key, changed)
+        return push.close
+
+    def _run(self, command: str, script: str, *values: object) -> list[bytes]:
+        answer = self._answer(command, script, values)
+        if isinstance(answer, RingStoreError):
+            raise answer
+        told = answer if isinstance(answer, list) else []
+        fields = [field if isinstance(field, bytes) else str(field).encode() for field in told]
+        return fields or [b""]
+
+    def _answer(self, command: str, script: str, values: tuple[object, ...]) -> object:
         try:
-            return self._client.execute_command("EVAL_RO", _READ, *arguments)
+            return self._client.execute_command(command, script, 1, self._key, *values)
         except Exception as error:
             return _failure(error)
+
+
+def _refusal(status: str, revision: str | None) -> RingStoreError:
+    kind, detail = _REFUSALS.get(status, ("unavailable", "not an answer of the script"))
+    return RingStoreError(kind, detail, revision=None if kind == "unavailable" else revision)
 
 
 def _failure(error: Exception) -> RingStoreError:

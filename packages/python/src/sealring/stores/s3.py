@@ -2,13 +2,14 @@
 
 import json
 import re
+import secrets
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..aws import CREDENTIALS, AwsFailure, aws_client, aws_failure, member, note_aws_date, rows
-from ..errors import RingStoreError, RingStoreErrorKind
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
 from ..key_wrapper import OnServiceDate
-from ..options import text
+from ..options import one_of, text
 from ..ring.document import MAX_DOCUMENT_BYTES
 from ..ring.store import StoredRing, document_text
 
@@ -16,6 +17,11 @@ _OWNER = "S3Ring"
 _RIGHTS = "S3 refused the call; for an object that is not there also to who may not list the bucket"
 _REQUEST = "S3 does not accept the request: check bucket, key and expected_bucket_owner"
 _KMS = "the object's KMS key cannot be used"
+_ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
+_WRITE_ID = "sealring-write"
+_WRITE_ID_BYTES = 9
+# 409 and 412, and the 404 of an object deleted meanwhile.
+_CONFLICTS = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"})
 
 # Source: "Error responses" of the Amazon S3 API reference. What is not here is `unavailable`, or
 # `denied` by its status: nothing but S3's own NoSuchKey with its 404 is an absent object.
@@ -30,6 +36,8 @@ _TABLE: dict[str, tuple[RingStoreErrorKind, str]] = {
         ("denied", _KMS),
         "KMS.DisabledException KMS.KMSInvalidStateException KMS.NotFoundException",
     ),
+    "NotImplemented": ("read-only", "this service has no conditional writes"),
+    "EntityTooLarge": ("too-large", "the service takes no object of this size"),
     # Whatever their status: credentials or a clock that lapsed say nothing about the right to the
     # ring.
     **rows(
@@ -45,19 +53,32 @@ class S3Client(Protocol):
     """The part of a boto3 `s3` client that is used."""
 
     def get_object(self, *, Bucket: str, Key: str, **more: str) -> Mapping[str, object]: ...  # noqa: N803
+    def put_object(self, *, Bucket: str, Key: str, **more: object) -> Mapping[str, object]: ...  # noqa: N803
+
+
+class _Object(NamedTuple):
+    """What is stored."""
+
+    document: str | RingStoreError
+    """Or why it is none."""
+    etag: str
+    revision: str
 
 
 class S3Ring:
-    """Reads a ring from one object. Needs `s3:GetObject` on it, and `s3:ListBucket` on the bucket,
-    else S3 says 403 of a ring that is not there yet.
+    """A ring in one object, created with `If-None-Match` and replaced with `If-Match`. Needs
+    `s3:GetObject` and, for a member, `s3:PutObject` on it, and `s3:ListBucket` on the bucket, else
+    S3 says 403 of a ring that is not there yet.
 
     Args:
         bucket: the bucket's name, or the alias or ARN of an access point in one Region.
         key: the object's key; 1 to 1 024 characters.
         client: a boto3 `s3` client, made with one attempt; stays yours. By default one of its own,
             with credentials and region by boto3's default chain.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
         expected_bucket_owner: the 12 digits of the account that owns the bucket.
+        server_side_encryption: `AES256`, `aws:kms` or `aws:kms:dsse`. By default the bucket's own.
+        sse_kms_key_id: the KMS key of that.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
@@ -70,8 +91,10 @@ class S3Ring:
         bucket: str,
         key: str,
         client: S3Client | None = None,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
         expected_bucket_owner: str | None = None,
+        server_side_encryption: str | None = None,
+        sse_kms_key_id: str | None = None,
     ) -> None:
         self._object = {
             "Bucket": text(_OWNER, "bucket", bucket, 2_048),
@@ -81,17 +104,73 @@ class S3Ring:
             if re.fullmatch("[0-9]{12}", str(expected_bucket_owner)) is None:
                 raise ValueError(f"{_OWNER}: expected_bucket_owner must be 12 digits")
             self._object["ExpectedBucketOwner"] = expected_bucket_owner
-        self._client = aws_client(_OWNER, "s3", "get_object", client, timeout_seconds)
+        self._encryption: dict[str, str] = {}
+        if server_side_encryption is not None:
+            name = one_of(_OWNER, "server_side_encryption", server_side_encryption, _ENCRYPTIONS)
+            self._encryption["ServerSideEncryption"] = name
+        if sse_kms_key_id is not None:
+            self._encryption["SSEKMSKeyId"] = text(_OWNER, "sse_kms_key_id", sse_kms_key_id, 2_048)
+        self._client = aws_client(_OWNER, "s3", "get_object", client, call_timeout_seconds)
 
     def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
         """The document; None when S3 says that there is no such object. RingStoreError, with
         nothing of boto3's in it, for everything else."""
         answer = self._get(on_service_date)
+        if answer is None:
+            return None
         if isinstance(answer, RingStoreError):
+            raise answer
+        document, _, revision = answer
+        if isinstance(document, RingStoreError):
+            raise document
+        return StoredRing(document, revision)
+
+    def write(
+        self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
+    ) -> str:
+        """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
+        after `unavailable` it may have been written all the same."""
+        condition = {"IfNoneMatch": "*"}
+        if expected is not None:
+            # The ETag compares bytes; the revision tells the same bytes written anew apart.
+            stored = self._get(on_service_date)
+            if isinstance(stored, RingStoreError):
+                raise stored
+            if stored is None or stored.revision != expected:
+                raise RingConflictError
+            condition = {"IfMatch": stored.etag}
+        answer = self._put(document, condition, on_service_date)
+        if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
+    def _put(
+        self, document: str, condition: dict[str, str], on_service_date: OnServiceDate | None
+    ) -> str | RingStoreError | RingConflictError:
+        write_id = secrets.token_urlsafe(_WRITE_ID_BYTES)
+        try:
+            answer = self._client.put_object(
+                **self._object,
+                **condition,
+                **self._encryption,
+                Body=document.encode("utf-8"),
+                ContentType="text/plain; charset=utf-8",
+                # A cache between us and S3 would serve a ring of yesterday.
+                CacheControl="no-store",
+                Metadata={_WRITE_ID: write_id},
+            )
+            note_aws_date(answer, on_service_date)
+        except Exception as error:
+            failure = aws_failure(error, on_service_date)
+            # Also where the object that was to be replaced has been deleted.
+            is_conflict = not _CONFLICTS.isdisjoint(failure.names) or failure.status in (409, 412)
+            return RingConflictError() if is_conflict else _refusal(failure)
+        found = _identity_of(answer, write_id)
+        if found is None:
+            return RingStoreError("unavailable", "the answer to the write was not one of S3")
+        return found[1]
+
+    def _get(self, on_service_date: OnServiceDate | None) -> _Object | RingStoreError | None:
         try:
             answer = self._client.get_object(**self._object)
             note_aws_date(answer, on_service_date)
@@ -103,15 +182,29 @@ class S3Ring:
             failure = aws_failure(error, on_service_date)
             is_absent = "NoSuchKey" in failure.names and failure.status == 404
             return None if is_absent else _refusal(failure)
-        document = document_text(data, "the object")
-        if isinstance(length, int) and len(data) != length:
-            raise RingStoreError("unavailable", "the body ended early")
-        etag = member(answer, "ETag")
-        if not isinstance(etag, str) or etag == "":
-            raise RingStoreError("unavailable", "the answer has no ETag")
-        # What tells this version of the object from every other.
-        write_id = member(answer, "Metadata", "sealring-write")
-        return StoredRing(document, json.dumps([write_id, member(answer, "VersionId"), etag]))
+        found = _identity_of(answer, member(answer, "Metadata", _WRITE_ID))
+        if found is None:
+            return RingStoreError("unavailable", "the answer has no ETag")
+        is_short = isinstance(length, int) and len(data) != length
+        if is_short and len(data) <= MAX_DOCUMENT_BYTES:
+            return RingStoreError("unavailable", "the body ended early")
+        document: str | RingStoreError
+        try:
+            document = document_text(data, "the object", found[1])
+        except RingStoreError as error:
+            document = error
+        return _Object(document, *found)
+
+
+def _identity_of(answer: object, write_id: object) -> tuple[str, str] | None:
+    """ETag and revision: what tells this version of the object from every other."""
+    etag, version = member(answer, "ETag"), member(answer, "VersionId")
+    if not isinstance(etag, str) or etag == "":
+        return None
+    # `null` is S3's name for an object without a version, given on reading only.
+    version_id = version if isinstance(version, str) and version != "null" else ""
+    # Whoever puts a document there with another tool gives it no id.
+    return etag, json.dumps([write_id if isinstance(write_id, str) else "", version_id, etag])
 
 
 def _refusal(failure: AwsFailure) -> RingStoreError:

@@ -5,7 +5,7 @@ of the AWS SDKs; the exceptions of botocore.
 """
 
 from ..aws import CREDENTIALS, AwsFailure, rows
-from ..errors import KeyWrapperError, KeyWrapperErrorKind
+from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
 
 _CLOCK = "this machine's clock differs from the service's"
 _USAGE = "the KMS key must be a symmetric encryption key (SYMMETRIC_DEFAULT, ENCRYPT_DECRYPT)"
@@ -66,12 +66,20 @@ _BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
 }
 
 
-def kms_error(provider: str, failure: AwsFailure) -> KeyWrapperError:
+def kms_error(
+    provider: str, failure: AwsFailure, operation: KeyWrapperOperation = "unwrap"
+) -> KeyWrapperError:
     """A name in the table decides. Else the status does: a 403 of a proxy has no code. Else it is
     `unavailable`: the unknown never ends a key's life."""
     unknown: _Row = (_BY_STATUS.get(failure.status, "unavailable"), None)
     code, (kind, hint) = failure.row_of(_TABLE) or (None, unknown)
     status, request_id = failure.status, failure.request_id
     return KeyWrapperError(
-        kind, provider, code=code, status=status, request_id=request_id, hint=hint
+        kind,
+        provider,
+        operation=operation,
+        code=code,
+        status=status,
+        request_id=request_id,
+        hint=hint,
     )

@@ -1,4 +1,4 @@
-"""Unwraps data keys with a symmetric key of AWS KMS: Decrypt."""
+"""Wraps data keys with a symmetric key of AWS KMS: GenerateDataKey, Encrypt, Decrypt."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -6,8 +6,8 @@ from typing import Protocol
 
 from ..aws import aws_client, aws_failure, member, note_aws_date
 from ..derivation import DATA_KEY_BYTES
-from ..errors import KeyWrapperError
-from ..key_wrapper import OnServiceDate, WrappedKey
+from ..errors import KeyWrapperError, KeyWrapperOperation
+from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show, text
 from .aws_errors import kms_error
 from .aws_key_name import KeyName, may_mean, parse_key_arn, parse_key_name
@@ -31,10 +31,27 @@ class KmsClient(Protocol):
         EncryptionContext: dict[str, str],  # noqa: N803
     ) -> Mapping[str, object]: ...
 
+    def encrypt(
+        self,
+        *,
+        KeyId: str,  # noqa: N803
+        Plaintext: bytes,  # noqa: N803
+        EncryptionContext: dict[str, str],  # noqa: N803
+    ) -> Mapping[str, object]: ...
+
+    def generate_data_key(
+        self,
+        *,
+        KeyId: str,  # noqa: N803
+        KeySpec: str,  # noqa: N803
+        EncryptionContext: dict[str, str],  # noqa: N803
+    ) -> Mapping[str, object]: ...
+
 
 class AwsKmsKeyWrapper:
-    """Opens what `awsKmsKeyWrapper` of @sealring/aws-kms wrapped, under the same encryption
-    context. Needs `kms:Decrypt` on the key and nothing else.
+    """The same as `awsKmsKeyWrapper` of @sealring/aws-kms: either opens what the other wrapped,
+    under the same encryption context. Needs `kms:Decrypt` on the key and, for a member,
+    `kms:GenerateDataKey` and `kms:Encrypt`.
 
     A wrapped key never chooses which KMS key is asked: one that names neither the key of `key_id`
     nor one of `also_unwrap` is refused before any call. Where `key_id` is an alias, its key is
@@ -46,12 +63,13 @@ class AwsKmsKeyWrapper:
             with credentials, and the region unless `key_id` is an ARN, by boto3's default chain.
         also_unwrap: full ARNs of retired KMS keys whose wrapped keys may still be opened; 0 to 64.
         multi_region: whether any replica's wrapped keys are opened; an `mrk-` key or an alias.
-        timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
 
     A wrong option is a TypeError or a ValueError that names it.
     """
 
     provider = _PROVIDER
+    supports = Supports()
 
     def __init__(
         self,
@@ -60,14 +78,14 @@ class AwsKmsKeyWrapper:
         client: KmsClient | None = None,
         also_unwrap: Sequence[str] = (),
         multi_region: bool = False,
-        timeout_seconds: float = 5,
+        call_timeout_seconds: float = 5,
     ) -> None:
         self.key_id = text(_OWNER, "key_id", key_id, 2_048)
         self._key_name = _key_name(self.key_id, multi_region)
         self._multi_region = multi_region
         self._also_unwrap = _retired(also_unwrap)
         region = self._key_name.region
-        self._client = aws_client(_OWNER, "kms", "decrypt", client, timeout_seconds, region)
+        self._client = aws_client(_OWNER, "kms", "decrypt", client, call_timeout_seconds, region)
 
     def __repr__(self) -> str:
         return f"AwsKmsKeyWrapper({self.key_id})"
@@ -76,6 +94,30 @@ class AwsKmsKeyWrapper:
         is_known = wrapped.key_id in self._also_unwrap
         may_be = is_known or may_mean(self._key_name, wrapped.key_id, self._multi_region)
         return wrapped.provider == _PROVIDER and may_be
+
+    def generate(
+        self, context: Mapping[str, str], *, on_service_date: OnServiceDate | None = None
+    ) -> tuple[bytearray, WrappedKey]:
+        """A data key of 32 bytes that KMS made, and its wrap. KeyWrapperError for a failure."""
+        answer = self._generate(context, on_service_date)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
+        return answer
+
+    def wrap(
+        self,
+        data_key: bytes | bytearray,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,
+    ) -> WrappedKey:
+        """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
+        if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
+            raise ValueError(f"{_OWNER}: a data key has 32 bytes that are not all equal")
+        answer = self._encrypt(data_key, context, on_service_date)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
+        return answer
 
     def unwrap(
         self,
@@ -116,6 +158,52 @@ class AwsKmsKeyWrapper:
         if not self._is_answer_for(wrapped.key_id, asked, member(answer, "KeyId")):
             return _corrupt(hint="KMS answered for another key than the wrapped key names")
         return bytearray(plaintext)
+
+    def _encrypt(
+        self,
+        data_key: bytes | bytearray,
+        context: Mapping[str, str],
+        on_service_date: OnServiceDate | None,
+    ) -> WrappedKey | KeyWrapperError:
+        try:
+            answer = self._client.encrypt(
+                KeyId=self.key_id, Plaintext=bytes(data_key), EncryptionContext=dict(context)
+            )
+        except Exception as error:
+            return kms_error(_PROVIDER, aws_failure(error, on_service_date), "wrap")
+        note_aws_date(answer, on_service_date)
+        return self._wrapped_of("wrap", answer)
+
+    def _generate(
+        self, context: Mapping[str, str], on_service_date: OnServiceDate | None
+    ) -> tuple[bytearray, WrappedKey] | KeyWrapperError:
+        try:
+            answer = self._client.generate_data_key(
+                KeyId=self.key_id, KeySpec="AES_256", EncryptionContext=dict(context)
+            )
+        except Exception as error:
+            return kms_error(_PROVIDER, aws_failure(error, on_service_date), "generate")
+        note_aws_date(answer, on_service_date)
+        plaintext = member(answer, "Plaintext")
+        if not isinstance(plaintext, (bytes, bytearray)) or len(plaintext) != DATA_KEY_BYTES:
+            hint = f"the answer has no data key of {DATA_KEY_BYTES} bytes"
+            return _corrupt(operation="generate", hint=hint)
+        wrapped = self._wrapped_of("generate", answer)
+        if isinstance(wrapped, KeyWrapperError):
+            return wrapped
+        return bytearray(plaintext), wrapped
+
+    def _wrapped_of(
+        self, operation: KeyWrapperOperation, answer: object
+    ) -> WrappedKey | KeyWrapperError:
+        key_id, blob = member(answer, "KeyId"), member(answer, "CiphertextBlob")
+        if not isinstance(key_id, str) or not may_mean(self._key_name, key_id, any_region=False):
+            hint = "KMS answered for another key than key_id"
+            return _corrupt(operation=operation, hint=hint)
+        if not isinstance(blob, bytes) or not 1 <= len(blob) <= _MAX_WRAPPED_BYTES:
+            hint = f"the wrapped key is not 1 to {_MAX_WRAPPED_BYTES} bytes long"
+            return _corrupt(operation=operation, hint=hint)
+        return WrappedKey(_PROVIDER, key_id, blob)
 
     def _is_answer_for(self, recorded: str, asked: str, answered: object) -> bool:
         if asked != self.key_id:

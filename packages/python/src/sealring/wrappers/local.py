@@ -12,7 +12,7 @@ from ..aead import NONCE_BYTES, TAG_BYTES, decrypt, derive_key
 from ..canonical_json import canonical_json
 from ..derivation import DATA_KEY_BYTES, overwrite
 from ..errors import KeyWrapperError
-from ..key_wrapper import OnServiceDate, WrappedKey
+from ..key_wrapper import OnServiceDate, Supports, WrappedKey
 from ..options import is_constant, sequence, show
 
 _OWNER = "LocalKeyWrapper"
@@ -42,6 +42,7 @@ class LocalKeyWrapper:
     """
 
     provider = _PROVIDER
+    supports = Supports()
 
     def __init__(self, *, master_key: bytes | str, also_unwrap: Sequence[bytes | str] = ()) -> None:
         sequence(_OWNER, "also_unwrap", also_unwrap)
@@ -80,8 +81,14 @@ class LocalKeyWrapper:
             raise _corrupt(hint="the data key is one byte repeated")
         return bytearray(data_key)
 
-    def wrap(self, data_key: bytes | bytearray, context: Mapping[str, str]) -> WrappedKey:
-        """Wraps 32 bytes that are not all equal. No reader needs it: for tests and tools."""
+    def wrap(
+        self,
+        data_key: bytes | bytearray,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - there is no service.
+    ) -> WrappedKey:
+        """Wraps 32 bytes that are not all equal."""
         if len(data_key) != DATA_KEY_BYTES or is_constant(data_key):
             raise ValueError(f"{_OWNER}: a data key has 32 bytes that are not all equal")
         nonce = os.urandom(NONCE_BYTES)

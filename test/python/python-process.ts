@@ -3,19 +3,23 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const program = fileURLToPath(new URL('reader.py', import.meta.url));
+const program = fileURLToPath(new URL('process.py', import.meta.url));
 
-/** How the reader is set up; its ring, format and key wrapper as `reader.py` takes them. */
-export interface ReaderOptions {
+/** How the process is set up; its ring, format and key wrapper as `process.py` takes them. */
+export interface PythonOptions {
   readonly keyWrapper: object;
   readonly ring: object;
   readonly ringName: string;
+  /** Default: a reader. */
+  readonly role?: 'member' | 'reader';
+  /** Default: `if-absent`. */
+  readonly create?: 'now';
   readonly format?: 'sealring' | 'python';
   /** In snake case. */
   readonly policy?: Readonly<Record<string, number>>;
 }
 
-export interface ReaderHealth {
+export interface PythonHealth {
   readonly status: string;
   readonly sealingKey: string | null;
   /** State by key id. */
@@ -23,8 +27,8 @@ export interface ReaderHealth {
   readonly lastError: string | null;
 }
 
-/** What the reader raised: the class, and its `kind` or `reason`. */
-class ReaderError extends Error {
+/** What the process raised: the class, and its `kind` or `reason`. */
+class PythonError extends Error {
   override readonly name: string;
   readonly kind: string;
   constructor(name: string, kind: string) {
@@ -35,11 +39,12 @@ class ReaderError extends Error {
 }
 
 /** A Python process with one codec, not started yet. */
-export class PythonReader {
+export class PythonProcess {
   readonly #process: ChildProcess;
   readonly #answers: AsyncIterator<string>;
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor(python: string, options: ReaderOptions) {
+  constructor(python: string, options: PythonOptions) {
     this.#process = spawn(python, [program, JSON.stringify(options)], {
       stdio: ['pipe', 'pipe', 'inherit'],
       env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
@@ -68,8 +73,27 @@ export class PythonReader {
     await this.#ask({ op: 'refresh' });
   }
 
-  async health(): Promise<ReaderHealth> {
-    const health = (await this.#ask({ op: 'health' })) as ReaderHealth;
+  async rotate(options: { readonly emergency: boolean }): Promise<void> {
+    await this.#ask({ op: 'rotate', ...options });
+  }
+
+  async revoke(keyId: string): Promise<void> {
+    await this.#ask({ op: 'revoke', keyId });
+  }
+
+  async prepare(token: string): Promise<void> {
+    await this.#ask({ op: 'prepare', token });
+  }
+
+  /** SIGKILL: nothing is closed. */
+  async kill(): Promise<void> {
+    const exited = once(this.#process, 'exit');
+    this.#process.kill('SIGKILL');
+    await exited;
+  }
+
+  async health(): Promise<PythonHealth> {
+    const health = (await this.#ask({ op: 'health' })) as PythonHealth;
     return health;
   }
 
@@ -80,12 +104,18 @@ export class PythonReader {
   }
 
   /** One request at a time. */
-  async #ask(request: object): Promise<unknown> {
+  #ask(request: object): Promise<unknown> {
+    const answer = this.#last.then(() => this.#asked(request));
+    this.#last = answer.catch(() => undefined);
+    return answer;
+  }
+
+  async #asked(request: object): Promise<unknown> {
     this.#process.stdin?.write(`${JSON.stringify(request)}\n`);
     const { value, done } = await this.#answers.next();
-    if (done === true) throw new Error('the reader has ended');
+    if (done === true) throw new Error('the process has ended');
     const answer: { value?: unknown; error?: string; kind?: string } = JSON.parse(value);
-    if (answer.error !== undefined) throw new ReaderError(answer.error, String(answer.kind));
+    if (answer.error !== undefined) throw new PythonError(answer.error, String(answer.kind));
     return answer.value;
   }
 }

@@ -1,0 +1,34 @@
+"""The bytes of data keys as key services take and give them."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+from ..canonical_json import canonical_json
+from ..derivation import DATA_KEY_BYTES, overwrite
+from ..options import is_constant
+
+
+def checked_data_key(data: object) -> bytearray | None:
+    """What a key wrapper returned, if that is a data key of 32 bytes."""
+    is_whole = isinstance(data, bytearray) and len(data) == DATA_KEY_BYTES
+    return data if is_whole and not is_constant(data) else None  # type: ignore[arg-type, return-value]
+
+
+def bound_plaintext(data_key: bytearray, context: Mapping[str, str]) -> bytearray:
+    """Data key and SHA-256 of the context: what a service without context is given to wrap. The
+    caller overwrites it."""
+    return bytearray(data_key) + _hash_of(context)
+
+
+def unbound_plaintext(plaintext: object, context: Mapping[str, str]) -> bytearray | None:
+    """The data key of such a plaintext, which is overwritten; None where the context differs."""
+    data = plaintext if isinstance(plaintext, bytearray) else bytearray()
+    is_bound = hmac.compare_digest(data[DATA_KEY_BYTES:], _hash_of(context))
+    data_key = bytearray(data[:DATA_KEY_BYTES]) if is_bound else None
+    overwrite(data)
+    return checked_data_key(data_key)
+
+
+def _hash_of(context: Mapping[str, str]) -> bytes:
+    return hashlib.sha256(canonical_json(dict(context)).encode("ascii")).digest()

@@ -1,0 +1,112 @@
+"""Makes the key of a ring that has none to seal with, or waits for who does: members that start at
+once, or hear at once that every key is revoked, must not each make a data key."""
+
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from .. import base64url
+from ..clock import Moment, age_ms
+from ..errors import CodecClosedError, KeyWrapperError, RingConflictError, RingStoreError
+from .calls import Calls
+from .store import StoredDocument
+from .view import RingView
+from .writer import RingWriter
+
+_MS = 1_000
+# Enough that two claims never are alike.
+_CLAIM_BYTES = 16
+_FIRST_LOOK_MS = 50
+_LONGEST_LOOK_MS = 3_000
+# Calls to the KMS one after the other, retries included, that a founder may need: generate, sign,
+# prove.
+_CALLS_OF_A_FOUNDER = 12
+
+
+class _Claim(NamedTuple):
+    claim: str
+    since: Moment
+
+
+class Founding:
+    """Whoever wins the compare-and-swap of a claim makes the key, and the others wait. A claim
+    whose owner is gone is taken over after as long as it could have needed, measured by the clock
+    of who waits; if it lives after all, its key loses the race. After three times as long no claim
+    counts: they may be anybody's."""
+
+    def __init__(
+        self, view: RingView, calls: Calls, stored: StoredDocument, writer: RingWriter
+    ) -> None:
+        self._view = view
+        self._calls = calls
+        self._stored = stored
+        self._writer = writer
+        self._own_claim: str | None = None
+        self._waiting_for: _Claim | None = None
+        # Since when others claim, and when that was last seen.
+        self._waiting: tuple[Moment, Moment] | None = None
+        self._looks = 0
+        # Whether the KMS failed the last time: then the key is made first, and the store is not
+        # written until there is one.
+        self._has_kms_failed = False
+
+    def attempt(self, reason: Literal["initial", "emergency"] = "initial") -> float:
+        """One attempt. Milliseconds to wait before the store is looked at again where somebody else
+        is at it; 0 when the key is there. RingConflictError when somebody else claimed first;
+        RingStoreError or KeyWrapperError what kept this member from making it: the claim is given
+        back."""
+        latest = self._stored.latest
+        there = None if latest is None or latest.document is None else latest.document.claim
+        wait_ms = self._ms_for_another(there)
+        if wait_ms > 0:
+            return wait_ms
+        # By another time the ring may well be alive.
+        trouble = self._view.ring_clock.trouble(self._view.now())
+        if trouble is not None:
+            raise RingStoreError("unavailable", f"no key is made: {trouble}")
+        # Known before it is written: the answer may get lost, and then it is this member's own
+        # claim that stands there.
+        if self._own_claim is None:
+            self._own_claim = base64url.encode(self._view.random(_CLAIM_BYTES))
+        made = self._writer.make(reason) if self._has_kms_failed else None
+        self._writer.claim(self._own_claim)
+        try:
+            self._writer.publish(reason, made)
+        except (KeyWrapperError, RingStoreError, ValueError) as error:
+            self._has_kms_failed = isinstance(error, KeyWrapperError)
+            if not self._calls.closing.is_set():
+                self._give_back()
+            raise
+        self._has_kms_failed = False
+        self._waiting = None
+        return 0
+
+    def _ms_for_another(self, claim: str | None) -> float:
+        """A while where another's claim may still become a key; 0 where this member claims."""
+        if claim is None or claim == self._own_claim:
+            return 0
+        now = self._view.now()
+        patience_ms = _CALLS_OF_A_FOUNDER * self._view.policy.kms_timeout_seconds * _MS
+        if self._waiting_for is None or self._waiting_for.claim != claim:
+            self._waiting_for = _Claim(claim, now)
+        since = now
+        if self._waiting is not None and age_ms(self._waiting[1], now) <= patience_ms:
+            since = self._waiting[0]
+        if since is now:
+            self._looks = 0
+        self._waiting = since, now
+        is_heeded = (
+            age_ms(self._waiting_for.since, now) < patience_ms
+            and age_ms(since, now) < 3 * patience_ms
+        )
+        if not is_heeded:
+            return 0
+        longest_ms = min(_LONGEST_LOOK_MS, _FIRST_LOOK_MS * 2.0 ** min(self._looks, 32))
+        self._looks += 1
+        return longest_ms * (0.5 + self._view.uniform() / 2)
+
+    def _give_back(self) -> None:
+        """So that the others need not wait. Where it fails they do; what kept this member from
+        founding is raised."""
+        with suppress(RingConflictError, RingStoreError, CodecClosedError):
+            self._writer.claim(None)
+            self._own_claim = None

@@ -1,0 +1,224 @@
+"""What a member writes: the document of all facts that it knows, and revocations. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from .certificates import (
+    Signers,
+    birth,
+    certificate_of,
+    is_certified,
+    is_right_wrap,
+    signers_of,
+    vouchers_by,
+)
+from .document import (
+    MAX_DOCUMENT_BYTES,
+    MAX_MACS,
+    MAX_WRAPS,
+    Macs,
+    Revocation,
+    RingDocument,
+    RingEntry,
+    RingWrap,
+    encode_document,
+    format_time,
+    time_ms,
+)
+from .facts import first_of, tombstone
+from .policy import MAX_RING_KEYS
+from .snapshot import RingKey, RingSnapshot, age
+
+# Rounds of `document_of`: all, without what is carried, without tombstones, fewer wraps, fewer
+# certificates.
+_MOST_SPARED = 4
+_NO_MACS: Macs = {}
+
+
+class Publisher(NamedTuple):
+    """What writing needs to know beside the facts."""
+
+    ring: str
+    past: Signers
+    """Keys that have ended and can still certify."""
+    removable_until_ms: float
+    """Keys that open until this moment or earlier may leave the document."""
+
+    def is_removable(self, key: RingEntry) -> bool:
+        return key.opens_until <= self.removable_until_ms
+
+
+def revoked_key(key: RingKey, at_ms: float, signers: Signers) -> RingKey | None:
+    """A known key as revoked: by its own certificate where it can be made, and by that of the
+    newest key that may certify it. None where neither can be made here."""
+    at = format_time(at_ms) if key.revocation is None else key.revocation.at
+    known = _NO_MACS if key.revocation is None else key.revocation.by
+    by = _certificates_for(key, at, signers, known)
+    return replace(key, is_revoked=True, held=None, revocation=Revocation(at, by)) if by else None
+
+
+def document_of(
+    known: RingSnapshot, read: RingDocument | None, publisher: Publisher
+) -> RingDocument:
+    """The document of all facts that are known, in place of `read`: with what that has of
+    certificates which only others can check, while there is room. Over a limit the oldest
+    revocations are left out; then what is merely carried, then all tombstones, then wraps that this
+    process neither made nor opened, then further certificates: never a key that may be used."""
+    signers = signers_of(known.keys, publisher.past)
+    there = {} if read is None else {entry.id: entry for entry in read.entries}
+    kept = [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+    # What only the pin of this process refuses is in use elsewhere.
+    in_use = [key for key in kept if key.revocation is None]
+    links = _links_between(in_use, known.by_id)
+    spared = 0
+    while True:
+        carried = () if spared >= 1 else known.carried + known.unreadable
+        revoked = [key for key in kept if key.revocation and (spared < 2 or not key.is_tombstone)]
+        room = max(0, MAX_RING_KEYS - len(in_use) - len(carried))
+        told = sorted(revoked, key=birth, reverse=True)
+        told.sort(key=_revoked_at, reverse=True)
+        told.sort(key=lambda key: _need_of(key, links, there), reverse=True)
+        entries = []
+        for key in sorted([*in_use, *told[:room]], key=age):
+            rest = next((entry for entry in carried if entry.id == key.id), there.get(key.id))
+            entries.append(_entry_of(_with_rest(key, rest), there.get(key.id), signers, spared))
+        mine = {entry.id for entry in entries}
+        entries += [entry for entry in carried if entry.id not in mine]
+        document = RingDocument(tuple(entries))
+        fits = len(entries) <= MAX_RING_KEYS and (
+            len(encode_document(publisher.ring, document)) <= MAX_DOCUMENT_BYTES
+        )
+        if fits or spared >= _MOST_SPARED:
+            return document
+        spared += 1
+
+
+def _certificates_for(key: RingKey, at: str, signers: Signers, known: Macs) -> Macs:
+    certifiers = [
+        signer
+        for signer in signers.values()
+        if not signer.is_revoked and signer.id != key.id and birth(signer) > birth(key)
+    ]
+    made = {}
+    if key.signer is not None:
+        made[key.id] = certificate_of(key.id, at, key.signer)
+    newest = max(certifiers, key=birth, default=None)
+    if newest is not None and newest.signer is not None:
+        made[newest.id] = certificate_of(key.id, at, newest.signer)
+    return first_of(MAX_MACS, made, known)
+
+
+def _need_of(key: RingKey, links: set[str], read: Mapping[str, RingEntry]) -> int:
+    """How much a full document needs a revoked key: most where a starter could not tell without it
+    that the keys in use are of one ring; then where somebody wrote it as live, and has to be told;
+    then where it is there already, so that members do not take turns. What everybody knows to be
+    revoked, or does not know at all, nobody uses."""
+    if key.id in links:
+        return 3
+    there = read.get(key.id)
+    if there is None:
+        return 0
+    return 2 if there.revocation is None else 1
+
+
+def _revoked_at(key: RingKey) -> int:
+    return 0 if key.revocation is None else time_ms(key.revocation.at)
+
+
+def _links_between(in_use: list[RingKey], known: Mapping[str, RingKey]) -> set[str]:
+    """Revoked keys that keys in use come after, where these name no other key in use: as few as
+    reach one. The oldest has none."""
+    used = {key.id for key in in_use}
+    links: set[str] = set()
+    for key in sorted(in_use, key=birth, reverse=True)[:-1]:
+        origin: RingKey | None = key
+        while origin is not None and origin.ancestors and used.isdisjoint(origin.ancestors.ids):
+            named = (known[key_id] for key_id in origin.ancestors.ids if key_id in known)
+            origin = min(named, key=birth, default=None)
+            if origin is None or origin.id in links:
+                break
+            links.add(origin.id)
+    return links
+
+
+def _with_rest(key: RingKey, read: RingEntry | None) -> RingKey:
+    """Of a key that is known for its revocation alone, all else is left as another wrote it."""
+    return tombstone(read, key.revocation) if key.is_tombstone and read is not None else key
+
+
+def _entry_of(key: RingKey, read: RingEntry | None, signers: Signers, spared: int) -> RingEntry:
+    theirs = read if read is not None and read.times == key.times else None
+    is_sparing = spared >= _MOST_SPARED
+    others = _NO_MACS if theirs is None or is_sparing else theirs.vouchers
+    vouchers = first_of(MAX_MACS, key.vouchers, others)
+    if not is_sparing and not key.is_tombstone:
+        # What somebody took out of the store is put back.
+        named = () if key.ancestors is None else key.ancestors.ids
+        ancestral = {key_id: one for key_id, one in signers.items() if key_id in named}
+        vouchers = vouchers_by(key.id, key.created, key.times, ancestral, vouchers)
+    return RingEntry(
+        key.id,
+        key.created,
+        key.activates,
+        key.seals_until,
+        key.opens_until,
+        key.times,
+        _in_order_of(None if theirs is None else theirs.vouchers, vouchers),
+        # What nobody vouched for here may be known to others as it stands.
+        key.ancestors or (None if theirs is None else theirs.ancestors),
+        _revocation_of(key, None if theirs is None else theirs.revocation, signers, is_sparing),
+        _without_unproved(key.wraps) if spared >= 3 else _wraps_of(key, theirs),
+    )
+
+
+def _revocation_of(
+    key: RingKey, theirs: Revocation | None, signers: Signers, is_sparing: bool
+) -> Revocation | None:
+    """What is written of the revocation of a key where `theirs` is what stands there."""
+    mine = key.revocation
+    if mine is None:
+        # A claim that only others can check goes on.
+        is_unchecked = theirs is not None and any(key_id not in signers for key_id in theirs.by)
+        return theirs if is_unchecked else None
+    others = theirs.by if theirs is not None and theirs.at == mine.at else _NO_MACS
+    known = first_of(MAX_MACS, mine.by, others)
+    if key.is_tombstone:
+        # Its times are not proved, and whether its certifier is newer hangs on them: no certificate
+        # is added, which would hold whatever the times are. Nor can its own be checked.
+        holds = theirs is not None and is_certified(key, theirs, signers)
+        return theirs if holds else Revocation(mine.at, known)
+    certificates = _certificates_for(key, mine.at, signers, known)
+    if is_sparing:
+        certificates = first_of(2, certificates, _NO_MACS)
+    return Revocation(mine.at, _in_order_of(None if theirs is None else theirs.by, certificates))
+
+
+def _in_order_of(read: Macs | None, macs: Macs) -> Macs:
+    """What is the same in another order would be written again and again."""
+    there = {key_id: macs[key_id] for key_id in read or () if key_id in macs}
+    return {**there, **macs}
+
+
+def _wraps_of(key: RingKey, read: RingEntry | None) -> tuple[RingWrap, ...]:
+    """Where there is no room for all: those that this process made or opened, then right ones in
+    the order in which they stand there. Each member moves its own to the front, so those that
+    others opened stay, and no two members take turns."""
+    wraps, signer = key.wraps, key.signer
+    if signer is None or len(wraps) < MAX_WRAPS:
+        return wraps
+    there = () if read is None else read.wraps
+    proved = (wrap for wrap in wraps if wrap.is_proved)
+    right = (wrap for wrap in there if is_right_wrap(wrap, signer))
+    unproved = (wrap for wrap in wraps if not wrap.is_proved)
+    kept: list[RingWrap] = []
+    for wrap in (*proved, *right, *unproved):
+        if len(kept) < MAX_WRAPS and wrap not in kept:
+            kept.append(wrap)
+    return tuple(kept)
+
+
+def _without_unproved(wraps: tuple[RingWrap, ...]) -> tuple[RingWrap, ...]:
+    """Those that this process made or opened; the first where there is none, since an entry has one
+    at least."""
+    return tuple(wrap for wrap in wraps if wrap.is_proved) or wraps[:1]

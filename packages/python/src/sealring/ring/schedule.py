@@ -1,0 +1,77 @@
+"""When a key may do what, from its times and the policy. Pure."""
+
+import math
+from typing import Literal, NamedTuple
+
+from .policy import RingPolicy
+
+RotationReason = Literal[
+    "scheduled", "key-version", "requested", "initial", "emergency", "revocation"
+]
+"""Why a key is made. `initial` and `revocation`: active on every clock at once, since nothing else
+can seal. `emergency`: as soon as every member that reads the ring can have it. The others, of which
+`key-version` is for a new version of the KMS key: after propagation."""
+
+_MS = 1_000
+_NEVER_MS = -float("inf")
+
+
+class KeyTimes(NamedTuple):
+    """Milliseconds since the epoch, whole seconds. Written once and never changed."""
+
+    created: int
+    activates: int
+    seals_until: int
+    opens_until: int
+
+
+def times_of_new_key(
+    reason: RotationReason, now_ms: float, policy: RingPolicy, newest_ms: float = _NEVER_MS
+) -> KeyTimes:
+    """The times of a key made at `now_ms`. Rounded away from harm: activation late, the ends late.
+    `newest_ms` is the latest `created` that is known: a new key is newer than every other, whatever
+    the clocks of their makers said."""
+    skew_ms = policy.clock_skew_seconds * _MS
+    created = max(_floor_second(now_ms), newest_ms + _MS)
+    base_ms = max(now_ms, created)
+    if reason in ("initial", "revocation"):
+        activates = _floor_second(now_ms - skew_ms)
+    elif reason == "emergency":
+        activates = _ceil_second(base_ms + policy.emergency_wait_seconds * _MS)
+    else:
+        activates = _ceil_second(base_ms + policy.propagation * _MS)
+    seals_until = _ceil_second(
+        activates + (policy.rotate_every_seconds + policy.grace_seconds) * _MS
+    )
+    opens_until = _ceil_second(seals_until + policy.token_lifetime_seconds * _MS + 2 * skew_ms)
+    return KeyTimes(int(created), activates, seals_until, opens_until)
+
+
+def is_planned(created: float, activates: float, policy: RingPolicy) -> bool:
+    """Whether a key was given the time to spread before it seals."""
+    return activates - created >= policy.propagation * _MS
+
+
+def rotate_at(activates: float, policy: RingPolicy) -> float:
+    """When the successor of a key becomes due, milliseconds since the epoch."""
+    return activates + (policy.rotate_every_seconds - policy.propagation) * _MS
+
+
+def removable_from(opens_until: float, policy: RingPolicy) -> float:
+    """When a writer may drop a key from the document, milliseconds since the epoch."""
+    return opens_until + policy.clock_skew_seconds * _MS
+
+
+def rotation_delay_ms(uniform: float, policy: RingPolicy) -> float:
+    """How long a member waits before it publishes a due successor: most draw a wait near the time
+    between two refreshes, so that of ten thousand only one to three come first."""
+    spread = math.log(1 + uniform * (math.e**10 - 1))
+    return policy.refresh_every_seconds * _MS * spread / 10
+
+
+def _floor_second(ms: float) -> int:
+    return math.floor(ms / _MS) * _MS
+
+
+def _ceil_second(ms: float) -> int:
+    return math.ceil(ms / _MS) * _MS

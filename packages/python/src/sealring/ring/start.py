@@ -1,0 +1,148 @@
+"""Brings a member to where it can work: learns the ring that is there, or creates one."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..clock import Deadline, Moment, age_ms, later
+from ..errors import KeyWrapperError, RingConflictError, RingStoreError, may_pass
+from .calls import BACKGROUND, FOREGROUND, CallOptions, Calls
+from .founding import Founding
+from .learn_anew import LineageError, is_dead
+from .snapshot import RingSnapshot, create_snapshot
+from .store import Stored, StoredDocument
+from .sync import RingSync
+from .view import RingView
+from .writer import RingWriter
+
+_MS = 1_000
+_ABSENT_POLL_MS = 3_000
+_BACKOFF_BASE_MS = 200
+_BACKOFF_CAP_MS = 5_000
+_LONGEST_CONFLICT_WAIT_MS = 1_000
+# An absence that nothing was heard of for longer begins anew.
+_LONGEST_SILENCE_MS = 60_000
+
+Role = Literal["member", "reader"]
+Create = Literal["if-absent", "now", "never"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RingStart:
+    """Only a store that says *absent*, or holds no live key, for long enough is empty; whatever
+    else goes wrong is tried again or raised, never taken for that."""
+
+    view: RingView
+    calls: Calls
+    stored: StoredDocument
+    sync: RingSync
+    writer: RingWriter
+    founding: Founding
+    role: Role
+    create: Create
+
+    def run(self) -> None:
+        """Raises a refusal at once, RingStoreError or KeyWrapperError, and what may pass after
+        `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
+        view, progress = self.view, _Progress(self, self.view.now())
+        conflicts = failures = 0
+        while True:
+            self.calls.assert_open()
+            # Nothing that was judged by another time counts.
+            if view.ring_clock.start_anew(view.now()):
+                progress.absent_since = None
+            try:
+                if progress.attempt():
+                    return
+            except RingConflictError:
+                wait_ms = min(_LONGEST_CONFLICT_WAIT_MS, 2.0**conflicts) * view.uniform()
+                conflicts = min(conflicts + 1, 32)
+                self.calls.pause(wait_ms / _MS)
+            except (RingStoreError, KeyWrapperError) as error:
+                left_ms = progress.deadline().ms_left(view.now())
+                if left_ms <= 0 or not (may_pass(error) or isinstance(error, LineageError)):
+                    raise
+                progress.last_failure = error
+                longest_ms = min(_BACKOFF_CAP_MS, _BACKOFF_BASE_MS * 2.0 ** min(failures, 32))
+                failures += 1
+                self.calls.pause(min(left_ms, longest_ms * view.uniform()) / _MS)
+
+
+class _Progress:
+    """How far a start has come."""
+
+    def __init__(self, start: RingStart, started_at: Moment) -> None:
+        self._start = start
+        self._started_at = started_at
+        # Since when the store was seen to hold no live key, and when it last was.
+        self.absent_since: Moment | None = None
+        self.last_absent: Moment | None = None
+        self.last_failure: Exception | None = None
+
+    def deadline(self) -> Deadline:
+        """When this start has taken all the time it has; a member that saw no ring had to wait for
+        absence first."""
+        is_waiting = self.last_absent is not None and self._start.role == "member"
+        seconds = self._start.view.policy.start_timeout_seconds
+        seconds += self._create_after_seconds if is_waiting else 0
+        return later(self._started_at, seconds * _MS)
+
+    @property
+    def _create_after_seconds(self) -> float:
+        return self._start.view.policy.create_after(at_once=self._start.create == "now")
+
+    def attempt(self) -> bool:
+        """One look at the store. False: look again."""
+        start, view = self._start, self._start.view
+        there = start.stored.read()
+        if there is not None and there.error is not None:
+            raise there.error
+        document = None if there is None else there.document
+        known = create_snapshot(())
+        if document is not None:
+            options = CallOptions(is_foreground=True, until=self.deadline())
+            known = start.sync.anew(document, options)
+            if not is_dead(known, view.wall_ms()):
+                start.sync.begin(known, document)
+                # What is known by now is not asked for again while another makes the key.
+                while start.role == "member" and start.writer.is_dead and not self._is_founded():
+                    start.sync.read(FOREGROUND)
+                return True
+            if start.role == "reader" and document.entries:
+                raise RingStoreError("corrupt", "the ring holds no live key that may be used")
+        now = view.now()
+        # A store that was out of reach for long said nothing meanwhile.
+        is_silent = self.last_absent is None or age_ms(self.last_absent, now) > _LONGEST_SILENCE_MS
+        if self.absent_since is None or is_silent:
+            self.absent_since = now
+        self.last_absent = now
+        if self.deadline().ms_left(now) <= 0:
+            # What kept this member from creating a ring says more than that there is none.
+            raise self.last_failure or RingStoreError("unavailable", "there is no ring yet")
+        return self._create_or_wait(self.absent_since, there, known)
+
+    def _create_or_wait(
+        self, absent_since: Moment, there: Stored | None, known: RingSnapshot
+    ) -> bool:
+        """Creates the ring, once there was none for long enough. False: look again."""
+        start, view = self._start, self._start.view
+        if start.create == "never" and start.role == "member":
+            what = "there is no ring" if there is None else "the ring has no live key"
+            raise RingStoreError("corrupt", f'{what}, and create is "never"')
+        missing_ms: float = _ABSENT_POLL_MS
+        if start.role == "member":
+            missing_ms = self._create_after_seconds * _MS - age_ms(absent_since, view.now())
+        if missing_ms > 0:
+            wait_ms = min(_ABSENT_POLL_MS * (1 + view.uniform()), missing_ms)
+            start.calls.pause(wait_ms / _MS)
+            return False
+        start.sync.begin(known, None)
+        if there is not None and there.document is not None:
+            start.sync.remember_past(there.document, BACKGROUND)
+        return self._is_founded()
+
+    def _is_founded(self) -> bool:
+        """False, after a while, where somebody else is at it: look again."""
+        wait_ms = self._start.founding.attempt()
+        if wait_ms > 0:
+            self._start.calls.pause(wait_ms / _MS)
+        return wait_ms <= 0

@@ -1,0 +1,267 @@
+"""What a member writes: all that it knows, with new keys, revocations and further wraps."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from ..clock import Moment, age_ms, later
+from ..errors import KeyWrapperError, RingConflictError, RingStoreError
+from .calls import FOREGROUND, CallOptions
+from .certificates import Signers, vouchers_by
+from .document import RingDocument, RingEntry, time_ms
+from .events import hashed_key_id
+from .facts import lacks, unwrapped_key
+from .policy import MAX_KEYS_TO_ROTATE, MAX_KEYS_TO_SCHEDULE, MAX_RING_KEYS
+from .publication import document_of, revoked_key
+from .schedule import RotationReason, is_planned, times_of_new_key
+from .snapshot import RingKey, RingSnapshot, create_snapshot, with_keys
+from .store import StoredDocument
+from .view import RingView
+from .wraps import KeyWraps
+
+_MS = 1_000
+# How old an entry that is active at once may be when it is written.
+_HASTY_ENTRY_MS = 60_000
+# Keys that the ring may have before another is made; what cannot wait needs room among those in use
+# alone.
+_MOST_KEYS: Mapping[RotationReason, int] = {
+    "requested": MAX_KEYS_TO_ROTATE,
+    "emergency": MAX_KEYS_TO_ROTATE,
+    "scheduled": MAX_KEYS_TO_SCHEDULE,
+    "key-version": MAX_KEYS_TO_ROTATE,
+}
+# How many deadlines of the KMS a revocation waits for a successor.
+_CALLS_OF_A_SUCCESSOR = 3
+
+logger = logging.getLogger("sealring")
+
+
+class NewKey(NamedTuple):
+    """A new key, wrapped and proved, not yet published."""
+
+    began: Moment
+    entry: RingEntry
+    key: RingKey
+
+
+class RingWriter:
+    """Every write is one compare-and-swap of the document that was read; what lost the race is read
+    again, never forced."""
+
+    def __init__(self, view: RingView, wraps: KeyWraps, stored: StoredDocument) -> None:
+        self._view = view
+        self._wraps = wraps
+        self._stored = stored
+
+    def claim(self, claim: str | None) -> None:
+        """Says in the store that this member is about to make a key, so that no other one does
+        meanwhile; None takes that back. The document stays as it was read, unless it lacks what
+        this member knows: a member that dies over its claim may be the only one that knows a
+        revocation which the store has lost. RingConflictError when somebody else was faster."""
+        known, judgement = self._view.snapshot, self._view.judgement()
+        there = None if self._stored.latest is None else self._stored.latest.document
+        if there is None or lacks(there, known, judgement):
+            there = self._document_of(known)
+        self._stored.write(RingDocument(there.entries, claim))
+
+    def make(self, reason: RotationReason) -> NewKey:
+        """Makes a new key, to be published: nothing is written. RingStoreError or
+        KeyWrapperError."""
+        self._check_room(reason)
+        self._check_clock()
+        return self._new_key(reason, FOREGROUND)
+
+    def publish(self, reason: RotationReason, made: NewKey | None = None) -> None:
+        """Publishes a new key, or `made`. RingConflictError, RingStoreError or KeyWrapperError."""
+        new = made or self.make(reason)
+        self._write(with_keys(self._view.snapshot, [new.key]), new)
+        self._announce(new, reason)
+
+    def revoke(self, meant: list[RingKey]) -> None:
+        """Revokes keys, and makes a successor active in the same write where there is room, the KMS
+        answers and the clock is confirmed. Without it the revocation goes through all the same.
+        RingConflictError or RingStoreError, also `unavailable` for a key that waits to be unwrapped
+        and that no newer one can certify, when the others are written."""
+        view, known = self._view, self._view.snapshot
+        ids = {key.id for key in meant}
+        # No certificate is by a key that is revoked along.
+        stay: Signers = {key_id: one for key_id, one in view.signers.items() if key_id not in ids}
+        at_ms = view.wall_ms()
+        revoked = (revoked_key(key, at_ms, stay) for key in meant)
+        certified = {key.id: key for key in revoked if key is not None}
+        waiting = [e for e in known.carried if e.id in ids and e.id not in certified]
+        missed: Iterable[RingEntry] = waiting if certified else meant
+        if certified:
+            without = create_snapshot(
+                with_keys(known, certified.values()).keys,
+                [entry for entry in known.carried if entry.id not in certified],
+                [entry for entry in known.unreadable if entry.id not in certified],
+            )
+            successor = self._successor(without)
+            after = without if successor is None else with_keys(without, [successor.key])
+            self._write(after, successor)
+            for key_id in certified:
+                logger.warning("revoked a key (%s)", hashed_key_id(key_id))
+            if successor is not None:
+                self._announce(successor, "revocation")
+        left = next(iter(missed), None)
+        if left is not None:
+            detail = f"key {left.id} could not be unwrapped yet, and no newer key certifies it"
+            raise RingStoreError("unavailable", detail)
+
+    def restore(self) -> None:
+        """Writes what this member knows over what was read."""
+        self._write(self._view.snapshot, None)
+        logger.warning("wrote the ring back: its store lacked what is known here")
+
+    def add_missing_wraps(self, options: CallOptions) -> None:
+        """Gives keys the wraps that a key wrapper could not make when they were published."""
+        richer = []
+        for key in self._view.snapshot.usable_keys(self._view.wall_ms()):
+            if key.held is None or key.is_left or not self._wraps.lacks_wraps(key):
+                continue
+            added = self._wraps.missing_wraps(key, key.held, options)
+            if added:
+                richer.append(replace(key, wraps=(*key.wraps, *added)))
+        if richer:
+            self._write(with_keys(self._view.snapshot, richer), None)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no key may seal, all of them ended, revoked or still propagating, and none that
+        may is being waited for."""
+        return self._covered_ms() <= 0
+
+    @property
+    def needed_key(self) -> Literal["initial", "emergency"] | None:
+        """The key that the ring needs now, if any: one that is active at once where none may seal,
+        an emergency one where what is left ends soon. A scheduled rotation comes long before; this
+        is for a ring that could not rotate, or that went back to an old key when a newer one was
+        revoked."""
+        covered_ms, policy = self._covered_ms(), self._view.policy
+        if covered_ms <= 0:
+            return "initial"
+        read_ms = (policy.refresh_every_seconds + policy.backoff_cap_seconds) * _MS
+        emergency_ms = policy.emergency_wait_seconds * _MS
+        if covered_ms > emergency_ms + read_ms or self._clock_trouble() is not None:
+            return None
+        if covered_ms <= emergency_ms:
+            return "initial"
+        return "emergency" if self.key_count < MAX_KEYS_TO_ROTATE else None
+
+    @property
+    def key_count(self) -> int:
+        """Keys that count against the bounds of the ring."""
+        return sum(not key.is_tombstone for key in self._kept(self._view.snapshot))
+
+    def _covered_ms(self) -> float:
+        """How long from now on some key may seal, without a gap; a new one that is still to be
+        unwrapped counts for a while."""
+        wall_ms, known = self._view.wall_ms(), self._view.snapshot
+        mine = [key for key in known.keys if key.held and not key.is_left]
+        wait_ms = self._view.policy.emergency_wait_seconds * _MS
+        awaited = [entry for entry in known.carried if entry.created + wait_ms > wall_ms]
+        until_ms = wall_ms
+        for entry in sorted([*mine, *awaited], key=lambda entry: entry.activates):
+            if entry.activates <= until_ms:
+                until_ms = max(until_ms, entry.seals_until)
+        return until_ms - wall_ms
+
+    def _kept(self, known: RingSnapshot) -> list[RingKey]:
+        publisher = self._view.publisher(self._view.now())
+        return [key for key in known.keys if not key.is_left and not publisher.is_removable(key)]
+
+    def _has_room(self, known: RingSnapshot) -> bool:
+        """Whether there is room for a key that nothing else can take the place of: revoked ones can
+        be left out for it, once everybody who reaches the store has read of the revocation."""
+        policy, wall_ms = self._view.policy, self._view.wall_ms()
+        read_ms = (2 * policy.refresh_every_seconds + policy.clock_skew_seconds) * _MS
+
+        def is_spare(key: RingKey) -> bool:
+            claim = key.revocation
+            return claim is not None and abs(wall_ms - time_ms(claim.at)) > read_ms
+
+        return sum(not is_spare(key) for key in self._kept(known)) < MAX_RING_KEYS
+
+    def _check_room(self, reason: RotationReason) -> None:
+        """Room is kept for what cannot wait: a ring that seals no more, and revocations."""
+        most, count = _MOST_KEYS.get(reason), self.key_count
+        is_full = not self._has_room(self._view.snapshot) if most is None else count >= most
+        if is_full:
+            detail = f"the ring has {count} keys; the oldest must end first"
+            raise RingStoreError("too-large", detail)
+
+    def _check_clock(self) -> None:
+        """Times are taken from this member's clock: written by a wrong one they would be wrong for
+        everybody."""
+        trouble = self._clock_trouble()
+        if trouble is not None:
+            raise RingStoreError("unavailable", f"nothing is published: {trouble}")
+
+    def _clock_trouble(self) -> str | None:
+        return self._view.ring_clock.trouble(self._view.now())
+
+    def _successor(self, known: RingSnapshot) -> NewKey | None:
+        now = self._view.now()
+        if self._view.ring_clock.trouble(now) is not None or not self._has_room(known):
+            return None
+        until = later(now, _CALLS_OF_A_SUCCESSOR * self._view.policy.kms_timeout_seconds * _MS)
+        try:
+            new = self._new_key("revocation", CallOptions(is_foreground=True, until=until))
+        except KeyWrapperError:
+            # Only the KMS may fail: the revocation does not wait for it, and whoever finds that
+            # nothing may seal makes a key.
+            return None
+        return None if self._is_too_old(new) else new
+
+    def _new_key(self, reason: RotationReason, options: CallOptions) -> NewKey:
+        view, signers = self._view, self._view.signers
+        began, known = view.now(), view.snapshot
+        now_ms = view.wall_ms(began)
+        made = [key.created for key in (*known.keys, *view.past.values())]
+        # What is merely carried may be anybody's: it cannot put a new key into the future.
+        carried = [min(entry.created, now_ms - now_ms % _MS) for entry in known.carried]
+        newest_ms = max([*made, *carried], default=-float("inf"))
+        times = times_of_new_key(reason, now_ms, view.policy, newest_ms)
+        latest = self._stored.latest
+        entries = () if latest is None or latest.document is None else latest.document.entries
+        taken = signers.keys() | {entry.id for entry in entries}
+        entry, held = self._wraps.create(
+            times,
+            lambda key_id: key_id in taken,
+            # By every key that this member can sign with, live, revoked or ended.
+            lambda key_id, spelt: vouchers_by(key_id, times.created, spelt, signers, {}),
+            options,
+        )
+        view.note_attempt(entry.id)
+        key = unwrapped_key(entry, held, None, view.seals_from_ms(entry, view.now()))
+        return NewKey(began, entry, replace(key, vouchers=entry.vouchers, wraps=entry.wraps))
+
+    def _is_too_old(self, new: NewKey) -> bool:
+        """A publisher that was held up publishes nothing: its key would be active before the others
+        can know it."""
+        policy = self._view.policy
+        planned = is_planned(new.entry.created, new.entry.activates, policy)
+        most_ms = policy.refresh_every_seconds * _MS if planned else _HASTY_ENTRY_MS
+        return age_ms(new.began, self._view.now()) > most_ms
+
+    def _write(self, known: RingSnapshot, new: NewKey | None) -> None:
+        if new is not None and self._is_too_old(new):
+            detail = "nothing is published: this member was held up for too long"
+            raise RingStoreError("unavailable", detail)
+        try:
+            self._stored.write(self._document_of(known))
+        except RingConflictError:
+            logger.info("another member wrote the ring first")
+            raise
+        self._view.limits.last_read = self._view.now()
+        self._view.install(known)
+
+    def _document_of(self, known: RingSnapshot) -> RingDocument:
+        latest = self._stored.latest
+        read = None if latest is None else latest.document
+        return document_of(known, read, self._view.publisher(self._view.now()))
+
+    def _announce(self, new: NewKey, reason: RotationReason) -> None:
+        logger.info("published a key (%s), %s", hashed_key_id(new.entry.id), reason)

@@ -1,0 +1,211 @@
+"""A ring in one blob of Azure Blob Storage, as `azureBlobRing` of @sealring/azure-blob keeps it."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import number, text, with_method
+from ..ring.document import MAX_DOCUMENT_BYTES
+from ..ring.store import StoredRing, document_text
+from ..wrappers.service import note_date
+
+_OWNER = "AzureBlobRing"
+# Quoted, and never the `*` that stands for all: as a condition, anything else can mean any version.
+_ETAG = re.compile(r'"[\x21\x23-\x29\x2b-\x7e]{1,128}"', re.ASCII)
+_RIGHTS = "Blob Storage refused the call"
+_CREDENTIALS = "the credentials are missing, wrong or expired, or the clock is off"
+_CONTAINER = "there is no such container"
+_KEPT = "the blob is under an immutability policy or a legal hold"
+_LEASED = "somebody holds a lease on the blob"
+_CONFLICTS = frozenset(
+    {"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet", "BlobNotFound"}
+)
+# Storage services REST API reference, "Blob service error codes". Else the status decides.
+_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+    # A container that is not there must not look like a ring that is not there yet.
+    "ContainerNotFound": ("unavailable", _CONTAINER),
+    "ContainerBeingDeleted": ("unavailable", _CONTAINER),
+    "ResourceNotFound": ("unavailable", _CONTAINER),
+    "AuthenticationFailed": ("denied", _CREDENTIALS),
+    "InvalidAuthenticationInfo": ("denied", _CREDENTIALS),
+    "NoAuthenticationInformation": ("denied", _CREDENTIALS),
+    "BlobImmutableDueToLegalHold": ("read-only", _KEPT),
+    "BlobImmutableDueToPolicy": ("read-only", _KEPT),
+    "ConditionHeadersNotSupported": ("read-only", "this service has no conditional writes"),
+    "RequestBodyTooLarge": ("too-large", "the service takes no blob of this size"),
+    # With the status of a conflict, but reading again does not help: the lease has to end.
+    "LeaseIdMissing": ("unavailable", _LEASED),
+    "LeaseIdMismatchWithBlobOperation": ("unavailable", _LEASED),
+    "LeaseLost": ("unavailable", _LEASED),
+}
+
+
+class BlobClient(Protocol):
+    """The part of a `BlobClient` of azure-storage-blob that is used."""
+
+    def download_blob(self, **more: Any) -> Any: ...
+    def upload_blob(self, data: bytes, **more: Any) -> Any: ...
+
+
+class AzureBlobRing:
+    """A ring in one block blob, created with `If-None-Match: *` and replaced with `If-Match`; the
+    ETag is the revision. Only Blob Storage's own 404 BlobNotFound is an absent ring. Needs to read
+    the blob and, for a member, to write it.
+
+    Args:
+        container: the container's URL, `https://ACCOUNT.blob.core.windows.net/CONTAINER`.
+        blob: the blob's name; 1 to 1 024 characters.
+        credential: what azure-storage-blob takes: a `TokenCredential` or a shared key. None for a
+            `container` with a shared access signature.
+        client: instead of these three: a `BlobClient`, made with `retry_total=0`; stays yours.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    """
+
+    kind = "azure-blob"
+
+    def __init__(
+        self,
+        *,
+        container: str | None = None,
+        blob: str | None = None,
+        credential: object = None,
+        client: BlobClient | None = None,
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        if (client is None) != (container is not None and blob is not None):
+            raise TypeError(f"{_OWNER}: give either client, or container and blob")
+        if client is None:
+            self._client = _own_client(container, blob, credential, call_timeout_seconds)
+        else:
+            with_method(_OWNER, "client", client, "download_blob")
+            with_method(_OWNER, "client", client, "upload_blob")
+            self._client = client
+
+    def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
+        """The document; None when Blob Storage says that there is no such blob. RingStoreError,
+        with nothing of the SDK's in it, for everything else."""
+        answer = self._get(on_service_date)
+        if isinstance(answer, RingStoreError):
+            raise answer
+        return answer
+
+    def write(
+        self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
+    ) -> str:
+        """Replaces the blob, if it is what `expected` says. RingConflictError or RingStoreError;
+        after `unavailable` it may have been written all the same."""
+        # Nobody has ever read such a revision, so another one is stored.
+        if expected is not None and _ETAG.fullmatch(expected) is None:
+            raise RingConflictError
+        answer = self._put(document, expected, on_service_date)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
+        try:
+            answer = self._client.download_blob(
+                offset=0,
+                length=MAX_DOCUMENT_BYTES + 1,
+                validate_content=True,
+                max_concurrency=1,
+                raw_response_hook=_dates(on_service_date),
+            )
+            data, etag = answer.readall(), answer.properties.etag
+        except Exception as error:
+            return None if _is_absent(error) else _failure(error)
+        if not isinstance(etag, str) or _ETAG.fullmatch(etag) is None:
+            return RingStoreError("unavailable", "the answer has no ETag")
+        try:
+            return StoredRing(document_text(data, "the blob", etag), etag)
+        except RingStoreError as error:
+            return error
+
+    def _put(
+        self, document: str, expected: str | None, on_service_date: OnServiceDate | None
+    ) -> str | RingStoreError | RingConflictError:
+        from azure.core import MatchConditions  # noqa: PLC0415 - the extra `azure-blob`.
+        from azure.storage.blob import ContentSettings  # noqa: PLC0415
+
+        condition: dict[str, object] = {"overwrite": False}
+        if expected is not None:
+            condition = {
+                "overwrite": True,
+                "etag": expected,
+                "match_condition": MatchConditions.IfNotModified,
+            }
+        try:
+            answer = self._client.upload_blob(
+                document.encode("utf-8"),
+                # A cache between us and the service would serve a ring of yesterday.
+                content_settings=ContentSettings(
+                    content_type="text/plain; charset=utf-8", cache_control="no-store"
+                ),
+                validate_content=True,
+                max_concurrency=1,
+                raw_response_hook=_dates(on_service_date),
+                **condition,
+            )
+            etag = answer["etag"]
+        except Exception as error:
+            # Not found: the blob that was to be replaced has been deleted.
+            is_conflict = _code_of(error) in _CONFLICTS
+            return RingConflictError() if is_conflict else _failure(error)
+        if not isinstance(etag, str) or _ETAG.fullmatch(etag) is None:
+            return RingStoreError("unavailable", "the answer was not one of Blob Storage")
+        return etag
+
+
+def _dates(on_service_date: OnServiceDate | None) -> Callable[[Any], None]:
+    def hook(response: Any) -> None:
+        note_date(response.http_response.headers.get("date"), on_service_date)
+
+    return hook
+
+
+def _code_of(error: Exception) -> str | None:
+    code = getattr(error, "error_code", None)
+    # An enum of the SDK, or a text that it does not know.
+    told = getattr(code, "value", code)
+    return told if isinstance(told, str) else None
+
+
+def _is_absent(error: Exception) -> bool:
+    return _code_of(error) == "BlobNotFound" and getattr(error, "status_code", None) == 404
+
+
+def _failure(error: Exception) -> RingStoreError:
+    """By code and status alone: a message can hold what the request held."""
+    code, status = _code_of(error), getattr(error, "status_code", None)
+    if code is not None and code in _ERRORS:
+        kind, detail = _ERRORS[code]
+        return RingStoreError(kind, f"{detail} ({code})")
+    if status in (400, 401, 403, 405):
+        return RingStoreError("denied", f"{_RIGHTS} (status {status})")
+    # Also where no token was to be had: that says nothing about the right to the ring.
+    return RingStoreError("unavailable", "the call failed: no connection, or no credentials")
+
+
+def _own_client(container: object, blob: object, credential: object, timeout: float) -> BlobClient:
+    url = urlsplit(text(_OWNER, "container", container, 4_096))
+    name = text(_OWNER, "blob", blob, 1_024)
+    is_local = url.scheme == "http" and url.hostname in ("127.0.0.1", "localhost", "::1")
+    if (url.scheme != "https" and not is_local) or url.username is not None or url.fragment:
+        raise ValueError(f"{_OWNER}: container must be the https:// URL of a container")
+    from azure.storage.blob import ContainerClient  # noqa: PLC0415 - the extra `azure-blob`.
+
+    owner = ContainerClient.from_container_url(
+        container,
+        credential=credential,
+        retry_total=0,
+        connection_timeout=timeout,
+        read_timeout=timeout,
+    )
+    client: BlobClient = owner.get_blob_client(name)
+    return client

@@ -1,0 +1,179 @@
+"""A ring in DynamoDB, as `dynamodbRing` of @sealring/dynamodb keeps it: one item."""
+
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Protocol
+
+from ..aws import CREDENTIALS, AwsFailure, aws_client, aws_failure, member, note_aws_date, rows
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import label, text
+from ..ring.document import MAX_DOCUMENT_BYTES
+from ..ring.store import StoredRing
+
+_OWNER = "DynamodbRing"
+_REVISION_BYTES = 16
+# Stands for the revision of an item that has none: something else was written in the ring's place.
+_NO_REVISION = "foreign"
+_TABLE_NAME = re.compile(
+    r"(?:arn:[a-z0-9-]{3,20}:dynamodb:[a-z0-9-]{1,32}:[0-9]{12}:table/)?[A-Za-z0-9._-]{3,255}",
+    re.ASCII,
+)
+_RIGHTS = "DynamoDB refused the call: check the rights of the caller"
+_REQUEST = "DynamoDB does not accept the request: the table needs the key pk, a string"
+_TABLE = "there is no such table, or it is being made"
+_CONFLICTS = frozenset(
+    {
+        "ConditionalCheckFailedException",
+        "ReplicatedWriteConflictException",
+        "TransactionConflictException",
+    }
+)
+# What is not here is `unavailable`, or `denied` by its status.
+_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+    # A table that is not there must not look like a ring that is not there yet.
+    **rows(("unavailable", _TABLE), "ResourceNotFoundException ResourceInUseException"),
+    **rows(("denied", _RIGHTS), "AccessDeniedException AccessDenied NotAuthorized OptInRequired"),
+    **rows(
+        ("denied", CREDENTIALS),
+        "UnrecognizedClientException InvalidClientTokenId MissingAuthenticationToken "
+        "MissingAuthenticationTokenException IncompleteSignature IncompleteSignatureException "
+        "InvalidSignatureException",
+    ),
+    **rows(("denied", _REQUEST), "ValidationException ValidationError SerializationException"),
+    **rows(
+        ("unavailable", f"{CREDENTIALS}, or the clock is off"),
+        "ExpiredToken ExpiredTokenException RequestExpired RequestTimeTooSkewed "
+        "NoCredentialsError PartialCredentialsError CredentialRetrievalError TokenRetrievalError",
+    ),
+}
+
+
+class DynamodbClient(Protocol):
+    """The part of a boto3 `dynamodb` client that is used."""
+
+    def get_item(self, **asked: object) -> Mapping[str, object]: ...
+    def put_item(self, **asked: object) -> Mapping[str, object]: ...
+
+
+class DynamodbRing:
+    """A ring in one item, `{ pk: "ring#<name>", document, revision }`, replaced by one PutItem with
+    a condition and read consistently. Needs `dynamodb:GetItem` and, for a member,
+    `dynamodb:PutItem` on the table.
+
+    Args:
+        table: the table's name or ARN; its partition key is `pk`, a string.
+        name: the ring's item; 1 to 64 of `[A-Za-z0-9._-]`.
+        client: a boto3 `dynamodb` client, made with one attempt; stays yours. By default one of its
+            own, with credentials and region by boto3's default chain.
+        call_timeout_seconds: of the client of its own, for connecting and for reading; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it.
+    """
+
+    kind = "dynamodb"
+
+    def __init__(
+        self,
+        *,
+        table: str,
+        name: str = "default",
+        client: DynamodbClient | None = None,
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        if _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 400)) is None:
+            raise ValueError(f"{_OWNER}: table must be a name or an ARN, got {ascii(table[:120])}")
+        self._table = table
+        self._pk = {"S": f"ring#{label(_OWNER, 'name', name)}"}
+        self._client = aws_client(_OWNER, "dynamodb", "get_item", client, call_timeout_seconds)
+
+    def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
+        """The document; None when DynamoDB says that there is no such item. RingStoreError, with
+        nothing of boto3's in it, for everything else."""
+        answer = self._get(on_service_date)
+        if isinstance(answer, RingStoreError):
+            raise answer
+        return answer
+
+    def write(
+        self, document: str, *, expected: str | None, on_service_date: OnServiceDate | None = None
+    ) -> str:
+        """Replaces the item, if it is what `expected` says. RingConflictError or RingStoreError;
+        after `unavailable` it may have been written all the same."""
+        revision = secrets.token_urlsafe(_REVISION_BYTES)
+        failure = self._put(document, revision, expected, on_service_date)
+        if failure is not None:
+            raise failure
+        return revision
+
+    def _get(self, on_service_date: OnServiceDate | None) -> StoredRing | RingStoreError | None:
+        try:
+            answer = self._client.get_item(
+                TableName=self._table, Key={"pk": self._pk}, ConsistentRead=True
+            )
+        except Exception as error:
+            return _refusal(aws_failure(error, on_service_date))
+        note_aws_date(answer, on_service_date)
+        if member(answer, "Item") is None:
+            return None
+        document = member(answer, "Item", "document", "S")
+        given = member(answer, "Item", "revision", "S")
+        revision = given if isinstance(given, str) and given else _NO_REVISION
+        if not isinstance(document, str) or not isinstance(given, str):
+            detail = "the item has no document and revision that are strings"
+            return RingStoreError("corrupt", detail, revision=revision)
+        if document == "" or given == "":
+            detail = "the document or revision is empty"
+            return RingStoreError("corrupt", detail, revision=revision)
+        if len(document.encode("utf-8", "surrogatepass")) > MAX_DOCUMENT_BYTES:
+            return RingStoreError("too-large", "over 256 KiB", revision=revision)
+        return StoredRing(document, revision)
+
+    def _put(
+        self,
+        document: str,
+        revision: str,
+        expected: str | None,
+        on_service_date: OnServiceDate | None,
+    ) -> RingStoreError | RingConflictError | None:
+        item = {"pk": self._pk, "document": {"S": document}, "revision": {"S": revision}}
+        try:
+            answer = self._client.put_item(TableName=self._table, Item=item, **_condition(expected))
+        except Exception as error:
+            failure = aws_failure(error, on_service_date)
+            if not _CONFLICTS.isdisjoint(failure.names):
+                return RingConflictError()
+            return _refusal(failure)
+        note_aws_date(answer, on_service_date)
+        return None
+
+
+def _condition(expected: str | None) -> dict[str, object]:
+    if expected is None:
+        return {"ConditionExpression": "attribute_not_exists(pk)"}
+    names = {"#revision": "revision"}
+    values = {":expected": {"S": expected}}
+    told = "#revision = :expected"
+    if expected == _NO_REVISION:
+        told = (
+            "attribute_exists(pk) AND (NOT attribute_type(#revision, :string)"
+            " OR #revision IN (:expected, :empty))"
+        )
+        values = {**values, ":string": {"S": "S"}, ":empty": {"S": ""}}
+    return {
+        "ConditionExpression": told,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def _refusal(failure: AwsFailure) -> RingStoreError:
+    found = failure.row_of(_ERRORS)
+    if found is not None:
+        name, (kind, detail) = found
+        return RingStoreError(kind, f"{detail} ({name})")
+    told = "" if failure.status is None else f" (status {failure.status})"
+    if failure.status in (401, 403):
+        return RingStoreError("denied", f"{_RIGHTS}{told}")
+    return RingStoreError("unavailable", f"the call failed{told}")

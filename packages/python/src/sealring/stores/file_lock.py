@@ -1,0 +1,167 @@
+"""The lock of a ring file: that of @sealring/core, so that processes of both languages heed it.
+
+It is a directory with one file per contender. Each makes its own file first and looks at the
+others then, so of two at least one sees the other and gives way. A contender is dead after 10 s,
+and one of this machine as soon as its process is; names are unique, so removing a dead one's file
+can never remove a live one's."""
+
+import hashlib
+import os
+import re
+import secrets
+import socket
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from .. import base64url
+from ..canonical_json import canonical_json
+
+LOCK_USABLE_MS = 5_000
+"""Age at which a holder must no longer change what the lock guards."""
+
+# Age from which a contender counts as dead, running or not: a process that was stopped must not
+# block the others.
+_DEAD_MS = 10_000
+_NAME = re.compile(r"([A-Za-z0-9_-]{16})\.([0-9]{1,10})\.([0-9]{1,20})\.[A-Za-z0-9_-]{12}")
+_UNKNOWN = "0"
+
+
+class FileLock:
+    """A lock that is held."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._wall_ms, self._steady_ms = _now()
+
+    def age_ms(self) -> float:
+        """How long it has been held, by whichever clock says more: a suspended machine's monotonic
+        clock stands still."""
+        wall_ms, steady_ms = _now()
+        return max(wall_ms - self._wall_ms, steady_ms - self._steady_ms)
+
+    def release(self) -> None:
+        remove_if_present(self._path)
+
+
+class _Contender(NamedTuple):
+    machine: str
+    pid: int
+    start: str
+
+
+def try_file_lock(directory: str) -> FileLock | None:
+    """Tries once to become the only holder, across threads, processes and machines; None when
+    somebody else holds it or tries at the same moment: wait for a random time and try again.
+    OSError is passed on as it is."""
+    with suppress(FileExistsError):
+        os.mkdir(directory, 0o700)
+    machine, start = _who_am_i()
+    # Spares the file below while somebody holds the lock. Ages by the file system's clock are not
+    # known yet.
+    if _is_any_alive(directory, os.listdir(directory), machine, None):
+        return None
+    own = f"{machine}.{os.getpid()}.{start}.{secrets.token_urlsafe(9)}"
+    lock = FileLock(os.path.join(directory, own))
+    is_alone = False
+    # The file system's own clock: the files of other machines carry it too.
+    now_ms = _create(os.path.join(directory, own))
+    try:
+        others = [name for name in os.listdir(directory) if name != own]
+        is_alone = not _is_any_alive(directory, others, machine, now_ms)
+    finally:
+        if not is_alone:
+            lock.release()
+    return lock if is_alone else None
+
+
+def remove_if_present(path: str) -> None:
+    """Removes a file; that somebody else was quicker is no error."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def _now() -> tuple[float, float]:
+    return time.time() * 1_000, time.monotonic() * 1_000
+
+
+def _create(path: str) -> float:
+    """The modification time of the new file. Leaves none behind where that fails."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        try:
+            return os.fstat(handle).st_mtime_ns / 1e6
+        finally:
+            os.close(handle)
+    except OSError:
+        remove_if_present(path)
+        raise
+
+
+def _is_any_alive(directory: str, names: list[str], machine: str, now_ms: float | None) -> bool:
+    is_alive = False
+    for name in names:
+        path = os.path.join(directory, name)
+        contender = _contender_of(name)
+        is_here = contender is not None and contender.machine == machine
+        is_gone = contender is not None and is_here and not _is_running(contender)
+        if is_gone or (now_ms is not None and not _is_recent(path, now_ms)):
+            remove_if_present(path)
+        elif now_ms is not None or (is_here and _is_recent(path, time.time() * 1_000)):
+            is_alive = True
+    return is_alive
+
+
+def _contender_of(name: str) -> _Contender | None:
+    """None for a name that another version of this code may have given: judged by its age."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else _Contender(found[1], int(found[2]), found[3])
+
+
+def _is_recent(path: str, now_ms: float) -> bool:
+    try:
+        return now_ms - os.stat(path).st_mtime_ns / 1e6 <= _DEAD_MS
+    except FileNotFoundError:
+        return False
+
+
+def _is_running(contender: _Contender) -> bool:
+    try:
+        os.kill(contender.pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # It runs, as somebody else.
+    # Unreadable where /proc hides the processes of others: then the signal's answer has to do.
+    found = _process_stat(str(contender.pid))
+    if found is None or contender.start == _UNKNOWN:
+        return True
+    start, has_ended = found
+    return start == contender.start and not has_ended
+
+
+def _who_am_i() -> tuple[str, str]:
+    """Where this process's id means something, and who it is there. Asked anew each time: a process
+    restored from a snapshot is another one than it was."""
+    namespace = boot = ""
+    with suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="latin-1") as file:
+        boot = file.read()
+    names = canonical_json([socket.gethostname(), namespace, boot])
+    machine = base64url.encode(hashlib.sha256(names.encode("utf-8")).digest()[:12])
+    own = _process_stat("self")
+    return machine, _UNKNOWN if own is None else own[0]
+
+
+def _process_stat(pid: str) -> tuple[str, bool] | None:
+    """Start time in clock ticks since boot, and whether only the entry is left (proc(5): state Z or
+    X, field 22)."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The second field is the program's name in parentheses, which may hold spaces and parentheses.
+    fields = text[text.rindex(")") + 2 :].split(" ")
+    return fields[19], fields[0] in ("Z", "X")

@@ -1,0 +1,200 @@
+"""A ring in one object of Google Cloud Storage, as `gcsRing` of @sealring/gcs keeps it."""
+
+import re
+from typing import Any, Protocol
+
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import number, text, with_method
+from ..ring.document import MAX_DOCUMENT_BYTES
+from ..ring.store import StoredRing, document_text
+
+_OWNER = "GcsRing"
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]", re.ASCII)
+# As the service spells it: a positive 64-bit number.
+_GENERATION = re.compile("[1-9][0-9]{0,18}", re.ASCII)
+_MAX_OBJECT_BYTES = 1_024
+_CONFLICTS = (409, 412)
+_NOT_FOUND = 404
+_RIGHTS = "Cloud Storage refused the call"
+_CREDENTIALS = "the credentials are missing, wrong or expired"
+_KEPT = "the object is under a retention policy or a hold, and cannot be replaced"
+_COMPRESSED: tuple[RingStoreErrorKind, str] = ("corrupt", "the object is stored compressed")
+_TOO_LARGE: tuple[RingStoreErrorKind, str] = ("too-large", "over 256 KiB")
+_BUSY = "Cloud Storage is there and cannot serve now"
+# Reasons of the JSON API. Else the status decides.
+_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+    "authError": ("denied", _CREDENTIALS),
+    "objectUnderActiveHold": ("read-only", _KEPT),
+    "retentionPolicyNotMet": ("read-only", _KEPT),
+    "uploadTooLarge": ("too-large", "the service takes no object of this size"),
+    # Not `denied`, though some come with a 403: the right is there, the rate is not.
+    **dict.fromkeys(
+        ("quotaExceeded", "rateLimitExceeded", "userRateLimitExceeded"), ("unavailable", _BUSY)
+    ),
+}
+
+
+class GcsClient(Protocol):
+    """The part of a `Client` of google-cloud-storage that is used."""
+
+    def bucket(self, bucket_name: str) -> Any: ...
+    def list_blobs(self, bucket_or_name: Any, **more: Any) -> Any: ...
+
+
+class GcsRing:
+    """A ring in one object, whose generation is the revision, and which is written with
+    `ifGenerationMatch`. Checksums are verified both ways. A 404 does not tell an object that is not
+    there from a bucket that is not there, so a ring is absent only if a listing of the bucket does
+    not have it. Needs `storage.objects.get` and `storage.objects.list` and, for a member,
+    `storage.objects.create` and `storage.objects.delete`.
+
+    Args:
+        bucket: the bucket's name.
+        object: the object's name; 1 to 1 024 bytes.
+        client: a `storage.Client`; stays yours. By default one of its own, with Application Default
+            Credentials.
+        call_timeout_seconds: for one request; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it.
+    """
+
+    kind = "gcs"
+
+    def __init__(
+        self,
+        *,
+        bucket: str,
+        object: str,  # noqa: A002 - as the service calls it.
+        client: GcsClient | None = None,
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        if _BUCKET_NAME.fullmatch(text(_OWNER, "bucket", bucket, 222)) is None:
+            raise ValueError(f"{_OWNER}: bucket must be a bucket's name, got {ascii(bucket)}")
+        if len(text(_OWNER, "object", object, _MAX_OBJECT_BYTES).encode()) > _MAX_OBJECT_BYTES:
+            raise ValueError(f"{_OWNER}: object must have 1 to {_MAX_OBJECT_BYTES} bytes")
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        self._name = object
+        self._once = {"timeout": call_timeout_seconds, "retry": None}
+        self._client = _own_client() if client is None else client
+        with_method(_OWNER, "client", self._client, "bucket")
+        with_method(_OWNER, "client", self._client, "list_blobs")
+        self._bucket = self._client.bucket(bucket)
+
+    def read(
+        self,
+        *,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
+    ) -> StoredRing | None:
+        """The document; None when the bucket is there and the object is not. RingStoreError, with
+        nothing of the SDK's in it, for everything else."""
+        answer = self._get()
+        if answer is None and not self._is_listed():
+            return None
+        # Founded between the two requests.
+        answer = answer or self._get()
+        if answer is None:
+            raise RingStoreError("unavailable", "the object is listed and not there")
+        if isinstance(answer, RingStoreError):
+            raise answer
+        return answer
+
+    def write(
+        self,
+        document: str,
+        *,
+        expected: str | None,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - the SDK keeps no headers.
+    ) -> str:
+        """Replaces the object, if it is what `expected` says. RingConflictError or RingStoreError;
+        after `unavailable` it may have been written all the same."""
+        # Nobody has ever read such a revision, so another one is stored.
+        if expected is not None and _GENERATION.fullmatch(expected) is None:
+            raise RingConflictError
+        answer = self._put(document, int(expected or 0))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _get(self) -> StoredRing | RingStoreError | None:
+        """None for any 404. The generation holds the two requests together."""
+        try:
+            blob = self._bucket.get_blob(self._name, **self._once)
+            if blob is None:
+                return None
+            generation, size, encoding = blob.generation, blob.size, blob.content_encoding
+            revision = str(generation)
+            if _GENERATION.fullmatch(revision) is None or not isinstance(size, int):
+                return RingStoreError("unavailable", "the answer has no generation")
+            is_compressed = (encoding or "identity") != "identity"
+            if size > MAX_DOCUMENT_BYTES or is_compressed:
+                junk = _COMPRESSED if is_compressed else _TOO_LARGE
+                return RingStoreError(*junk, revision=revision)
+            data = blob.download_as_bytes(
+                if_generation_match=generation, raw_download=True, checksum="crc32c", **self._once
+            )
+        except Exception as error:
+            return _failure(error)
+        try:
+            return StoredRing(document_text(data, "the object", revision), revision)
+        except RingStoreError as error:
+            return error
+
+    def _is_listed(self) -> bool:
+        """Whether the bucket, which is there, has the object."""
+        answer = self._first_name()
+        if isinstance(answer, RingStoreError):
+            raise answer
+        return answer == self._name
+
+    def _first_name(self) -> str | RingStoreError | None:
+        try:
+            found = self._client.list_blobs(
+                self._bucket, prefix=self._name, max_results=1, **self._once
+            )
+            return next((str(blob.name) for blob in found), None)
+        except Exception as error:
+            return _failure(error)
+
+    def _put(self, document: str, generation: int) -> str | RingStoreError | RingConflictError:
+        try:
+            blob = self._bucket.blob(self._name)
+            # A cache between us and the service would serve a ring of yesterday.
+            blob.cache_control = "no-store"
+            blob.upload_from_string(
+                document.encode("utf-8"),
+                content_type="text/plain; charset=utf-8",
+                if_generation_match=generation,
+                checksum="crc32c",
+                **self._once,
+            )
+            revision = str(blob.generation)
+        except Exception as error:
+            is_conflict = getattr(error, "code", None) in _CONFLICTS
+            return RingConflictError() if is_conflict else _failure(error)
+        if _GENERATION.fullmatch(revision) is None:
+            return RingStoreError("unavailable", "the answer was not one of Cloud Storage")
+        return revision
+
+
+def _failure(error: Exception) -> RingStoreError:
+    """By status and reason alone: a message can hold what the request held."""
+    code, errors = getattr(error, "code", None), getattr(error, "errors", None)
+    first = errors[0] if isinstance(errors, (list, tuple)) and errors else None
+    reason = first.get("reason") if isinstance(first, dict) else None
+    if isinstance(reason, str) and reason in _ERRORS:
+        kind, detail = _ERRORS[reason]
+        return RingStoreError(kind, f"{detail} ({reason})")
+    if code in (400, 401, 403, 405):
+        return RingStoreError("denied", f"{_RIGHTS} (status {int(code)})")
+    if code == _NOT_FOUND:
+        return RingStoreError("unavailable", "there is no such bucket (status 404)")
+    # Also where no token was to be had: that says nothing about the right to the ring.
+    return RingStoreError("unavailable", "the call failed: no connection, or no credentials")
+
+
+def _own_client() -> GcsClient:
+    from google.cloud import storage  # noqa: PLC0415 - the extra `gcs`.
+
+    client: GcsClient = storage.Client()
+    return client

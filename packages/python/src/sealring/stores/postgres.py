@@ -1,0 +1,237 @@
+"""A ring in PostgreSQL, as `postgresRing` of @sealring/postgres keeps it: one row."""
+
+import hashlib
+import math
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from ..errors import RingConflictError, RingStoreError, RingStoreErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import label, number, text, with_method
+from ..ring.document import MAX_DOCUMENT_BYTES
+from ..ring.store import StoredRing
+from .push import Push
+
+_OWNER = "PostgresRing"
+_LOOK_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 15.0
+# Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet.
+_TABLE_NAME = re.compile(r"(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})", re.ASCII)
+_SERIALIZATION_FAILURE = "40001"
+_UNKNOWN = "the answer was not one of the statement"
+
+_TABLE = "the table is missing: run the migration"
+_SHAPE = "the table is not the one of the migration"
+_LOGIN = "the server refused the user"
+# SQLSTATE to kind (PostgreSQL documentation, appendix A). What is not in it is `unavailable`.
+_ERRORS: dict[str, tuple[RingStoreErrorKind, str]] = {
+    "28000": ("denied", _LOGIN),
+    "28P01": ("denied", _LOGIN),
+    "42501": ("denied", "the user lacks a right on the table"),
+    # Not absent: a ring may be created only where its table says that there is none.
+    "42P01": ("unavailable", _TABLE),
+    "3F000": ("unavailable", _TABLE),
+    "3D000": ("unavailable", "the database is missing"),
+    **dict.fromkeys(("42703", "42804", "42883", "42P10", "23502"), ("corrupt", _SHAPE)),
+    "23514": ("too-large", "over the bound of the table"),
+    "25006": ("unavailable", "the server is read-only: a failover, or a wrong address"),
+}
+
+
+class PostgresPool(Protocol):
+    """The part of a `psycopg_pool.ConnectionPool` that is used."""
+
+    def connection(self) -> AbstractContextManager[Any]: ...
+
+
+class PostgresRing:
+    """A ring in one row of a PostgreSQL table, 13 or later, compared and replaced by a single
+    statement. The table is made by `schema.sql` of @sealring/postgres, never by the store. Only a
+    primary is read. Needs `SELECT`, `INSERT` and `UPDATE` on the table, a reader `SELECT`.
+
+    Args:
+        pool: a `psycopg_pool.ConnectionPool`; stays yours. Nothing is heard of writes with it.
+        url: instead of a pool: `postgresql://user:password@host/database`; each call then makes a
+            connection of its own, and one more hears of writes.
+        table: `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`.
+        name: the ring's row; 1 to 64 of `[A-Za-z0-9._-]`.
+        call_timeout_seconds: with a `url`, for connecting and for a statement; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it; the URL is not shown.
+    """
+
+    kind = "postgres"
+
+    def __init__(
+        self,
+        *,
+        pool: PostgresPool | None = None,
+        url: str | None = None,
+        table: str = "sealring_ring",
+        name: str = "default",
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        if (pool is None) == (url is None):
+            raise TypeError(f"{_OWNER}: give either pool or url")
+        found = _TABLE_NAME.fullmatch(text(_OWNER, "table", table, 97))
+        if found is None:
+            told = f"{_OWNER}: table must be table or schema.table of [a-z0-9_]"
+            raise ValueError(f"{told}, got {ascii(table)}")
+        sql = ".".join(f'"{part}"' for part in found.groups() if part is not None)
+        self._name = label(_OWNER, "name", name)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        digest = hashlib.sha256(f"{sql}\0{name}".encode()).hexdigest()
+        self._channel = f"sealring_{digest[:32]}"
+        self._connect: Callable[[], AbstractContextManager[Any]]
+        if pool is not None:
+            with_method(_OWNER, "pool", pool, "connection")
+            self._connect, self._has_push = pool.connection, False
+        else:
+            self._connect, self._has_push = _connector(url, call_timeout_seconds), True
+        # One row in any case: an answer without one is no proof that the ring is absent. The size
+        # is looked at before the document, so that an over-long one is never sent.
+        self._read = (
+            "SELECT pg_is_in_recovery(), ring.revision::text,"
+            " floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,"
+            " octet_length(ring.document) > %s,"
+            " CASE WHEN octet_length(ring.document) <= %s THEN ring.document END"
+            f" FROM (VALUES (1)) AS one LEFT JOIN {sql} AS ring ON ring.name = %s"
+        )
+        # In the statement, so that it is sent when the write is committed, and never without.
+        told = " SELECT revision::text, pg_notify(%s, '') FROM written"
+        self._create = (
+            f"WITH written AS (INSERT INTO {sql} (name, document, revision)"
+            " VALUES (%s, %s, gen_random_uuid()) ON CONFLICT (name) DO NOTHING"
+            f" RETURNING revision){told}"
+        )
+        # As text: a revision of another store is no UUID, and just as wrong.
+        self._replace = (
+            f"WITH written AS (UPDATE {sql} SET document = %s, revision = gen_random_uuid()"
+            f" WHERE name = %s AND revision::text = %s RETURNING revision){told}"
+        )
+
+    def read(self, *, on_service_date: OnServiceDate | None = None) -> StoredRing | None:
+        """The document; None when a primary says that there is no row. RingStoreError, with nothing
+        of the server's in it, for everything else."""
+        most = MAX_DOCUMENT_BYTES
+        row = self._row(self._read, (most, most, self._name))
+        if isinstance(row, Exception):
+            raise row
+        if row is None or len(row) != 5:
+            raise RingStoreError("unavailable", _UNKNOWN)
+        is_standby, revision, server_ms, is_too_large, document = row
+        if on_service_date is not None and isinstance(server_ms, int):
+            on_service_date(server_ms)
+        if is_standby is not False:
+            detail = "the server is a standby: a failover is under way, or the address is wrong"
+            raise RingStoreError("unavailable", detail)
+        if revision is None:
+            return None
+        if not isinstance(revision, str):
+            raise RingStoreError("unavailable", _UNKNOWN)
+        if is_too_large is not False or not isinstance(document, str):
+            raise RingStoreError("too-large", "over 256 KiB", revision=revision)
+        if document == "":
+            raise RingStoreError("corrupt", "the document is empty", revision=revision)
+        return StoredRing(document, revision)
+
+    def write(
+        self,
+        document: str,
+        *,
+        expected: str | None,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - a write tells no time.
+    ) -> str:
+        """Replaces the row, if it is what `expected` says. RingConflictError or RingStoreError;
+        after `unavailable` it may have been written all the same."""
+        if expected is None:
+            row = self._row(self._create, (self._name, document, self._channel))
+        else:
+            row = self._row(self._replace, (document, self._name, expected, self._channel))
+        if isinstance(row, Exception):
+            raise row
+        if row is None:
+            raise RingConflictError
+        if not isinstance(row[0], str):
+            raise RingStoreError("unavailable", _UNKNOWN)
+        return row[0]
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Calls `changed` when somebody writes, on a thread of its own, and whenever it was
+        connected anew, for what it may have missed. Nothing is heard with a pool."""
+        push = _PostgresPush(self._connect, self._channel, changed)
+        if self._has_push:
+            push.start()
+        return push.close
+
+    def _row(
+        self, statement: str, values: tuple[object, ...]
+    ) -> Sequence[object] | RingStoreError | RingConflictError | None:
+        """The only row, or none."""
+        try:
+            with self._connect() as connection:
+                row: Sequence[object] | None = connection.execute(statement, values).fetchone()
+                return row
+        except Exception as error:
+            return _failure(error)
+
+
+class _PostgresPush(Push):
+    def __init__(
+        self,
+        connect: Callable[[], AbstractContextManager[Any]],
+        channel: str,
+        changed: Callable[[], None],
+    ) -> None:
+        super().__init__(changed)
+        self._connect = connect
+        self._channel = channel
+
+    def listen(self) -> None:
+        with self._connect() as connection:
+            connection.execute(f'LISTEN "{self._channel}"')
+            # For what was written before.
+            self.heard()
+            looks = 0
+            while not self._closing.is_set():
+                for _ in connection.notifies(timeout=_LOOK_SECONDS):
+                    self.heard()
+                looks += 1
+                if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
+                    # Finds a connection whose other end is gone without a word.
+                    looks = 0
+                    connection.execute("SELECT 1")
+
+
+def _failure(error: Exception) -> RingStoreError | RingConflictError:
+    """By its SQLSTATE alone. Of two transactions above READ COMMITTED, the one that lost is told by
+    40001."""
+    code = getattr(error, "sqlstate", None)
+    if code == _SERIALIZATION_FAILURE:
+        return RingConflictError()
+    found = _ERRORS.get(code) if isinstance(code, str) else None
+    if found is None:
+        return RingStoreError("unavailable", "the server cannot be reached, or cannot serve now")
+    kind, detail = found
+    return RingStoreError(kind, f"{detail} ({code})")
+
+
+def _connector(url: object, timeout: float) -> Callable[[], AbstractContextManager[Any]]:
+    given = text(_OWNER, "url", url, 4_096)
+    if not given.startswith(("postgres://", "postgresql://")):
+        raise ValueError(f"{_OWNER}: url must be a postgresql:// URL")
+    import psycopg  # noqa: PLC0415 - the extra `postgres`.
+
+    def connect() -> AbstractContextManager[Any]:
+        connection: AbstractContextManager[Any] = psycopg.connect(
+            given,
+            autocommit=True,
+            # libpq takes whole seconds, two at least.
+            connect_timeout=max(2, math.ceil(timeout)),
+            options=f"-c statement_timeout={math.ceil(timeout * 1_000)}",
+        )
+        return connection
+
+    return connect

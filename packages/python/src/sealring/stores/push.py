@@ -1,0 +1,46 @@
+"""Hears of writes, over a connection and a thread of its own."""
+
+import random
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+
+_FIRST_BACKOFF_SECONDS = 0.1
+_LONGEST_BACKOFF_SECONDS = 30.0
+
+
+class Push(ABC):
+    """Connects anew after every failure; an optimisation only, so it fails without a word."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._closing = threading.Event()
+        self._failures = 0
+
+    def start(self) -> None:
+        threading.Thread(target=self._loop, name="sealring-push", daemon=True).start()
+
+    def close(self) -> None:
+        """Ends it; the thread goes within a second."""
+        self._closing.set()
+
+    @abstractmethod
+    def listen(self) -> None:
+        """One connection, until it is closed; whatever goes wrong is raised. Calls `heard` once it
+        is connected, for what was written before, and for every write."""
+
+    def heard(self) -> None:
+        self._failures = 0
+        self._changed()
+
+    def _loop(self) -> None:
+        while not self._closing.is_set():
+            # Whatever the client raises: nothing depends on push.
+            with suppress(Exception):
+                self.listen()
+            longest = min(
+                _LONGEST_BACKOFF_SECONDS, _FIRST_BACKOFF_SECONDS * 2.0 ** min(self._failures, 16)
+            )
+            self._failures += 1
+            self._closing.wait(longest * random.random())

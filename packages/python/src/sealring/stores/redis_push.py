@@ -1,0 +1,37 @@
+"""Hears of writes to a ring in Redis."""
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from .push import Push
+
+# How long one look for a message takes at most: closing waits for it.
+_LOOK_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 15.0
+
+
+class RedisPush(Push):
+    """Over a `pubsub` of the client; nothing is heard with one that has none."""
+
+    def __init__(self, client: object, channel: str, changed: Callable[[], None]) -> None:
+        super().__init__(changed)
+        self._client: Any = client
+        self._channel = channel
+        if callable(getattr(client, "pubsub", None)):
+            self.start()
+
+    def listen(self) -> None:
+        with closing(self._client.pubsub()) as pubsub:
+            pubsub.subscribe(self._channel)
+            looks = 0
+            while not self._closing.is_set():
+                message = pubsub.get_message(timeout=_LOOK_SECONDS)
+                # The confirmation counts too: for what was written before the subscription.
+                if message is not None and message["type"] in ("message", "subscribe"):
+                    self.heard()
+                looks += 1
+                if looks * _LOOK_SECONDS >= _HEARTBEAT_SECONDS:
+                    # Finds a connection whose other end is gone without a word.
+                    looks = 0
+                    pubsub.ping()

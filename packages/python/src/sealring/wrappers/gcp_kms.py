@@ -1,0 +1,278 @@
+"""Wraps data keys with a symmetric key of Google Cloud KMS: Encrypt and Decrypt, over gRPC."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ..canonical_json import canonical_json
+from ..derivation import DATA_KEY_BYTES, overwrite
+from ..errors import KeyWrapperError, KeyWrapperErrorKind, KeyWrapperOperation
+from ..key_wrapper import OnServiceDate, Supports, WrappedKey
+from ..options import number, with_method
+from .service import check_plaintext, matches, name_of_key, names_of_keys, taken_data_key
+
+_OWNER = "GcpKmsKeyWrapper"
+_PROVIDER = "gcp-kms"
+# A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none.
+_MAX_WRAPPED_BYTES = 4_096
+_TAG_BYTES = 32
+_FORM = "projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)"
+# Cloud KMS REST reference, v1: the service has one spelling for each key.
+_KEY = (
+    "projects/[a-z0-9][a-z0-9.:-]{0,127}/locations/[a-z0-9-]{1,63}"
+    "/keyRings/[A-Za-z0-9_-]{1,63}/cryptoKeys/[A-Za-z0-9_-]{1,63}"
+)
+_key_name = matches(_KEY)
+_version_name = matches(f"(?P<key>{_KEY})/cryptoKeyVersions/[1-9][0-9]{{0,18}}")
+
+_CREDENTIALS = "the credentials are missing, wrong or expired"
+_RIGHTS = "the caller lacks the right to use the key, or there is no such key"
+_Row = tuple[KeyWrapperErrorKind, str | None]
+
+# Reasons (`google.api.ErrorReason`) and gRPC's status codes. What is not here is `unavailable`,
+# also an expired token: it says nothing about the right to use the key.
+_TABLE: dict[str, _Row] = {
+    "CREDENTIALS_MISSING": ("denied", _CREDENTIALS),
+    "ACCESS_TOKEN_EXPIRED": ("unavailable", _CREDENTIALS),
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": ("denied", "the access token lacks the scope cloudkms"),
+    "IAM_PERMISSION_DENIED": ("denied", _RIGHTS),
+    "SECURITY_POLICY_VIOLATED": ("denied", "a VPC Service Controls perimeter keeps the caller out"),
+    **dict.fromkeys(
+        ("SERVICE_DISABLED", "BILLING_DISABLED", "CONSUMER_SUSPENDED"),
+        ("denied", "the Cloud KMS API, the project or its billing is switched off"),
+    ),
+    "EXTERNAL_PERMISSION_DENIED": ("denied", "the external key manager refuses Cloud KMS"),
+    "EXTERNAL_NOT_FOUND": ("not-found", "the external key manager has no such key"),
+    "PERMISSION_DENIED": ("denied", _RIGHTS),
+    "UNAUTHENTICATED": ("denied", _CREDENTIALS),
+    "NOT_FOUND": ("not-found", "no such key in this project and location"),
+    "RESOURCE_EXHAUSTED": ("throttled", None),
+    "FAILED_PRECONDITION": (
+        "disabled",
+        "the key version is not enabled, or Cloud KMS is switched off",
+    ),
+    # Of an unwrap: another context, another key's bytes, or changed ones.
+    "INVALID_ARGUMENT": ("corrupt", None),
+}
+# The service could not read what was sent to be wrapped: an error of the configuration.
+_WRAP_REFUSED: _Row = (
+    "denied",
+    "key_id must be a key for symmetric encryption (ENCRYPT_DECRYPT)",
+)
+
+
+class GcpKmsClient(Protocol):
+    """The part of a `KeyManagementServiceClient` of google-cloud-kms that is used."""
+
+    def encrypt(self, *, request: object, timeout: float, retry: None) -> object: ...
+    def decrypt(self, *, request: object, timeout: float, retry: None) -> object: ...
+
+
+class GcpKmsKeyWrapper:
+    """The same as `gcpKmsKeyWrapper` of @sealring/gcp-kms: either opens what the other wrapped. The
+    context is the additional authenticated data; every byte string has its CRC32C, and those of the
+    answers are verified. Needs `cloudkms.cryptoKeyVersions.useToDecrypt` on the key and, for a
+    member, `useToEncrypt`.
+
+    A wrapped key never chooses which key is asked: one that names a version of neither `key_id` nor
+    a key in `also_unwrap` is refused before any call. It ends with an HMAC under the data key that
+    binds the name of the version, which Decrypt does not check.
+
+    Args:
+        key_id: the resource name of the key, without a version.
+        client: a `KeyManagementServiceClient` over gRPC; stays yours. By default one of its own,
+            with Application Default Credentials.
+        also_unwrap: resource names of retired keys whose wrapped keys may still be opened; 0 to 64.
+        call_timeout_seconds: for one call; 0.01 to 60.
+
+    A wrong option is a TypeError or a ValueError that names it.
+    """
+
+    provider = _PROVIDER
+    supports = Supports(key_versions=True)
+
+    def __init__(
+        self,
+        *,
+        key_id: str,
+        client: GcpKmsClient | None = None,
+        also_unwrap: Sequence[str] = (),
+        call_timeout_seconds: float = 5,
+    ) -> None:
+        self.key_id = name_of_key(_OWNER, "key_id", key_id, _key_name, _FORM)
+        self._also_unwrap = names_of_keys(_OWNER, "also_unwrap", also_unwrap, _key_name, _FORM)
+        number(_OWNER, "call_timeout_seconds", call_timeout_seconds, 0.01, 60)
+        self._timeout_seconds = call_timeout_seconds
+        import google_crc32c  # noqa: PLC0415 - the extra `gcp`.
+
+        self._crc32c = google_crc32c.value
+        self._client = _own_client() if client is None else client
+        with_method(_OWNER, "client", self._client, "encrypt")
+        with_method(_OWNER, "client", self._client, "decrypt")
+
+    def __repr__(self) -> str:
+        return f"GcpKmsKeyWrapper({self.key_id})"
+
+    def owns(self, wrapped: WrappedKey) -> bool:
+        return wrapped.provider == _PROVIDER and self._key_to_ask(wrapped.key_id) is not None
+
+    def wrap(
+        self,
+        data_key: bytes | bytearray,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC tells no date.
+    ) -> WrappedKey:
+        """Wraps 32 bytes that are not all equal. KeyWrapperError for a failure."""
+        check_plaintext(_OWNER, data_key, [DATA_KEY_BYTES])
+        answer = self._encrypt(data_key, context)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
+        return answer
+
+    def unwrap(
+        self,
+        wrapped: WrappedKey,
+        context: Mapping[str, str],
+        *,
+        on_service_date: OnServiceDate | None = None,  # noqa: ARG002 - gRPC tells no date.
+    ) -> bytearray:
+        """The data key, 32 bytes. KeyWrapperError, with nothing of the SDK's in it, for a
+        failure."""
+        asked = self._key_to_ask(wrapped.key_id)
+        if wrapped.provider != _PROVIDER or asked is None:
+            raise _corrupt("the wrapped key names another provider or key")
+        if not _TAG_BYTES < len(wrapped.wrapped) <= _MAX_WRAPPED_BYTES:
+            raise _corrupt(f"the wrapped key is not 33 to {_MAX_WRAPPED_BYTES} bytes long")
+        answer = self._decrypt(asked, wrapped, context)
+        if isinstance(answer, KeyWrapperError):
+            raise answer
+        return answer
+
+    def _key_to_ask(self, version: str) -> str | None:
+        """The configured key that made a wrapped key of this version."""
+        found = _version_name(version)
+        known = (self.key_id, *self._also_unwrap)
+        return found["key"] if found and found["key"] in known else None
+
+    def _authenticated(self, context: Mapping[str, str]) -> dict[str, object]:
+        data = canonical_json(dict(context)).encode("utf-8")
+        return {
+            "additional_authenticated_data": data,
+            "additional_authenticated_data_crc32c": self._crc32c(data),
+        }
+
+    def _encrypt(
+        self, data_key: bytes | bytearray, context: Mapping[str, str]
+    ) -> WrappedKey | KeyWrapperError:
+        plaintext = bytes(data_key)
+        request = {
+            "name": self.key_id,
+            "plaintext": plaintext,
+            "plaintext_crc32c": self._crc32c(plaintext),
+            **self._authenticated(context),
+        }
+        try:
+            answer = self._client.encrypt(
+                request=request, timeout=self._timeout_seconds, retry=None
+            )
+        except Exception as error:
+            return _failure(error, "wrap")
+        version = getattr(answer, "name", None)
+        found = _version_name(version) if isinstance(version, str) else None
+        if found is None or found["key"] != self.key_id:
+            return _corrupt("Cloud KMS answered for another key than key_id", "wrap")
+        if (
+            getattr(answer, "verified_plaintext_crc32c", None) is not True
+            or getattr(answer, "verified_additional_authenticated_data_crc32c", None) is not True
+        ):
+            return _corrupt("Cloud KMS did not verify the checksums of the request", "wrap")
+        ciphertext = getattr(answer, "ciphertext", None)
+        if not self._holds(ciphertext, getattr(answer, "ciphertext_crc32c", None)):
+            return _corrupt("the checksum of the answer does not hold", "wrap")
+        made = bytes(ciphertext)  # type: ignore[arg-type]
+        if not 1 <= len(made) <= _MAX_WRAPPED_BYTES - _TAG_BYTES:
+            return _corrupt("the answer has no wrapped key", "wrap")
+        return WrappedKey(_PROVIDER, found[0], made + _version_tag(data_key, found[0]))
+
+    def _decrypt(
+        self, asked: str, wrapped: WrappedKey, context: Mapping[str, str]
+    ) -> bytearray | KeyWrapperError:
+        """In a frame of its own, so that no error's traceback leads to an answer."""
+        ciphertext, tag = wrapped.wrapped[:-_TAG_BYTES], wrapped.wrapped[-_TAG_BYTES:]
+        request = {
+            # Decrypt takes the key and finds the version in the ciphertext.
+            "name": asked,
+            "ciphertext": ciphertext,
+            "ciphertext_crc32c": self._crc32c(ciphertext),
+            **self._authenticated(context),
+        }
+        try:
+            answer = self._client.decrypt(
+                request=request, timeout=self._timeout_seconds, retry=None
+            )
+        except Exception as error:
+            return _failure(error, "unwrap")
+        plaintext = getattr(answer, "plaintext", None)
+        data_key = taken_data_key(_PROVIDER, plaintext, [DATA_KEY_BYTES])
+        if isinstance(data_key, KeyWrapperError):
+            return data_key
+        if not self._holds(plaintext, getattr(answer, "plaintext_crc32c", None)):
+            overwrite(data_key)
+            return _corrupt("the checksum of the answer does not hold")
+        if not hmac.compare_digest(tag, _version_tag(data_key, wrapped.key_id)):
+            overwrite(data_key)
+            return _corrupt("the wrapped key was made under another version than the one it names")
+        return data_key
+
+    def _holds(self, data: object, checksum: object) -> bool:
+        """Whether bytes are there and have the checksum that came with them: one that is absent
+        does not hold."""
+        value = getattr(checksum, "value", checksum)
+        return isinstance(data, bytes) and isinstance(value, int) and value == self._crc32c(data)
+
+
+def _version_tag(data_key: bytes | bytearray, version: str) -> bytes:
+    """What binds the name of the key version to a wrapped data key. Who only moves wrapped keys
+    about cannot make it."""
+    told = f"sealring/gcp-kms/version/1\n{version}"
+    return hmac.digest(bytes(data_key), told.encode("utf-8"), "sha256")
+
+
+def _corrupt(hint: str, operation: KeyWrapperOperation = "unwrap") -> KeyWrapperError:
+    return KeyWrapperError("corrupt", _PROVIDER, operation=operation, hint=hint)
+
+
+def _failure(error: Exception, operation: KeyWrapperOperation) -> KeyWrapperError:
+    """By status, reason and violations alone: a message can hold what the request held."""
+    status = getattr(getattr(error, "grpc_status_code", None), "name", None)
+    reason = getattr(error, "reason", None)
+    names = [*_violations(error), reason, status]
+    if operation == "wrap" and status == "INVALID_ARGUMENT":
+        kind, hint = _WRAP_REFUSED
+        return KeyWrapperError(kind, _PROVIDER, operation=operation, code=status, hint=hint)
+    code = next((name for name in names if isinstance(name, str) and name in _TABLE), None)
+    is_external = any(name.startswith("EXTERNAL_") for name in names if isinstance(name, str))
+    if is_external and code == "FAILED_PRECONDITION":
+        hint = "the external key manager failed"
+        return KeyWrapperError("unavailable", _PROVIDER, operation=operation, hint=hint)
+    kind, hint = _TABLE[code] if code is not None else ("unavailable", None)
+    told = code or (status if isinstance(status, str) else None)
+    return KeyWrapperError(kind, _PROVIDER, operation=operation, code=told, hint=hint)
+
+
+def _violations(error: Exception) -> list[object]:
+    """Of a FAILED_PRECONDITION (`google.rpc.PreconditionFailure`)."""
+    details = getattr(error, "details", None)
+    return [
+        getattr(violation, "type", None)
+        for detail in (list(details)[:8] if isinstance(details, (list, tuple)) else ())
+        for violation in list(getattr(detail, "violations", ()))[:8]
+    ]
+
+
+def _own_client() -> GcpKmsClient:
+    from google.cloud.kms import KeyManagementServiceClient  # noqa: PLC0415 - the extra `gcp`.
+
+    client: GcpKmsClient = KeyManagementServiceClient()
+    return client

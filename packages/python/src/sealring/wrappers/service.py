@@ -1,0 +1,87 @@
+"""What the key wrappers of services have in common."""
+
+import re
+from collections.abc import Callable, Sequence
+from email.utils import parsedate_to_datetime
+
+from ..derivation import overwrite
+from ..errors import KeyWrapperError, KeyWrapperErrorKind
+from ..key_wrapper import OnServiceDate
+from ..options import is_constant, sequence, text
+
+MAX_ALSO_UNWRAP = 64
+
+_BY_STATUS: dict[int | None, KeyWrapperErrorKind] = {
+    401: "denied",
+    403: "denied",
+    404: "not-found",
+    429: "throttled",
+}
+
+
+def kind_of_status(status: int | None) -> KeyWrapperErrorKind:
+    """What an HTTP status means where nothing else was said. The unknown never ends a key's
+    life."""
+    return _BY_STATUS.get(status, "unavailable")
+
+
+def check_plaintext(owner: str, data_key: bytes | bytearray, lengths: Sequence[int]) -> None:
+    """ValueError for what is nothing to be wrapped."""
+    if len(data_key) not in lengths or is_constant(data_key[:32]):
+        told = " or ".join(map(str, lengths))
+        raise ValueError(f"{owner}: a data key has {told} bytes that are not all equal")
+
+
+def taken_data_key(
+    provider: str, data: object, lengths: Sequence[int]
+) -> bytearray | KeyWrapperError:
+    """The data key of an answer, or why it is none."""
+    if not isinstance(data, (bytes, bytearray)) or len(data) not in lengths:
+        told = " or ".join(map(str, lengths))
+        return KeyWrapperError(
+            "corrupt", provider, hint=f"the answer has no data key of {told} bytes"
+        )
+    if is_constant(data[:32]):
+        return KeyWrapperError("corrupt", provider, hint="the data key is one byte repeated")
+    taken = bytearray(data)
+    if isinstance(data, bytearray):
+        overwrite(data)
+    return taken
+
+
+def names_of_keys(
+    owner: str, name: str, values: Sequence[str], parse: Callable[[str], object], form: str
+) -> tuple[str, ...]:
+    """The names of retired keys."""
+    sequence(owner, name, values)
+    if len(values) > MAX_ALSO_UNWRAP:
+        raise ValueError(f"{owner}: {name} must be 0 to {MAX_ALSO_UNWRAP} keys")
+    return tuple(
+        name_of_key(owner, f"{name}[{index}]", value, parse, form)
+        for index, value in enumerate(values)
+    )
+
+
+def name_of_key(
+    owner: str, name: str, value: str, parse: Callable[[str], object], form: str
+) -> str:
+    """The name of one key."""
+    if parse(text(owner, name, value, 2_048)) is None:
+        raise ValueError(f"{owner}: {name} must be {form}, got {ascii(value[:120])}")
+    return value
+
+
+def matches(pattern: str) -> Callable[[str], re.Match[str] | None]:
+    """What reads a whole text."""
+    return re.compile(pattern, re.ASCII).fullmatch
+
+
+def note_date(header: object, on_service_date: OnServiceDate | None) -> None:
+    """Tells of a `Date` header (RFC 9110, section 6.6.1). What is no date is not told."""
+    if on_service_date is None or not isinstance(header, str):
+        return
+    try:
+        ms = parsedate_to_datetime(header).timestamp() * 1_000
+    except (ValueError, OverflowError):
+        return
+    on_service_date(ms)

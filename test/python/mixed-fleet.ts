@@ -1,0 +1,179 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { Member } from '../fleet/fleet.ts';
+import { fleetPolicy } from '../fleet/fleet-policy.ts';
+import type { RingPlace } from '../fleet/member-ring.ts';
+import { pythonPolicyOf } from './python-policy.ts';
+import { PythonProcess } from './python-process.ts';
+
+/** How long a member may take to learn of a key that is active at once: a request waits for `prepare` meanwhile. */
+const LEARNS_WITHIN_MS = 5_000;
+
+/** A member in a process of its own, in either language. */
+export interface MixedMember {
+  readonly name: string;
+  start(): Promise<void>;
+  seal(payload: string): Promise<string>;
+  /** Undefined where it opened to the payload, else what went wrong. */
+  open(token: string, payload: string): Promise<string | undefined>;
+  rotate(emergency: boolean): Promise<void>;
+  revoke(keyId: string): Promise<void>;
+  health(): Promise<{ readonly status: string; readonly keys: Readonly<Record<string, string>> }>;
+  kill(): Promise<void>;
+}
+
+/** Where the ring is, for both languages. */
+export interface MixedPlace {
+  readonly typescript: RingPlace;
+  readonly python: object;
+  /** 32 bytes. */
+  readonly masterKey: Buffer;
+}
+
+export async function typescriptMember(name: string, place: MixedPlace): Promise<MixedMember> {
+  const member = await Member.fork(name);
+  const kms = { masterKey: place.masterKey.toString('hex') };
+  return {
+    name,
+    start: async () => void (await member.tell('start', { ring: place.typescript, kms, policy: fleetPolicy })),
+    seal: async (payload) => {
+      const { sealed, failures } = await member.tell('seal', [payload]);
+      if (sealed[0] === undefined) throw new Error(failures.join());
+      return sealed[0].token;
+    },
+    open: async (token, payload) => (await member.tell('open', [{ token, payload }]))[0],
+    rotate: (emergency) => member.tell('rotate', { emergency }),
+    revoke: (keyId) => member.tell('revoke', { keyId }),
+    health: async () => {
+      const { status, keys } = await member.tell('health', undefined);
+      return { status, keys: Object.fromEntries(keys.map(({ id, state }) => [id, state])) };
+    },
+    kill: async () => member.kill(),
+  };
+}
+
+export function pythonMember(name: string, place: MixedPlace, python: string): MixedMember {
+  const member = new PythonProcess(python, {
+    role: 'member',
+    keyWrapper: { masterKey: place.masterKey.toString('base64') },
+    ring: place.python,
+    ringName: 'default',
+    policy: pythonPolicyOf(fleetPolicy),
+  });
+  return {
+    name,
+    start: () => member.start(),
+    seal: (payload) => member.seal(payload),
+    open: async (token, payload) => {
+      try {
+        const opened = await member.unseal(token);
+        return opened === payload ? undefined : `got ${opened}`;
+      } catch (error) {
+        return String(error);
+      }
+    },
+    rotate: (emergency) => member.rotate({ emergency }),
+    revoke: (keyId) => member.revoke(keyId),
+    health: () => member.health(),
+    kill: () => member.kill(),
+  };
+}
+
+/** Members that all get requests, and what became of the tokens. */
+export class MixedFleet {
+  readonly members: MixedMember[] = [];
+  readonly failures: string[] = [];
+  readonly revoked = new Set<string>();
+  readonly #kept: { readonly token: string; readonly payload: string }[] = [];
+  opened = 0;
+
+  async start(members: readonly MixedMember[]): Promise<void> {
+    await Promise.all(members.map((member) => member.start()));
+    this.members.push(...members);
+  }
+
+  /** kill -9 of one that gets no request at the moment. */
+  async kill(member: MixedMember): Promise<void> {
+    this.members.splice(this.members.indexOf(member), 1);
+    await member.kill();
+  }
+
+  get sealingKeys(): ReadonlySet<string> {
+    return new Set(this.#kept.map(({ token }) => keyIdOf(token)));
+  }
+
+  /** Everybody seals, and everybody opens all of it and some of what was sealed before. */
+  async round(): Promise<void> {
+    const members = [...this.members];
+    const fresh = await Promise.all(
+      members.map(async (member) => {
+        const payload = `${member.name}, token ${this.#kept.length}`;
+        return { token: await member.seal(payload), payload };
+      }),
+    );
+    const earlier = this.#kept.filter(() => Math.random() < 0.1);
+    this.#kept.push(...fresh);
+    await Promise.all(members.flatMap((member) => [...fresh, ...earlier].map((each) => this.#open(member, each))));
+  }
+
+  /** Rounds without end while `run` goes on; it gets the fleet between two rounds. */
+  async underLoad(
+    run: (betweenRounds: (change: () => Promise<void>) => Promise<void>) => Promise<void>,
+  ): Promise<void> {
+    const changes: (() => Promise<void>)[] = [];
+    const done = new AbortController();
+    const load = (async (): Promise<void> => {
+      while (!done.signal.aborted) {
+        await this.round();
+        for (const change of changes.splice(0)) await change();
+        await pause(20);
+      }
+    })();
+    const betweenRounds = (change: () => Promise<void>): Promise<void> =>
+      new Promise((resolve, reject) => {
+        changes.push(() => change().then(resolve, reject));
+      });
+    try {
+      await run(betweenRounds);
+    } finally {
+      done.abort();
+      await load;
+    }
+  }
+
+  /** Everybody opens everything that is valid. */
+  async openAllKept(): Promise<void> {
+    for (const member of this.members) await Promise.all(this.#kept.map((each) => this.#open(member, each)));
+  }
+
+  /** Tokens of revoked keys that a member still opens. */
+  async openedThoughRevoked(): Promise<string[]> {
+    const dead = this.#kept.filter(({ token }) => this.revoked.has(keyIdOf(token)));
+    const found: string[] = [];
+    for (const member of this.members) {
+      for (const { token, payload } of dead.slice(0, 50)) {
+        if ((await member.open(token, payload)) === undefined) found.push(`${member.name}: ${payload}`);
+      }
+    }
+    return found;
+  }
+
+  async #open(member: MixedMember, { token, payload }: { token: string; payload: string }): Promise<void> {
+    const until = performance.now() + LEARNS_WITHIN_MS;
+    let failure = await member.open(token, payload);
+    while (failure?.includes('unknown key') === true && !this.#isRevoked(token) && performance.now() < until) {
+      await pause(50);
+      failure = await member.open(token, payload);
+    }
+    if (failure === undefined) this.opened += 1;
+    else if (!this.#isRevoked(token)) this.failures.push(`${member.name}: ${payload}: ${failure}`);
+  }
+
+  #isRevoked(token: string): boolean {
+    return this.revoked.has(keyIdOf(token));
+  }
+}
+
+/** The key id is the first 12 characters after `sr1.`. */
+export function keyIdOf(token: string): string {
+  return token.slice(4, 16);
+}

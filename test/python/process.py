@@ -1,0 +1,205 @@
+"""A Python process that a test drives: one JSON object a line on standard input, one answer a line."""
+
+import base64
+import json
+import sys
+import time
+
+import boto3
+import grpc
+import hvac
+from azure.core.credentials import AccessToken
+from azure.keyvault.keys import KeyClient
+from azure.storage.blob import ContainerClient
+from botocore.config import Config
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+from google.cloud.kms import KeyManagementServiceClient
+from google.cloud.kms_v1.services.key_management_service.transports import KeyManagementServiceGrpcTransport
+
+from sealring import (
+    AwsKmsKeyWrapper,
+    AzureBlobRing,
+    AzureKeyVaultKeyWrapper,
+    DynamodbRing,
+    FileRing,
+    GcpKmsKeyWrapper,
+    GcsRing,
+    KmsCodec,
+    LocalKeyWrapper,
+    PostgresRing,
+    RedisRing,
+    RingPolicy,
+    S3Ring,
+    VaultTransitKeyWrapper,
+)
+
+
+class SteppedClock:
+    """The clocks of the machine, and as many seconds as the test says."""
+
+    def __init__(self):
+        self.ahead = 0
+
+    def wall_ms(self):
+        return time.time_ns() // 1_000_000 + self.ahead * 1_000
+
+    def monotonic_ns(self):
+        return time.monotonic_ns() + self.ahead * 1_000_000_000
+
+
+clock = SteppedClock()
+
+
+def client(service, endpoint, keys=("test", "test")):
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1],
+        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}),
+    )
+
+
+class FixedCredential:
+    def __init__(self, token):
+        self.token = token
+
+    def get_token(self, *scopes, **more):
+        return AccessToken(self.token, int(time.time()) + 3_600)
+
+
+def azure_key_wrapper(options):
+    def clients(vault_url):
+        return KeyClient(
+            vault_url,
+            FixedCredential(options["token"]),
+            verify_challenge_resource=False,
+            connection_verify=options["certificate"],
+            retry_total=0,
+        )
+
+    sign_key_ids = [options["signKeyId"]]
+    return AzureKeyVaultKeyWrapper(
+        key_id=options["keyId"],
+        clients=clients,
+        sign_key_id=sign_key_ids[0],
+        sign_public_keys=AzureKeyVaultKeyWrapper.fetch_sign_public_keys(sign_key_ids, clients=clients),
+    )
+
+
+def gcp_key_wrapper(options):
+    channel = grpc.insecure_channel(options["address"])
+    transport = KeyManagementServiceGrpcTransport(channel=channel)
+    return GcpKmsKeyWrapper(key_id=options["keyId"], client=KeyManagementServiceClient(transport=transport))
+
+
+def key_wrapper(options):
+    if options.get("cloud") == "azure":
+        return azure_key_wrapper(options)
+    if options.get("cloud") == "gcp":
+        return gcp_key_wrapper(options)
+    if options.get("cloud") == "vault":
+        return VaultTransitKeyWrapper(key_id=options["keyId"], address=options["address"], token=options["token"])
+    if options.get("cloud") == "vault-client":
+        own = hvac.Client(url=options["address"], token=options["token"])
+        return VaultTransitKeyWrapper(key_id=options["keyId"], client=own)
+    if "masterKey" in options:
+        return LocalKeyWrapper(master_key=base64.b64decode(options["masterKey"]))
+    keys = options.get("credentials", ("test", "test"))
+    return AwsKmsKeyWrapper(
+        key_id=options["keyId"], client=client("kms", options["endpoint"], keys)
+    )
+
+
+def cloud_ring(options):
+    if options["store"] == "postgres":
+        return PostgresRing(url=options["url"], name=options["name"], table=options.get("table", "sealring_ring"))
+    if options["store"] == "dynamodb":
+        return DynamodbRing(
+            table=options["table"], name=options["name"], client=client("dynamodb", options["endpoint"])
+        )
+    if options["store"] == "gcs":
+        made = storage.Client(
+            project="test",
+            credentials=AnonymousCredentials(),
+            client_options={"api_endpoint": options["endpoint"]},
+        )
+        return GcsRing(bucket=options["bucket"], object=options["name"], client=made)
+    container = ContainerClient.from_container_url(options["container"], credential=options["key"], retry_total=0)
+    return AzureBlobRing(client=container.get_blob_client(options["name"]))
+
+
+def ring(options):
+    if "store" in options:
+        return cloud_ring(options)
+    if "path" in options:
+        return FileRing(options["path"])
+    if "url" in options:
+        return RedisRing(url=options["url"], key=options["key"])
+    keys = options.get("credentials", ("test", "test"))
+    return S3Ring(
+        bucket=options["bucket"],
+        key=options["key"],
+        client=client("s3", options["endpoint"], keys),
+    )
+
+
+def codec_of(options):
+    return KmsCodec(
+        key_wrapper=key_wrapper(options["keyWrapper"]),
+        ring=ring(options["ring"]),
+        ring_name=options["ringName"],
+        role=options.get("role", "reader"),
+        create=options.get("create", "if-absent"),
+        format=options.get("format", "sealring"),
+        accept=["sealring", "python"],
+        policy=RingPolicy(**options.get("policy", {})),
+        clock=clock,
+    )
+
+
+def obey(codec, request):
+    op = request["op"]
+    of = codec if request.get("purpose") is None else codec.for_purpose(request["purpose"])
+    if op == "seal":
+        return of.seal(base64.b64decode(request["payload"]))
+    if op == "unseal":
+        return base64.b64encode(of.unseal(request["token"])).decode()
+    if op == "step":
+        clock.ahead += request["seconds"]
+        return None
+    if op == "health":
+        health = codec.health()
+        keys = {key.id: key.state for key in health.keys}
+        error = health.last_error
+        return {
+            "status": health.status,
+            "sealingKey": health.sealing_key,
+            "keys": keys,
+            "lastError": None if error is None else error.kind,
+        }
+    if op == "rotate":
+        return codec.rotate(emergency=request["emergency"])
+    if op == "revoke":
+        return codec.revoke(request["keyId"])
+    if op == "prepare":
+        return codec.prepare(request["token"])
+    if op not in ("start", "refresh", "close"):
+        raise ValueError(op)
+    return getattr(codec, op)()
+
+
+def main():
+    codec = codec_of(json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        try:
+            answer = {"value": obey(codec, json.loads(line))}
+        except Exception as error:
+            kind = getattr(error, "kind", getattr(error, "reason", str(error)))
+            answer = {"error": type(error).__name__, "kind": kind}
+        print(json.dumps(answer), flush=True)
+
+
+main()

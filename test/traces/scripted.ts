@@ -1,0 +1,96 @@
+// @boundaries-ignore what a thief forges is made by the core's own parts
+import { DataKey } from '../../packages/core/src/keys/data-key.ts';
+// @boundaries-ignore what a thief forges is made by the core's own parts
+import { wrapMacOf } from '../../packages/core/src/ring/certificates.ts';
+import type { Document, Entry } from '../simulator/adversary/composer.ts';
+import { episodeOptions } from '../simulator/adversary/episode.ts';
+import { RING } from '../simulator/thefts.ts';
+import { EPOCH_MS } from '../simulator/timeline.ts';
+import { HOUR, MINUTE, World } from '../simulator/world.ts';
+import { TracedMember } from './member.ts';
+import type { Line } from './scenes.ts';
+import { digest } from './services.ts';
+import type { Expected, Scene, Step } from './trace.ts';
+
+const STEADY_MS = 5_000_000;
+const PROVIDER = 'simulated';
+/** Not one in which every backoff is the shortest. */
+const WORD = 2 ** 31;
+const MOST_WRAPS = 16;
+
+type Make = (step: Omit<Step, 'word'>) => Promise<Expected>;
+
+/** One member of a ring of its own, step by step, where chance would seldom find the steps. */
+const SCRIPTS: Readonly<Record<string, (make: Make) => Promise<void>>> = Object.freeze({
+  /** The entry of a revoked key comes back after the key's end, and the clock steps. */
+  'a revoked key after its end': async (make) => {
+    const [revoked] = documentOf(await make({ op: 'start', store: { document: null } })).keys;
+    await make({ op: 'advance', argument: HOUR });
+    const { id } = present(revoked);
+    const current = documentOf(await make({ op: 'revoke', argument: id }));
+    const old = { ...current, keys: [revoked, ...current.keys.filter((entry) => entry.id !== id)] };
+    for (let passed = 0; passed < 12 * HOUR; passed += HOUR) await make({ op: 'advance', argument: HOUR });
+    await make({ op: 'refresh', store: { document: JSON.stringify(old) }, clock: { stepMs: 72 * HOUR } });
+    await make({ op: 'advance', argument: 10 * MINUTE });
+    await make({ op: 'refresh', clock: { stepMs: -72 * HOUR } });
+  },
+  /** Somebody who has a data key fills its entry with wraps, and then with others, of which one was there before. */
+  'a thief fills an entry': async (make) => {
+    const document = documentOf(await make({ op: 'start', store: { document: null } }));
+    const entry = present(document.keys[0]);
+    const held = new DataKey(digest(`key/${PROVIDER}/0`), RING);
+    const forged = (at: number): Entry['wraps'][number] => {
+      const wrap = { provider: PROVIDER, keyId: 'key/9', wrapped: digest(`thief/${at}`) };
+      const mac = wrapMacOf(RING, wrap, held.authenticator).toString('base64url');
+      return { provider: PROVIDER, keyId: wrap.keyId, wrapped: wrap.wrapped.toString('base64url'), mac };
+    };
+    const filled = (wraps: Entry['wraps']): string => JSON.stringify({ ...document, keys: [{ ...entry, wraps }] });
+    const first = Array.from({ length: MOST_WRAPS - 1 }, (_, at) => forged(at));
+    const others = Array.from({ length: MOST_WRAPS - 1 }, (_, at) => forged(MOST_WRAPS + at));
+    await make({ op: 'refresh', store: { document: filled([...entry.wraps, ...first]) } });
+    await make({ op: 'refresh', store: { document: filled([forged(1), ...others]) } });
+    await make({ op: 'advance', argument: 10 * MINUTE });
+  },
+});
+
+/** The names of all scripts. */
+export const SCRIPTED: readonly string[] = Object.keys(SCRIPTS);
+
+/** The lines of one script. */
+export async function scriptedScene(name: string): Promise<readonly Line[]> {
+  const scene: Scene = {
+    name,
+    policy: { ...new World(episodeOptions(1)).policy },
+    create: 'now',
+    providers: [PROVIDER],
+    wrapQuorum: null,
+    keyVersions: false,
+    acceptKeysCreatedAfterMs: null,
+    wallMs: EPOCH_MS,
+    steadyMs: STEADY_MS,
+    trueAheadMs: EPOCH_MS - STEADY_MS,
+  };
+  const lines: Line[] = [{ scene: { ...scene }, keys: [] }];
+  const member = new TracedMember(scene, []);
+  try {
+    await SCRIPTS[name]?.(async (asked) => {
+      const step: Step = { word: WORD, ...asked };
+      const expected = await member.step(step);
+      lines.push({ ...step, expected });
+      return expected;
+    });
+  } finally {
+    await member.close();
+  }
+  return lines;
+}
+
+/** What a step wrote last. */
+function documentOf({ writes }: Expected): Document {
+  return JSON.parse(present(writes.at(-1)).document) as Document;
+}
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('a script of a trace has nothing to go on with');
+  return value;
+}
