@@ -118,7 +118,7 @@ describe('the command line', () => {
     expect(stderr).toMatch(/^error: cannot listen on 127\.0\.0\.1 port \d+: EADDRINUSE$/m);
   });
 
-  test('F21 dashboard rejects an invalid address, or one with a secret, and does not repeat it', async () => {
+  test('dashboard rejects an invalid address, or one with a secret, and does not repeat it (F21)', async () => {
     const wrong = [
       'http://ada:canary-password@127.0.0.1/metrics',
       'http://127.0.0.1/metrics?token=canary-password',
