@@ -81,7 +81,7 @@ const FAULTS: readonly [fault: string, spoil: () => void, unharmed?: readonly st
   ['a connection that is cut', () => setup().vault.reset()],
   ['no answer', () => setup().vault.hang()],
   ['an answer that is cut short', () => setup().vault.spoilText((text) => text.slice(0, -1))],
-  ['an answer that is no JSON', () => setup().vault.spoilText((text) => `x${text}`)],
+  ['an answer that is not JSON', () => setup().vault.spoilText((text) => `x${text}`)],
   ['an answer for another key', () => setup().vault.spoilKid(() => Buffer.from(CANARY).toString('hex'))],
   // The ring checks a wrap by unwrapping it again.
   ['a value of 63 bytes', () => setup().vault.spoilValue((value) => value.subarray(1)), ['wrap']],

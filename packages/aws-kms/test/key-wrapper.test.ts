@@ -244,7 +244,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['text', () => 'ok'],
     ['another KeyId', (answer) => ({ ...answer, KeyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` })],
     ['a KeyId in another region', (answer) => ({ ...answer, KeyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}` })],
-    ['a KeyId that is no ARN', (answer) => ({ ...answer, KeyId: ID })],
+    ['a KeyId that is not an ARN', (answer) => ({ ...answer, KeyId: ID })],
     ['no KeyId', (answer) => ({ ...answer, KeyId: undefined })],
   ];
   const spoilt = [

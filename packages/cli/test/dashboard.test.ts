@@ -43,7 +43,7 @@ async function start(args: readonly string[] = []): Promise<Running> {
   const failed = ended.then(({ stderr }) => {
     throw new Error(`it ended: ${stderr}`);
   });
-  // It ends in the end, when nobody waits for it any more.
+  // It ends later, when no test waits for it.
   failed.catch(() => undefined);
   const { url, child } = await Promise.race([said, failed]);
   const one = { url, port: Number(new URL(url).port), child, ended };

@@ -95,7 +95,7 @@ describe('the Cloud Storage SDK against a local server', () => {
   );
 
   test.each([
-    ['403 forbidden, also for an object that is not there', 403, 'forbidden', 'denied'],
+    ['403 forbidden, also for a missing object', 403, 'forbidden', 'denied'],
     ['401 authError', 401, 'authError', 'denied'],
     ['429 rateLimitExceeded', 429, 'rateLimitExceeded', 'unavailable'],
     ['403 rateLimitExceeded', 403, 'rateLimitExceeded', 'unavailable'],

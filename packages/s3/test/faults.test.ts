@@ -54,7 +54,7 @@ describe('the S3 SDK against a local server', () => {
   });
 
   test.each([
-    ['403 AccessDenied, also for an object that is not there', 403, 'AccessDenied', 'denied'],
+    ['403 AccessDenied, also for a missing object', 403, 'AccessDenied', 'denied'],
     ['a bucket that does not exist', 404, 'NoSuchBucket', 'unavailable'],
     ['a 404 of another name', 404, 'NoSuchWebsiteConfiguration', 'unavailable'],
     ['NoSuchKey under another status', 400, 'NoSuchKey', 'unavailable'],

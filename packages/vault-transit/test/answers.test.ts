@@ -66,7 +66,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     ];
     const ofWrap: typeof both = [
       ['no ciphertext', data(() => ({ key_version: 1 }))],
-      ['a ciphertext that is no text', data(() => ({ ciphertext: [1], key_version: 1 }))],
+      ['a ciphertext that is not a string', data(() => ({ ciphertext: [1], key_version: 1 }))],
       [
         'a ciphertext of version 0',
         data((d) => ({ ...d, ciphertext: String(d['ciphertext']).replace('v1', 'v0'), key_version: 0 })),
@@ -90,7 +90,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['a plaintext of 33 bytes', data(() => ({ plaintext: base64(Uint8Array.of(...sampleKey(), 1)) }))],
       ['a plaintext of 32 equal bytes', data(() => ({ plaintext: base64(new Uint8Array(32)) }))],
       ['a truncated plaintext', data((d) => ({ plaintext: String(d['plaintext']).slice(0, -1) }))],
-      ['a plaintext that is no base64', data((d) => ({ plaintext: `!${String(d['plaintext']).slice(1)}` }))],
+      ['a plaintext that is not base64', data((d) => ({ plaintext: `!${String(d['plaintext']).slice(1)}` }))],
       ['a plaintext with stray bits', data((d) => ({ plaintext: flipped(d['plaintext'], 42).replace(/.=$/, 'B=') }))],
       ['a plaintext as a list', data(() => ({ plaintext: [...sampleKey()] }))],
     ];
