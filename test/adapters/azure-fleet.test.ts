@@ -104,7 +104,7 @@ const policy = {
   clockSkewSeconds: 300,
   refreshEverySeconds: 30,
   backoffCapSeconds: 30,
-  proveEverySeconds: 30,
+  kmsCheckEverySeconds: 30,
   sealOutageSeconds: 2_000,
   storeOutageSeconds: 4_000,
   rotateEverySeconds: 40_000,

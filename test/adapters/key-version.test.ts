@@ -19,7 +19,7 @@ const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
   backoffCapSeconds: 1,
-  proveEverySeconds: 0.5,
+  kmsCheckEverySeconds: 0.5,
   sealOutageSeconds: 30,
   storeOutageSeconds: 60,
   propagationSeconds: 32,

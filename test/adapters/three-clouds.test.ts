@@ -30,7 +30,7 @@ const policy = {
   refreshEverySeconds: 1,
   backoffCapSeconds: 1,
   tokenLifetimeSeconds: 60,
-  proveEverySeconds: 1,
+  kmsCheckEverySeconds: 1,
   sealOutageSeconds: 6,
   storeOutageSeconds: 600,
   propagationSeconds: 9,

@@ -14,6 +14,7 @@ import { type KeyWrapper, KeyWrapperError, type RingStore, RingStoreError } from
 import { dynamodbRing, dynamodbSingleUse } from '@sealring/dynamodb';
 import { gcpKmsKeyWrapper } from '@sealring/gcp-kms';
 import { gcsRing } from '@sealring/gcs';
+import { kubernetesRing } from '@sealring/kubernetes';
 import { postgresRing } from '@sealring/postgres';
 import { redisRing } from '@sealring/redis';
 import { s3Ring } from '@sealring/s3';
@@ -23,6 +24,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { selfSignedCertificate } from '../support/azure-key-vault/certificate.ts';
 import { fixedCredential } from '../support/azure-key-vault/clients.ts';
 import { clientOptions } from '../support/gcp-kms/client.ts';
+import { kubeConfig } from '../support/kubernetes/api-server.ts';
 
 const HOST = '127.0.0.1';
 const aws = {
@@ -81,6 +83,12 @@ const STORES: Record<string, (port: number) => RingStore> = {
         useAuthWithCustomEndpoint: true,
         authClient: new PassThroughClient(),
       }),
+    }),
+  kubernetes: (port) =>
+    kubernetesRing({
+      namespace: 'sealring',
+      name: 'ring',
+      client: kubeConfig({ server: `https://${HOST}:${port}` }, 'token'),
     }),
   'azure-blob': (port) => azureBlobRing({ container: `https://${HOST}:${port}/account/sealring`, blob: 'ring' }),
 };

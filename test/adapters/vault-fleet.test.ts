@@ -20,7 +20,7 @@ const shortPolicy = {
   refreshEverySeconds: 2,
   backoffCapSeconds: 10,
   tokenLifetimeSeconds: 60,
-  proveEverySeconds: 3,
+  kmsCheckEverySeconds: 3,
   sealOutageSeconds: 120,
   storeOutageSeconds: 600,
   propagationSeconds: 126,

@@ -103,7 +103,7 @@ function policyFor(phaseSeconds: number): Partial<RingPolicy> {
   return {
     clockSkewSeconds: 1,
     refreshEverySeconds: phaseSeconds / 3,
-    proveEverySeconds: phaseSeconds / 3,
+    kmsCheckEverySeconds: phaseSeconds / 3,
     backoffCapSeconds: Math.min(0.5, phaseSeconds / 10),
     kmsTimeoutSeconds: 0.5 + phaseSeconds / 10,
     sealOutageSeconds: outageSeconds,

@@ -217,9 +217,9 @@ describe.skipIf(moto === '')('the doctor, on KMS and S3', () => {
   });
 
   test('reports times of the policy that contradict each other', async () => {
-    const report = await examine({ ...sound(), policy: { proveEverySeconds: 1_800 } });
+    const report = await examine({ ...sound(), policy: { kmsCheckEverySeconds: 1_800 } });
     expect(idsOf(report, 'error')).toEqual(['policy']);
-    expect(findingOf(report, 'policy')?.what).toMatch(/sealOutageSeconds \(3600\).*proveEverySeconds \(1800\)/);
+    expect(findingOf(report, 'policy')?.what).toMatch(/sealOutageSeconds \(3600\).*kmsCheckEverySeconds \(1800\)/);
   });
 
   test('reports an option that core rejects', async () => {

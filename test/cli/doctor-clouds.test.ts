@@ -84,7 +84,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       });
       const { remedy = '' } = findingOf(report, 'kms-version') ?? {};
       expect(remedy).toContain('each checks every 3600 s');
-      expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
+      expect(remedy).toContain(`still needed: ${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
       const never = await examine({ ...config, policy: { keyVersionEverySeconds: 0 } });
       expect(findingOf(never, 'kms-version')?.remedy).toMatch(/^No member checks for new versions/);
       // As after the rotation that it asks for.
@@ -92,7 +92,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       await codec.close();
       const after = findingOf(await examine(config), 'kms-version');
       expect(after).toMatchObject({ severity: 'ok' });
-      expect(after?.what).toContain(`${version(name, 1)} until ${key?.opensUntil.toISOString()}`);
+      expect(after?.what).toContain(`${version(name, 1)} until ${key?.unsealsUntil.toISOString()}`);
     });
 
     test('and then an older one again is reported as one that no member rotates for', async () => {
@@ -113,7 +113,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       ['destroyed', 'KEY_DESTROYED', (name: string) => gcp.kms.destroy(name)],
     ])('is reported as refused if the older one is %s while keys of the ring need it', async (_, code, end) => {
       const { name, config, codec } = await setUp();
-      const opensUntil = codec.health().keys[0]?.opensUntil.toISOString() ?? '';
+      const unsealsUntil = codec.health().keys[0]?.unsealsUntil.toISOString() ?? '';
       gcp.kms.rotate(name);
       await codec.rotate();
       await codec.close();
@@ -125,7 +125,7 @@ describe('the doctor, on Google Cloud KMS', async () => {
       expect(what).toMatch(/^1 live key of the ring is wrapped by a KMS key version that cannot be used/);
       expect(what).toContain(code);
       expect(what).toContain(version(name, 1));
-      expect(remedy).toContain(`needed until ${opensUntil}`);
+      expect(remedy).toContain(`needed until ${unsealsUntil}`);
       expect(remedy).toContain('gcloud kms keys versions enable');
     });
 

@@ -3,11 +3,13 @@ import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { SealringConfig } from '@sealring/cli';
 import { localKeyWrapper, type RingStore, staticRing } from '@sealring/core';
 import { dynamodbRing } from '@sealring/dynamodb';
+import { kubernetesRing } from '@sealring/kubernetes';
 import { migrate, postgresRing } from '@sealring/postgres';
 import { redisRing } from '@sealring/redis';
 import { Client } from 'pg';
 import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { NAMESPACE, startFakeApiServer } from '../support/kubernetes/api-server.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { startOrSkip } from '../support/servers.ts';
@@ -24,12 +26,39 @@ function configOf(ring: RingStore): SealringConfig {
   return { ringName: 'payments', ring, keyWrapper };
 }
 
+const kubernetes = await startFakeApiServer();
+closing.push(() => kubernetes.server.stop());
+
 let redis: TestServer | undefined;
 await startOrSkip(async () => {
   redis = await startRedis();
   return redis;
 });
 closing.push(() => redis?.stop());
+
+describe('the doctor, on Kubernetes', () => {
+  const name = 'payments-ring';
+  const ringOf = (token?: string): RingStore =>
+    kubernetesRing({ namespace: NAMESPACE, name, client: kubernetes.config(token === undefined ? {} : { token }) });
+
+  beforeAll(() => createRing(configOf(ringOf())));
+
+  test('reports no error with the permissions of a member on one name', async () => {
+    const token = await kubernetes.token([`get secrets/${name}`, `patch secrets/${name}`]);
+    expect(idsOf(await examine(configOf(ringOf(token))), 'error')).toEqual([]);
+  });
+
+  test('reports a member with the permissions of a reader', async () => {
+    const report = await examine(configOf(ringOf(await kubernetes.token([`get secrets/${name}`]))));
+    expect(idsOf(report, 'error')).toEqual(['store-denied']);
+    expect(findingOf(report, 'store-denied')?.remedy).toContain('the verb patch on the Secret or ConfigMap');
+  });
+
+  test('reports a service account without permissions', async () => {
+    const report = await examine(configOf(ringOf(await kubernetes.token([]))));
+    expect(findingOf(report, 'store-denied')?.remedy).toContain('the verb get on the Secret or ConfigMap');
+  });
+});
 
 describe.skipIf(redis === undefined)('the doctor, on Redis', () => {
   const address = redis?.address ?? '';

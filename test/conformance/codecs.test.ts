@@ -57,7 +57,7 @@ function mcpdTarget(mode: 'signed' | 'encrypted'): Promise<CodecTarget> {
         seal: (payload) => wire.encode(`p${Buffer.from(payload).toString('base64')}`, who),
         unseal(token) {
           const state = wire.decode(token, who);
-          if (state === null) throw new InvalidRequestState('seal');
+          if (state === null) throw new InvalidRequestState('authentication failed');
           return Buffer.from(state.slice(1), 'base64');
         },
       },

@@ -49,7 +49,7 @@ const NO_DENY = ['WRAP-DENIED', 'WRAP-ALLOWED'];
 const NO_VERSIONS = ['WRAP-ROTATED-NAMES', 'WRAP-VERSIONS-DECLARED', 'WRAP-VERSION-BINDS'];
 const NO_ROTATE = ['WRAP-ROTATED-OPENS', ...NO_VERSIONS];
 const NO_GENERATE = ['WRAP-GENERATE'];
-const NO_CLOSE = ['WRAP-CLOSE', 'WRAP-CLOSED'];
+const NO_CLOSE = ['WRAP-CLOSE', 'WRAP-CLOSED', 'WRAP-CLOSE-ALONE'];
 
 const azureSubject = (form: (typeof AZURE_KEYS)[number]): Subject => ({
   async start() {

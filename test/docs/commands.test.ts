@@ -25,6 +25,11 @@ const EXECUTED: readonly (readonly [document: RegExp, command: RegExp, test: str
     /^(?:npx sealring-conformance|node --test)/,
     'test/conformance/newcomer.test.ts',
   ],
+  [
+    /^docs\/guides\/write-your-own-(?:key-wrapper|ring-store)\.md$/,
+    /^(?:npx sealring-conformance|node --test)/,
+    'test/conformance/guides.test.ts',
+  ],
   [/./, /^(?:npm init|npm install|npm run pack|mkdir)\b/, 'test/packaging/pages.test.ts'],
   [/^packages\/conformance\//, /^npx sealring-conformance/, 'packages/conformance/test/cli.test.ts'],
   [/^docs\/terraform\.md$/, /^aws (?:kms|s3api)|^terraform/, 'test/terraform/aws-kms.test.ts'],
@@ -38,6 +43,7 @@ const NOT_EXECUTED: readonly (readonly [command: RegExp, why: string])[] = [
   [/^(?:gcloud|az)\b/, 'the command line of the cloud, which cannot be installed here, against the cloud itself'],
   [/^(?:bao)\b/, 'the same calls are made over HTTP by test/support/openbao.ts and its users'],
   [/^(?:KEY_ARN=\$\()?aws\b/, 'the same calls are made with the SDK against an emulator'],
+  [/^kubectl\b/, 'test/docs/kubernetes.test.ts sends the same manifests to kube-apiserver, and runs the same programs'],
   [/^SEALRING_LIVE_/, 'needs an account of yours; without one these tests say that they are skipped'],
 ];
 

@@ -26,7 +26,7 @@ const TOLD: Readonly<Record<string, readonly RegExp[]>> = {
     /^ada → A +a question, and sr1\./,
     /^ada → B +€49\.90 refunded for order 1017 by B$/,
     /the same request once more: -32602 Invalid or expired requestState \(reason on A: already used\)/,
-    /one character changed: -32602 Invalid or expired requestState \(reason on B: seal\)/,
+    /one character changed: -32602 Invalid or expired requestState \(reason on B: authentication failed\)/,
     /sent by mallory: -32602 Invalid or expired requestState \(reason on A: principal\)/,
     /another amount: -32602 Invalid or expired requestState \(reason on B: request binding\)/,
     /an app without a user asks: -32603 Internal error \(reason on A: principal binding error\)/,

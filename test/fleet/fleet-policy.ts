@@ -3,7 +3,7 @@ export const fleetPolicy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 1,
   backoffCapSeconds: 1,
-  proveEverySeconds: 1,
+  kmsCheckEverySeconds: 1,
   sealOutageSeconds: 12,
   storeOutageSeconds: 30,
   propagationSeconds: 15,

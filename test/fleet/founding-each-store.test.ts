@@ -11,6 +11,7 @@ import { createClient } from 'redis';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Azurite, azuriteClient, startAzurite } from '../support/azurite.ts';
 import { gcsBucket, getGcsObject, startFakeGcs } from '../support/fake-gcs.ts';
+import { NAMESPACE, startFakeApiServer } from '../support/kubernetes/api-server.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis, type TestServer } from '../support/redis.ts';
 import { type RunningServer, startOrSkip } from '../support/servers.ts';
@@ -38,6 +39,8 @@ const redis: TestServer | undefined = await started(() => startRedis());
 const postgres: TestServer | undefined = await started(() => startPostgres(['max_connections=300']));
 const azurite: Azurite | undefined = await started(startAzurite);
 const gcs: TestServer | undefined = await started(startFakeGcs);
+const kubernetes = await startFakeApiServer();
+stopping.push(kubernetes.server);
 const directory = mkdtempSync(join(tmpdir(), 'sealring-founding-'));
 
 const aws = {
@@ -119,6 +122,16 @@ const stores: readonly Store[] = [
     async document() {
       const { account } = azurite as Azurite;
       return (await azuriteClient(account).getBlockBlobClient(NAME).downloadToBuffer()).toString();
+    },
+  },
+  {
+    store: 'Kubernetes',
+    isThere: true,
+    ring: { kubernetes: kubernetes.server.address, name: NAME },
+    async document() {
+      const found = await kubernetes.call('GET', `/api/v1/namespaces/${NAMESPACE}/secrets/${NAME}`);
+      const { data } = found.body as { data: { ring: string } };
+      return Buffer.from(data.ring, 'base64').toString();
     },
   },
   {

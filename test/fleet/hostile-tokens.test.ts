@@ -41,7 +41,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     const tokens = new HostileTokens(genuine, 5);
     const before = { ...counts };
     const reasons: Record<string, number> = {};
-    // Under refreshEvery and proveEvery: what is read or asked in this time is because of the tokens.
+    // Under refreshEvery and kmsCheckEvery: what is read or asked in this time is because of the tokens.
     const seconds = 200;
     for (let second = 0; second < seconds; second++) {
       for (let i = 0; i < TOKENS / seconds; i++) {
@@ -57,7 +57,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     expect(counts.reads - before.reads).toBeGreaterThan(1);
     expect(counts.reads - before.reads).toBeLessThanOrEqual(seconds / MISS_REFRESH_SECONDS);
     // Every check had its share; none was shadowed by the one before it.
-    expect(Object.keys(reasons).toSorted()).toEqual(['malformed', 'seal', 'unknown key']);
+    expect(Object.keys(reasons).toSorted()).toEqual(['authentication failed', 'malformed', 'unknown key']);
     for (const count of Object.values(reasons)) expect(count).toBeGreaterThan(TOKENS / 20);
     expect(codec.unseal(genuine)).toEqual(payload);
     expect(codec.health().status).toBe('ok');
@@ -71,7 +71,7 @@ describe('tokens that an attacker makes up (F5)', () => {
     const before = { ...counts };
     for (const length of [262_144, 262_145, 1_000_000, 10_000_000, 10_000_001]) {
       for (let i = 0; i < 3; i++) {
-        expect(refusalOf(codec, tokens.huge(length))).toBe(length <= 262_144 ? 'seal' : 'malformed');
+        expect(refusalOf(codec, tokens.huge(length))).toBe(length <= 262_144 ? 'authentication failed' : 'malformed');
       }
     }
     expect(counts).toEqual(before);

@@ -60,7 +60,7 @@ const shortPolicy = {
   // The least for which the bounds hold: within it the second refusal has to come.
   backoffCapSeconds: 10,
   tokenLifetimeSeconds: 60,
-  proveEverySeconds: 3,
+  kmsCheckEverySeconds: 3,
   // Far beyond the kill switch, which is to be what stops them.
   sealOutageSeconds: 120,
   storeOutageSeconds: 600,
@@ -79,7 +79,7 @@ const shortOutagePolicy = {
   refreshEverySeconds: 1,
   backoffCapSeconds: 1,
   tokenLifetimeSeconds: 3,
-  proveEverySeconds: 1,
+  kmsCheckEverySeconds: 1,
   sealOutageSeconds: 12,
   propagationSeconds: 15,
   kmsTimeoutSeconds: 1,
@@ -92,7 +92,7 @@ test('the bounds of the default policy are the documented ones (F10)', () => {
     refreshEverySeconds: 300,
     backoffCapSeconds: 60,
     tokenLifetimeSeconds: 3_600,
-    proveEverySeconds: 900,
+    kmsCheckEverySeconds: 900,
     sealOutageSeconds: 3_600,
     kmsTimeoutSeconds: 5,
   };
@@ -131,8 +131,8 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
 
       // Right after a proof, when it is longest until the next.
       const [member] = fleet.members as [Observed];
-      const provedMs = member.lastProofMs;
-      await fleet.until(() => member.lastProofMs !== provedMs, WAIT_SECONDS);
+      const provedMs = member.lastKmsCheckMs;
+      await fleet.until(() => member.lastKmsCheckMs !== provedMs, WAIT_SECONDS);
       const stoppedMs = Date.now();
       await stop(keyId);
       const refusedMs = Date.now();
@@ -195,8 +195,8 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
     await fleet.until(() => fleet.opensNothing, WAIT_SECONDS);
 
     for (const each of fleet.all) {
-      expect(secondsFrom(cutMs, each.lastProofMs), each.name).toBeLessThanOrEqual(policy.kmsTimeoutSeconds);
-      expect(secondsFrom(each.lastProofMs, each.lastOpenMs), each.name).toBeLessThanOrEqual(unreachable.lastOpen);
+      expect(secondsFrom(cutMs, each.lastKmsCheckMs), each.name).toBeLessThanOrEqual(policy.kmsTimeoutSeconds);
+      expect(secondsFrom(each.lastKmsCheckMs, each.lastOpenMs), each.name).toBeLessThanOrEqual(unreachable.lastOpen);
       expect(secondsFrom(cutMs, each.lastOpenMs), each.name).toBeGreaterThan(unreachable.lastSeal);
       expect(each.health(), each.name).toMatchObject({
         status: 'failing',
@@ -205,10 +205,10 @@ describe.skipIf(localstack === undefined).concurrent('a KMS key that a fleet may
         lastError: { kind: 'kms unavailable' },
       });
     }
-    for (const { name, lastProofMs, lastSealMs, sealRefusal } of fleet.members) {
-      expect(secondsFrom(lastProofMs, lastSealMs), name).toBeLessThanOrEqual(unreachable.lastSeal);
+    for (const { name, lastKmsCheckMs, lastSealMs, sealRefusal } of fleet.members) {
+      expect(secondsFrom(lastKmsCheckMs, lastSealMs), name).toBeLessThanOrEqual(unreachable.lastSeal);
       expect(secondsFrom(cutMs, lastSealMs), name).toBeGreaterThan(toleratedOutage);
-      expect(sealRefusal, name).toBe('key proof too old');
+      expect(sealRefusal, name).toBe('KMS check too old');
     }
 
     for (const proxy of proxies) proxy.mend();

@@ -13,8 +13,8 @@ export interface KmsBounds {
 /** The formulas of docs/guides/key-lifecycle.md, "When something fails". */
 export function kmsBounds(policy: Omit<RingPolicy, 'createAfterSeconds'>): KmsBounds {
   const { clockSkewSeconds, refreshEverySeconds, backoffCapSeconds, tokenLifetimeSeconds } = policy;
-  const { proveEverySeconds, sealOutageSeconds, kmsTimeoutSeconds } = policy;
-  const late = proveEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds;
+  const { kmsCheckEverySeconds, sealOutageSeconds, kmsTimeoutSeconds } = policy;
+  const late = kmsCheckEverySeconds + backoffCapSeconds + 4 * kmsTimeoutSeconds;
   return {
     refused: { lastSeal: late, lastOpen: late + clockSkewSeconds + refreshEverySeconds },
     unreachable: {

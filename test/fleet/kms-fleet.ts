@@ -52,8 +52,8 @@ export class Observed {
     return this.#codec.health();
   }
 
-  get lastProofMs(): number {
-    return this.health().lastProof?.getTime() ?? 0;
+  get lastKmsCheckMs(): number {
+    return this.health().lastKmsCheck?.getTime() ?? 0;
   }
 
   refresh(): Promise<void> {

@@ -9,6 +9,7 @@ export type RingPlace = { readonly push?: false } & (
   | { readonly s3: string; readonly bucket: string; readonly key: string }
   | { readonly dynamodb: string; readonly table: string; readonly name: string }
   | { readonly azurite: AzuriteAccount; readonly blob: string }
+  | { readonly kubernetes: string; readonly name: string }
   | { readonly gcs: string; readonly bucket: string; readonly object: string }
 );
 
@@ -82,6 +83,14 @@ async function storeAt(place: RingPlace): Promise<RingStore> {
       import('@sealring/azure-blob'),
     ]);
     return azureBlobRing({ container: azuriteClient(place.azurite), blob: place.blob });
+  }
+  if ('kubernetes' in place) {
+    const [{ kubeConfig, NAMESPACE }, { kubernetesRing }] = await Promise.all([
+      import('../support/kubernetes/api-server.ts'),
+      import('@sealring/kubernetes'),
+    ]);
+    const client = kubeConfig({ server: place.kubernetes, skipTLSVerify: true }, 'admin');
+    return kubernetesRing({ namespace: NAMESPACE, name: place.name, client });
   }
   const [{ Storage }, { PassThroughClient }, { gcsRing }] = await Promise.all([
     import('@google-cloud/storage'),

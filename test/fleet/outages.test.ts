@@ -20,7 +20,7 @@ const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 1,
   backoffCapSeconds: 1,
-  proveEverySeconds: 2,
+  kmsCheckEverySeconds: 2,
   sealOutageSeconds: 16,
   storeOutageSeconds: 60,
   propagationSeconds: 19,

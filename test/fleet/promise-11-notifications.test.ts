@@ -18,7 +18,7 @@ const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 60,
   backoffCapSeconds: 5,
-  proveEverySeconds: 2,
+  kmsCheckEverySeconds: 2,
   sealOutageSeconds: 8,
   storeOutageSeconds: 600,
   propagationSeconds: 129,
@@ -89,7 +89,7 @@ async function judgeFlood(context: TestContext, ring: RingPlace, flood: () => Pr
     await until(async () => (await healths()).every(({ sealingKey }) => sealingKey !== keyId), LAST_SEAL_SECONDS);
   }
   // Nobody lives on a proof from before.
-  const seconds = policy.sealOutageSeconds + policy.proveEverySeconds;
+  const seconds = policy.sealOutageSeconds + policy.kmsCheckEverySeconds;
   await until(async () => performance.now() - began > 1_000 * seconds, 2 * seconds);
   const after = await Promise.all(fleet.members.map(reads));
   const elapsed = (performance.now() - began) / 1_000;

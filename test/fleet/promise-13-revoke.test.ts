@@ -20,7 +20,7 @@ const policy = {
   // The members read so seldom that none has read the revocation when it is gone again.
   refreshEverySeconds: 10,
   backoffCapSeconds: 5,
-  proveEverySeconds: 4,
+  kmsCheckEverySeconds: 4,
   sealOutageSeconds: 20,
   storeOutageSeconds: 120,
   propagationSeconds: 41,

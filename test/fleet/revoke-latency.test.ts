@@ -18,7 +18,7 @@ const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 2,
   backoffCapSeconds: 2,
-  proveEverySeconds: 4,
+  kmsCheckEverySeconds: 4,
   sealOutageSeconds: 60,
   storeOutageSeconds: 16,
   propagationSeconds: 65,

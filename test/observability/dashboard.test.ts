@@ -144,7 +144,7 @@ export default {
     const reasons = (): Promise<string[]> => page.evaluate<string[]>(IN_PAGE.reasons);
     await expect
       .poll(async () => (await reasons()).toSorted(), { timeout: 15_000 })
-      .toEqual(['malformed', 'request binding', 'seal']);
+      .toEqual(['authentication failed', 'malformed', 'request binding']);
     await expect.poll(() => page.locator('.rate.sealed b').innerText(), { timeout: 15_000 }).toMatch(/^[1-9]/);
   });
 

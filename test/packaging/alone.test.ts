@@ -15,6 +15,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   aws: /^@(?:aws-sdk|aws-crypto|aws|smithy)\//,
   google: /^(?:@google-cloud\/|google-|@grpc\/)/,
   azure: /^@azure\//,
+  kubernetes: /^@kubernetes\//,
   redis: /^(?:@redis\/|redis$|ioredis$)/,
   postgres: /^pg(?:-|$)/,
   opentelemetry: /^@opentelemetry\//,
@@ -31,6 +32,7 @@ const BRINGS: Readonly<Record<string, readonly string[]>> = {
   gcs: ['google'],
   'azure-key-vault': ['azure'],
   'azure-blob': ['azure'],
+  kubernetes: ['kubernetes'],
   redis: ['redis'],
   postgres: ['postgres'],
   otel: ['opentelemetry'],
@@ -44,7 +46,18 @@ const BRINGS: Readonly<Record<string, readonly string[]>> = {
 const INSTALL_SCRIPTS: Readonly<Record<string, readonly string[]>> = { 'gcp-kms': ['protobufjs'] };
 
 /** The licences that what we bring may have, as SPDX expressions: another one is for somebody to look at. */
-const LICENCES = ['0BSD', 'Apache-2.0', 'BlueOak-1.0.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', 'Python-2.0'];
+const LICENCES = [
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+  'PSF-2.0',
+  'Python-2.0',
+  'Unlicense',
+];
 
 beforeAll(() => {
   tarballs = new Map(packTarballs(temporary).map(({ name, path }) => [name, path]));

@@ -26,7 +26,7 @@ const IMPORTED = [
 ];
 
 /** The types of the oldest Node that we support: what is newer must not be needed. */
-const TYPES = { '@types/node': '20.19.0', '@types/pg': '^8.23.1' };
+const TYPES = { '@types/node': '20.19.0', '@types/pg': '^8.23.1', '@types/ws': '^8.18.1' };
 
 /** How a user may have set up the compiler. */
 interface CompilerSetup {

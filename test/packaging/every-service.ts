@@ -9,6 +9,7 @@ import { FakeKeyVault } from '../support/azure-key-vault/fake-key-vault.ts';
 import { type Azurite, startAzurite } from '../support/azurite.ts';
 import { gcsBucket, startFakeGcs } from '../support/fake-gcs.ts';
 import { startGcpKms } from '../support/gcp-kms/index.ts';
+import { NAMESPACE, startFakeApiServer } from '../support/kubernetes/api-server.ts';
 import { callOpenBao, type OpenBao, startOpenBao } from '../support/openbao.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
@@ -41,6 +42,7 @@ export async function startEveryService(moto: string): Promise<EveryService> {
     onOpenBao(),
     onGcs(),
     onAzurite(),
+    onKubernetes(),
     onRedis(),
     onPostgres(),
   ]);
@@ -149,6 +151,14 @@ async function onAzurite(): Promise<Started | undefined> {
   return {
     list: () => [{ kind: 'azure-blob', url, account, blob: randomUUID() }],
     stop: () => azurite.stop(),
+  };
+}
+
+async function onKubernetes(): Promise<Started> {
+  const { server } = await startFakeApiServer();
+  return {
+    list: () => [{ kind: 'kubernetes', server: server.address, namespace: NAMESPACE, name: `ring-${randomUUID()}` }],
+    stop: () => server.stop(),
   };
 }
 

@@ -69,7 +69,9 @@ describe.skipIf(toolbox === undefined)('every tarball installed with the others 
     });
 
     test('two members share a ring through every store, and a key through every KMS', async () => {
-      const list = services.list();
+      // @kubernetes/client-node 2 needs Node 22.19.
+      const isOld = /^Node (?:20|22\.12)\./.test(runtime.title);
+      const list = services.list().filter(({ kind }) => !isOld || kind !== 'kubernetes');
       const env = { ...services.environment, SERVICES: JSON.stringify(list) };
       const { code, output } = await run('built/test/packaging/consumer/services.js', env);
       const outcomes: Outcome[] = linesOf(output).map((line) => JSON.parse(line));

@@ -22,7 +22,7 @@ const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
   backoffCapSeconds: 0.5,
-  proveEverySeconds: 1,
+  kmsCheckEverySeconds: 1,
   sealOutageSeconds: 12,
   storeOutageSeconds: 30,
   propagationSeconds: 15,

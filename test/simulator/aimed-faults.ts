@@ -65,7 +65,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   const now = world.timeline.nowMs;
   const meant = codec
     .health()
-    .keys.filter(({ created, state }) => state !== 'retired' && Number(created) <= EPOCH_MS + now);
+    .keys.filter(({ created, state }) => state !== 'expired' && Number(created) <= EPOCH_MS + now);
   oracle.wishedAll(EPOCH_MS + now);
   try {
     await codec.revokeAllBefore(new Date(EPOCH_MS + now));
@@ -78,7 +78,7 @@ async function revokeAll(world: World, oracle: Oracle): Promise<void> {
   for (const { id } of [...meant, ...revoked]) if (!oracle.isRevoked(id)) oracle.revoked(id);
   const left = codec.health().keys.filter((key) => meant.some(({ id }) => id === key.id) && key.state !== 'revoked');
   for (const { id, state } of left) {
-    if (state !== 'retired') oracle.report('all means all', `${member?.name ?? ''} left ${id} ${state}`);
+    if (state !== 'expired') oracle.report('all means all', `${member?.name ?? ''} left ${id} ${state}`);
   }
 }
 

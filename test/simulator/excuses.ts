@@ -43,7 +43,7 @@ export class Excuses {
   mustSeal(member: SimulatedMember): boolean {
     const { policy, timeline, refusals } = this.#world;
     const slack = policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
-    const kmsTolerated = policy.sealOutageSeconds - policy.proveEverySeconds - slack;
+    const kmsTolerated = policy.sealOutageSeconds - policy.kmsCheckEverySeconds - slack;
     const storeTolerated = policy.storeOutageSeconds - policy.refreshEverySeconds - slack;
     const { kms, store } = this.troubles(member);
     if (isStopping(refusals, timeline.nowMs - kms - ARMED_AGAIN_MS, timeline.nowMs)) return false;

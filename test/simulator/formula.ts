@@ -25,7 +25,7 @@ const LOOK_EVERY_SECONDS = 4.5;
 /**
  * Calls of one member a day: the formula of docs/guides/fleet-under-fault.md. Without a start.
  *
- * After an outage every member proves within half a backoff cap, then every 0.9 × proveEvery; so they come into the next
+ * After an outage every member proves within half a backoff cap, then every 0.9 × kmsCheckEvery; so they come into the next
  * outage together, `late` seconds after it began, and ask again every half a backoff cap until it ends.
  */
 export function callsPerMemberDay(policy: WorldPolicy, loss: number, outages?: Outages): Calls {
@@ -66,8 +66,8 @@ export function callsPerMember(
   };
 }
 
-function proofInterval({ proveEverySeconds }: WorldPolicy): number {
-  return JITTER * proveEverySeconds;
+function proofInterval({ kmsCheckEverySeconds }: WorldPolicy): number {
+  return JITTER * kmsCheckEverySeconds;
 }
 
 /** Calls between the beginnings of two outages. */

@@ -73,9 +73,9 @@ export class LimitLaws {
   #refusalBound(member: SimulatedMember): Bound {
     const { policy, timeline, refusals } = this.#world;
     const { kms, machine, clock } = this.#world.ownTrouble(member);
-    const from = (refusals.since ?? timeline.nowMs) - policy.proveEverySeconds * SECOND;
+    const from = (refusals.since ?? timeline.nowMs) - policy.kmsCheckEverySeconds * SECOND;
     const isTold = [kms, machine, clock].every((trouble) => (trouble.spells.at(-1)?.until ?? 0) < from);
-    const proved = policy.proveEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
+    const proved = policy.kmsCheckEverySeconds + policy.backoffCapSeconds + 4 * policy.kmsTimeoutSeconds;
     const open = policy.clockSkewSeconds + policy.refreshEverySeconds;
     return isTold ? { seal: proved, open: proved + open } : this.#withoutKms;
   }

@@ -99,7 +99,7 @@ export class MemoryLaws {
     for (const known of memory.keys.values()) {
       if (!this.#world.kms.isGenuine(known.id)) continue;
       const key = keys.get(known.id);
-      const isLive = wall < known.opensUntil.getTime() - skew;
+      const isLive = wall < known.unsealsUntil.getTime() - skew;
       // By a time that no date confirms nothing has ended.
       const isKept = key?.held === true || key?.state === 'revoked';
       if (known.held && !isKept && isLive && !this.#excuses.isDeceived(member) && this.#world.isDated) {
@@ -109,7 +109,7 @@ export class MemoryLaws {
       if (isKnownAsRevoked && key?.held === true && key.state !== 'revoked') {
         this.#report('a known revocation stays', `${member.name} opens by ${known.id} again`);
       }
-      if (known.held && key?.held === true && Number(key.opensUntil) !== Number(known.opensUntil)) {
+      if (known.held && key?.held === true && Number(key.unsealsUntil) !== Number(known.unsealsUntil)) {
         this.#report('the times of a key stay', `${member.name}: ${known.id}`);
       }
     }
@@ -122,7 +122,7 @@ export class MemoryLaws {
     }
     const carried = health.keys.filter(
       ({ id, held, state }) =>
-        !held && state !== 'revoked' && state !== 'retired' && memory.keys.get(id)?.held !== true,
+        !held && state !== 'revoked' && state !== 'expired' && memory.keys.get(id)?.held !== true,
     );
     if (carried.length > MOST_CARRIED) {
       this.#report('at most 4 keys are carried', `${member.name} carries ${carried.length}`);
@@ -134,10 +134,10 @@ export class MemoryLaws {
    * Of a key that a member never unwrapped it knows a revocation by the times that the document gives it: edited ones let
    * another key certify that, until the right ones come. Whoever writes the store can keep that key from it anyway.
    */
-  #isAsPublished({ id, created, opensUntil }: KeyHealth): boolean {
+  #isAsPublished({ id, created, unsealsUntil }: KeyHealth): boolean {
     const seen = this.#world.firstSeen.get(id)?.key;
     return (
-      Date.parse(seen?.created ?? '') === Number(created) && Date.parse(seen?.opensUntil ?? '') === Number(opensUntil)
+      Date.parse(seen?.created ?? '') === Number(created) && Date.parse(seen?.opensUntil ?? '') === Number(unsealsUntil)
     );
   }
 
@@ -253,7 +253,7 @@ export class MemoryLaws {
   #isRevokedAt(memory: Memory, keyId: string | undefined): boolean {
     const key = memory.codec.health().keys.find(({ id }) => id === keyId);
     // One that has ended binds nothing either.
-    return key === undefined || key.state === 'revoked' || key.state === 'retired';
+    return key === undefined || key.state === 'revoked' || key.state === 'expired';
   }
 
   /** Activation and id: what is newer to whoever seals. */

@@ -88,7 +88,7 @@ describe('the figures that the command line gives for a policy', () => {
   const policies: readonly Partial<WorldPolicy>[] = [
     {},
     { keyVersionEverySeconds: 900 },
-    { keyVersionEverySeconds: 300, proveEverySeconds: 600 },
+    { keyVersionEverySeconds: 300, kmsCheckEverySeconds: 600 },
     { keyVersionEverySeconds: 0, refreshEverySeconds: 120 },
   ];
   test.each(policies)('match the calls within a tenth: %j', async (policy) => {
@@ -124,7 +124,7 @@ describe('the figures that the command line gives for a policy', () => {
     const { kmsOutage, sealOutage } = policyFigures({});
     world.kmsFails('unavailable', 7_000 * SECOND);
     const { reasons, firstRefusal, unopened } = await tokens(world, 7_000 * SECOND);
-    expect(reasons).toEqual(['key proof too old']);
+    expect(reasons).toEqual(['KMS check too old']);
     expect(firstRefusal).toBeGreaterThan(kmsOutage);
     expect(firstRefusal).toBeLessThanOrEqual(sealOutage + 120);
     expect(unopened).toBe(0);

@@ -12,7 +12,7 @@ export interface WorldPolicy {
   readonly clockSkewSeconds: number;
   readonly refreshEverySeconds: number;
   readonly backoffCapSeconds: number;
-  readonly proveEverySeconds: number;
+  readonly kmsCheckEverySeconds: number;
   readonly sealOutageSeconds: number;
   readonly storeOutageSeconds: number;
   readonly tokenLifetimeSeconds: number;
@@ -99,7 +99,7 @@ export class World {
       clockSkewSeconds: options.clockSkewSeconds,
       refreshEverySeconds: 300,
       backoffCapSeconds: 60,
-      proveEverySeconds: 900,
+      kmsCheckEverySeconds: 900,
       sealOutageSeconds: 3_600,
       storeOutageSeconds: 21_600,
       tokenLifetimeSeconds: 3_600,

@@ -80,9 +80,10 @@ function startMember(ring: RingStore, refreshEverySeconds: number): Promise<KmsC
   return createKmsCodec({
     keyWrapper: localKeyWrapper({ masterKey }),
     ring,
-    // Two members read at once when the ring is created; everything else is the default.
+    // Two members read at once when the ring is created. A start may end with a notification, and the next one that
+    // causes a read must come within the time of a test.
     create: refreshEverySeconds === 300 ? 'now' : 'if-absent',
-    policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 20 },
+    policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 20, missRefreshSeconds: 1 },
   });
 }
 

@@ -8,7 +8,7 @@ export const policy: Partial<RingPolicy> = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
   backoffCapSeconds: 1,
-  proveEverySeconds: 1,
+  kmsCheckEverySeconds: 1,
   sealOutageSeconds: 5,
   storeOutageSeconds: 60,
   propagationSeconds: 7,

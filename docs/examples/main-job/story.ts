@@ -44,7 +44,7 @@ export async function tellStory(timeline: Timeline, settings: FleetSettings, sta
   const expiring = await tokenFrom(a, { url: a.url('/brief'), order: ORDER });
   const expired = pause(BRIEF_TTL_MS + 100);
   const token = await tokenFrom(a);
-  await refuse(timeline, b, 'one character changed', { requestState: changed(token) }, 'seal');
+  await refuse(timeline, b, 'one character changed', { requestState: changed(token) }, 'authentication failed');
   await refuse(timeline, b, 'another amount', { requestState: token, order: { ...ORDER, cents: 499_000 } }, TARGET);
   await refuse(timeline, b, 'another tool', { requestState: token, tool: 'credit' }, TARGET);
   await refuse(timeline, b, 'another user’s login', { requestState: token, as: 'mallory' }, 'principal');

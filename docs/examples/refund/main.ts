@@ -43,7 +43,7 @@ try {
   const [, second] = ada.sent;
   must(second !== undefined, 'two rounds');
   await refused(a, 'the same request once more', second, 'already used');
-  await refused(b, 'one character changed', second.withState(changed), 'seal');
+  await refused(b, 'one character changed', second.withState(changed), 'authentication failed');
   await refused(a, 'sent by mallory', second.by('mallory'), 'principal');
   await refused(b, 'another amount', second.withArguments({ ...ORDER, cents: 499_000 }), 'request binding');
   const [first] = ada.sent;

@@ -37,6 +37,7 @@ describe('a URL of another store', () => {
   test.each([
     ['s3://no-such-bucket.example/payments/a.ring', { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1' }, 's3'],
     ['dynamodb://rings', { AWS_ENDPOINT_URL_DYNAMODB: 'http://127.0.0.1:1' }, 'dynamodb'],
+    ['kubernetes://payments/payments-ring', { KUBECONFIG: '/nonexistent' }, 'kubernetes'],
     ['redis://127.0.0.1:1/3', {}, 'redis'],
     ['postgres://ada@127.0.0.1:1/db', {}, 'postgres'],
   ])('%s makes that store', async (url, more, kind) => {

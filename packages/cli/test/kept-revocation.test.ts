@@ -20,7 +20,7 @@ function documentOf(by?: By, at = '2026-01-01T00:00:00Z', id = ID): string {
     created: time,
     activates: time,
     sealsUntil: '2026-01-02T00:00:00Z',
-    opensUntil: '2027-01-01T00:00:00Z',
+    unsealsUntil: '2027-01-01T00:00:00Z',
   };
   const macs = Object.fromEntries(Object.entries(by ?? {}).map(([signer, mac]) => [signer, macOf(mac)]));
   const wraps = [{ provider: 'local', keyId: 'k', wrapped: macOf('wrapped'), mac: macOf('wrap') }];
@@ -56,7 +56,7 @@ async function watched(
   let failure: string | undefined;
   try {
     await kept.untilKept({
-      keys: more.keys ?? [{ id: ID, opensUntil: LATER }],
+      keys: more.keys ?? [{ id: ID, unsealsUntil: LATER }],
       refreshEverySeconds: 100,
       refresh: async () => {
         observe();
@@ -114,7 +114,7 @@ describe('a revocation', () => {
     let nowMs = 0;
     kept.observe({ kind: 'document', text: KEPT, isOwn: true });
     await kept.untilKept({
-      keys: [{ id: ID, opensUntil: LATER }],
+      keys: [{ id: ID, unsealsUntil: LATER }],
       refreshEverySeconds: 100,
       refresh: async () => {
         if (nowMs === 100_000) for (const text of [LOST, KEPT]) kept.observe(read(text));
@@ -157,7 +157,7 @@ describe('a revocation', () => {
   });
 
   test('of a key that has expired may leave the document', async () => {
-    const keys = [{ id: ID, opensUntil: new Date(0) }];
+    const keys = [{ id: ID, unsealsUntil: new Date(0) }];
     expect(await watched([[0, read(documentOf(undefined, undefined, OTHER))]], { keys })).toMatchObject({
       failure: undefined,
     });

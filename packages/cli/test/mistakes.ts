@@ -90,7 +90,7 @@ export const MISTAKES: Readonly<Record<string, readonly Mistake[]>> = {
     { options: 'policy: { rotateEveryHours: 24 }' },
     { options: "policy: { rotateEverySeconds: '24h' }" },
     { options: 'policy: { rotateEverySeconds: -1 }' },
-    { options: 'policy: { proveEverySeconds: 1800 }' },
+    { options: 'policy: { kmsCheckEverySeconds: 1800 }' },
     { options: 'wrapQuorum: 2' },
     { options: "acceptKeysCreatedAfter: '2026-11-21'" },
     { options: "keyWrapper: localKeyWrapper({ masterKey: 'too short' })" },

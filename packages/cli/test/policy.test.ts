@@ -40,19 +40,19 @@ describe('policy', () => {
       `import { localKeyWrapper, memoryRing } from '@sealring/core';
 export default {
   ring: memoryRing(), keyWrapper: localKeyWrapper({ masterKey: Buffer.alloc(32, 'ÿ a fixed key') }),
-  policy: { proveEverySeconds: 600, clockSkewSeconds: 60 },
+  policy: { kmsCheckEverySeconds: 600, clockSkewSeconds: 60 },
 };`,
     );
     const { stdout } = await run(['--json', '--set', 'clockSkewSeconds=30', '--set', 'refreshEverySeconds=120']);
     const { policy, figures } = JSON.parse(stdout);
-    expect(policy).toEqual({ proveEverySeconds: 600, clockSkewSeconds: 30, refreshEverySeconds: 120 });
+    expect(policy).toEqual({ kmsCheckEverySeconds: 600, clockSkewSeconds: 30, refreshEverySeconds: 120 });
     expect(figures.propagation).toBe(3_600 + 240 + 30);
   });
 
   test.each([
-    [['--set', 'proveEverySeconds=3000'], /proveEverySeconds \(3000\)/],
-    [['--set', 'proveEvery=3'], /unknown option "proveEvery".*proveEverySeconds/],
-    [['--set', 'proveEverySeconds'], /<name>=<seconds>/],
+    [['--set', 'kmsCheckEverySeconds=3000'], /kmsCheckEverySeconds \(3000\)/],
+    [['--set', 'kmsCheckEvery=3'], /unknown option "kmsCheckEvery".*kmsCheckEverySeconds/],
+    [['--set', 'kmsCheckEverySeconds'], /<name>=<seconds>/],
     [['--servers', '0'], /1 to 100000/],
     [['--servers', '1.5'], /whole number/],
   ])('%j is a mistake that is named', async (args, message) => {

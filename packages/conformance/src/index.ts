@@ -5,13 +5,11 @@
  * @packageDocumentation
  */
 
-export { CODEC_REQUIREMENTS } from './codec/requirements.ts';
-export { type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
+export { CODEC_REQUIREMENTS, type CodecConformanceOptions, describeCodec, runCodecConformance } from './codec/suite.ts';
 export type { CodecInstance, CodecSupport, CodecTarget } from './codec/target.ts';
 export type { TestRunner } from './describe.ts';
 export { type ExecCodecTarget, type ExecOptions, execCodecTarget } from './exec/target.ts';
-export { KEY_WRAPPER_REQUIREMENTS } from './key-wrapper/requirements.ts';
-export { describeKeyWrapper, runKeyWrapperConformance } from './key-wrapper/suite.ts';
+export { describeKeyWrapper, KEY_WRAPPER_REQUIREMENTS, runKeyWrapperConformance } from './key-wrapper/suite.ts';
 export type {
   KeyWrapperControl,
   KeyWrapperInstance,
@@ -22,9 +20,7 @@ export type { ConformanceOptions } from './options.ts';
 export type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
 export type { Requirement } from './requirement.ts';
 export type { RingStoreOptions } from './ring-store/options.ts';
-export { RING_STORE_REQUIREMENTS } from './ring-store/requirements.ts';
-export { describeRingStore, runRingStoreConformance } from './ring-store/suite.ts';
+export { describeRingStore, RING_STORE_REQUIREMENTS, runRingStoreConformance } from './ring-store/suite.ts';
 export type { RingStoreInstance, RingStoreSupport, RingStoreTarget } from './ring-store/target.ts';
-export { SINGLE_USE_REQUIREMENTS } from './single-use/requirements.ts';
-export { describeSingleUse, runSingleUseConformance } from './single-use/suite.ts';
+export { describeSingleUse, runSingleUseConformance, SINGLE_USE_REQUIREMENTS } from './single-use/suite.ts';
 export type { SingleUseInstance, SingleUseStoreLike, SingleUseTarget } from './single-use/target.ts';

@@ -1,4 +1,4 @@
-/** What has to be tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
+/** What is tried: a `MUST` that fails fails the run, a `SHOULD` warns. */
 export interface Requirement {
   /** Stable: `CODEC-ROUNDTRIP-BYTES`. */
   readonly id: string;
@@ -9,22 +9,49 @@ export interface Requirement {
   readonly source: string;
 }
 
-export function must(id: string, text: string, source: string): Requirement {
-  return { id, level: 'MUST', text, source };
-}
-
-export function should(id: string, text: string, source: string): Requirement {
-  return { id, level: 'SHOULD', text, source };
-}
-
-/** What is done about one requirement, on a target of its suite. */
-export interface Check<Context> {
-  readonly id: string;
+/** A requirement together with its check: neither exists without the other. */
+export interface CheckedRequirement<Context> extends Requirement {
   /**
+   * Tries it on a target of its suite.
+   *
    * Resolves when the requirement holds, to what was seen if that is worth telling.
    * @throws {Finding} when it does not hold, {@link NotApplicable} when it is not claimed.
    */
   run(context: Context): void | string | Promise<void | string>;
+}
+
+/** Requirements as they are published: without their checks. */
+export function textsOf(requirements: readonly Requirement[]): readonly Requirement[] {
+  return requirements.map(({ id, level, text, source }) => ({ id, level, text, source }));
+}
+
+/** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
+export interface Tried {
+  readonly operations: string;
+  readonly bytes: string;
+  readonly lengths: string;
+  readonly order: string;
+  readonly latency: string;
+}
+
+/** A requirement, its check, and what the check covers. */
+export interface TriedRequirement<Context> extends CheckedRequirement<Context> {
+  readonly tried: Tried;
+}
+
+/** What makes a {@link Requirement} a whole one: its check, and what a suite adds. */
+type Rest<Whole extends Requirement> = Omit<Whole, keyof Requirement>;
+
+export function must(id: string, text: string, source: string): Requirement;
+export function must<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
+export function must(id: string, text: string, source: string, rest: object = {}): Requirement {
+  return { id, level: 'MUST', text, source, ...rest };
+}
+
+export function should(id: string, text: string, source: string): Requirement;
+export function should<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
+export function should(id: string, text: string, source: string, rest: object = {}): Requirement {
+  return { id, level: 'SHOULD', text, source, ...rest };
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

@@ -1,34 +1,58 @@
-import { types } from 'node:util';
 import type { Settings } from './options.ts';
+import { within } from './pending.ts';
 import type { ConformanceReport, ConformanceResult, SuiteName } from './report.ts';
-import { type Check, DidNotStart, Finding, NotApplicable, type Requirement } from './requirement.ts';
+import { type CheckedRequirement, DidNotStart, Finding, NotApplicable, type Requirement } from './requirement.ts';
+import { catchStrays } from './strays.ts';
+import { describeThrown } from './thrown.ts';
 import { kitVersion } from './version.ts';
 
-/** A suite: requirements, and a check for each, in the order in which they are tried. */
+/** Longest time for the `close` of all instances of one requirement, milliseconds. */
+const CLOSE_MS = 5_000;
+/** The same, once a target has not kept to it. */
+const CLOSE_AGAIN_MS = 50;
+/** Targets with a `close` that does not end: it is waited for once. */
+const neverClose = new WeakSet<object>();
+
+/** A suite: requirements with their checks, in the order in which they are tried. */
 export interface Suite<Context> {
   readonly name: SuiteName;
-  readonly requirements: readonly Requirement[];
-  readonly checks: readonly Check<Context>[];
+  readonly requirements: readonly CheckedRequirement<Context>[];
+  /** The requirement that instances close, which alone fails where one does not end. Default: whichever comes first. */
+  readonly closing?: string;
+}
+
+/** What one requirement is tried on. */
+export interface Opened<Context> {
+  readonly context: Context;
+  /** The calls that have not ended, by name. */
+  readonly pending: { readonly names: readonly string[] };
+  /** Undoes what the check did to the service. First, however the check ended. */
+  mend?(): Promise<void>;
+  /** Ends every instance that the check has made. */
+  close(): Promise<void>;
+  /** Removes what the check has stored. Last. */
+  cleanUp?(): Promise<void>;
 }
 
 /**
  * Tries every requirement, each on a context of its own; none after the first where the program of the target does not
  * start. Never rejects because of the target: what it throws, and what it leaves rejected behind it, is a finding.
+ *
+ * @param owner - The target as it was given: what is learned of its `close` is remembered for later runs.
  */
 export async function runSuite<Context>(
   suite: Suite<Context>,
   target: string,
   settings: Settings,
-  open: () => { readonly context: Context; close(): Promise<void> },
+  open: () => Opened<Context>,
+  owner: object,
 ): Promise<ConformanceReport> {
   const startedAt = new Date().toISOString();
   const wanted = suite.requirements.filter(({ id }) => settings.only === undefined || settings.only.has(id));
   const results: ConformanceResult[] = [];
   for (const requirement of wanted) {
     settings.onProgress(results.length, wanted.length, requirement.id);
-    const check = suite.checks.find(({ id }) => id === requirement.id);
-    if (check === undefined) throw new Error(`no check for ${requirement.id}`);
-    const { result, isLast } = await tryOne(requirement, check, settings, open);
+    const { result, isLast } = await tryOne(suite, requirement, settings, open(), owner);
     results.push(result);
     if (isLast) break;
   }
@@ -38,28 +62,30 @@ export async function runSuite<Context>(
 }
 
 async function tryOne<Context>(
-  { id, level }: Requirement,
-  check: Check<Context>,
+  suite: Suite<Context>,
+  requirement: CheckedRequirement<Context>,
   { timeoutMs, seed }: Settings,
-  open: () => { readonly context: Context; close(): Promise<void> },
+  opened: Opened<Context>,
+  owner: object,
 ): Promise<{ readonly result: ConformanceResult; readonly isLast: boolean }> {
+  const { id, level } = requirement;
   const began = performance.now();
   const stray = catchStrays();
-  const opened = open();
   let error: unknown;
   let seen: string | void = undefined;
   try {
-    seen = await withinTime(timeoutMs, async () => check.run(opened.context));
-    // What does not give way to timers is late all the same.
+    seen = await inTime(async () => requirement.run(opened.context), opened, timeoutMs);
+    // A check that never yields to timers is late all the same.
     const tookMs = Math.round(performance.now() - began);
     if (tookMs > timeoutMs) throw new Finding(`it took ${tookMs} ms, more than ${timeoutMs}`);
-    await opened.close();
+    const isTold = suite.closing === undefined ? !neverClose.has(owner) : suite.closing === id;
+    await end(opened, owner, isTold, timeoutMs);
     await stray.settle();
     error = stray.first();
   } catch (thrown) {
     error = thrown;
     // The first thing that went wrong is what is told.
-    await opened.close().catch(() => undefined);
+    await end(opened, owner, false, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();
   }
@@ -71,6 +97,42 @@ async function tryOne<Context>(
   return { result: { id, level, ...outcomeOf(error, level, seen, seed), durationMs }, isLast: false };
 }
 
+/** @throws {Finding} when it takes longer; what it throws. */
+async function inTime<T, Context>(work: () => Promise<T>, { pending }: Opened<Context>, timeoutMs: number): Promise<T> {
+  const late = Symbol('late');
+  const running = work();
+  const result = await within(timeoutMs, running, late);
+  if (result !== late) return result;
+  running.catch(() => undefined);
+  const [first, ...more] = pending.names;
+  const others = more.length === 0 ? '' : ` and ${more.length} more`;
+  throw new Finding(`no end within ${timeoutMs} ms${first === undefined ? '' : `: waiting for ${first}${others}`}`);
+}
+
+/** Whatever of it fails, the rest is done. */
+async function end<Context>(opened: Opened<Context>, owner: object, isTold: boolean, timeoutMs: number): Promise<void> {
+  try {
+    await inTime(async () => opened.mend?.(), opened, timeoutMs);
+  } finally {
+    try {
+      await closeInTime(opened, owner, isTold);
+    } finally {
+      await opened.cleanUp?.();
+    }
+  }
+}
+
+/** @throws {Finding} when `close` does not end, where it `isTold`; what `close` throws. */
+async function closeInTime<Context>(opened: Opened<Context>, owner: object, isTold: boolean): Promise<void> {
+  const ms = neverClose.has(owner) && !isTold ? CLOSE_AGAIN_MS : CLOSE_MS;
+  const late = Symbol('late');
+  const closing = opened.close();
+  if ((await within(ms, closing, late)) !== late) return;
+  closing.catch(() => undefined);
+  neverClose.add(owner);
+  if (isTold) throw new Finding(`close of an instance did not end within ${ms} ms`);
+}
+
 /** What a check came to, by what it threw, if anything. */
 function outcomeOf(
   error: unknown,
@@ -80,73 +142,7 @@ function outcomeOf(
 ): Pick<ConformanceResult, 'status' | 'detail'> {
   if (error === undefined) return { status: 'pass', ...(seen && { detail: seen }) };
   if (error instanceof NotApplicable) return { status: 'not-applicable', detail: error.message };
-  const detail = error instanceof Finding ? error.message : `unexpected: ${describe(error)}`;
+  const detail = error instanceof Finding ? error.message : `unexpected: ${describeThrown(error)}`;
   const status = level === 'MUST' ? 'fail' : 'warn';
   return { status, detail: `${detail} (seed ${seed})` };
-}
-
-/** The name of what a target threw; its text may hold a secret. */
-function describe(error: unknown): string {
-  if (types.isNativeError(error)) return error.name;
-  return typeof error === 'object' ? 'an object that is no Error' : `a ${typeof error}`;
-}
-
-async function withinTime<T>(timeoutMs: number, run: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Finding(`no end within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    return await Promise.race([run(), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Where strays are told: one list for each requirement that is being tried just now. */
-const listeners = new Set<string[]>();
-let stopListening: (() => void) | undefined;
-
-/**
- * What a target does besides answering: rejections that nobody handles (an asynchronous codec makes them by the
- * thousand), errors thrown out of timers, and attempts to end the process. Each would be the end of the kit.
- */
-function catchStrays(): { settle(): Promise<void>; first(): unknown; stop(): void } {
-  const seen: string[] = [];
-  listeners.add(seen);
-  stopListening ??= listen();
-  return {
-    settle: () => new Promise((resolve) => setImmediate(resolve)),
-    first: () => (seen[0] === undefined ? undefined : new Finding(seen[0])),
-    stop() {
-      listeners.delete(seen);
-      if (listeners.size > 0) return;
-      stopListening?.();
-      stopListening = undefined;
-    },
-  };
-}
-
-function tell(what: string): void {
-  for (const seen of listeners) seen.push(what);
-}
-
-const rejected = (): void => tell('a promise was rejected and nobody handled it');
-const thrown = (): void => tell('an error was thrown that nobody could catch');
-
-function refuseToEnd(): never {
-  tell('process.exit was called');
-  throw new Finding('process.exit was called');
-}
-
-function listen(): () => void {
-  const exit = Object.getOwnPropertyDescriptor(process, 'exit') ?? {};
-  process.on('unhandledRejection', rejected);
-  process.on('uncaughtException', thrown);
-  Object.defineProperty(process, 'exit', { ...exit, value: refuseToEnd });
-  return () => {
-    process.off('unhandledRejection', rejected);
-    process.off('uncaughtException', thrown);
-    Object.defineProperty(process, 'exit', exit);
-  };
 }

@@ -4,6 +4,9 @@ import { inspect, types } from 'node:util';
 const TELLING_BYTES = 8;
 /** Base64 cuts bytes up in groups of three: as many more, so that a telling piece is whole. */
 const BASE64_BYTES = 12;
+/** Text that stands for at least {@link TELLING_BYTES} bytes. */
+const ENCODED = /[A-Za-z0-9+/_-]{11,}/g;
+const HEX = /^[0-9a-f]+$/i;
 const MOST_OBJECTS = 20_000;
 
 /** Text and bytes that somebody could read. */
@@ -40,10 +43,13 @@ export function printed(value: unknown, depth: number): string {
   }
 }
 
-/** Whether a key, or a telling piece of it, can be read there, in any usual form. */
+/** Whether a key, or a telling piece of it, can be read there, in any usual form: also as text that is in bytes. */
 export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
   const pieces = windows(key, TELLING_BYTES);
-  if (bytes.some((one) => pieces.some((piece) => Buffer.from(one).includes(piece)))) return true;
+  const inside = [...texts, ...bytes.flatMap(textsIn)];
+  const decoded = inside.flatMap(decodedIn);
+  const all = [...bytes, ...decoded];
+  if (all.some((one) => pieces.some((piece) => Buffer.from(one).includes(piece)))) return true;
   const forms = [
     ...pieces.flatMap(formsOf),
     ...windows(key, BASE64_BYTES).flatMap(encodings),
@@ -52,8 +58,23 @@ export function shows({ texts, bytes }: Readable, key: Uint8Array): boolean {
     jsonOf(key.subarray(0, TELLING_BYTES)),
   ];
   // Long lists are printed in columns, over several lines.
-  const joined = texts.flatMap((text) => [text, text.replaceAll(/\s+/g, ' ')]);
+  const joined = [...inside, ...decoded.flatMap(textsIn)].flatMap((text) => [text, text.replaceAll(/\s+/g, ' ')]);
   return joined.some((text) => forms.some((form) => text.includes(form)));
+}
+
+/** Bytes as text of one or of two bytes to a character. */
+function textsIn(bytes: Uint8Array): readonly string[] {
+  const buffer = Buffer.from(bytes);
+  return [buffer.toString('latin1'), buffer.toString('utf16le')];
+}
+
+/** What stands for bytes in a text: a request body in base64, say, that holds the key in base64 in turn. */
+function decodedIn(text: string): readonly Buffer[] {
+  const pieces = text.match(ENCODED) ?? [];
+  return pieces.flatMap((piece) => [
+    Buffer.from(piece, 'base64'),
+    ...(HEX.test(piece) ? [Buffer.from(piece, 'hex')] : []),
+  ]);
 }
 
 /** A text as it may show up elsewhere. */

@@ -6,40 +6,60 @@ import {
   type RingStoreTarget,
   runRingStoreConformance,
 } from '../src/index.ts';
-import { RING_STORE_SUITE } from '../src/ring-store/suite.ts';
+import { RING_STORE_CHECKS } from '../src/ring-store/suite.ts';
+import { requirementsPage } from './requirements-page.ts';
 import { BROKEN_RING_STORES, zooRingTarget } from './zoo/broken-ring-stores.ts';
+import { ODD_RING_STORES } from './zoo/odd-ring-stores.ts';
 import { bucket, file, log, memory, sqlite } from './zoo/sound-ring-stores.ts';
+import { VENDOR_RING_STORES } from './zoo/vendor-ring-stores.ts';
 
 const ids = RING_STORE_REQUIREMENTS.map(({ id }) => id);
+const BROKEN = [...BROKEN_RING_STORES, ...VENDOR_RING_STORES];
 
-test('every requirement has one check, and every check a requirement', () => {
+test('no two requirements have the same id', () => {
   expect(new Set(ids).size).toBe(ids.length);
-  expect(RING_STORE_SUITE.checks.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
 });
 
 test('for every requirement there is a broken store that it has to catch', () => {
-  expect([...new Set(BROKEN_RING_STORES.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
+  expect([...new Set(BROKEN.map(({ caughtBy }) => caughtBy))].toSorted()).toEqual(ids.toSorted());
 });
 
-describe('every broken ring store is caught by the requirement it breaks', () => {
-  for (const { target, caughtBy } of BROKEN_RING_STORES) {
+describe.concurrent('every broken ring store is caught by the requirement it breaks', () => {
+  for (const { target, caughtBy } of BROKEN) {
     test(`${target.name}: ${caughtBy}`, async () => {
       const { results } = await runRingStoreConformance(target, {
         seed: 1,
         only: [caughtBy],
         rounds: 20,
-        timeoutMs: 8_000,
+        timeoutMs: 20_000,
       });
       const level = RING_STORE_REQUIREMENTS.find(({ id }) => id === caughtBy)?.level;
       expect(results.map(({ id, status }) => [id, status])).toEqual([[caughtBy, level === 'MUST' ? 'fail' : 'warn']]);
-      expect(results[0]?.detail).not.toMatch(/^unexpected/);
+      expect(results[0]?.detail).not.toMatch(/^unexpected|nobody (?:handled|could catch)/);
     });
   }
 });
 
-describe.concurrent('a sound ring store passes whole, from any seed', () => {
-  for (const make of [memory, file, sqlite, bucket, log]) {
-    for (let seed = 0; seed < 3; seed++) {
+// Between the two, so that what a broken store leaves behind is not reported for a sound one.
+test('the page of the requirements says what each is tried with', async () => {
+  await expect(requirementsPage('ring-store', RING_STORE_CHECKS)).toMatchFileSnapshot(
+    '../docs/ring-store-requirements.md',
+  );
+});
+
+/** A machine may be busy with other tests. */
+const SLOW_MS = 500_000;
+
+describe.concurrent('a sound ring store passes whole, from any seed', { timeout: SLOW_MS }, () => {
+  for (const [make, seeds] of [
+    [memory, 3],
+    // It writes to a disk.
+    [file, 1],
+    [sqlite, 3],
+    [bucket, 3],
+    [log, 3],
+  ] as const) {
+    for (let seed = 0; seed < seeds; seed++) {
       const sound = make();
       test(`${sound.target.name}, seed ${seed}`, async () => {
         const { passed, results } = await runRingStoreConformance(sound.target, { seed, rounds: 3 });
@@ -48,6 +68,14 @@ describe.concurrent('a sound ring store passes whole, from any seed', () => {
         sound.end();
       });
     }
+  }
+
+  for (const target of ODD_RING_STORES) {
+    test(`${target.name}, which is odd`, async () => {
+      const { passed, results } = await runRingStoreConformance(target, { seed: 1, rounds: 5 });
+      expect(results.filter(({ status }) => status === 'fail' || status === 'warn')).toEqual([]);
+      expect(passed).toBe(true);
+    });
   }
 
   test('one of the zoo: nothing does not apply to it', async () => {
@@ -82,6 +110,7 @@ describe.concurrent('a sound ring store passes whole, from any seed', () => {
       return { store: { kind: 'lax', read, write } };
     };
     const { passed, results } = await runRingStoreConformance({ name: 'lax', create }, { seed: 1, rounds: 20 });
+    expect(results.filter(({ status }) => status === 'fail')).toEqual([]);
     expect(results.filter(({ status }) => status === 'warn').map(({ id }) => id)).toEqual([
       'RING-WRITE-ARGUMENTS',
       'RING-READ-ARGUMENTS',
@@ -114,7 +143,29 @@ describe('the kit survives its targets', () => {
       { ...target, create: () => ({ store: store as unknown as RingStore }) },
       { only: ['RING-ABSENT'], timeoutMs: 200 },
     );
-    expect(results[0]).toMatchObject({ status: 'fail', detail: expect.stringContaining('no end within 200 ms') });
+    expect(results[0]).toMatchObject({
+      status: 'fail',
+      detail: expect.stringContaining('no end within 200 ms: waiting for a read'),
+    });
+  });
+
+  test('a close that never ends is one finding, and what was written is removed', async () => {
+    const removed = new Set<string>();
+    const sound = zooRingTarget('never closes');
+    const { results } = await runRingStoreConformance(
+      {
+        ...sound,
+        create: async (name) => ({ ...(await sound.create(name)), close: () => new Promise<void>(() => undefined) }),
+        remove: (name) => void removed.add(name),
+      },
+      { only: ['RING-ABSENT', 'RING-ROUNDTRIP', 'RING-NUL'] },
+    );
+    expect(results.map(({ status, detail }) => [status, detail?.replace(/ \(seed.*/, '')])).toEqual([
+      ['fail', 'close of an instance did not end within 5000 ms'],
+      ['pass', undefined],
+      ['pass', undefined],
+    ]);
+    expect(removed.size).toBeGreaterThan(2);
   });
 
   test('what a target leaves out does not apply, and says why', async () => {

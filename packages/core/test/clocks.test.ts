@@ -107,7 +107,7 @@ describe('F13: two members whose clocks are 600 s apart, the tolerated skew', ()
       const fast = await start(300);
       const slow = await start(-300);
       const { sealingKey } = fast.codec.health();
-      const ends = keyOf(fast, sealingKey).opensUntil.getTime();
+      const ends = keyOf(fast, sealingKey).unsealsUntil.getTime();
       // Ended by the fast clock for 100 s, and for 500 s more alive by the slow one.
       await fleet.clock.advance((ends - fleet.clock.wallMs()) / 1_000 - 300 + 100);
       await fast.codec.rotate();
@@ -162,7 +162,7 @@ describe('F13: a wall clock that steps', () => {
     const a = await start(0);
     const reader = await start(0, { role: 'reader' });
     const token = seal(a);
-    const proved = secondsOf(a.codec.health().lastProof);
+    const proved = secondsOf(a.codec.health().lastKmsCheck);
     const completed = secondsOf(reader.codec.health().lastRefresh);
     fleet.kms.hanging = true;
     const refreshing = Promise.allSettled([a.codec.refresh(), reader.codec.refresh()]);
@@ -193,21 +193,21 @@ describe('F13: a wall clock that steps', () => {
   test('back brings no key to life that has ended', async () => {
     const a = await start(0, { keyWrapper: withoutNewKeys() });
     const { sealingKey } = a.codec.health();
-    const { sealsUntil, opensUntil } = keyOf(a, sealingKey);
+    const { sealsUntil, unsealsUntil } = keyOf(a, sealingKey);
     await fleet.clock.advance((sealsUntil.getTime() - fleet.clock.wallMs()) / 1_000 - 1);
     const token = seal(a);
     const expectEnded = (): void => {
       expect(open(a, token)).toBe('InvalidRequestState: unknown key');
       expect(() => seal(a)).toThrow(SealUnavailableError);
     };
-    await fleet.clock.advance((opensUntil.getTime() - fleet.clock.wallMs()) / 1_000 + 1);
+    await fleet.clock.advance((unsealsUntil.getTime() - fleet.clock.wallMs()) / 1_000 + 1);
     expectEnded();
     fleet.clock.step(-12 * HOUR);
     expectEnded();
-    expect(keyOf(a, sealingKey).state).toBe('retired');
+    expect(keyOf(a, sealingKey).state).toBe('expired');
     // Nothing is forgotten by an unconfirmed time; once it is right, the key is gone for good.
     await fleet.clock.advance(2 * HOUR);
-    expect(keyOf(a, sealingKey).state).toBe('retired');
+    expect(keyOf(a, sealingKey).state).toBe('expired');
     fleet.clock.step(12 * HOUR);
     await fleet.clock.advance(400);
     expect(a.codec.health().keys.map(({ id }) => id)).not.toContain(sealingKey);
@@ -251,7 +251,7 @@ describe('F13, F28: a machine that was suspended', () => {
     const token = seal(a);
     const proofs = fleet.kms.calls.unwrap;
     fleet.clock.suspend(HOUR);
-    expect(() => seal(a)).toThrow(expect.objectContaining({ reason: 'key proof too old' }));
+    expect(() => seal(a)).toThrow(expect.objectContaining({ reason: 'KMS check too old' }));
     expect(a.codec.health()).toMatchObject({ status: 'failing', ready: false, canUnseal: true });
     expect(open(a, token)).toBe('state');
     await fleet.clock.advance(2);

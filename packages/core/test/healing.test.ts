@@ -361,18 +361,18 @@ describe('what is unwrapped', () => {
     const [one, other] = [fleet.kms.connect(), localKeyWrapper({ masterKey: randomBytes(32) })];
     const { seen, keyWrapper } = picky();
     const a = await start(0.5, { keyWrapper });
-    const proved = a.codec.health().lastProof;
+    const proved = a.codec.health().lastKmsCheck;
     await fleet.clock.advance(100);
     const both = await start(0.5, { keyWrapper: [one, other] });
     await both.codec.refresh();
     expect((await ring()).entries[0]?.wraps).toHaveLength(2);
     await a.codec.refresh();
-    expect(a.codec.health().lastProof).toEqual(proved);
+    expect(a.codec.health().lastKmsCheck).toEqual(proved);
     await both.codec.rotate();
     seen.isRefused = await isWrapOf(1);
     const outcome = refreshed(a, 20);
     expect(await outcome).toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
-    expect(a.codec.health().lastProof).toEqual(proved);
+    expect(a.codec.health().lastKmsCheck).toEqual(proved);
   });
 
   test('a key that cannot be unwrapped keeps nothing else back: the rest is held, read and proved on (F7)', async () => {
@@ -390,7 +390,7 @@ describe('what is unwrapped', () => {
     const now = fleet.clock.wallMs();
     // Each 30 s it is tried again; a proof is due each 810 s.
     expect(now - (limits?.lastRead?.wallMs ?? 0)).toBeLessThanOrEqual(31_000);
-    expect(now - (limits?.lastProof?.wallMs ?? 0)).toBeLessThanOrEqual(811_000);
+    expect(now - (limits?.lastKmsCheck?.wallMs ?? 0)).toBeLessThanOrEqual(811_000);
     expect(b.codec.health()).toMatchObject({ status: 'degraded', lastError: { kind: 'kms unavailable' } });
     seen.isRefused = () => false;
     await fleet.clock.advance(31);
@@ -404,12 +404,12 @@ describe('what is unwrapped', () => {
     await a.codec.rotate();
     seen.isRefused = await isWrapOf(1);
     seen.unwraps = 0;
-    const before = b.codec.health().lastProof;
+    const before = b.codec.health().lastKmsCheck;
     await fleet.clock.advance(1);
     expect(await refreshed(b, 0)).toBe('done');
     // The new one, and the held one at once.
     expect(seen.unwraps).toBe(2);
-    expect(b.codec.health().lastProof).not.toEqual(before);
+    expect(b.codec.health().lastKmsCheck).not.toEqual(before);
     expect(b.codec.health().canSeal).toBe(true);
     let refusals = 0;
     const isRefused = seen.isRefused;

@@ -10,7 +10,7 @@ const MEMBERS = 1_000;
 /** Shorter than the defaults, so that the first rotation is due after an hour and a half. */
 const policy = {
   refreshEverySeconds: 300,
-  proveEverySeconds: 300,
+  kmsCheckEverySeconds: 300,
   sealOutageSeconds: 900,
   storeOutageSeconds: 3_600,
   propagationSeconds: 1_800,
@@ -55,7 +55,7 @@ describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
     await crowd({
       policy: {
         ...policy,
-        proveEverySeconds: 900,
+        kmsCheckEverySeconds: 900,
         sealOutageSeconds: 3_600,
         propagationSeconds: 4_500,
         rotateEverySeconds: 86_400,

@@ -81,19 +81,22 @@ describe('reading and proving, at half of every jitter', () => {
 
   test('a proof that is due alone reads nothing', async () => {
     draws.next = 0;
-    await start({ policy: { proveEverySeconds: 100 } });
+    await start({ policy: { kmsCheckEverySeconds: 100 } });
     await fleet.clock.advance(301);
     expect(since(times.unwraps)).toEqual([100, 200, 300]);
     expect(since(times.reads)).toEqual([300]);
   });
 
-  test.each([299.999, 300.001])('a proof after %d s and a read after 300 s are one pass', async (proveEverySeconds) => {
-    draws.next = 0;
-    await start({ policy: { proveEverySeconds } });
-    await fleet.clock.advance(302);
-    expect(log.of('refresh')).toHaveLength(1);
-    expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([1, 1]);
-  });
+  test.each([299.999, 300.001])(
+    'a proof after %d s and a read after 300 s are one pass',
+    async (kmsCheckEverySeconds) => {
+      draws.next = 0;
+      await start({ policy: { kmsCheckEverySeconds } });
+      await fleet.clock.advance(302);
+      expect(log.of('refresh')).toHaveLength(1);
+      expect([times.reads, times.unwraps].map(({ length }) => length)).toEqual([1, 1]);
+    },
+  );
 
   test('the time of a proof is drawn once, not at every pass: the shortest of many draws would win', async () => {
     draws.next = 0;
@@ -267,7 +270,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
   });
 
-  test('that fails is told at once and tried again after ¾ of 120 s, doubling up to proveEvery, and a turn', async () => {
+  test('that fails is told at once and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -537,7 +540,7 @@ describe('who waits, and who does not', () => {
     expect(waits(member, 'unknown', 0)).toBe(true);
   });
 
-  test('a token waits when the KMS proved longer ago than proveEvery', async () => {
+  test('a token waits when the KMS proved longer ago than kmsCheckEvery', async () => {
     const policy = {
       refreshEverySeconds: 2_000,
       propagationSeconds: 7_900,

@@ -203,7 +203,7 @@ describe('every time of the policy', () => {
     'refreshEverySeconds',
     'backoffCapSeconds',
     'tokenLifetimeSeconds',
-    'proveEverySeconds',
+    'kmsCheckEverySeconds',
     'sealOutageSeconds',
     'storeOutageSeconds',
     'propagationSeconds',
@@ -246,9 +246,9 @@ describe('every time of the policy', () => {
 describe('the laws between the times', () => {
   const laws: readonly (readonly [string, Partial<RingPolicy>, readonly string[]])[] = [
     [
-      'sealOutage is at least 3 × proveEvery',
-      { sealOutageSeconds: 2_699, proveEverySeconds: 900 },
-      ['sealOutageSeconds', '2699', 'proveEverySeconds', '900'],
+      'sealOutage is at least 3 × kmsCheckEvery',
+      { sealOutageSeconds: 2_699, kmsCheckEverySeconds: 900 },
+      ['sealOutageSeconds', '2699', 'kmsCheckEverySeconds', '900'],
     ],
     [
       'storeOutage is at least 4 × refreshEvery',
@@ -289,7 +289,7 @@ describe('the laws between the times', () => {
 
   test('hold at their bounds', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
-      { sealOutageSeconds: 2_700, proveEverySeconds: 900 },
+      { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
       { storeOutageSeconds: 86_400 },
       { propagationSeconds: 4_500 },
@@ -315,7 +315,7 @@ describe('the defaults', () => {
       refreshEverySeconds: 300,
       backoffCapSeconds: 60,
       tokenLifetimeSeconds: 3_600,
-      proveEverySeconds: 900,
+      kmsCheckEverySeconds: 900,
       sealOutageSeconds: 3_600,
       storeOutageSeconds: 21_600,
       propagationSeconds: 4_500,
@@ -340,7 +340,12 @@ describe('the defaults', () => {
   });
 
   test('propagation and grace follow the times they are made of', () => {
-    const policy = { sealOutageSeconds: 1_000, refreshEverySeconds: 50, clockSkewSeconds: 20, proveEverySeconds: 100 };
+    const policy = {
+      sealOutageSeconds: 1_000,
+      refreshEverySeconds: 50,
+      clockSkewSeconds: 20,
+      kmsCheckEverySeconds: 100,
+    };
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 500 }, remote)).toMatchObject({
       propagationSeconds: 1_000 + 100 + 20,
       graceSeconds: 1_000 + 100 + 100 + 20,

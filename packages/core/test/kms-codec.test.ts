@@ -205,7 +205,7 @@ describe('F4 codec.for(purpose)', () => {
       for (const [i, name] of names.entries()) {
         for (const [j, token] of tokens.entries()) {
           if (warm) for (const [k, each] of tokens.entries()) outcome(at(two, names[k]), each);
-          const expected = i === j ? (name ?? 'state') : 'refused: seal';
+          const expected = i === j ? (name ?? 'state') : 'refused: authentication failed';
           expect(outcome(at(two, name), token)).toBe(expected);
         }
       }
@@ -231,7 +231,7 @@ describe('F4 codec.for(purpose)', () => {
       expect(() => codec.for(purpose as string)).toThrow(TypeError);
     }
     expect(outcome(codec.for('__proto__'), seal(codec.for('__proto__')))).toBe('state');
-    expect(outcome(codec.for('constructor'), seal(codec.for('__proto__')))).toBe('refused: seal');
+    expect(outcome(codec.for('constructor'), seal(codec.for('__proto__')))).toBe('refused: authentication failed');
   });
 
   test('F23 any number of purposes works; only some are remembered', async () => {
@@ -303,7 +303,9 @@ describe('F24 what is accepted is an allow-list', () => {
     const stranger = await join(newFleet(), { format: 'python' });
     expect(outcome(codec, seal(stranger))).toBe('refused: unknown key');
     const token = seal(codec);
-    expect(outcome(codec, `${token.slice(0, -2)}${token.endsWith('AA') ? 'BA' : 'AA'}`)).toBe('refused: seal');
+    expect(outcome(codec, `${token.slice(0, -2)}${token.endsWith('AA') ? 'BA' : 'AA'}`)).toBe(
+      'refused: authentication failed',
+    );
     expect(outcome(codec, `${token}=`)).toBe('refused: malformed');
     expect(outcome(codec, `${token}.${token}`)).toBe('refused: malformed');
   });
@@ -330,7 +332,7 @@ describe('F25 another ring', () => {
     const both: Partial<KmsCodecOptions> = { accept: ['sealring', 'python'] };
     const [payments, orders, twin] = [await start('payments'), await start('orders', both), await start('payments')];
     expect(orders.health().sealingKey).toBe(payments.health().sealingKey);
-    expect(outcome(orders, seal(payments))).toBe('refused: seal');
+    expect(outcome(orders, seal(payments))).toBe('refused: authentication failed');
     expect(outcome(twin, seal(payments))).toBe('state');
     const python = await start('payments', { format: 'python' });
     expect(outcome(orders, seal(python))).toBe('refused: unknown key');
@@ -391,7 +393,7 @@ describe('what unseal is given', () => {
     const refused = {
       malformed: `${token}=`,
       'unknown key': `sr1.AAAAAAAAAAAA${token.slice(16)}`,
-      seal: `${token.slice(0, 70)}${token.charAt(70) === 'A' ? 'B' : 'A'}${token.slice(71)}`,
+      'authentication failed': `${token.slice(0, 70)}${token.charAt(70) === 'A' ? 'B' : 'A'}${token.slice(71)}`,
     };
     for (const [reason, bad] of Object.entries(refused)) {
       const error = errorOf(() => codec.unseal(bad));
@@ -512,11 +514,11 @@ describe('health', () => {
           created: started,
           activates: at(-300),
           sealsUntil: at(-300 + 86_400 + 23_400),
-          opensUntil: at(-300 + 86_400 + 23_400 + 3_600 + 600),
+          unsealsUntil: at(-300 + 86_400 + 23_400 + 3_600 + 600),
         },
       ],
       lastRefresh: started,
-      lastProof: started,
+      lastKmsCheck: started,
       lastError: undefined,
       problems: [],
     });
@@ -706,7 +708,7 @@ describe('F21 canaries', () => {
     expect(seen).toEqual([
       { reason: 'malformed' },
       { reason: 'unknown key' },
-      { reason: 'seal' },
+      { reason: 'authentication failed' },
       { reason: 'malformed' },
     ]);
   });

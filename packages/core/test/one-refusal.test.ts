@@ -96,7 +96,9 @@ describe('F20: every cause of a refusal looks the same but for one of three reas
     const shapes = new Set(all.map((error) => JSON.stringify(shapeOf(error))));
     expect([...shapes]).toHaveLength(1);
     expect(shapeOf(all[0] as Error)).toMatchObject({ class: true, names: ['message', 'name', 'reason', 'stack'] });
-    expect(new Set(all.map(({ message }) => message))).toEqual(new Set(['malformed', 'unknown key', 'seal']));
+    expect(new Set(all.map(({ message }) => message))).toEqual(
+      new Set(['malformed', 'unknown key', 'authentication failed']),
+    );
     const unknown = Object.keys(refusals).filter((cause) => refusals[cause]?.message === 'unknown key');
     // What only somebody with the key could bring about tells nothing further.
     expect(unknown).toEqual([

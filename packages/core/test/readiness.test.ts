@@ -21,7 +21,7 @@ const MEMBERS_OF_HEALTH = [
   'canUnseal',
   'keys',
   'lastError',
-  'lastProof',
+  'lastKmsCheck',
   'lastRefresh',
   'problems',
   'ready',
@@ -44,14 +44,18 @@ describe('F14: what fails elsewhere never says that this process should be resta
       const a = await fleet.start();
       // Shortly before the first proof is due.
       await fleet.clock.advance(700);
-      const proved = healthOf(a).lastProof;
+      const proved = healthOf(a).lastKmsCheck;
       fleet.kms.failing = kind;
       for (let minute = 0; minute < 40; minute++) {
         await fleet.clock.advance(60);
         expect(healthOf(a).ready).toBe(true);
         expect(open(a, seal(a))).toBe('state');
       }
-      expect(healthOf(a)).toMatchObject({ status: 'degraded', lastError: { kind: `kms ${kind}` }, lastProof: proved });
+      expect(healthOf(a)).toMatchObject({
+        status: 'degraded',
+        lastError: { kind: `kms ${kind}` },
+        lastKmsCheck: proved,
+      });
       fleet.kms.failing = undefined;
       await fleet.clock.advance(61);
       expect(healthOf(a)).toMatchObject({ status: 'ok', lastError: undefined });

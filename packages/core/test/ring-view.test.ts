@@ -402,7 +402,7 @@ describe('how long a member goes on without the KMS and the store', () => {
     const limits = new Limits(policy);
     const nothing = [undefined, undefined, undefined, undefined, false, false, false, false];
     const seen = (): readonly unknown[] => [
-      limits.lastProof,
+      limits.lastKmsCheck,
       limits.lastRead,
       limits.lastComplete,
       limits.sealUntilMs,
@@ -412,7 +412,7 @@ describe('how long a member goes on without the KMS and the store', () => {
       limits.isStopped,
     ];
     expect(seen()).toEqual(nothing);
-    expect(limits.sealBlock(at(0))).toBe('key proof too old');
+    expect(limits.sealBlock(at(0))).toBe('KMS check too old');
     limits.proved(at(0));
     expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'ring read too old']);
     limits.wasRead(at(0));
@@ -424,7 +424,7 @@ describe('how long a member goes on without the KMS and the store', () => {
   test('begins with both, whichever came first', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'key proof too old']);
+    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
     limits.proved(at(0));
     expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
@@ -434,11 +434,11 @@ describe('how long a member goes on without the KMS and the store', () => {
     limits.proved(at(0));
     limits.wasRead(at(0));
     expect(limits.sealBlock(at(3_599.999))).toBeUndefined();
-    expect(limits.sealBlock(at(3_600))).toBe('key proof too old');
+    expect(limits.sealBlock(at(3_600))).toBe('KMS check too old');
     limits.proved(at(21_000));
     expect(limits.sealBlock(at(21_599.999))).toBeUndefined();
     expect(limits.sealBlock(at(21_600))).toBe('ring read too old');
-    expect(limits.sealBlock(at(30_000))).toBe('key proof too old');
+    expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
   });
 
   test('F10 opening goes on for a token life and twice the skew, and not as long as the clock does not say so', () => {

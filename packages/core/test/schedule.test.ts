@@ -43,8 +43,8 @@ describe('the schedule', () => {
     [key.sealsUntil, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
     [key.sealsUntil + 1, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
     [key.opensUntil - 1, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
-    [key.opensUntil, false, false, undefined, 'retired', 'retired', 'retired'],
-    [key.opensUntil + 1, false, false, undefined, 'retired', 'retired', 'retired'],
+    [key.opensUntil, false, false, undefined, 'expired', 'expired', 'expired'],
+    [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
   ] as const)('at %i: seals %s, opens %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
     expect([maySeal(key, at), mayOpen(key, at)]).toEqual([seals, opens]);
     // A key past its sealing time is never named as the one that seals.

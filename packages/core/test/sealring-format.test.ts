@@ -269,7 +269,7 @@ describe('an implementation written from the document alone', () => {
     const theirs = new DataKey(dataKey, 'ab');
     expect(ours.id).toBe(theirs.id);
     const token = tokensOver(new Map([[ours.id, ours]])).seal(Buffer.from('state'), now);
-    expect(reasonOf(() => tokensOver(new Map([[theirs.id, theirs]])).open(token, now))).toBe('seal');
+    expect(reasonOf(() => tokensOver(new Map([[theirs.id, theirs]])).open(token, now))).toBe('authentication failed');
   });
 
   test('agrees with a real ring, whose data key only the key wrapper has seen', async () => {
@@ -317,7 +317,7 @@ describe('changed tokens', () => {
   const bytes = Buffer.from(token.slice(4), 'base64url');
 
   function expectedReason(byte: number): string {
-    return byte < 9 ? 'unknown key' : 'seal';
+    return byte < 9 ? 'unknown key' : 'authentication failed';
   }
 
   for (const warm of [false, true]) {
@@ -340,9 +340,9 @@ describe('changed tokens', () => {
     const tokens = tokensOver(new Map([[held.id, held]]));
     for (let cut = 1; cut <= 10; cut++) {
       const shorter = PREFIX + bytes.subarray(0, -cut).toString('base64url');
-      expect(reasonOf(() => tokens.open(shorter, now))).toBe('seal');
+      expect(reasonOf(() => tokens.open(shorter, now))).toBe('authentication failed');
       const longer = PREFIX + Buffer.concat([bytes, randomBytes(cut)]).toString('base64url');
-      expect(reasonOf(() => tokens.open(longer, now))).toBe('seal');
+      expect(reasonOf(() => tokens.open(longer, now))).toBe('authentication failed');
     }
   });
 
@@ -354,7 +354,7 @@ describe('changed tokens', () => {
       for (const tagBytes of [4, 8, 12, 15]) {
         const cut = put({ ...whole, tag: whole.tag.subarray(0, tagBytes) });
         // Cut below the shortest token there is no room for a tag at all.
-        const expected = cut.length < 102 ? 'malformed' : 'seal';
+        const expected = cut.length < 102 ? 'malformed' : 'authentication failed';
         for (const warm of [false, true]) {
           if (warm) tokens.open(put(whole), now);
           expect(reasonOf(() => tokens.open(cut, now))).toBe(expected);
@@ -382,7 +382,7 @@ describe('F18 one token, one spelling', () => {
           const isAlias = Buffer.from(other.slice(4), 'base64url').equals(whole);
           if (isAlias) aliases += 1;
           const canonical = Buffer.from(other.slice(4), 'base64url').toString('base64url') === other.slice(4);
-          expect(reasonOf(() => tokens.open(other, now))).toBe(canonical ? 'seal' : 'malformed');
+          expect(reasonOf(() => tokens.open(other, now))).toBe(canonical ? 'authentication failed' : 'malformed');
         }
       }
       expect(aliases).toBe(2 * ({ 2: 0, 1: 3, 0: 15 }[length] ?? 0));
@@ -534,7 +534,9 @@ describe('what the prefix and the length decide', () => {
       const cipher = createCipheriv('aes-256-gcm', block.subarray(0, 32), parts.nonce, { authTagLength: 16 });
       cipher.setAAD(Buffer.concat([Buffer.from(prefix), parts.keyId, parts.salt, parts.commitment]));
       const ciphertext = Buffer.concat([cipher.update('state'), cipher.final()]);
-      expect(reasonOf(() => tokens.open(put({ ...parts, ciphertext, tag: cipher.getAuthTag() }), now))).toBe('seal');
+      expect(reasonOf(() => tokens.open(put({ ...parts, ciphertext, tag: cipher.getAuthTag() }), now))).toBe(
+        'authentication failed',
+      );
     }
   });
 
@@ -708,8 +710,8 @@ describe('a ciphertext made for two keys', () => {
         for (const [j, commitment] of commitments.entries()) {
           const token = put({ keyId: referenceKeyId(dataKey), salt, commitment, ...body });
           const reason = reasonOf(() => codec.unseal(token));
-          expect(reason).toMatch(/^(?:seal|opened)$/);
-          if (reason === 'seal') continue;
+          expect(reason).toMatch(/^(?:authentication failed|opened)$/);
+          if (reason === 'authentication failed') continue;
           // Only under the key that its header commits to, and as that key says.
           const right = Buffer.from(codec.unseal(token)).equals(i === 0 ? plaintexts[0] : plaintexts[1]);
           opened.push(`body ${n} key ${i} commitment ${j}${right ? '' : ' wrongly'}`);
@@ -743,10 +745,10 @@ describe('a ciphertext made for two keys', () => {
       [ofOne, ofTwo].map((tokens) => reasonOf(() => tokens.open(token(commitment), now))),
     );
     expect(outcomes).toEqual([
-      ['opened', 'seal'],
-      ['seal', 'opened'],
-      ['seal', 'seal'],
-      ['seal', 'seal'],
+      ['opened', 'authentication failed'],
+      ['authentication failed', 'opened'],
+      ['authentication failed', 'authentication failed'],
+      ['authentication failed', 'authentication failed'],
     ]);
   });
 
@@ -754,9 +756,9 @@ describe('a ciphertext made for two keys', () => {
     const [one, two] = [oneKey(), oneKey()];
     const token = take(referenceSeal(one.dataKey, one.ring, Buffer.from('state')));
     const renamed = put({ ...token, keyId: referenceKeyId(two.dataKey) });
-    expect(reasonOf(() => two.tokens.open(renamed, now))).toBe('seal');
+    expect(reasonOf(() => two.tokens.open(renamed, now))).toBe('authentication failed');
     const collided = tokensOver(new Map([[one.held.id, two.held]]));
-    expect(reasonOf(() => collided.open(put(token), now))).toBe('seal');
+    expect(reasonOf(() => collided.open(put(token), now))).toBe('authentication failed');
     expect(two.held.tokenKeyCount).toBe(0);
   });
 });

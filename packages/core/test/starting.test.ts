@@ -177,7 +177,7 @@ describe('a start on a ring', () => {
     const { member: a } = await start();
     const [key] = a?.codec.health().keys ?? [];
     await a?.codec.close();
-    fleet.clock.suspend(((key?.opensUntil.getTime() ?? 0) - fleet.clock.wallMs()) / 1_000);
+    fleet.clock.suspend(((key?.unsealsUntil.getTime() ?? 0) - fleet.clock.wallMs()) / 1_000);
     times.clear();
     const { failure, seconds } = await start({ role: 'reader' });
     expect(failure).toMatchObject(corrupt);

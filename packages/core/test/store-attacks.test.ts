@@ -53,8 +53,8 @@ async function outcomeOf(
   return { starts, taken };
 }
 
-function timesOf({ created, activates, sealsUntil, opensUntil }: CodecHealth['keys'][number]): Date[] {
-  return [created, activates, sealsUntil, opensUntil];
+function timesOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['keys'][number]): Date[] {
+  return [created, activates, sealsUntil, unsealsUntil];
 }
 
 const REFUSED = { starts: false, taken: [] };

@@ -165,7 +165,7 @@ describe('native tokens', () => {
       const token = sealer.seal(state, now);
       for (let round = 0; round < 2; round++) {
         for (const opener of [none, cursor, other, none]) {
-          expect(outcome(opener, token)).toBe(opener === sealer ? `state under ${held.id}` : 'seal');
+          expect(outcome(opener, token)).toBe(opener === sealer ? `state under ${held.id}` : 'authentication failed');
         }
       }
     }
@@ -278,7 +278,7 @@ describe('tokens of the Python SDK', () => {
       for (const held of twins) {
         const token = python([held]).seal(state, now);
         expect(outcome(tokens, token)).toBe(`state under ${held.id}`);
-        expect(outcome(tokens, changed(token))).toBe('seal');
+        expect(outcome(tokens, changed(token))).toBe('authentication failed');
       }
       // The key is known: reading the ring once more would bring nothing.
       expect(tokens.source.misses).toEqual([]);
@@ -305,7 +305,7 @@ describe('F22 what is left in memory', () => {
     held.deriveTokenKey(randomBytes(18), { hedge: true, purpose: 'cursor' });
     const opener = native([held]);
     expect(outcome(opener, token)).toBe(`state under ${held.id}`);
-    expect(outcome(native([held], { purpose: 'cursor' }), sealer.seal(state, now))).toBe('seal');
+    expect(outcome(native([held], { purpose: 'cursor' }), sealer.seal(state, now))).toBe('authentication failed');
     for (const label of ['python', 'typescript', 'mcp.d'] as const) expect(isZero(held.secret(label))).toBe(false);
     expect(blocks().map(({ length }) => length)).toEqual(Array.from({ length: 8 }, () => 64));
     expect(blocks().every(isZero)).toBe(true);
@@ -325,7 +325,7 @@ describe('F22 what is left in memory', () => {
     for (const tokens of [native([held]), python([held])]) {
       const token = tokens.seal(Buffer.from('a payload that nobody may see'), now);
       const opened = results(deciphers, 'update');
-      expect(outcome(tokens, changed(token))).toBe('seal');
+      expect(outcome(tokens, changed(token))).toBe('authentication failed');
       const payloads = opened();
       expect(payloads.map(({ length }) => length)).toEqual([29]);
       expect(payloads.every(isZero)).toBe(true);

@@ -56,7 +56,7 @@ function lifeOf(key: RingKey, nowMs: number): Life {
   const [created, activates] = [key.created.getTime(), key.activates.getTime()];
   // The time in the document is for information only: keep it within the life of the key.
   const revoked = Math.min(nowMs, Math.max(created, key.revokedAt?.getTime() ?? nowMs));
-  const end = Math.min(key.opensUntil.getTime(), key.state === 'revoked' ? revoked : Number.POSITIVE_INFINITY);
+  const end = Math.min(key.unsealsUntil.getTime(), key.state === 'revoked' ? revoked : Number.POSITIVE_INFINITY);
   return {
     id: key.id,
     activates,

@@ -26,7 +26,7 @@ header .quiet { margin-left: auto; }
 .timeline .hash { font-family: ui-monospace, "Liberation Mono", "DejaVu Sans Mono", monospace; font-size: 12px; }
 .timeline .state { text-anchor: end; fill: var(--quiet); font-size: 12px; }
 .timeline .active .state { fill: var(--seals); font-weight: 600; } .timeline .propagating .state { fill: var(--waits); font-weight: 600; }
-.timeline .revoked .state { fill: var(--bad); } .timeline .revoked .part { opacity: 0.25; } .timeline .retired .part { opacity: 0.35; }
+.timeline .revoked .state { fill: var(--bad); } .timeline .revoked .part { opacity: 0.25; } .timeline .expired .part { opacity: 0.35; }
 .grid { stroke: var(--line); } .now { stroke: var(--now); stroke-width: 1.5; } .now-dot { fill: var(--now); }
 .part { rx: 3px; } .part.seals { fill: var(--seals); } .part.waits { fill: var(--waits); } .part.reserve { fill: var(--seals); opacity: 0.38; } .part.opens { fill: var(--opens); }
 .legend { display: flex; gap: 20px; margin: 14px 0 0; padding: 0; list-style: none; font-size: 13px; color: var(--quiet); flex-wrap: wrap; }

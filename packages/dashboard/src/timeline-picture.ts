@@ -17,7 +17,7 @@ const STATE_WORDS: Readonly<Record<ViewKey['state'], string>> = {
   propagating: 'propagating',
   active: 'active',
   'verify-only': 'verify-only',
-  retired: 'retired',
+  expired: 'expired',
   revoked: 'revoked',
 };
 

@@ -104,7 +104,7 @@ test('the answer to the client is the same for every reason of a refusal, byte f
     ['malformed', () => send({ requestState: 'x'.repeat(300_000) })],
     ['malformed', () => send({ requestState: crafted({ v: 2 }) })],
     ['unknown key', () => send({ requestState: stranger.seal(codec.unseal(token)) })],
-    ['seal', () => send({ requestState: changedAt(token, token.length - 4) })],
+    ['authentication failed', () => send({ requestState: changedAt(token, token.length - 4) })],
     ['minted in the future', () => send({ requestState: crafted({ iat: NOW / 1_000 + 61 }) })],
     ['expired', () => send({ requestState: crafted({ exp: NOW / 1_000 }) })],
     ['request binding', () => send({ arguments: { order: 'A2' }, requestState: token })],

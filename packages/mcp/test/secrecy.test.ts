@@ -100,7 +100,7 @@ describe('secrets are never revealed (F21), and all refusals look alike (F20)', 
     expect(new Set(reasons)).toEqual(
       new Set([
         'malformed',
-        'seal',
+        'authentication failed',
         'unknown key',
         'request binding',
         'principal',

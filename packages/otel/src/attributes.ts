@@ -66,13 +66,13 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   rotationReason: ['scheduled', 'key-version', 'requested', 'initial', 'emergency', 'revocation'],
   kmsOperation: ['generate', 'wrap', 'unwrap', 'sign'],
   storeOperation: ['read', 'write'],
-  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, seal: true }),
+  codecReason: valuesOf<InvalidReason>({ malformed: true, 'unknown key': true, 'authentication failed': true }),
   // Those of REJECT_REASONS and CARRIER_METHODS in @sealring/mcp, which this package does not depend on.
   boundaryReason: [
     'non-string requestState',
     'malformed',
     'unknown key',
-    'seal',
+    'authentication failed',
     'seal unavailable',
     'codec error',
     'minted in the future',
@@ -90,7 +90,7 @@ export const KNOWN: Readonly<Record<KnownValues, readonly string[]>> = {
   ],
   direction: ['inbound', 'outbound'],
   method: ['tools/call', 'prompts/get', 'resources/read', 'unknown'],
-  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, retired: true, revoked: true }),
+  keyState: valuesOf<KeyState>({ propagating: true, active: true, 'verify-only': true, expired: true, revoked: true }),
   problemKind: valuesOf<RingProblemKind>({
     clock: true,
     'service-clock': true,

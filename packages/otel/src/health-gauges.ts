@@ -119,7 +119,7 @@ function reportOf(health: CodecHealth, nowMs: number): Report {
     canUnseal: health.canUnseal,
     sealRemaining: secondsUntil(health.sealUntil, nowMs),
     keySealRemaining: secondsUntil(lastEnd(health), nowMs),
-    kmsCheckAge: secondsSince(health.lastProof, nowMs),
+    kmsCheckAge: secondsSince(health.lastKmsCheck, nowMs),
     refreshAge: secondsSince(health.lastRefresh, nowMs),
     keyStates: health.keys.map(({ state }) => state),
     problems: health.problems.map(({ kind }) => kind),
@@ -163,7 +163,7 @@ function createGauges(meter: Meter) {
 
 /** When the last key that is not revoked stops sealing. */
 function lastEnd({ keys }: CodecHealth): Date | undefined {
-  const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'retired');
+  const usable = keys.filter(({ state }) => state !== 'revoked' && state !== 'expired');
   return usable.length === 0 ? undefined : new Date(Math.max(...usable.map(({ sealsUntil }) => sealsUntil.getTime())));
 }
 

@@ -66,7 +66,7 @@ describe('a codec in normal operation', () => {
     expect(samples.get('sealring_ring_rotations_total{sealring_rotation_reason="initial"}')).toBe(1);
     expect(samples.get('sealring_ring_rotations_total{sealring_rotation_reason="requested"}')).toBe(1);
     expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="malformed"}')).toBe(1);
-    expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="seal"}')).toBe(2);
+    expect(samples.get('sealring_codec_rejected_tokens_total{sealring_reject_reason="authentication failed"}')).toBe(2);
     expect(samples.get('sealring_refresh_duration_count')).toBe(1);
   });
 
@@ -104,7 +104,7 @@ const quick = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
   backoffCapSeconds: 1,
-  proveEverySeconds: 0.5,
+  kmsCheckEverySeconds: 0.5,
   sealOutageSeconds: 30,
   storeOutageSeconds: 60,
   propagationSeconds: 32,

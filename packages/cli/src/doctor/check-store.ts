@@ -134,7 +134,7 @@ export function checkKind({ kind }: RingStore, role: 'member' | 'reader'): reado
       warning(
         'store-memory',
         'the ring is in the memory of one process: no other server can read it, and a restart loses it',
-        'Use a ring store that servers share: S3, DynamoDB, Redis, PostgreSQL, Cloud Storage, Azure Blob or a file.',
+        'Use a ring store that servers share: S3, DynamoDB, Redis, PostgreSQL, Cloud Storage, Azure Blob, Kubernetes or a file.',
       ),
     ];
   }

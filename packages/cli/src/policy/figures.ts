@@ -43,12 +43,17 @@ export interface PolicyFigures {
  * ```ts
  * import { policyFigures } from '@sealring/cli';
  *
- * const { kmsCallsPerServerDay } = policyFigures({ proveEverySeconds: 600 });
+ * const { kmsCallsPerServerDay } = policyFigures({ kmsCheckEverySeconds: 600 });
  * ```
  */
 export function policyFigures(policy: Partial<RingPolicy>): PolicyFigures {
   const p = resolvePolicy(policy, { storeKind: 'file', createNow: false });
-  const { clockSkewSeconds: skew, refreshEverySeconds: refresh, backoffCapSeconds: cap, proveEverySeconds: prove } = p;
+  const {
+    clockSkewSeconds: skew,
+    refreshEverySeconds: refresh,
+    backoffCapSeconds: cap,
+    kmsCheckEverySeconds: prove,
+  } = p;
   const calls = 4 * p.kmsTimeoutSeconds;
   const life = p.propagationSeconds + p.rotateEverySeconds + p.graceSeconds + p.tokenLifetimeSeconds + 3 * skew;
   const refusedSeal = prove + Math.max(cap, 20 + 2 * p.kmsTimeoutSeconds) + calls;

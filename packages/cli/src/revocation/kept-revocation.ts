@@ -13,7 +13,7 @@ const MAX_WAITS = 3;
 /** A key that was revoked, and when it would have expired. */
 export interface RevokedKey {
   readonly id: string;
-  readonly opensUntil: Date;
+  readonly unsealsUntil: Date;
 }
 
 /** The time and the wait, which a test replaces. */
@@ -109,9 +109,9 @@ export class KeptRevocation {
     const ring = readDocument(text);
     if (ring === undefined) return 'lost';
     let isUnknown = false;
-    for (const { id, opensUntil } of this.#keys) {
+    for (const { id, unsealsUntil } of this.#keys) {
       const entry = ring.entries.find((key) => key.id === id);
-      if (entry === undefined && Date.now() >= opensUntil.getTime()) continue;
+      if (entry === undefined && Date.now() >= unsealsUntil.getTime()) continue;
       const certificates = certificatesIn(ring, id);
       if (certificates.length === 0) return 'lost';
       if (!certificates.some((one) => this.#verified.has(one))) isUnknown = true;

@@ -14,11 +14,11 @@ export function statusText(status: RingStatus, paint: Paint): string {
   const { ring, store, at, sealingKey, nextRotation, keys, problems } = status;
   const facts = [
     ['key', 'state', 'seals from', 'unseals until'],
-    ...keys.map(({ name, state, activates, created, opensUntil, revokedAt }) => [
+    ...keys.map(({ name, state, activates, created, unsealsUntil, revokedAt }) => [
       name,
       state,
       shortTime(new Date(Math.max(+activates, +created)), at),
-      endOf(state === 'revoked' ? revokedAt : opensUntil, at),
+      endOf(state === 'revoked' ? revokedAt : unsealsUntil, at),
     ]),
   ];
   const left = tableOf(facts);

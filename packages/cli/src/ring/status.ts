@@ -78,12 +78,12 @@ function nowOf({ clock }: SealringConfig): number {
   return clock?.wallMs() ?? Date.now();
 }
 
-function millisecondsOf({ created, activates, sealsUntil, opensUntil }: CodecHealth['keys'][number]) {
+function millisecondsOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['keys'][number]) {
   return {
     created: created.getTime(),
     activates: activates.getTime(),
     sealsUntil: sealsUntil.getTime(),
-    opensUntil: opensUntil.getTime(),
+    opensUntil: unsealsUntil.getTime(),
   };
 }
 

@@ -61,6 +61,18 @@ const KINDS: Readonly<Record<string, StoreKind>> = {
         credential: await azureCredential(`${STORE_VARIABLE} "azure-blob"`),
       }),
   },
+  kubernetes: {
+    url: 'kubernetes://NAMESPACE/NAME',
+    variablesIn: (url) => ({ SEALRING_KUBERNETES_NAMESPACE: url.host, SEALRING_KUBERNETES_NAME: pathOf(url) }),
+    make: (environment) => {
+      const kind = optional(environment, 'SEALRING_KUBERNETES_KIND');
+      return made('@sealring/kubernetes', 'kubernetesRing', {
+        namespace: required(environment, 'SEALRING_KUBERNETES_NAMESPACE'),
+        name: required(environment, 'SEALRING_KUBERNETES_NAME'),
+        ...(kind !== undefined && { kind }),
+      });
+    },
+  },
   redis: {
     url: 'redis://HOST:PORT',
     variablesIn: ({ href }) => ({ SEALRING_REDIS_URL: href }),
@@ -95,6 +107,7 @@ const SCHEMES: Readonly<Record<string, string>> = {
   'dynamodb:': 'dynamodb',
   'gs:': 'gcs',
   'https:': 'azure-blob',
+  'kubernetes:': 'kubernetes',
   'redis:': 'redis',
   'rediss:': 'redis',
   'postgres:': 'postgres',

@@ -4,7 +4,6 @@ import { type Command, InvalidArgumentError } from 'commander';
 export interface CheckOptions {
   readonly exec?: string;
   readonly report?: string;
-  readonly junit?: string;
   readonly json?: string | true;
   readonly only?: readonly string[];
   readonly seed?: number;
@@ -27,7 +26,6 @@ const LARGEST_SEED = 2 ** 31 - 1;
 export function addCheckOptions(command: Command): Command {
   return command
     .option('--report <file.html>', 'write a report for people: one page that needs nothing else')
-    .option('--junit <file.xml>', 'write a report for CI systems, JUnit XML')
     .option(
       '--json [file.json]',
       'write the report as JSON; without a file to standard output, all else to standard error',

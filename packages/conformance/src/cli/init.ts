@@ -6,60 +6,94 @@ import { UsageError } from './usage-error.ts';
 
 const TEMPLATES = fileURLToPath(new URL('../../templates/', import.meta.url));
 
-/** The files of each template, the one to be written first, and how it is checked. */
-const LANGUAGES = {
-  typescript: {
-    files: ['cipher.ts', 'codec.ts', 'target.ts', 'conformance.ts'],
-    toFill: 'seal and open',
-    commands: (folder: string) => [
-      `npx sealring-conformance codec ${join(folder, 'target.ts')} --report report.html`,
-      `node --test ${join(folder, 'conformance.ts')}`,
-    ],
-  },
-  javascript: {
-    files: ['cipher.js', 'codec.js', 'target.js', 'conformance.js'],
-    toFill: 'seal and open',
-    commands: (folder: string) => [
-      `npx sealring-conformance codec ${join(folder, 'target.js')} --report report.html`,
-      `node --test ${join(folder, 'conformance.js')}`,
-    ],
-  },
-  python: {
-    files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
-    toFill: 'seal and open_sealed',
-    commands: (folder: string) => [
-      `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
-    ],
-  },
-} as const;
+/** Files to start from: those to be filled first. */
+interface Template {
+  readonly files: readonly string[];
+  readonly toFill: string;
+  readonly commands: (folder: string) => readonly string[];
+}
 
-type Language = keyof typeof LANGUAGES;
+/** What checks the module of a target: the command line, and Node’s own test runner. */
+function commandsOf(suite: string, extension: string): Template['commands'] {
+  return (folder) => [
+    `npx sealring-conformance ${suite} ${join(folder, `target.${extension}`)} --report report.html`,
+    `node --test ${join(folder, `conformance.${extension}`)}`,
+  ];
+}
+
+/** By the suite that checks them and the language, a folder of templates each. */
+const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
+  codec: {
+    typescript: {
+      files: ['cipher.ts', 'codec.ts', 'target.ts', 'conformance.ts'],
+      toFill: 'seal and open',
+      commands: commandsOf('codec', 'ts'),
+    },
+    javascript: {
+      files: ['cipher.js', 'codec.js', 'target.js', 'conformance.js'],
+      toFill: 'seal and open',
+      commands: commandsOf('codec', 'js'),
+    },
+    python: {
+      files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
+      toFill: 'seal and open_sealed',
+      commands: (folder) => [
+        `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
+      ],
+    },
+  },
+  'key-wrapper': {
+    typescript: {
+      files: ['service.ts', 'key-wrapper.ts', 'target.ts', 'conformance.ts'],
+      toFill: 'encrypt, decrypt and kindOf',
+      commands: commandsOf('key-wrapper', 'ts'),
+    },
+  },
+  'ring-store': {
+    typescript: {
+      files: ['backend.ts', 'store.ts', 'target.ts', 'conformance.ts'],
+      toFill: 'find and swap',
+      commands: commandsOf('ring-store', 'ts'),
+    },
+  },
+};
 
 const EXAMPLE = `
-Example:
+Examples:
   $ npx sealring-conformance init my-codec
+  $ npx sealring-conformance init my-kms --suite key-wrapper
+  $ npx sealring-conformance init my-store --suite ring-store
 `;
 
 export function addInitCommand(program: Command): void {
+  const languages = [...new Set(Object.values(ALL).flatMap(Object.keys))];
   program
     .command('init')
-    .summary('write a codec to start from')
-    .description('Writes a codec with two functions left to fill, and what checks it. Overwrites nothing.')
-    .argument('[folder]', 'where to', 'my-codec')
-    .addOption(new Option('--language <language>', 'which').choices(Object.keys(LANGUAGES)).default('typescript'))
+    .summary('write a codec or an adapter to start from')
+    .description(
+      'Writes a codec, a key wrapper or a ring store with a few functions left to fill, and what checks it. Overwrites nothing.',
+    )
+    .argument('[folder]', 'where to; default my-codec, or my- and the suite')
+    .addOption(new Option('--suite <suite>', 'what to write').choices(Object.keys(ALL)).default('codec'))
+    .addOption(new Option('--language <language>', 'which').choices(languages).default('typescript'))
     .addHelpText('after', EXAMPLE)
-    .action((folder: string, { language }: { readonly language: Language }) => {
-      const { files, toFill, commands } = LANGUAGES[language];
-      const taken = files.find((file) => existsSync(join(folder, file)));
-      if (taken !== undefined) throw new UsageError(`${join(folder, taken)} is there already: nothing was written`);
-      mkdirSync(folder, { recursive: true });
-      for (const file of files) copyFileSync(join(TEMPLATES, language, file), join(folder, file));
-      const lines = [
-        ...files.map((file) => `wrote ${join(folder, file)}`),
-        '',
-        `Fill ${toFill} in ${join(folder, files[0])}, then:`,
-        ...commands(folder).map((command) => `  ${command}`),
-      ];
-      process.stdout.write(`${lines.join('\n')}\n`);
+    .action((given: string | undefined, { suite, language }: { readonly suite: string; readonly language: string }) => {
+      const template = ALL[suite]?.[language];
+      if (template === undefined) throw new UsageError(`there is no template for a ${suite} in ${language}`);
+      write(given ?? `my-${suite}`, suite === 'codec' ? language : suite, template);
     });
+}
+
+function write(folder: string, source: string, { files, toFill, commands }: Template): void {
+  const taken = files.find((file) => existsSync(join(folder, file)));
+  if (taken !== undefined) throw new UsageError(`${join(folder, taken)} exists already: nothing was written`);
+  mkdirSync(folder, { recursive: true });
+  for (const file of files) copyFileSync(join(TEMPLATES, source, file), join(folder, file));
+  const lines = [
+    ...files.map((file) => `wrote ${join(folder, file)}`),
+    '',
+    `Fill ${toFill} in ${join(folder, files[0] ?? '')}, then:`,
+    ...commands(folder).map((command) => `  ${command}`),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
 }

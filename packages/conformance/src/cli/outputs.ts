@@ -1,15 +1,13 @@
 import { resolve } from 'node:path';
 import { htmlReport } from '../reports/html.ts';
-import { jsonReport } from '../reports/json.ts';
-import { junitReport } from '../reports/junit.ts';
 import type { RunRecord } from '../reports/record.ts';
+import { visible } from '../reports/visible.ts';
 import { prepareFile, writeWhole } from '../reports/write.ts';
 import { UsageError } from './usage-error.ts';
 
 /** Where a run is reported, beside the terminal. */
 export interface Outputs {
   readonly report?: string;
-  readonly junit?: string;
   /** `true`: standard output. */
   readonly json?: string | true;
 }
@@ -31,11 +29,11 @@ export function checkOutputs(outputs: Outputs): void {
 }
 
 /** Writes every report that was asked for, even if one of them fails. @throws {UsageError} for those that did. */
-export async function writeOutputs(outputs: Outputs, record: RunRecord): Promise<void> {
-  const render = { '--report': htmlReport, '--junit': junitReport, '--json': jsonReport } as const;
+export function writeOutputs(outputs: Outputs, record: RunRecord): void {
+  const render = { '--report': htmlReport, '--json': jsonReport } as const;
   const failed: string[] = [];
   for (const [option, path] of filesOf(outputs)) {
-    const content = await render[option](record);
+    const content = render[option](record);
     try {
       writeWhole(path, content);
     } catch (error) {
@@ -46,10 +44,9 @@ export async function writeOutputs(outputs: Outputs, record: RunRecord): Promise
   if (failed.length > 0) throw new UsageError(failed.join('; '));
 }
 
-function filesOf({ report, junit, json }: Outputs): readonly (readonly ['--report' | '--junit' | '--json', string])[] {
+function filesOf({ report, json }: Outputs): readonly (readonly ['--report' | '--json', string])[] {
   const all = [
     ['--report', report],
-    ['--junit', junit],
     ['--json', json],
   ] as const;
   return all.flatMap(([option, path]) => (typeof path === 'string' ? [[option, path] as const] : []));
@@ -58,4 +55,9 @@ function filesOf({ report, junit, json }: Outputs): readonly (readonly ['--repor
 function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   return code ?? message;
+}
+
+/** The report of a run as it is, two spaces deep; what is not seen is written as JSON writes it, `\u202e`. */
+export function jsonReport({ report }: RunRecord): string {
+  return `${visible(JSON.stringify(report, undefined, 2))}\n`;
 }

@@ -13,7 +13,7 @@ The target, in a file target.mjs:
   const folder = mkdtempSync(join(tmpdir(), 'rings-'));
   export default {
     name: 'my ring store',
-    create: (ringName) => ({ store: fileRing(join(folder, ringName)) }),
+    create: (ringName) => ({ store: fileRing(join(folder, ringName + '.ring')) }),
   };
   export const close = () => rmSync(folder, { recursive: true });
 
@@ -29,7 +29,7 @@ export function addRingStoreCommand(program: Command): void {
       'Holds a ring store to the contract of RingStore, on its real backend: it writes documents of its own.',
     )
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts')
-    .option('--rounds <n>', 'contests between writers; default 200', wholeNumber(1, 100_000))
+    .option('--rounds <n>', 'contests between writers; default as many as three seconds allow', wholeNumber(1, 100_000))
     .option('--writers <n>', 'writers in a contest; default 20', wholeNumber(2, 1_000));
   addCheckOptions(command)
     .addHelpText('after', EXAMPLE)

@@ -57,7 +57,7 @@ export async function runCheck(suite: SuiteName, module: string | undefined, opt
   const record: RunRecord = { report, wanted, command: commandOf(suite, module, options) };
   const stream = json === true ? process.stderr : process.stdout;
   stream.write(summaryOf(record, paintFor(stream, options.color), quiet));
-  await writeOutputs(options, record);
+  writeOutputs(options, record);
   if (interruption.code !== undefined) return interruption.code;
   checkSomethingWasTried(options.only, results);
   return passed ? EXIT_CODE.passed : EXIT_CODE.failed;

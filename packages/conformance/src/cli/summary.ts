@@ -19,7 +19,7 @@ export function summaryOf(record: RunRecord, paint: Paint, isQuiet: boolean): st
   const verdict = `${verdictOf(visibleLine(record.report.target), rows)} ${countsOf(rows)} (seed ${record.report.seed})`;
   return [
     ...(isQuiet ? [] : [...tableOf(rows, paint), '']),
-    ...findings.flatMap((row) => [...findingOf(record, row, paint), '']),
+    ...causesOf(findings).flatMap((cause) => [...findingOf(record, cause, paint), '']),
     paint(['bold', isBad ? 'red' : 'green'], verdict),
     '',
   ].join('\n');
@@ -34,12 +34,26 @@ function tableOf(rows: readonly Row[], paint: Paint): readonly string[] {
   });
 }
 
-function findingOf(record: RunRecord, { id, status, level, text, source, detail }: Row, paint: Paint): string[] {
+/** Findings that say the same are told once: a target that cannot start fails at everything. */
+function causesOf(findings: readonly Row[]): readonly (readonly [Row, ...Row[]])[] {
+  const byCause = new Map<string, [Row, ...Row[]]>();
+  for (const row of findings) {
+    const cause = `${row.status} ${row.detail}`;
+    const known = byCause.get(cause);
+    if (known === undefined) byCause.set(cause, [row]);
+    else known.push(row);
+  }
+  return [...byCause.values()];
+}
+
+function findingOf(record: RunRecord, [first, ...others]: readonly [Row, ...Row[]], paint: Paint): string[] {
+  const { id, status, level, text, source, detail } = first;
   return [
     `${paint(COLOURS[status], `${id} ${STATUS_WORDS[status]}`)} (${level})`,
     `  ${text}`,
     `  Source: ${source}`,
     `  Found:  ${visibleLine(detail ?? '')}`,
+    ...(others.length === 0 ? [] : [`  Same:   ${others.map((other) => other.id).join(', ')}`]),
     `  Repeat: ${visibleLine(repeatOf(record, id))}`,
   ];
 }

@@ -1,5 +1,7 @@
-import { type Check, expectThat } from '../requirement.ts';
-import { type CodecTrial, sameBytes } from './trial.ts';
+import { sameBytes } from '../bytes.ts';
+import { type CheckedRequirement, expectThat, must, should } from '../requirement.ts';
+import { CONTRACT, SPEC } from './sources.ts';
+import { type CodecTrial } from './trial.ts';
 
 /** From nothing to long: what is longer may take another way. */
 const LENGTHS: readonly number[] = [0, 1, 5, 16, 39, 100, 1_000, 5_000, 60_000];
@@ -8,9 +10,9 @@ const TURNS = 6;
 const TURN_BYTES = 32;
 
 /** Who opens whose tokens. */
-export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
+export const ISOLATION_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    id: 'CODEC-STRANGER',
+    ...must('CODEC-STRANGER', 'A token of another service, with other keys, is refused.', SPEC),
     async run(trial) {
       const [codec, stranger] = [await trial.create(), await trial.createStranger()];
       for (const length of LENGTHS) {
@@ -33,7 +35,7 @@ export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
   {
-    id: 'CODEC-PEER',
+    ...must('CODEC-PEER', 'Another process with the same keys opens the token.', CONTRACT),
     async run(trial) {
       const [codec, peer] = [await trial.create(), await trial.createPeer()];
       for (const length of LENGTHS) {
@@ -46,7 +48,7 @@ export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
   {
-    id: 'CODEC-ROTATED-OPENS',
+    ...must('CODEC-ROTATED-OPENS', 'After a rotation, what was sealed before still opens.', CONTRACT),
     async run(trial) {
       const [before, after] = [await trial.create(), await trial.createRotated()];
       for (const length of LENGTHS) {
@@ -59,7 +61,7 @@ export const ISOLATION_CHECKS: readonly Check<CodecTrial>[] = [
     },
   },
   {
-    id: 'CODEC-ROTATED-SEALS',
+    ...should('CODEC-ROTATED-SEALS', 'After a rotation, new tokens are sealed with the new key.', CONTRACT),
     async run(trial) {
       const [before, after] = [await trial.create(), await trial.createRotated()];
       trial.refusal(

@@ -1,6 +1,6 @@
 import type { RequestStateCodec } from '@sealring/core';
 import { xor } from '../bytes.ts';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { type CheckedRequirement, expectThat, must, NotApplicable } from '../requirement.ts';
 import { decodings } from './decodings.ts';
 import { firstSeals } from './first-seals.ts';
 import { confidential } from './secrecy.ts';
@@ -16,9 +16,13 @@ const SEALING_MS = 4_000;
 const MANY_LENGTH = 24;
 
 /** Whether a nonce is used twice: between codecs, between many payloads, and between processes. */
-export const KEY_STREAM_CHECKS: readonly Check<CodecTrial>[] = [
+export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    id: 'CODEC-KEYSTREAM',
+    ...must(
+      'CODEC-KEYSTREAM',
+      'Two tokens never hide their payloads with the same key stream.',
+      'NIST SP 800-38D, section 8',
+    ),
     async run(trial) {
       confidential(trial);
       if (trial.subject.supports.maxPayloadBytes < TELLING_LENGTH) {

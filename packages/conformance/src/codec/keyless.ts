@@ -1,7 +1,8 @@
 import type { RequestStateCodec } from '@sealring/core';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { type CheckedRequirement, expectThat, must, NotApplicable } from '../requirement.ts';
 import { decodings } from './decodings.ts';
 import { confidential } from './secrecy.ts';
+import { KIT } from './sources.ts';
 import type { CodecTrial } from './trial.ts';
 
 const LENGTH = 64;
@@ -14,9 +15,9 @@ const PAIRS = 128;
 const MOST_AHEAD = 96;
 
 /** What a token tells of its payload to somebody who has no key. */
-export const KEYLESS_CHECKS: readonly Check<CodecTrial>[] = [
+export const KEYLESS_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    id: 'CODEC-KEYLESS',
+    ...must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT),
     async run(trial) {
       confidential(trial);
       if (!trial.fits(new Uint8Array(LENGTH))) throw new NotApplicable('its payloads are too short to be recognised');

@@ -92,6 +92,7 @@ function globals(): Map<string, unknown> {
     addMembers(seen, name, value);
     addMembers(seen, `${name}.prototype`, typeof value === 'function' ? ownValue(value, 'prototype') : undefined);
   }
+  for (const [name, value] of Object.entries(INTRINSICS)) addMembers(seen, `${name}.prototype`, value);
   for (const [name, value] of Object.entries(process.env)) seen.set(`process.env.${name}`, value);
   for (const name of Object.keys(process).filter((one) => !one.startsWith('_'))) {
     seen.set(`process.${name}`, ownValue(process, name));
@@ -116,9 +117,29 @@ function addMembers(seen: Map<string, unknown>, name: string, holder: unknown): 
   for (const member of Reflect.ownKeys(holder)) seen.set(`${name}.${String(member)}`, ownValue(holder, member));
 }
 
-/** Without running a getter: some are made when they are first asked for. */
+/** Without running a getter: some are made when they are first asked for. A getter stands for itself. */
 function ownValue(holder: object, name: PropertyKey): unknown {
-  return Object.getOwnPropertyDescriptor(holder, name)?.value;
+  const descriptor = Object.getOwnPropertyDescriptor(holder, name) ?? {};
+  return Reflect.get(descriptor, 'get' in descriptor ? 'get' : 'value');
+}
+
+/** Built-ins without a name of their own, which many others inherit from. */
+const INTRINSICS: Readonly<Record<string, object>> = {
+  TypedArray: Reflect.getPrototypeOf(Uint8Array.prototype) ?? {},
+  Iterator: Reflect.getPrototypeOf(Reflect.getPrototypeOf([].values()) ?? {}) ?? {},
+  AsyncFunction: Reflect.getPrototypeOf(async () => undefined) ?? {},
+  Generator: Reflect.getPrototypeOf(function* () {}) ?? {},
+};
+
+/** What a patch of a built-in or its prototype changes, to be held against {@link patches} later. */
+export function builtIns(): ReadonlyMap<string, unknown> {
+  loadGlobals();
+  return new Map([...globals()].filter(([name]) => /^[A-Z]\w*\./.test(name)));
+}
+
+/** The members of built-ins that are others than they were, by their names. */
+export function patches(before: ReadonlyMap<string, unknown>): readonly string[] {
+  return changes(before, builtIns());
 }
 
 function changes(before: ReadonlyMap<string, unknown>, after: ReadonlyMap<string, unknown>): readonly string[] {

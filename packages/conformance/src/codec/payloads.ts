@@ -1,3 +1,4 @@
+import { text } from '../bytes.ts';
 import type { Random } from '../random.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 
@@ -27,8 +28,4 @@ export function edgePayloads(random: Random): readonly Uint8Array[] {
     random.bytes(4_097),
     random.bytes(LONGEST_PAYLOAD),
   ];
-}
-
-export function text(content: string): Uint8Array {
-  return new TextEncoder().encode(content);
 }

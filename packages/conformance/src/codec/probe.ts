@@ -4,7 +4,7 @@
  */
 import { writeSync } from 'node:fs';
 import { loadTarget } from '../target-module.ts';
-import { type LeftBehind, observe } from './observe.ts';
+import { builtIns, type LeftBehind, observe, patches } from './observe.ts';
 import { readCodecTarget } from './target.ts';
 import { CodecTrial, useOnce } from './trial.ts';
 
@@ -18,11 +18,14 @@ function putMark(): void {
 }
 
 async function probe(): Promise<Probed> {
+  // Before the module is loaded: it may patch them then.
+  const before = builtIns();
   const trial = new CodecTrial(readCodecTarget('runCodecConformance', (await loadTarget(module)) as never), 0);
   const codec = await trial.create();
   putMark();
   try {
-    return observe(() => useOnce(codec));
+    const left = observe(() => useOnce(codec));
+    return { ...left, globals: [...new Set([...left.globals, ...patches(before)])] };
   } finally {
     putMark();
   }

@@ -1,36 +1,76 @@
-import { type Check, expectThat } from '../requirement.ts';
-import { observe } from './observe.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type CheckedRequirement, expectThat, must, should } from '../requirement.ts';
+import { watchOutput } from '../watch-output.ts';
+import { watchTimers } from '../watch-timers.ts';
+import { builtIns, observe, patches } from './observe.ts';
 import { type ProbedCodec, probeModule } from './probed.ts';
+import { CONTRACT, KIT } from './sources.ts';
 import { type CodecTrial, useOnce } from './trial.ts';
 
+/** Uses of a codec: a timer may start with the hundredth. */
+const USES = 120;
+/** What ends soon is not left behind: it is looked at again and again. */
+const LOOKS = 10;
+const PAUSE_MS = 100;
+
 /** What a seal, an unseal and a refusal leave behind: in a process of their own where the target is a module. */
-export const PURITY_CHECKS: readonly Check<CodecTrial>[] = [
+export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    id: 'CODEC-QUIET',
+    ...should('CODEC-QUIET', 'seal and unseal print nothing.', KIT),
     async run(trial) {
       const { printed } = await seenOf(trial);
       expectThat(printed === 0, `something was printed: ${printed} characters`);
     },
   },
   {
-    id: 'CODEC-NO-TIMERS',
+    ...should('CODEC-NO-TIMERS', 'seal and unseal leave no timers and no handles behind.', KIT),
     async run(trial) {
       const { resources } = await seenOf(trial);
       expectThat(resources.length === 0, `left behind: ${resources.join(', ')}`);
     },
   },
   {
-    id: 'CODEC-NO-GLOBALS',
+    ...should(
+      'CODEC-NO-GLOBALS',
+      'seal and unseal leave globals, built-ins, environment, settings and listeners as they were.',
+      KIT,
+    ),
     async run(trial) {
       const { globals } = await seenOf(trial);
       expectThat(globals.length === 0, `changed: ${globals.slice(0, 5).join(', ')}`);
     },
   },
   {
-    id: 'CODEC-NO-EXIT',
+    ...must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT),
     async run(trial) {
       // Here an attempt is caught and told; in another process it ends that.
       await seenOf(trial);
+    },
+  },
+  {
+    ...should('CODEC-ENDS', 'A codec that was closed leaves no timer that keeps the process alive.', KIT),
+    async run(trial) {
+      const watched = watchTimers();
+      try {
+        await watched.run(async () => {
+          const codec = await trial.create();
+          for (let i = 0; i < USES; i++) useOnce(codec);
+          // What it starts later than at once.
+          await pause(1);
+          await trial.close();
+        });
+        for (let look = 1; watched.left() > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
+        expectThat(watched.left() === 0, `${watched.left()} timers keep the process alive after close`);
+      } finally {
+        watched.stop();
+      }
+    },
+  },
+  {
+    ...must('CODEC-CLOSES', 'The target’s close of an instance ends.', KIT),
+    async run(trial) {
+      // The kit closes it, here as after every requirement.
+      useOnce(await trial.create());
     },
   },
 ];
@@ -38,43 +78,17 @@ export const PURITY_CHECKS: readonly Check<CodecTrial>[] = [
 async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
   const { module } = trial.subject;
   if (module !== undefined) return probeModule(module);
+  const before = builtIns();
   const codec = await trial.create();
   let printed = 0;
   const left = observe(() => {
-    printed += watchOutput(() => useOnce(codec)).length;
-  });
-  return { ...left, printed };
-}
-
-/** What `run` prints. A console may have a stream of its own, as under a test runner: it is watched, too. */
-function watchOutput(run: () => void): string {
-  let printed = '';
-  const note = (...words: unknown[]): true => {
-    printed += words.map(String).join(' ');
-    return true;
-  };
-  const watched = [
-    watch(process.stdout, ['write'], note),
-    watch(process.stderr, ['write'], note),
-    watch(console, ['log', 'info', 'warn', 'error', 'debug'], note),
-  ];
-  try {
-    run();
-  } finally {
-    for (const restore of watched) restore();
-  }
-  return printed;
-}
-
-/** Puts `note` in place of some methods; returns what puts them back. */
-function watch(holder: object, names: readonly string[], note: (...words: unknown[]) => true): () => void {
-  const own = names.map((name) => Object.getOwnPropertyDescriptor(holder, name));
-  for (const name of names) Object.defineProperty(holder, name, { value: note, configurable: true, writable: true });
-  return () => {
-    for (const [i, name] of names.entries()) {
-      const descriptor = own[i];
-      if (descriptor === undefined) Reflect.deleteProperty(holder, name);
-      else Object.defineProperty(holder, name, descriptor);
+    const watched = watchOutput(false);
+    try {
+      useOnce(codec);
+    } finally {
+      watched.stop();
     }
-  };
+    printed += watched.printed().length + watched.bytes().length;
+  });
+  return { ...left, printed, globals: [...new Set([...left.globals, ...patches(before)])] };
 }

@@ -3,6 +3,7 @@ import { anObject, checkArgument } from '../arguments.ts';
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
+import { type CheckedRequirement, type Requirement, textsOf } from '../requirement.ts';
 import { runSuite, type Suite } from '../run.ts';
 import { INTEGRITY_CHECKS } from './integrity.ts';
 import { ISOLATION_CHECKS } from './isolation.ts';
@@ -10,7 +11,6 @@ import { KEY_STREAM_CHECKS } from './key-stream.ts';
 import { KEYLESS_CHECKS } from './keyless.ts';
 import { PURITY_CHECKS } from './purity.ts';
 import { REFUSAL_CHECKS } from './refusals.ts';
-import { CODEC_REQUIREMENTS } from './requirements.ts';
 import { ROUND_TRIP_CHECKS } from './round-trip.ts';
 import { SECRECY_CHECKS } from './secrecy.ts';
 import { type CodecTarget, readCodecTarget } from './target.ts';
@@ -19,23 +19,24 @@ import { CodecTrial } from './trial.ts';
 import { unlessUnseen } from './unseen.ts';
 import { WORKER_CHECKS } from './workers.ts';
 
+const CODEC_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
+  ...ROUND_TRIP_CHECKS,
+  ...INTEGRITY_CHECKS,
+  ...REFUSAL_CHECKS,
+  ...ISOLATION_CHECKS,
+  ...SECRECY_CHECKS,
+  ...KEY_STREAM_CHECKS,
+  ...KEYLESS_CHECKS,
+  ...PURITY_CHECKS,
+  ...WORKER_CHECKS,
+  ...TIMING_CHECKS,
+].map(unlessUnseen);
+
+/** What every codec is held to, in the order in which it is tried. */
+export const CODEC_REQUIREMENTS: readonly Requirement[] = textsOf(CODEC_CHECKS);
+
 /** The suite of codecs. */
-export const CODEC_SUITE: Suite<CodecTrial> = {
-  name: 'codec',
-  requirements: CODEC_REQUIREMENTS,
-  checks: [
-    ...ROUND_TRIP_CHECKS,
-    ...INTEGRITY_CHECKS,
-    ...REFUSAL_CHECKS,
-    ...ISOLATION_CHECKS,
-    ...SECRECY_CHECKS,
-    ...KEY_STREAM_CHECKS,
-    ...KEYLESS_CHECKS,
-    ...PURITY_CHECKS,
-    ...WORKER_CHECKS,
-    ...TIMING_CHECKS,
-  ].map(unlessUnseen),
-};
+const CODEC_SUITE: Suite<CodecTrial> = { name: 'codec', requirements: CODEC_CHECKS, closing: 'CODEC-CLOSES' };
 
 /** How the suite of codecs is run. */
 export interface CodecConformanceOptions extends ConformanceOptions {
@@ -88,10 +89,11 @@ export async function runCodecConformance(
   checkArgument(OWNER, MODULE, { module });
   const subject = { ...readCodecTarget(OWNER, target), ...(module !== undefined && { module: String(module) }) };
   const settings = readOptions(OWNER, others, IDS);
-  return runSuite(CODEC_SUITE, subject.name, settings, () => {
+  const open = () => {
     const context = new CodecTrial(subject, settings.seed);
-    return { context, close: () => context.close() };
-  });
+    return { context, pending: context.pending, close: () => context.close() };
+  };
+  return runSuite(CODEC_SUITE, subject.name, settings, open, target);
 }
 
 /**

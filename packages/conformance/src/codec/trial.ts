@@ -1,13 +1,19 @@
 import { inspect, types } from 'node:util';
 import type { RequestStateCodec } from '@sealring/core';
+import { Pending } from '../pending.ts';
 import { Random } from '../random.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
 import type { CodecInstance, CodecSubject } from './target.ts';
+
+/** What the calls of one check may take where they can be fewer: a slow codec is reported within a minute. */
+export const BUDGET_MS = 1_500;
 
 /** What a check of a codec works with: fresh instances, and the words for what it saw. */
 export class CodecTrial {
   readonly subject: CodecSubject;
   readonly random: Random;
+  readonly pending: Pending = new Pending();
   readonly #open: CodecInstance[] = [];
 
   constructor(subject: CodecSubject, seed: number) {
@@ -88,6 +94,23 @@ export class CodecTrial {
     expectThat(types.isNativeError(error) && name === this.subject.refusal, `${what} was refused by ${name}`);
   }
 
+  /**
+   * As many of some calls as fit into {@link BUDGET_MS}, evenly spread: all of them, unless the codec is slow.
+   *
+   * @param call - One such call: its time is measured.
+   */
+  sample<T>(calls: readonly T[], call: () => unknown): readonly T[] {
+    const began = performance.now();
+    let times = 0;
+    while (times < 50 && performance.now() - began < 100) {
+      call();
+      times += 1;
+    }
+    const step = Math.ceil((calls.length * (performance.now() - began)) / times / BUDGET_MS);
+    const from = this.random.below(Math.max(1, step));
+    return step <= 1 ? calls : calls.filter((_, i) => i % step === from);
+  }
+
   /** A text as a payload, cut to what the target takes. */
   text(content: string): Uint8Array {
     return new TextEncoder().encode(content).slice(0, this.subject.supports.maxPayloadBytes);
@@ -104,11 +127,11 @@ export class CodecTrial {
   }
 
   async close(): Promise<void> {
-    for (const instance of this.#open.splice(0)) await instance.close?.();
+    for (const instance of this.#open.splice(0)) await this.pending.wait('close', () => instance.close?.());
   }
 
   async #started(name: string, create: () => Promise<CodecInstance> | CodecInstance): Promise<RequestStateCodec> {
-    const instance: unknown = await create();
+    const instance: unknown = await this.pending.wait(name, create);
     expectThat(
       typeof instance === 'object' && instance !== null && 'codec' in instance,
       `${name} returned no { codec }`,
@@ -125,15 +148,8 @@ function attempt<T>(run: () => T, what: string): T {
     return run();
   } catch (error) {
     if (error instanceof Finding) throw error;
-    throw new Finding(`${what} threw ${types.isNativeError(error) ? error.name : kindOf(error)}`);
+    throw new Finding(`${what} threw ${describeThrown(error)}`);
   }
-}
-
-/** A value by its type only: it may be a secret. */
-function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
 }
 
 /** Bytes in a finding: whole where they are few. */
@@ -146,10 +162,6 @@ export function bytesText(bytes: Uint8Array): string {
 /** Text in a finding: whole where it is short. */
 export function tokenText(token: string): string {
   return inspect(token.length > 80 ? `${token.slice(0, 60)}…${token.slice(-12)}` : token);
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return a.length === b.length && a.every((byte, i) => byte === b[i]);
 }
 
 /** Every way of using a codec, once. Whether it answers well is for other requirements. */

@@ -1,10 +1,11 @@
 /* Runs in a worker thread: makes the codec of a module and uses it, while others do the same. */
 import { once } from 'node:events';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { sameBytes } from '../bytes.ts';
 import { loadTarget } from '../target-module.ts';
 import { type FirstTokens, firstTokens } from './first-tokens.ts';
 import { readCodecTarget } from './target.ts';
-import { CodecTrial, sameBytes } from './trial.ts';
+import { CodecTrial } from './trial.ts';
 
 /** What a thread found; before that it says `ready`, and waits for a word. */
 export interface WorkerAnswer {

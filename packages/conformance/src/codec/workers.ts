@@ -1,18 +1,19 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { type CheckedRequirement, expectThat, must, NotApplicable } from '../requirement.ts';
 import { scriptBeside } from '../target-module.ts';
 import { readFirstTokens } from './first-tokens.ts';
 import { LEAST_BYTES, sharedStream } from './shared-stream.ts';
+import { KIT } from './sources.ts';
 import type { CodecTrial } from './trial.ts';
 import type { WorkerAnswer } from './worker.ts';
 
 const THREADS = 3;
 
 /** Codecs in threads of one process. */
-export const WORKER_CHECKS: readonly Check<CodecTrial>[] = [
+export const WORKER_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    id: 'CODEC-WORKERS',
+    ...must('CODEC-WORKERS', 'Codecs in worker threads of one process do not get into one another’s way.', KIT),
     async run({ subject: { module, supports }, random }) {
       if (module === undefined) throw new NotApplicable('the target was not given as a module');
       const threads = Array.from({ length: THREADS }, () => new Thread(module, random.below(2 ** 31)));

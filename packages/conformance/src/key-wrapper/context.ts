@@ -1,78 +1,146 @@
-import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { ALIKE_CHARACTERS, type Alike, LONG_CONTEXTS, lookAlike, SHIFTED_CONTEXTS } from './alike-contexts.ts';
-import { CONTEXT, copyOf, expectKind, isKeyWrapperError, type KeyWrapperTrial, settle } from './trial.ts';
+import type { KeyWrapper } from '@sealring/core';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import {
+  ALIKE_CHARACTERS,
+  type Alike,
+  CUT_CONTEXTS,
+  lookAlike,
+  MANY_MEMBERS,
+  ODD_NAMES,
+  SHIFTED_CONTEXTS,
+} from './alike-contexts.ts';
+import { expectKind, isKeyWrapperError } from './errors.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
+import { CONTEXT, copyOf, type KeyWrapperTrial, type Made } from './trial.ts';
+
+const NO_CONTEXT = 'sign is given no context, the others make and open nothing';
 
 /** What a wrap is bound to. */
-export const CONTEXT_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-CONTEXT-BINDS',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      // What it opened before must not answer for another context.
-      await trial.expectOpens(keyWrapper, made, dataKey);
+export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-CONTEXT-BINDS',
+    'A wrapped key under another context is refused as corrupt.',
+    clause(2),
+    tried('wrap unwrap generate', NO_CONTEXT, {
+      bytes:
+        'names and values: other, more, fewer, swapped, in other case, empty; names of members that every object has, __proto__ among them',
+      lengths:
+        'values of 1 000 characters that differ at their end, middle or beginning; 24 members, of which the last differs',
+      order: 'after the wrapped key was opened under its own context',
+    }),
+    async (trial) => {
+      const { supports } = await trial.create();
+      if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
       const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
       const less = { ...rest, 'sealring:ring': ring };
-      const others = [
-        [{ ...CONTEXT, 'sealring:purpose': 'another' }, 'with another value'],
-        [{ ...CONTEXT, 'sealring:purpose': 'Data-Key' }, 'with a value in other case'],
-        [{ ...CONTEXT, more: '' }, 'with a member more'],
-        [less, 'with a member less'],
-        [{ ...less, 'sealring:purposes': purpose }, 'with another name'],
-      ] as const;
-      for (const [context, what] of others) {
-        await trial.expectCorrupt(keyWrapper, made, `its wrapped key under a context ${what}`, { context });
+      // What it opened before must not answer for another context.
+      for (const { keyWrapper, ...made } of await trial.createEach()) {
+        const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
+        for (const [context, what] of [
+          [{ ...CONTEXT, 'sealring:purpose': 'another' }, 'with another value'],
+          [{ ...CONTEXT, 'sealring:purpose': 'Data-Key' }, 'with a value in other case'],
+          [{ ...CONTEXT, more: '' }, 'with a member more'],
+          [less, 'with a member less'],
+          [{ ...less, 'sealring:purposes': purpose }, 'with another name'],
+          [{ ...less, 'Sealring:Purpose': purpose }, 'with a name in other case'],
+        ] as const) {
+          await trial.expectCorrupt(keyWrapper, made.wrapped, `${its} under a context ${what}`, { context });
+        }
+        for (const [context, what] of [
+          [{ ...CONTEXT, 'sealring:ring': 'another' }, 'another ring’s context'],
+          [{ 'sealring:ring': purpose, 'sealring:purpose': ring }, 'a context whose values are swapped'],
+          [{}, 'an empty context'],
+        ] as const) {
+          const under = `${its} under ${what}`;
+          const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), under);
+          // A policy may hold the caller to one ring, and comes first.
+          if (!isKeyWrapperError(error) || error.kind !== 'denied') expectKind(error, 'corrupt', under);
+        }
       }
-      for (const [context, what] of [
-        [{ ...CONTEXT, 'sealring:ring': 'another' }, 'another ring’s context'],
-        [{ 'sealring:ring': purpose, 'sealring:purpose': ring }, 'a context whose values are swapped'],
-        [{}, 'an empty context'],
-      ] as const) {
-        const under = `its wrapped key under ${what}`;
-        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made), { context }), under);
-        // A policy may hold the caller to one ring, and comes first.
-        if (!isKeyWrapperError(error) || error.kind !== 'denied') expectKind(error, 'corrupt', under);
-      }
-      return expectApart(trial, LONG_CONTEXTS);
+      await opensUnderNone(trial);
+      return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, ODD_NAMES);
     },
-  },
-  {
-    id: 'WRAP-CONTEXT-BOUNDARIES',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-CONTEXT-BOUNDARIES',
+    'A context whose names and values only read alike is another one.',
+    clause(2),
+    tried('wrap unwrap', `${NO_CONTEXT}; generate binds as wrap does, see WRAP-CONTEXT-BINDS`, {
+      bytes:
+        'separators moved between names and values; spaces, newlines, composed and decomposed letters, ligatures, letters that share a low byte, look-alikes, null characters',
+      order: 'after the wrapped key was opened under its own context',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
       if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper), { context: { ...CONTEXT, ab: 'cd' } });
+      const { wrapped } = await trial.make(keyWrapper, { context: { ...CONTEXT, ab: 'cd' } });
       const context = { ...CONTEXT, abc: 'd' };
-      await trial.expectCorrupt(keyWrapper, made, 'its wrapped key of ab: cd under abc: d', { context });
+      await trial.expectCorrupt(keyWrapper, wrapped, 'its wrapped key of ab: cd under abc: d', { context });
       return expectApart(trial, ...SHIFTED_CONTEXTS, ALIKE_CHARACTERS);
     },
-  },
-  {
-    id: 'WRAP-CONTEXT-ORDER',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-CONTEXT-ORDER',
+    'The order of a context’s members does not matter.',
+    KIT,
+    tried('wrap unwrap generate', NO_CONTEXT, {
+      order: 'two members in either order; ten names that sort as text and as numbers',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const context = Object.fromEntries(Object.entries(CONTEXT).toReversed());
-      const made = await trial.wrap(keyWrapper, dataKey);
-      await trial.expectOpens(keyWrapper, made, dataKey, 'its wrapped key under the same context in another order', {
-        context,
-      });
+      const numbered = Object.fromEntries(['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1'].map((name) => [name, 'x']));
+      for (const given of [CONTEXT, { ...CONTEXT, ...numbered }]) {
+        const context = Object.fromEntries(Object.entries(given).toReversed());
+        const made = await madeUnder(trial, keyWrapper, given);
+        for (const one of made) {
+          const what = `what ${one.by} made under the same context in another order`;
+          await trial.expectOpens(keyWrapper, one, what, { context });
+        }
+      }
     },
-  },
-  {
-    id: 'WRAP-CONTEXT-DECLARED',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-CONTEXT-DECLARED',
+    'What says that it binds no context binds none.',
+    `${CONTRACT}, supports`,
+    tried('wrap unwrap generate', NO_CONTEXT, { order: 'under another context, on the instance that wrapped' }),
+    async (trial) => {
       const keyWrapper = await trial.create();
       if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true: WRAP-CONTEXT-BINDS tells');
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
       const context = { ...CONTEXT, 'sealring:purpose': 'another' };
-      const outcome = await settle(() => keyWrapper.unwrap(copyOf(made), { context }));
-      expectThat('value' in outcome, 'supports.context is false, but another context is refused');
+      for (const { wrapped } of await trial.makeEach(keyWrapper)) {
+        const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
+        expectThat('value' in outcome, 'supports.context is false, but another context is refused');
+      }
     },
-  },
+  ),
 ];
+
+/** What was wrapped under an empty context opens under no other: somebody tries without one when a context fails. */
+async function opensUnderNone(trial: KeyWrapperTrial): Promise<void> {
+  const keyWrapper = await trial.create();
+  for (const made of await madeUnder(trial, keyWrapper, {})) {
+    const context = { 'sealring:purpose': CONTEXT['sealring:purpose'] ?? '' };
+    for (const other of [CONTEXT, context]) {
+      const what = `what ${made.by} made under an empty context`;
+      await trial.expectCorrupt(keyWrapper, made.wrapped, `${what}, under another one`, { context: other });
+    }
+  }
+}
+
+/** Wrapped keys under a context that a service may not take: none then, since contexts of any text are more than a ring has. */
+async function madeUnder(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  context: Readonly<Record<string, string>>,
+): Promise<readonly (Made & { by: string })[]> {
+  try {
+    return await trial.makeEach(keyWrapper, { context });
+  } catch (error) {
+    if (context === CONTEXT) throw error;
+    return [];
+  }
+}
 
 /** Resolves to what the service does not take. @throws {Finding} when one context opens what another one was given for. */
 async function expectApart(

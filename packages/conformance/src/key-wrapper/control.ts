@@ -1,128 +1,182 @@
-import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import type { KeyWrapper } from '@sealring/core';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectKind } from './errors.ts';
+import { CONTRACT, type KeyWrapperRequirement, LOCAL_CALLS, must, should, tried } from './requirement.ts';
 import type { KeyWrapperControl } from './target.ts';
-import { CONTEXT, copyOf, expectKind, type KeyWrapperTrial, settle } from './trial.ts';
+import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
+
+/** How often a call is made that stays refused: what is remembered shows. */
+const TIMES = 3;
 
 /** What becomes of wraps when somebody changes the KMS key; only where the target can do that. */
-export const CONTROL_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  whileRefused('WRAP-DISABLED', 'disable', 'enable', 'disabled'),
-  afterRefused('WRAP-ENABLED', 'disable', 'enable'),
-  whileRefused('WRAP-DENIED', 'deny', 'allow', 'denied'),
-  afterRefused('WRAP-ALLOWED', 'deny', 'allow'),
-  {
-    id: 'WRAP-ROTATED-OPENS',
-    async run(trial) {
+export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  whileRefused(
+    'WRAP-DISABLED',
+    'disable',
+    'enable',
+    'disabled',
+    'While the KMS key is disabled, unwrap fails as disabled, every time.',
+  ),
+  afterRefused('WRAP-ENABLED', 'disable', 'enable', 'Once the KMS key is enabled again, what it wrapped before opens.'),
+  whileRefused(
+    'WRAP-DENIED',
+    'deny',
+    'allow',
+    'denied',
+    'While the caller may not use the KMS key, unwrap fails as denied, every time.',
+  ),
+  afterRefused(
+    'WRAP-ALLOWED',
+    'deny',
+    'allow',
+    'Once the caller may use the KMS key again, what it wrapped before opens.',
+  ),
+  must(
+    'WRAP-ROTATED-OPENS',
+    'After a rotation, what was wrapped before still opens.',
+    CONTRACT,
+    tried('wrap unwrap generate', LOCAL_CALLS, {
+      order: 'two rotations; wraps of each version, opened by an instance from before, between and after them',
+    }),
+    async (trial) => {
       const control = trial.control('rotate');
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const before = await trial.wrap(keyWrapper, dataKey);
-      await control.rotate();
-      const fresh = await trial.create();
-      for (const asked of [keyWrapper, fresh]) {
-        await trial.expectOpens(asked, before, dataKey, 'what was wrapped before a rotation');
-        const after = await trial.wrap(asked, dataKey);
-        await trial.expectOpens(asked, after, dataKey, 'what was wrapped after a rotation');
+      const asked: KeyWrapper[] = [];
+      const made: Made[] = [];
+      for (let version = 0; version < 3; version++) {
+        if (version > 0) await control.rotate();
+        asked.push(await trial.create());
+        for (const keyWrapper of asked) made.push(...(await trial.makeEach(keyWrapper)));
+        for (const keyWrapper of asked) {
+          for (const one of made) {
+            await trial.expectOpens(keyWrapper, one, `what was wrapped before or after ${version} rotations`);
+          }
+        }
       }
     },
-  },
-  {
-    id: 'WRAP-ROTATED-NAMES',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-ROTATED-NAMES',
+    'After a rotation, new wraps name the new version.',
+    `${CONTRACT}, WrappedKey.keyId`,
+    tried('wrap generate', 'they make no wrapped key', {
+      order: 'before a rotation, and on a fresh instance after it',
+    }),
+    async (trial) => {
       const control = versionedControl(trial);
-      const keyWrapper = await trial.create();
-      const before = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const before = await trial.makeEach(await trial.create());
       await control.rotate();
       // The one from before may go on with the version it knows for a while.
-      const fresh = await trial.create();
-      const after = await trial.wrap(fresh, trial.dataKey(fresh));
-      expectThat(after.keyId !== before.keyId, 'wraps from before and after a rotation name the same version');
+      for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
+        const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
+        expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
+      }
     },
-  },
-  {
-    id: 'WRAP-VERSIONS-DECLARED',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-VERSIONS-DECLARED',
+    'supports.keyVersions is true exactly where new wraps name a new version.',
+    `${CONTRACT}, supports`,
+    tried('wrap', 'they make no wrapped key; generate names what wrap does, see WRAP-ROTATED-NAMES'),
+    async (trial) => {
       const keyWrapper = await trial.create();
       const declares = keyWrapper.supports.keyVersions === true;
       if (declares && !trial.subject.supports.versions) {
         throw new Finding('supports.keyVersions is true, and supports.versions of the target is false');
       }
       const control = versionedControl(trial);
-      const before = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const before = await trial.make(keyWrapper);
       await control.rotate();
-      const fresh = await trial.create();
-      const after = await trial.wrap(fresh, trial.dataKey(fresh));
-      const names = after.keyId !== before.keyId;
-      expectThat(
-        names || !declares,
-        'supports.keyVersions is true, and wraps from before and after a rotation name the same version',
-      );
-      expectThat(
-        declares || !names,
-        'wraps name the version that made them, and supports.keyVersions does not say so: no member looks for a new one',
-      );
+      const after = await trial.make(await trial.create());
+      const names = before.wrapped.keyId !== after.wrapped.keyId;
+      const words = names ? 'name another version' : 'name the same version';
+      expectThat(names === declares, `supports.keyVersions is ${declares}, but wraps after a rotation ${words}`);
     },
-  },
-  {
-    id: 'WRAP-VERSION-BINDS',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-VERSION-BINDS',
+    'A wrapped key that names another version of its KMS key does not open.',
+    'Sealring decision 0009',
+    tried('wrap unwrap generate', LOCAL_CALLS, {
+      order: 'the older wrap under the newer version’s name, and the other way round',
+    }),
+    async (trial) => {
       const control = versionedControl(trial);
-      const keyWrapper = await trial.create();
-      const before = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
+      const before = await trial.makeEach(await trial.create());
       await control.rotate();
       const fresh = await trial.create();
-      const { keyId } = await trial.wrap(fresh, trial.dataKey(fresh));
-      const what = 'a wrapped key that names another version';
-      await trial.refusal(() => fresh.unwrap({ ...copyOf(before), keyId }, { context: CONTEXT }), what);
+      const after = await trial.makeEach(fresh);
+      for (const [one, other] of [
+        ...before.map((made, i) => [made, after[i]]),
+        ...after.map((made, i) => [made, before[i]]),
+      ]) {
+        const { keyId } = (other as Made).wrapped;
+        if (keyId === (one as Made).wrapped.keyId) continue;
+        const what = 'a wrapped key under the name of another version';
+        await trial.refusal(() => fresh.unwrap({ ...copyOf((one as Made).wrapped), keyId }, OPTIONS), what);
+      }
     },
-  },
+  ),
 ];
 
 type Pair = keyof Omit<KeyWrapperControl, 'rotate'>;
 
-function whileRefused(id: string, change: Pair, undo: Pair, kind: string): Check<KeyWrapperTrial> {
-  return {
-    id,
-    async run(trial) {
-      const control = trial.control(change, undo);
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      // What it opened before must not answer now: an unwrap is the proof of the right to use the key.
-      await trial.expectOpens(keyWrapper, made, dataKey);
-      await control[change]();
-      try {
-        for (const asked of [keyWrapper, await trial.create()]) {
-          const what = `unwrap, ${kind},`;
-          expectKind(await trial.refusal(() => asked.unwrap(copyOf(made), { context: CONTEXT }), what), kind, what);
-        }
-        // Some services still wrap with a key that they would not unwrap with.
-        const wrap = await settle(() => keyWrapper.wrap(dataKey, { context: CONTEXT }));
-        if ('error' in wrap) expectKind(wrap.error, kind, `wrap, ${kind},`);
-      } finally {
-        await control[undo]();
-      }
-    },
+function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words: string): KeyWrapperRequirement {
+  const cells = {
+    order: `on an instance from before and one from after it; each call ${TIMES} times, and all at once`,
   };
+  const run = async (trial: KeyWrapperTrial): Promise<void> => {
+    const control = trial.control(change, undo);
+    // What it opened before must not answer now: an unwrap is the proof of the right to use the key.
+    const { keyWrapper, ...made } = await trial.createOpened();
+    await control[change]();
+    try {
+      for (const asked of [keyWrapper, await trial.create()]) {
+        for (let time = 0; time < TIMES; time++) {
+          const calls = trial.calls(asked, made).map(async ({ name, start }) => {
+            const what = `${name}, ${kind}`;
+            const outcome = await trial.settle(() => start(), what);
+            if ('error' in outcome) expectKind(outcome.error, kind, what);
+            // Some services still wrap with a key that they would not unwrap with, or sign with another one.
+            else expectThat(name !== 'unwrap', `${what}, was not refused`);
+          });
+          await Promise.all(calls);
+        }
+      }
+    } finally {
+      await control[undo]();
+    }
+  };
+  return must(
+    id,
+    words,
+    `${CONTRACT}, KeyWrapperErrorKind`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, cells),
+    run,
+  );
 }
 
-function afterRefused(id: string, change: Pair, undo: Pair): Check<KeyWrapperTrial> {
-  return {
-    id,
-    async run(trial) {
-      const control = trial.control(change, undo);
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      await control[change]();
-      try {
-        await settle(() => keyWrapper.unwrap(copyOf(made), { context: CONTEXT }));
-        await settle(() => keyWrapper.wrap(Uint8Array.from(dataKey), { context: CONTEXT }));
-      } finally {
-        await control[undo]();
-      }
-      await trial.expectOpens(keyWrapper, made, dataKey, `what was wrapped before ${change} and ${undo}`);
-      await trial.expectOpens(keyWrapper, await trial.wrap(keyWrapper, dataKey), dataKey, `a wrap after ${undo}`);
-    },
-  };
+function afterRefused(id: string, change: Pair, undo: Pair, words: string): KeyWrapperRequirement {
+  const cells = { order: `every call refused, then ${undo}, then every call on the same instance` };
+  return must(id, words, CONTRACT, tried('wrap unwrap generate sign', LOCAL_CALLS, cells), async (trial) => {
+    const control = trial.control(change, undo);
+    const { keyWrapper, ...made } = await trial.createOpened();
+    const calls = trial.calls(keyWrapper, made);
+    await control[change]();
+    try {
+      for (const { name, start } of calls) await trial.settle(() => start(), name);
+    } finally {
+      await control[undo]();
+    }
+    await trial.expectOpens(keyWrapper, made, `what was wrapped before ${change} and ${undo}`);
+    for (const { name, start } of calls) {
+      const outcome = await trial.settle(() => start(), name);
+      const failed = 'error' in outcome ? describeThrown(outcome.error) : '';
+      expectThat(failed === '', `${name} after ${undo} failed: ${failed}`);
+    }
+    for (const one of await trial.makeEach(keyWrapper))
+      await trial.expectOpens(keyWrapper, one, `a wrap after ${undo}`);
+  });
 }
 
 function versionedControl(trial: KeyWrapperTrial): Pick<Required<KeyWrapperControl>, 'rotate'> {

@@ -1,141 +1,139 @@
-import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import { sameBytes } from '../codec/trial.ts';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
-import {
-  CONTEXT,
-  copyOf,
-  describeError,
-  expectKind,
-  isKeyWrapperError,
-  type KeyWrapperTrial,
-  type Outcome,
-  promptly,
-  settle,
-} from './trial.ts';
+import { expectThat } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectKind } from './errors.ts';
+import { clause, type KeyWrapperRequirement, LOCAL_CALLS, must, NO_BYTES, tried } from './requirement.ts';
+import { type Call, type KeyWrapperTrial, type Outcome, promptly } from './trial.ts';
 
-type Operation = readonly [name: string, start: (signal?: AbortSignal) => unknown];
+const NOWHERE = 'with a service that cannot be reached';
+/** When a call is aborted: after so many turns of the event loop. At 0 no answer of a service can have come. */
+const TURNS = [0, 1, 3];
 
-/** How calls end that cannot succeed, are given up, or outlive their key wrapper. */
-export const ENDING_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-UNREACHABLE',
-    async run(trial) {
+/** How calls end that cannot succeed, or are given up. */
+export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-UNREACHABLE',
+    'A service that cannot be reached is unavailable, in bounded time.',
+    clause(5),
+    tried('wrap unwrap generate sign', `${LOCAL_CALLS}; verify is WRAP-VERIFY-LOCAL’s`, {
+      bytes: NO_BYTES,
+      order: 'all calls at once, then all once more',
+      latency: 'a service that refuses connections, or never answers: whichever the target makes',
+    }),
+    async (trial) => {
       const unreachable = await trial.createUnreachable();
-      const keyWrapper = await trial.create();
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      const calls = operations(unreachable, trial.dataKey(unreachable), made).map(([name, start]) =>
-        trial.refusal(start, `${name}, with a service that cannot be reached,`).then((error) => [name, error] as const),
-      );
-      for (const [name, error] of await Promise.all(calls)) {
-        expectKind(error, 'unavailable', `${name}, with a service that cannot be reached`);
+      const made = await trial.make(await trial.create());
+      for (let round = 0; round < 2; round++) {
+        const calls = trial.calls(unreachable, made).map(async ({ name, start }) => {
+          const what = `${name}, ${NOWHERE}`;
+          expectKind(await trial.refusal(() => start(), what), 'unavailable', what);
+        });
+        await Promise.all(calls);
       }
     },
-  },
-  {
-    id: 'WRAP-ABORT',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-ABORT',
+    'A call under way ends at once, as unavailable, when its signal aborts.',
+    clause(5),
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
+      order: `aborted after ${TURNS.join(', ')} turns of the event loop`,
+      latency: 'the service’s own, and a service that cannot be reached',
+    }),
+    async (trial) => {
       const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
+      const made = await trial.make(keyWrapper);
       for (const [asked, where] of [
         [keyWrapper, ''],
-        [unasked, ', with a service that cannot be reached'],
+        [unasked, `, ${NOWHERE}`],
       ] as const) {
-        for (const [name, start] of operations(asked, dataKey, made)) {
-          const what = `${name}, aborted under way${where}`;
-          const outcome = await promptly(abortedUnderWay(start), what);
-          // What wraps within the process may be done before anybody can abort it.
-          if (outcome === undefined || ('value' in outcome && !trial.subject.supports.remote)) continue;
-          expectThat('error' in outcome, `${what}, went on and succeeded`);
-          expectKind(outcome.error, 'unavailable', what);
+        for (const call of trial.calls(asked, made)) {
+          for (const [i, turns] of TURNS.entries()) {
+            const what = `${call.name}, aborted under way${where}`;
+            const outcome = await promptly(abortedUnderWay(trial, call, turns, REASONS[i]), what);
+            // An answer may come before the abort, and what wraps within the process is always done before.
+            if (outcome === undefined) continue;
+            if ('value' in outcome) {
+              expectThat(turns > 0 || !trial.subject.supports.remote, `${what}, went on and succeeded`);
+            } else expectKind(outcome.error, 'unavailable', what);
+          }
         }
       }
     },
-  },
-  {
-    id: 'WRAP-ABORTED',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      // What it opened before is no answer either.
-      await trial.expectOpens(keyWrapper, made, dataKey);
-      for (const [name, start] of operations(keyWrapper, dataKey, made)) {
-        const what = `${name} with a signal that has aborted`;
-        const error = await promptly(
-          trial.refusal(() => start(AbortSignal.abort()), what),
-          what,
-        );
-        expectKind(error, 'unavailable', what);
+  ),
+  must(
+    'WRAP-ABORT-ALONE',
+    'Aborting one call ends no other.',
+    clause(5),
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      bytes: 'the same arguments in both calls',
+      order: 'two calls at once, either of which is aborted',
+    }),
+    async (trial) => {
+      const { keyWrapper, ...made } = await trial.createOpened();
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        for (const isFirst of [true, false]) {
+          const controller = new AbortController();
+          const other = new AbortController();
+          const signals = isFirst ? [controller, other] : [other, controller];
+          const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
+          controller.abort();
+          const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
+          const failed = 'error' in kept ? describeThrown(kept.error) : '';
+          expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+        }
       }
     },
-  },
-  {
-    id: 'WRAP-CLOSE',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      const underWay = settle(() => keyWrapper.unwrap(copyOf(made), { context: CONTEXT }));
-      await trial.closeKeyWrapper(keyWrapper);
-      expectEnd(await promptly(underWay, 'a call under way when it was closed'), dataKey, 'a call under way');
-      const late = settle(() => keyWrapper.unwrap(copyOf(made), { context: CONTEXT }));
-      expectEnd(await promptly(late, 'a call after close'), dataKey, 'a call after close');
-    },
-  },
-  {
-    id: 'WRAP-CLOSED',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      await trial.expectOpens(keyWrapper, made, dataKey);
-      await trial.closeKeyWrapper(keyWrapper);
-      for (const [name, start] of operations(keyWrapper, dataKey, made)) {
-        const what = `${name} after close`;
-        expectKind(await promptly(trial.refusal(start, what), what), 'unavailable', what);
+  ),
+  must(
+    'WRAP-ABORTED',
+    'A call with a signal that has aborted is unavailable.',
+    clause(5),
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
+      order: 'on an instance that has opened the wrapped key, and on one whose service cannot be reached',
+    }),
+    async (trial) => {
+      const { keyWrapper, ...made } = await trial.createOpened();
+      for (const asked of [keyWrapper, await trial.createUnasked()]) {
+        for (const { name, start } of trial.calls(asked, made)) {
+          for (const reason of REASONS) {
+            const what = `${name} with a signal that has aborted`;
+            const refused = trial.refusal(() => start(AbortSignal.abort(reason)), what);
+            expectKind(await promptly(refused, what), 'unavailable', what);
+          }
+        }
       }
-      await trial.closeKeyWrapper(keyWrapper);
     },
-  },
+  ),
 ];
 
-/** Every call of the key wrapper that may go to its service. */
-function operations(keyWrapper: KeyWrapper, dataKey: Uint8Array, made: WrappedKey): readonly Operation[] {
-  const all: readonly Operation[] = [
-    ['wrap', (signal) => keyWrapper.wrap(Uint8Array.from(dataKey), optionsOf(signal))],
-    ['unwrap', (signal) => keyWrapper.unwrap(copyOf(made), optionsOf(signal))],
-    ['generate', (signal) => keyWrapper.generate?.(optionsOf(signal))],
-    ['sign', (signal) => keyWrapper.sign?.(dataKey, signal === undefined ? {} : { signal })],
-  ];
-  return all.filter(([name]) => Reflect.get(keyWrapper, name) !== undefined);
-}
+/** What a signal may give as its reason: whatever that is, the call is `unavailable`. */
+const REASONS: readonly unknown[] = [
+  undefined,
+  new Error('the caller’s own'),
+  'text',
+  Object.assign(new Error('the caller’s own'), { name: 'KeyWrapperError', kind: 'corrupt' }),
+];
 
 /** How it ends; undefined for what ended before anybody could have waited for an answer. */
-async function abortedUnderWay(start: (signal: AbortSignal) => unknown): Promise<Outcome | undefined> {
+async function abortedUnderWay(
+  trial: KeyWrapperTrial,
+  { name, start }: Call,
+  turns: number,
+  reason: unknown,
+): Promise<Outcome | undefined> {
   const controller = new AbortController();
   let hasEnded = false;
-  const call = settle(() => start(controller.signal)).finally(() => {
-    hasEnded = true;
-  });
+  const call = trial
+    .settle(() => start(controller.signal), name)
+    .finally(() => {
+      hasEnded = true;
+    });
   // No answer of a service comes without a turn of the event loop, and this leaves it none.
   for (let i = 0; i < 20; i++) await Promise.resolve();
   if (hasEnded) return undefined;
-  controller.abort();
+  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+  controller.abort(reason);
   return call;
-}
-
-/** It may still succeed, or fail as every call may. */
-function expectEnd(outcome: Outcome, dataKey: Uint8Array, what: string): void {
-  if ('error' in outcome) {
-    expectThat(isKeyWrapperError(outcome.error), `${what} failed with ${describeError(outcome.error)}`);
-  } else {
-    expectThat(sameBytes(outcome.value as Uint8Array, dataKey), `${what} gave other bytes than the data key`);
-  }
-}
-
-function optionsOf(signal: AbortSignal | undefined): WrapOptions {
-  return { context: CONTEXT, ...(signal !== undefined && { signal }) };
 }

@@ -1,131 +1,170 @@
 import { inspect, types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
-import { type Check, expectThat } from '../requirement.ts';
+import { flipped } from '../bytes.ts';
+import { expectThat } from '../requirement.ts';
 import { contentsOf, printed, shows } from '../secrets.ts';
-import {
-  CONTEXT,
-  copyOf,
-  describeError,
-  isArgumentError,
-  isKeyWrapperError,
-  type KeyWrapperTrial,
-  settle,
-} from './trial.ts';
-import { watchOutput } from './watch-output.ts';
+import { difference } from '../texts.ts';
+import { describeThrown } from '../thrown.ts';
+import { watchOutput } from '../watch-output.ts';
+import { isArgumentError, isKeyWrapperError } from './errors.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement, KIT, LOCAL_CALLS, must, should, tried } from './requirement.ts';
+import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
-const OPERATIONS: readonly unknown[] = ['wrap', 'unwrap', 'generate', 'sign'];
-
+/** A call that failed, and the data key it had to do with. */
 interface Failure {
   readonly keyWrapper: KeyWrapper;
+  readonly operation: string;
   readonly error: unknown;
   readonly what: string;
 }
 
+const FAILURES = {
+  bytes: 'a random data key; a changed wrapped key, another context, another provider',
+  order: 'one failure after the other, the data key opened before',
+  latency:
+    'an aborted signal, a service that cannot be reached, and where the target can: a disabled key, a denied caller',
+};
+
 /** The one error that failures are, and what it may tell. */
-export const FAILURE_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-ERROR-CLASS',
-    async run(trial) {
-      const { failures } = await failuresOf(trial);
-      for (const { error, what } of failures) {
-        expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeError(error)}`);
+export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-ERROR-CLASS',
+    'Every failure is a KeyWrapperError of a known kind.',
+    clause(4),
+    tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
+    async (trial) => {
+      for (const { error, what } of (await failuresOf(trial)).failures) {
+        expectThat(isKeyWrapperError(error), `${what}: expected a KeyWrapperError, got ${describeThrown(error)}`);
       }
     },
-  },
-  {
-    id: 'WRAP-ERROR-SUMMARY',
-    async run(trial) {
-      const { failures } = await failuresOf(trial);
-      for (const { error, keyWrapper, what } of failures) {
+  ),
+  should(
+    'WRAP-ERROR-SUMMARY',
+    'A failure says of which provider and which operation it is.',
+    `${CONTRACT}, errors`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
+    async (trial) => {
+      for (const { error, keyWrapper, operation, what } of (await failuresOf(trial)).failures) {
         if (!isKeyWrapperError(error)) continue;
-        const { provider, operation } = Object(error.summary) as Record<string, unknown>;
-        expectThat(provider === keyWrapper.provider, `${what}: the summary does not name the provider`);
-        expectThat(OPERATIONS.includes(operation), `${what}: the summary does not name the operation`);
+        const summary = Object(error.summary) as Record<string, unknown>;
+        for (const [name, expected] of Object.entries({ provider: keyWrapper.provider, operation })) {
+          const named = String(summary[name]);
+          // What generates by a wrap of its own may say so.
+          const isRight = named === expected || (expected === 'generate' && named === 'wrap');
+          expectThat(isRight, `${what}: the summary’s ${name} is wrong: ${difference(named, expected)}`);
+        }
       }
     },
-  },
-  {
-    id: 'WRAP-ERROR-SECRET',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-ERROR-SECRET',
+    'A failure shows no data key: not in its message, its stack or anything it holds.',
+    `${CONTRACT}, errors`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      ...FAILURES,
+      bytes:
+        'the data key in the clear, in hex, base64, decimal or UTF-16, in text, in bytes, and in text within bytes',
+      lengths: '32 or 64 bytes; wrong arguments of 31 and 65 bytes, as an array, and as text',
+    }),
+    async (trial) => {
       const { failures, dataKey } = await failuresOf(trial);
       for (const { error, what } of [...failures, ...(await wrongArguments(trial, dataKey))]) {
         expectThat(!shows(contentsOf(error), dataKey), `the error of ${what} shows the data key`);
       }
     },
-  },
-  {
-    id: 'WRAP-ERROR-CAUSE',
-    async run(trial) {
-      const { failures } = await failuresOf(trial);
-      for (const { error, what } of failures) {
+  ),
+  should(
+    'WRAP-ERROR-CAUSE',
+    'No error of somebody else’s is attached to a failure.',
+    `${CONTRACT}, errors`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
+    async (trial) => {
+      for (const { error, what } of (await failuresOf(trial)).failures) {
         const attached = attachedTo(error).find((one) => !isKeyWrapperError(one));
-        expectThat(attached === undefined, `attached to the error of ${what} is ${describeError(attached)}`);
+        expectThat(attached === undefined, `attached to the error of ${what} is ${describeThrown(attached)}`);
       }
     },
-  },
-  {
-    id: 'WRAP-OUTPUT-SECRET',
-    async run(trial) {
-      const watched = watchOutput();
-      let dataKey: Uint8Array;
+  ),
+  must(
+    'WRAP-OUTPUT-SECRET',
+    'No call prints a data key, or writes one to a file.',
+    KIT,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      ...FAILURES,
+      bytes: 'as WRAP-ERROR-SECRET, on the streams, the console and the file descriptors',
+      order: 'calls that succeed and calls that fail',
+    }),
+    async (trial) => {
+      const watched = watchOutput(true);
+      const keys: Uint8Array[] = [];
       try {
-        ({ dataKey } = await failuresOf(trial));
+        keys.push((await failuresOf(trial)).dataKey);
         const keyWrapper = await trial.create();
-        await trial.unwrap(keyWrapper, await trial.wrap(keyWrapper, dataKey));
+        for (const made of await trial.makeEach(keyWrapper)) {
+          await trial.unwrap(keyWrapper, made.wrapped);
+          keys.push(made.dataKey);
+        }
+        await wrongArguments(trial, keys[0] ?? new Uint8Array(32));
       } finally {
         watched.stop();
       }
-      expectThat(!shows({ texts: [watched.printed()], bytes: [] }, dataKey), 'the data key was printed');
+      const seen = { texts: [watched.printed()], bytes: watched.bytes() };
+      for (const key of keys) expectThat(!shows(seen, key), 'the data key was printed');
     },
-  },
-  {
-    id: 'WRAP-INSPECT-SECRET',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-INSPECT-SECRET',
+    'A key wrapper that is printed shows no data key it has handled.',
+    KIT,
+    tried('wrap unwrap generate', LOCAL_CALLS, {
+      bytes: 'the data keys in any usual form, in util.inspect, JSON and String',
+      order: 'after each call, and after one that was refused',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      await trial.unwrap(keyWrapper, made);
-      expectThat(
-        !shows({ texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }, dataKey),
-        'a print of the key wrapper shows a data key that it has handled',
-      );
+      const made = await trial.makeEach(keyWrapper);
+      for (const { wrapped, by } of made) {
+        await trial.unwrap(keyWrapper, wrapped);
+        const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
+        await trial.settle(() => keyWrapper.wrap(made[0]?.dataKey ?? wrapped.wrapped, aborted), by);
+        for (const { dataKey } of made) {
+          expectThat(
+            !shows({ texts: [printed(keyWrapper, 4), inspect(keyWrapper)], bytes: [] }, dataKey),
+            'a print of the key wrapper shows a data key that it has handled',
+          );
+        }
+      }
     },
-  },
+  ),
 ];
 
 /** Every failure that can be brought about, each of a call that has to do with one data key. */
 async function failuresOf(
   trial: KeyWrapperTrial,
 ): Promise<{ readonly failures: readonly Failure[]; readonly dataKey: Uint8Array }> {
-  const keyWrapper = await trial.create();
-  const dataKey = trial.dataKey(keyWrapper);
-  const made = await trial.wrap(keyWrapper, dataKey);
-  const last = made.wrapped.length - 1;
-  const changed = { ...made, wrapped: made.wrapped.map((byte, i) => (i === last ? byte ^ 1 : byte)) };
-  const signal = AbortSignal.abort();
-  const wrap = (asked: KeyWrapper) => () => asked.wrap(Uint8Array.from(dataKey), { context: CONTEXT });
-  const unwrap = (asked: KeyWrapper) => () => asked.unwrap(copyOf(made), { context: CONTEXT });
+  const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
+  const made: Made = { dataKey, wrapped };
+  const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, wrapped.wrapped.length - 1) };
   const failures: Failure[] = [];
-  const note = async (asked: KeyWrapper, what: string, start: () => unknown): Promise<void> => {
-    const outcome = await settle(start);
+  const note = async (asked: KeyWrapper, operation: string, what: string, start: () => unknown): Promise<void> => {
+    const outcome = await trial.settle(start, `${operation}, ${what}`);
     // Whether it had to fail is for other requirements to say.
-    if ('error' in outcome) failures.push({ keyWrapper: asked, error: outcome.error, what });
+    if ('value' in outcome) return;
+    failures.push({ keyWrapper: asked, operation, error: outcome.error, what: `${operation}, ${what},` });
+  };
+  const each = async (asked: KeyWrapper, what: string, signal?: AbortSignal): Promise<void> => {
+    const calls = trial.calls(asked, made);
+    await Promise.all(calls.map(({ name, start }) => note(asked, name, what, () => start(signal))));
   };
 
-  await note(keyWrapper, 'unwrap of a changed wrapped key', () => keyWrapper.unwrap(changed, { context: CONTEXT }));
-  await note(keyWrapper, 'unwrap under another context', () => keyWrapper.unwrap(copyOf(made), { context: {} }));
-  await note(keyWrapper, 'unwrap of another provider’s wrapped key', () =>
-    keyWrapper.unwrap({ ...copyOf(made), provider: 'conformance-elsewhere' }, { context: CONTEXT }),
+  await note(keyWrapper, 'unwrap', 'of a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS));
+  await note(keyWrapper, 'unwrap', 'under another context', () => keyWrapper.unwrap(copyOf(wrapped), { context: {} }));
+  await note(keyWrapper, 'unwrap', 'of another provider’s wrapped key', () =>
+    keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'conformance-elsewhere' }, OPTIONS),
   );
-  await note(keyWrapper, 'an aborted wrap', () =>
-    keyWrapper.wrap(Uint8Array.from(dataKey), { context: CONTEXT, signal }),
-  );
+  await each(keyWrapper, 'aborted', AbortSignal.abort());
   if (trial.subject.createUnreachable !== undefined) {
-    const unreachable = await trial.createUnreachable();
-    await Promise.all([
-      note(unreachable, 'wrap, with a service that cannot be reached,', wrap(unreachable)),
-      note(unreachable, 'unwrap, with a service that cannot be reached,', unwrap(unreachable)),
-    ]);
+    await each(await trial.createUnreachable(), 'with a service that cannot be reached');
   }
   const { control } = trial.subject;
   for (const [change, undo, state] of [
@@ -133,12 +172,12 @@ async function failuresOf(
     ['deny', 'allow', 'denied'],
   ] as const) {
     if (control[change] === undefined) continue;
-    await control[change]();
+    const steps = trial.control(change, undo);
+    await steps[change]();
     try {
-      await note(keyWrapper, `wrap, ${state},`, wrap(keyWrapper));
-      await note(keyWrapper, `unwrap, ${state},`, unwrap(keyWrapper));
+      await each(keyWrapper, state);
     } finally {
-      await control[undo]?.();
+      await steps[undo]();
     }
   }
   return { failures, dataKey };
@@ -147,18 +186,29 @@ async function failuresOf(
 /** Calls that go wrong before they begin, with the data key in their arguments. */
 async function wrongArguments(trial: KeyWrapperTrial, dataKey: Uint8Array): Promise<readonly Failure[]> {
   const keyWrapper = await trial.createUnasked();
-  const given: readonly (readonly [string, unknown, unknown])[] = [
-    ['wrap of a data key with a byte more', Uint8Array.of(...dataKey, 1), { context: CONTEXT }],
-    ['wrap of a data key as an array', [...dataKey], { context: CONTEXT }],
-    ['wrap of a data key as text', Buffer.from(dataKey).toString('hex'), { context: CONTEXT }],
-    ['wrap without options', Uint8Array.from(dataKey), undefined],
+  const hex = Buffer.from(dataKey).toString('hex');
+  const base64 = Buffer.from(dataKey).toString('base64');
+  const { provider, keyId } = keyWrapper;
+  const given: readonly (readonly [operation: string, what: string, start: () => unknown])[] = [
+    ['wrap', 'of a data key with a byte more', () => keyWrapper.wrap(Uint8Array.of(...dataKey, 1), OPTIONS)],
+    ['wrap', 'of a data key with a byte less', () => keyWrapper.wrap(dataKey.slice(1), OPTIONS)],
+    ['wrap', 'of a data key as an array', () => keyWrapper.wrap([...dataKey] as never, OPTIONS)],
+    ['wrap', 'of a data key as hexadecimal text', () => keyWrapper.wrap(hex as never, OPTIONS)],
+    ['wrap', 'of a data key as base64', () => keyWrapper.wrap(base64 as never, OPTIONS)],
+    ['wrap', 'without options', () => keyWrapper.wrap(Uint8Array.from(dataKey), undefined as never)],
+    [
+      'wrap',
+      'under a context of numbers',
+      () => keyWrapper.wrap(Uint8Array.from(dataKey), { context: { a: 1 } } as never),
+    ],
+    ['unwrap', 'of text', () => keyWrapper.unwrap({ provider, keyId, wrapped: hex } as never, OPTIONS)],
+    ['sign', 'of hexadecimal text', () => keyWrapper.sign?.(hex as never)],
   ];
   const failures: Failure[] = [];
-  for (const [what, key, options] of given) {
-    const outcome = await settle(() =>
-      keyWrapper.wrap(key as Uint8Array, options as { readonly context: object } as never),
-    );
-    if ('error' in outcome) failures.push({ keyWrapper, error: outcome.error, what });
+  for (const [operation, words, start] of given) {
+    const what = `${operation} ${words}`;
+    const outcome = await trial.settle(start, what);
+    if ('error' in outcome) failures.push({ keyWrapper, operation, error: outcome.error, what });
   }
   return failures;
 }

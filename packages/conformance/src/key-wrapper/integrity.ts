@@ -1,106 +1,205 @@
-import type { WrappedKey } from '@sealring/core';
-import { type Check, expectThat } from '../requirement.ts';
-import {
-  CONTEXT,
-  copyOf,
-  describeError,
-  expectKind,
-  isArgumentError,
-  isKeyWrapperError,
-  type KeyWrapperTrial,
-} from './trial.ts';
+import { flipped } from '../bytes.ts';
+import { Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
+import { expectArgumentErrorOrCorrupt } from './errors.ts';
+import { clause, type KeyWrapperRequirement, must, tried } from './requirement.ts';
+import { type Call, copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
-/** Bits that are flipped: the first, the last, and some between them. Each is a call. */
-const FLIPS = 10;
+/** Bytes at either end of which each has a bit flipped, and others between them. Each is a call. */
+const ENDS = 16;
+const BETWEEN = 8;
+/** How long every bit of a wrapped key may be tried, where no service is asked: milliseconds. */
+const EVERY_BIT_MS = 1_500;
+/** Lengths of nonces, tags and heads: where two wrapped keys are put together. */
+const SEAMS = [12, 16, -16, -12];
+const OPENERS_ONLY = 'a changed wrapped key is given to unwrap only';
+
+type Altered = readonly [Uint8Array, string];
 
 /** Wrapped keys that were changed since they were made. */
-export const INTEGRITY_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  alterations('WRAP-BIT-FLIP', ({ wrapped }, trial) => {
-    const positions = Array.from({ length: FLIPS }, (_, i) => Math.floor((i * (wrapped.length - 1)) / (FLIPS - 1)));
-    return [...new Set(positions)].map((at) => {
-      const bit = trial.random.below(8);
-      const bytes = wrapped.map((byte, i) => (i === at ? byte ^ (1 << bit) : byte));
-      return [bytes, `with bit ${bit} of byte ${at + 1} of ${wrapped.length} flipped`];
-    });
-  }),
-  alterations('WRAP-TRUNCATION', ({ wrapped }) => [
-    [wrapped.slice(0, -1), 'without its last byte'],
-    // Of RSA a wrapped key is a number, and with a zero at its head it may be the same one without.
-    ...(wrapped[0] === 0 ? [] : [[wrapped.slice(1), 'without its first byte'] as const]),
-    [wrapped.slice(0, wrapped.length >> 1), 'cut in half'],
-    [wrapped.slice(0, 1), 'cut to one byte'],
-  ]),
-  alterations('WRAP-EXTENSION', ({ wrapped }) => [
-    [Uint8Array.of(...wrapped, 0), 'with a zero after it'],
-    [Uint8Array.of(...wrapped, 0x0a), 'with a newline after it'],
-    [Uint8Array.of(1, ...wrapped), 'with a byte before it'],
-    [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
-  ]),
-  {
-    id: 'WRAP-EMPTY',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      const what = 'a wrapped key of no bytes';
-      const empty = { ...made, wrapped: new Uint8Array(0) };
-      const error = await trial.refusal(() => keyWrapper.unwrap(empty, { context: CONTEXT }), what);
-      // Whoever calls that a wrong argument is right, too.
-      if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
+export const INTEGRITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  alterations(
+    'WRAP-BIT-FLIP',
+    'A wrapped key with any one bit changed is refused as corrupt.',
+    `a bit of each of the first and last ${ENDS} bytes and of ${BETWEEN} others; every bit where no service is asked`,
+    (wrapped, trial) => {
+      const { remote } = trial.subject.supports;
+      const all = Array.from(wrapped.keys());
+      const others = Array.from({ length: BETWEEN }, () => trial.random.below(wrapped.length));
+      const places = remote ? [...new Set([...all.slice(0, ENDS), ...all.slice(-ENDS), ...others])] : all;
+      const bitsOf = (): readonly number[] => (remote ? [trial.random.below(8)] : [0, 1, 2, 3, 4, 5, 6, 7]);
+      return places.flatMap((at) =>
+        bitsOf().map((bit): Altered => {
+          const words = `with bit ${bit} of byte ${at + 1} of ${wrapped.length} flipped`;
+          return [flipped(wrapped, at, 1 << bit), words];
+        }),
+      );
     },
-  },
-  {
-    id: 'WRAP-SPLICE',
-    async run(trial) {
+  ),
+  alterations(
+    'WRAP-SPELLING',
+    'A wrapped key that is text is refused in any other spelling.',
+    'text only: other digits and case in its head, white space, padding, the other base64 alphabet, another last character',
+    (wrapped) => spellings(Buffer.from(wrapped)),
+  ),
+  alterations(
+    'WRAP-TRUNCATION',
+    'A wrapped key that was cut, at either end, is refused as corrupt.',
+    'without 1, 2, 4, 8, 12 or 16 bytes at either end; half of it; its first byte',
+    (wrapped) => [
+      ...[1, 2, 4, 8, 12, 16].map((cut): Altered => [wrapped.slice(0, -cut), `without its last ${cut} bytes`]),
+      // Of RSA a wrapped key is a number, and with a zero at its head it may be the same one without.
+      ...(wrapped[0] === 0 ? [] : [1, 2, 12, 16]).map(
+        (cut): Altered => [wrapped.slice(cut), `without its first ${cut} bytes`],
+      ),
+      [wrapped.slice(0, wrapped.length >> 1), 'cut in half'],
+      [wrapped.slice(0, 1), 'cut to one byte'],
+    ],
+  ),
+  alterations(
+    'WRAP-EXTENSION',
+    'A wrapped key with something added, at either end, is refused as corrupt.',
+    'a zero, a newline, a space, an equals sign or 16 zeros after it; a byte before it; twice over',
+    (wrapped) => [
+      ...[0, 0x0a, 0x20, 0x3d].map(
+        (byte): Altered => [Uint8Array.of(...wrapped, byte), `with the byte ${byte} after it`],
+      ),
+      [Uint8Array.of(...wrapped, ...new Uint8Array(16)), 'with 16 zeros after it'],
+      [Uint8Array.of(1, ...wrapped), 'with the byte 1 before it'],
+      [Uint8Array.of(0x20, ...wrapped), 'with a space before it'],
+      [Uint8Array.of(...wrapped, ...wrapped), 'twice over'],
+    ],
+  ),
+  must(
+    'WRAP-EMPTY',
+    'A wrapped key of no bytes is refused.',
+    clause(2),
+    tried('unwrap', OPENERS_ONLY, { lengths: '0 bytes' }),
+    async (trial) => {
+      const { keyWrapper, wrapped } = await trial.createOpened();
+      const what = 'a wrapped key of no bytes';
+      const empty = { ...wrapped, wrapped: new Uint8Array(0) };
+      // Whoever calls that a wrong argument is right, too.
+      expectArgumentErrorOrCorrupt(await trial.refusal(() => keyWrapper.unwrap(empty, OPTIONS), what), what);
+    },
+  ),
+  must(
+    'WRAP-SPLICE',
+    'A wrapped key put together from two is refused as corrupt.',
+    clause(2),
+    tried('wrap unwrap generate', OPENERS_ONLY, {
+      lengths: 'the halves, and the first or last 12 or 16 bytes of another',
+      order: 'both ways, after both were opened',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const one = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      const other = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      const middle = one.wrapped.length >> 1;
+      const [one, other] = [await trial.make(keyWrapper), (await trial.makeEach(keyWrapper)).at(-1) as Made];
+      for (const made of [one, other]) await trial.expectOpens(keyWrapper, made);
+      const middle = one.wrapped.wrapped.length >> 1;
       for (const [head, tail] of [
         [one, other],
         [other, one],
       ] as const) {
-        const wrapped = Uint8Array.of(...head.wrapped.subarray(0, middle), ...tail.wrapped.subarray(middle));
-        await trial.expectCorrupt(keyWrapper, { ...one, wrapped }, 'a wrapped key of two halves');
+        for (const at of [middle, ...SEAMS]) {
+          const bytes = Uint8Array.of(...head.wrapped.wrapped.slice(0, at), ...tail.wrapped.wrapped.slice(at));
+          // Text may begin, and numbers may end, alike.
+          if ([one, other].some(({ wrapped }) => Buffer.from(wrapped.wrapped).equals(bytes))) continue;
+          const words = `a wrapped key up to byte ${at}, then another one,`;
+          await trial.expectCorrupt(keyWrapper, { ...head.wrapped, wrapped: bytes }, words);
+        }
       }
     },
-  },
-  {
-    id: 'WRAP-AFTER-REFUSAL',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      const last = made.wrapped.length - 1;
-      const changed = { ...made, wrapped: made.wrapped.map((byte, i) => (i === last ? byte ^ 1 : byte)) };
-      const refuse = (): Promise<unknown> =>
-        trial.refusal(() => keyWrapper.unwrap(copyOf(changed), { context: CONTEXT }), 'a changed wrapped key');
-      for (let i = 0; i < 3; i++) {
-        const error = await refuse();
-        expectThat(isKeyWrapperError(error), `a changed wrapped key: got ${describeError(error)}`);
+  ),
+  must(
+    'WRAP-AFTER-REFUSAL',
+    'A call that was refused changes nothing for the next good one.',
+    clause(1),
+    tried('wrap unwrap generate sign', 'verify and owns keep nothing, close ends all', {
+      bytes: 'a changed wrapped key, another context, another provider, a data key of 31 bytes, an aborted signal',
+      order: 'each refused three times, then every call made; then a changed one once more',
+    }),
+    async (trial) => {
+      const { keyWrapper, dataKey, wrapped } = await trial.createOpened();
+      const last = wrapped.wrapped.length - 1;
+      const changed = { ...wrapped, wrapped: flipped(wrapped.wrapped, last) };
+      const aborted = { ...OPTIONS, signal: AbortSignal.abort() };
+      const refused: readonly (readonly [string, () => unknown])[] = [
+        ['a changed wrapped key', () => keyWrapper.unwrap(copyOf(changed), OPTIONS)],
+        ['another provider’s wrapped key', () => keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'x' }, OPTIONS)],
+        ['an aborted wrap', () => keyWrapper.wrap(dataKey, aborted)],
+        ['a data key of 31 bytes', () => keyWrapper.wrap(dataKey.slice(0, 31), OPTIONS)],
+      ];
+      for (const [what, start] of refused) {
+        for (let i = 0; i < 3; i++) await trial.settle(start, what);
+        await everyCallWorks(trial, trial.calls(keyWrapper, { dataKey, wrapped }), what);
       }
-      await trial.expectOpens(keyWrapper, made, dataKey, 'a good wrapped key, after three bad ones,');
+      await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'a good wrapped key, after bad ones,');
       // And back: what was opened just now makes no bad one good.
-      await refuse();
+      await trial.expectCorrupt(keyWrapper, changed, 'a changed wrapped key, after a good one,');
     },
-  },
+  ),
 ];
+
+async function everyCallWorks(trial: KeyWrapperTrial, calls: readonly Call[], after: string): Promise<void> {
+  for (const { name, start } of calls) {
+    const outcome = await trial.settle(() => start(), name);
+    if ('error' in outcome) throw new Finding(`after ${after}, ${name} failed: ${describeThrown(outcome.error)}`);
+  }
+}
+
+/** Other texts that a lenient decoder reads as the same bytes. None for what is not text. */
+function spellings(wrapped: Buffer): readonly Altered[] {
+  const text = wrapped.toString('latin1');
+  if (!/^[\t\n\r\u0020-\u007e]+$/.test(text)) return [];
+  const middle = text.length >> 1;
+  const swapped = text.replaceAll(/[-_+/]/g, (char) => ({ '-': '+', _: '/', '+': '-', '/': '_' })[char] ?? char);
+  const head = text.slice(0, ENDS);
+  const last = Array.from('ABCDEFGHQRSTgwxyz019').map((char): [string, string] => [
+    text.replace(/[A-Za-z0-9+/_-](=*)$/, `${char}$1`),
+    `with ${char} as its last character`,
+  ]);
+  const variants: [string, string][] = [
+    [`${text}=`, 'with padding added'],
+    [text.replace(/=+$/, ''), 'without its padding'],
+    [`${text}\n`, 'with a newline after it'],
+    [` ${text}`, 'with a space before it'],
+    [`${text.slice(0, middle)}\n${text.slice(middle)}`, 'with a newline in it'],
+    [`${text.slice(0, middle)}!${text.slice(middle)}`, 'with a character of no alphabet in it'],
+    [swapped, 'in the other base64 alphabet'],
+    [text.toUpperCase(), 'in upper case'],
+    [text.toLowerCase(), 'in lower case'],
+    [head.toUpperCase() + text.slice(ENDS), 'with its head in upper case'],
+    ...Array.from(head).flatMap((char, i): [string, string][] =>
+      /\d/.test(char)
+        ? [
+            `${text.slice(0, i)}${(Number(char) + 1) % 10}${text.slice(i + 1)}`,
+            `${text.slice(0, i)}0${text.slice(i)}`,
+          ].map((one) => [one, `with another digit as character ${i + 1}`])
+        : [],
+    ),
+    ...last,
+  ];
+  return variants.filter(([one]) => one !== text).map(([one, what]) => [Buffer.from(one, 'latin1'), what]);
+}
 
 /** Wraps and opens once, and holds each altered form to be corrupt. */
 function alterations(
   id: string,
-  alter: (made: WrappedKey, trial: KeyWrapperTrial) => readonly (readonly [Uint8Array, string])[],
-): Check<KeyWrapperTrial> {
-  return {
-    id,
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      // What it opened before makes nothing like it good.
-      await trial.expectOpens(keyWrapper, made, dataKey);
-      for (const [wrapped, what] of alter(made, trial)) {
-        await trial.expectCorrupt(keyWrapper, { ...made, wrapped }, `a wrapped key ${what}`);
+  words: string,
+  bytes: string,
+  alter: (wrapped: Uint8Array, trial: KeyWrapperTrial) => readonly Altered[],
+): KeyWrapperRequirement {
+  const cells = { bytes, lengths: 'the wrapped key’s own, but where it is cut or extended' };
+  return must(id, words, clause(2), tried('wrap unwrap generate', OPENERS_ONLY, cells), async (trial) => {
+    // What it opened before makes nothing like it good.
+    for (const { keyWrapper, ...made } of await trial.createEach()) {
+      const forms = alter(made.wrapped.wrapped, trial);
+      const until = performance.now() + EVERY_BIT_MS;
+      // Of generate only a few: its wraps are made as those of wrap are.
+      for (const [wrapped, what] of made.by === 'wrap' ? forms : [...forms.slice(0, 2), ...forms.slice(-2)]) {
+        if (!trial.subject.supports.remote && performance.now() > until) break;
+        await trial.expectCorrupt(keyWrapper, { ...made.wrapped, wrapped }, `a wrapped key ${what}`);
       }
-    },
-  };
+    }
+  });
 }

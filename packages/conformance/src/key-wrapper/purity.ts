@@ -1,33 +1,66 @@
+import { getEventListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Check, expectThat } from '../requirement.ts';
-import { CONTEXT, type KeyWrapperTrial, settle } from './trial.ts';
+import { expectThat } from '../requirement.ts';
+import { watchTimers } from '../watch-timers.ts';
+import { CONTRACT, type KeyWrapperRequirement, KIT, LOCAL_CALLS, NO_BYTES, should, tried } from './requirement.ts';
 
-/** A timer of somebody else's may come between: what stays is looked at again and again. */
+/** What ends soon is not left behind: it is looked at again and again. */
 const LOOKS = 10;
 const PAUSE_MS = 100;
 
 /** What a key wrapper leaves behind in the process. */
-export const PURITY_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-NO-TIMERS',
-    async run(trial) {
-      const before = timers();
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      await trial.unwrap(keyWrapper, await trial.wrap(keyWrapper, dataKey));
-      await settle(() => keyWrapper.wrap(dataKey, { context: CONTEXT, signal: AbortSignal.abort() }));
-      await settle(() => keyWrapper.close?.());
-      await trial.close();
-      let left = timers() - before;
-      for (let look = 1; left > 0 && look < LOOKS; look++) {
-        await pause(PAUSE_MS);
-        left = timers() - before;
+export const PURITY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  should(
+    'WRAP-NO-TIMERS',
+    'A key wrapper that was closed leaves no timers behind.',
+    KIT,
+    tried('wrap unwrap generate sign close', 'verify and owns wait for nothing', {
+      bytes: NO_BYTES,
+      order: 'calls that succeed, calls that were aborted before and under way, then close',
+      latency: 'the service’s own, and a service that cannot be reached',
+    }),
+    async (trial) => {
+      const watched = watchTimers();
+      try {
+        await watched.run(async () => {
+          for (const keyWrapper of [await trial.create(), await trial.createUnasked()]) {
+            const made = await trial.make(await trial.create());
+            for (const { name, start } of trial.calls(keyWrapper, made)) {
+              const controller = new AbortController();
+              const calls = [undefined, AbortSignal.abort(), controller.signal].map((signal) =>
+                trial.settle(() => start(signal), name),
+              );
+              controller.abort();
+              await Promise.all(calls);
+            }
+            await trial.settle(() => keyWrapper.close?.(), 'close');
+          }
+          await trial.close();
+        });
+        for (let look = 1; watched.left() > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
+        expectThat(watched.left() === 0, `${watched.left()} timers are left after close`);
+      } finally {
+        watched.stop();
       }
-      expectThat(left <= 0, `${left} timers are left after close`);
     },
-  },
+  ),
+  should(
+    'WRAP-SIGNAL-LEFT',
+    'A call that has ended leaves no listener on its signal.',
+    `${CONTRACT}, WrapOptions`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, {
+      bytes: NO_BYTES,
+      order: 'one signal for every call, three times over',
+    }),
+    async (trial) => {
+      const { keyWrapper, ...made } = await trial.createOpened();
+      const { signal } = new AbortController();
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        for (let i = 0; i < 3; i++) await trial.answer(() => start(signal), name);
+        await pause(1);
+        const { length } = getEventListeners(signal, 'abort');
+        expectThat(length === 0, `after ${name}, ${length} listeners are left on its signal`);
+      }
+    },
+  ),
 ];
-
-function timers(): number {
-  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout' || name === 'Immediate').length;
-}

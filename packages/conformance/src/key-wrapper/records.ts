@@ -1,9 +1,21 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
-import { type Check, expectThat } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
+import { difference } from '../texts.ts';
+import { kindOf } from '../thrown.ts';
 import { shareKeyStream } from './key-stream.ts';
-import { CONTEXT, type KeyWrapperTrial, kindOf } from './trial.ts';
+import {
+  CONTRACT,
+  type KeyWrapperRequirement,
+  LOCAL_CALLS,
+  must,
+  NO_BYTES,
+  RING,
+  should,
+  tried,
+} from './requirement.ts';
+import { CONTEXT, copyOf, type Made } from './trial.ts';
 
 /** What a ring document takes as a provider, and as the id of a KMS key. */
 const PROVIDER = /^[a-z0-9-]{1,64}$/;
@@ -11,111 +23,166 @@ const LONGEST_KEY_ID = 2_048;
 /** 256 KiB for 64 keys, less what else is in an entry. */
 const LARGEST_RECORD = 3_500;
 const DAY_MS = 24 * 60 * 60 * 1_000;
+const MAKERS_ONLY = 'they make no wrapped key';
 
 /** What is known of a key wrapper and of its wrapped keys, and what becomes of them in a ring. */
-export const RECORD_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-FACTS',
-    async run(trial) {
+export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-FACTS',
+    'A key wrapper names its provider and its KMS key, and says what it supports.',
+    CONTRACT,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, { order: 'before and after every call, and after a refused one' }),
+    async (trial) => {
       const keyWrapper = await trial.create();
       const before = factsOf(keyWrapper);
-      await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      expectThat(factsOf(keyWrapper) === before, 'provider, keyId or supports changed with a call');
+      const made = await trial.make(keyWrapper);
+      const signal = AbortSignal.abort();
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
+        await trial.settle(() => start(), name);
+        await trial.settle(() => start(signal), name);
+        const after = factsOf(keyWrapper);
+        expectThat(after === before, `provider, keyId or supports changed with ${name}: ${difference(before, after)}`);
+      }
     },
-  },
-  {
-    id: 'WRAP-RECORD',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-RECORD',
+    'A wrapped key names its provider and a KMS key, in a form that a ring can store.',
+    RING,
+    tried('wrap generate', MAKERS_ONLY),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const made = await trial.wrap(keyWrapper, trial.dataKey(keyWrapper));
-      expectThat(made.provider === keyWrapper.provider, 'a wrapped key names another provider than its key wrapper');
-      checkKeyId(made.keyId, 'the keyId of a wrapped key');
-      expectThat(made.wrapped.length > 0, 'a wrapped key has no bytes');
+      for (const { by, wrapped } of await trial.makeEach(keyWrapper)) {
+        const { provider, keyId, signature } = wrapped;
+        expectThat(typeof provider === 'string', `the provider of a wrapped key is ${kindOf(provider)}, not text`);
+        const isOwn = provider === keyWrapper.provider;
+        expectThat(isOwn, `${by} names another provider: ${difference(provider, keyWrapper.provider)}`);
+        checkKeyId(keyId, `the keyId that ${by} gave`);
+        expectThat(wrapped.wrapped.length > 0, `${by} gave a wrapped key of no bytes`);
+        const isProof = signature === undefined || types.isUint8Array(signature);
+        expectThat(isProof, `${by} gave ${kindOf(signature)} as a signature, not bytes`);
+      }
     },
-  },
-  {
-    id: 'WRAP-RECORD-SIZE',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const { length } = textOf(await trial.wrap(keyWrapper, trial.dataKey(keyWrapper)));
-      expectThat(
-        length <= LARGEST_RECORD,
-        `a stored wrapped key has ${length} characters, more than ${LARGEST_RECORD}`,
-      );
+  ),
+  should(
+    'WRAP-RECORD-SIZE',
+    'A ring of 64 keys has room for its wraps.',
+    RING,
+    tried('wrap generate', MAKERS_ONLY),
+    async (trial) => {
+      for (const { by, wrapped } of await trial.makeEach(await trial.create())) {
+        const { length } = textOf(wrapped);
+        const words = `the stored wrapped key of ${by} has ${length} characters, more than ${LARGEST_RECORD}`;
+        expectThat(length <= LARGEST_RECORD, words);
+      }
     },
-  },
-  {
-    id: 'WRAP-CONFIDENTIAL',
-    async run(trial) {
-      const wraps: (readonly [WrappedKey, Uint8Array])[] = [];
+  ),
+  must(
+    'WRAP-CONFIDENTIAL',
+    'A wrapped key shows nothing of the data key.',
+    CONTRACT,
+    tried('wrap generate', MAKERS_ONLY, {
+      bytes: 'random data keys, in the clear, in hex, base64, decimal or UTF-16, and once more inside such text',
+      order: 'two of each call, on two instances: a nonce that repeats shows',
+    }),
+    async (trial) => {
+      const wraps: Made[] = [];
       // Two processes: what each of them counts from one.
       for (const keyWrapper of [await trial.create(), await trial.create()]) {
-        for (let i = 0; i < 2; i++) {
-          const dataKey = trial.dataKey(keyWrapper);
-          wraps.push([await trial.wrap(keyWrapper, dataKey), dataKey]);
-        }
-        if (keyWrapper.generate === undefined) continue;
-        const { wrapped, dataKey } = await trial.generate(keyWrapper);
-        wraps.push([wrapped, Uint8Array.from(dataKey)]);
+        wraps.push(...(await trial.makeEach(keyWrapper)), ...(await trial.makeEach(keyWrapper)));
       }
-      for (const [i, [made, dataKey]] of wraps.entries()) {
-        expectThat(
-          !shows(contentsOf(made), dataKey),
-          'a wrapped key holds the data key, or a piece of it, in the clear',
-        );
-        for (const [other, otherKey] of wraps.slice(0, i)) {
+      for (const [i, { wrapped, dataKey }] of wraps.entries()) {
+        const isShown = shows(contentsOf(wrapped), dataKey);
+        expectThat(!isShown, 'a wrapped key holds the data key, or a piece of it, in the clear');
+        for (const other of wraps.slice(0, i)) {
           expectThat(
-            !shareKeyStream(made.wrapped, dataKey, other.wrapped, otherKey),
+            !shareKeyStream(wrapped.wrapped, dataKey, other.wrapped.wrapped, other.dataKey),
             'two wrapped keys hide their data keys with one key stream: the XOR of the two is that of the data keys',
           );
         }
       }
     },
-  },
-  {
-    id: 'WRAP-STORED',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const stored = textOf(await trial.wrap(keyWrapper, dataKey));
-      await trial.expectOpens(keyWrapper, fromText(stored), dataKey, 'its wrapped key, stored as text and read again,');
-    },
-  },
-  {
-    id: 'WRAP-PEER',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-STORED',
+    'A wrapped key opens after it was stored as text and read again.',
+    RING,
+    tried('wrap unwrap generate', MAKERS_ONLY, { order: 'on the instance that wrapped, and on another one' }),
+    async (trial) => {
       const [keyWrapper, peer] = [await trial.create(), await trial.create()];
-      const dataKey = trial.dataKey(keyWrapper);
-      await trial.expectOpens(peer, await trial.wrap(keyWrapper, dataKey), dataKey, 'another instance’s wrapped key');
-      const back = trial.dataKey(peer);
-      await trial.expectOpens(keyWrapper, await trial.wrap(peer, back), back, 'another instance’s wrapped key');
+      for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper)) {
+        const stored = { dataKey, wrapped: fromText(textOf(wrapped)) };
+        const what = `the wrapped key of ${by}, stored as text and read again,`;
+        await trial.expectOpens(keyWrapper, stored, what);
+        await trial.expectOpens(peer, stored, `${what} at another instance`);
+      }
     },
-  },
-  {
-    id: 'WRAP-OPTIONS',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-PEER',
+    'Another instance with the same KMS key opens a wrapped key.',
+    CONTRACT,
+    tried('wrap unwrap generate', 'signatures of another instance are WRAP-SIGN’s', { order: 'both ways' }),
+    async (trial) => {
+      const [keyWrapper, peer] = [await trial.create(), await trial.create()];
+      for (const [maker, opener] of [
+        [keyWrapper, peer],
+        [peer, keyWrapper],
+      ] as const) {
+        for (const made of await trial.makeEach(maker)) {
+          await trial.expectOpens(opener, made, `the wrapped key of another instance’s ${made.by}`);
+        }
+      }
+    },
+  ),
+  must(
+    'WRAP-OPTIONS',
+    'A signal and onServiceDate may be given, and the latter is told dates.',
+    `${CONTRACT}, WrapOptions`,
+    tried('wrap unwrap generate sign', LOCAL_CALLS, { order: 'each call once' }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
       const told: unknown[] = [];
-      const options = {
-        signal: new AbortController().signal,
-        onServiceDate: (date: unknown) => void told.push(date),
-      };
-      const made = await trial.wrap(keyWrapper, dataKey, options);
-      await trial.expectOpens(keyWrapper, made, dataKey, undefined, options);
-      if (keyWrapper.generate !== undefined) {
-        await trial.answer(() => keyWrapper.generate?.({ context: CONTEXT, ...options }), 'generate');
+      const { signal } = new AbortController();
+      const options = { signal, onServiceDate: (date: unknown) => void told.push(date) };
+      for (const made of await trial.makeEach(keyWrapper, options)) {
+        await trial.expectOpens(keyWrapper, made, undefined, options);
       }
-      for (const date of told) {
-        expectThat(types.isDate(date), `onServiceDate was told ${kindOf(date)}, not a date`);
-        expectThat(!Number.isNaN(date.getTime()), 'onServiceDate was told an invalid date');
-        // No clock is a day wrong: this is for seconds taken as milliseconds.
-        const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
-        expectThat(isOfToday, `onServiceDate was told ${date.toISOString()}`);
+      const entry = trial.random.bytes(32);
+      if (keyWrapper.sign !== undefined) await trial.answer(() => keyWrapper.sign?.(entry, { signal }), 'sign');
+      told.forEach(checkDate);
+    },
+  ),
+  must(
+    'WRAP-CALLERS-RECORD',
+    'No call changes the wrapped key or the options it was given, and each wrapped key is an object of its own.',
+    `${CONTRACT}, WrappedKey`,
+    tried('wrap unwrap generate', 'sign is given bytes only, see WRAP-CALLERS-BYTES', {
+      bytes: NO_BYTES,
+      order: 'frozen objects are given; a returned one is changed before the next call',
+    }),
+    async (trial) => {
+      const keyWrapper = await trial.create();
+      const options = Object.freeze({ context: Object.freeze({ ...CONTEXT }) });
+      for (const { by, dataKey, wrapped } of await trial.makeEach(keyWrapper, options)) {
+        const frozen = Object.freeze(copyOf(wrapped));
+        const call = (): unknown => keyWrapper.unwrap(frozen, options);
+        await trial.answer(call, 'unwrap of a frozen wrapped key');
+        const [stored, again] = [copyOf(wrapped), await trial.wrap(keyWrapper, dataKey, options)];
+        expectThat(again !== wrapped, `${by} and wrap gave the same object`);
+        spoil(again);
+        await trial.expectOpens(keyWrapper, { dataKey, wrapped: stored }, 'an earlier wrapped key', options);
+        expectThat(textOf(wrapped) === textOf(stored), `changing one wrapped key changed that of ${by}`);
+        expectThat(textOf(frozen) === textOf(stored), 'unwrap changed the wrapped key it was given');
       }
     },
-  },
+  ),
 ];
+
+function spoil(wrapped: WrappedKey): void {
+  wrapped.wrapped.fill(0);
+  for (const name of ['provider', 'keyId'] as const) Reflect.set(wrapped, name, 'changed');
+}
 
 function factsOf({ provider, keyId, supports }: KeyWrapper): string {
   expectThat(
@@ -141,6 +208,14 @@ function checkKeyId(keyId: unknown, what: string): void {
   expectThat(keyId.isWellFormed(), `${what} has half a surrogate pair, which no stored text keeps`);
 }
 
+function checkDate(date: unknown): void {
+  expectThat(types.isDate(date), `onServiceDate was told ${kindOf(date)}, not a date`);
+  expectThat(!Number.isNaN(date.getTime()), 'onServiceDate was told an invalid date');
+  // No clock is a day wrong: this is for seconds taken as milliseconds.
+  const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
+  expectThat(isOfToday, `onServiceDate was told ${date.toISOString()}`);
+}
+
 /** What a ring keeps of a wrapped key. */
 function textOf({ provider, keyId, wrapped, signature }: WrappedKey): string {
   return JSON.stringify({
@@ -151,8 +226,8 @@ function textOf({ provider, keyId, wrapped, signature }: WrappedKey): string {
   });
 }
 
-function fromText(text: string): WrappedKey {
-  const { wrapped, signature, ...rest } = JSON.parse(text) as Record<keyof WrappedKey, string>;
+function fromText(stored: string): WrappedKey {
+  const { wrapped, signature, ...rest } = JSON.parse(stored) as Record<keyof WrappedKey, string>;
   return {
     ...rest,
     wrapped: Buffer.from(wrapped, 'base64url'),

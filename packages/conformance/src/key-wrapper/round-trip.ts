@@ -1,205 +1,226 @@
-import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
-import { sameBytes } from '../codec/trial.ts';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
-import { CONTEXT, copyOf, type KeyWrapperTrial, kindOf, settle, wrappedKeyOf } from './trial.ts';
+import { sameBytes, text } from '../bytes.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
+import { isThenable, kindOf } from '../thrown.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement, must, should, tried } from './requirement.ts';
+import { bytesOf, CONTEXT, generatedOf, type KeyWrapperTrial, type Made } from './trial.ts';
 
 /** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
 const GENERATES = 8;
 /** Different bytes in a data key, most often 30. Fewer come by chance once in 10^14 times; of hexadecimal text it is 16. */
 const LEAST_DIFFERENT = 17;
+/** Calls at once, and wraps kept before the first of them is opened. */
+const AT_ONCE = 6;
+const KEPT = 12;
+/** What a wrapper in this process is tried with, where no service is asked: more than a counter of one byte holds. */
+const MANY_LOCAL = 300;
 
-/** What goes in comes out, and whose bytes are whose. */
-export const ROUND_TRIP_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-PROMISES',
-    async run(trial) {
+/** What goes in comes out. */
+export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-PROMISES',
+    'wrap, unwrap, generate and sign return promises.',
+    CONTRACT,
+    tried('wrap unwrap generate sign', 'verify and owns answer at once; close is WRAP-CLOSE’s', {
+      order: 'each call once',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      const calls: readonly (readonly [string, () => unknown])[] = [
-        ['wrap', () => keyWrapper.wrap(dataKey, { context: CONTEXT })],
-        ['unwrap', () => keyWrapper.unwrap(made, { context: CONTEXT })],
-        ['generate', () => keyWrapper.generate?.({ context: CONTEXT })],
-        ['sign', () => keyWrapper.sign?.(dataKey)],
-      ];
-      for (const [name, start] of calls) {
-        if (Reflect.get(keyWrapper, name) === undefined) continue;
+      const made = await trial.make(keyWrapper);
+      for (const { name, start } of trial.calls(keyWrapper, made)) {
         let answer: unknown;
-        await settle(() => {
+        await trial.settle(() => {
           answer = start();
           return answer;
-        });
+        }, name);
         expectThat(isThenable(answer), `${name} returned ${kindOf(answer)}, not a promise`);
       }
     },
-  },
-  {
-    id: 'WRAP-ROUNDTRIP',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-ROUNDTRIP',
+    'unwrap returns exactly the bytes that wrap was given.',
+    clause(1),
+    tried('wrap unwrap', 'generate chooses its bytes itself, sign returns none of them', {
+      bytes:
+        'every byte value; zeros, spaces, newlines, 0xff at both ends; ASCII, hex, base64 and JSON text; a byte order mark; invalid UTF-8; all but one byte alike',
+      order: 'one data key after the other, on one instance',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
       for (const [dataKey, what] of dataKeys(trial, keyWrapper)) {
-        await trial.expectOpens(keyWrapper, await trial.wrap(keyWrapper, dataKey), dataKey, `a data key ${what}`);
+        const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
+        await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
       }
     },
-  },
-  lengthCheck('WRAP-LENGTH-64', 64),
-  lengthCheck('WRAP-LENGTH-32', 32),
-  {
-    id: 'WRAP-VIEW',
-    async run(trial) {
+  ),
+  lengthRequirement(
+    must,
+    'WRAP-LENGTH-64',
+    64,
+    'Where the service binds no context, 64 bytes go round: a data key and a hash.',
+    `${clause(6)}; decision 0004`,
+  ),
+  lengthRequirement(
+    should,
+    'WRAP-LENGTH-32',
+    32,
+    'Where the service binds no context, 32 bytes go round, too.',
+    'Sealring decision 0004',
+  ),
+  must(
+    'WRAP-TWICE',
+    'Two wraps of one data key both open, and so does an old wrap after many new ones.',
+    clause(1),
+    tried('wrap unwrap generate', 'they make nothing that opens', {
+      order: `${KEPT} wraps, opened oldest first, then newest first, then again; ${MANY_LOCAL} where there is no service`,
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
       const dataKey = trial.dataKey(keyWrapper);
-      const view = viewOf(trial, dataKey);
-      const answer = await trial.answer(() => keyWrapper.wrap(view, { context: CONTEXT }), 'wrap of a view');
-      const made = wrappedKeyOf(answer, 'wrap of a view');
-      await trial.expectOpens(keyWrapper, made, dataKey, 'the wrap of a view');
-      const stored = { ...made, wrapped: viewOf(trial, made.wrapped) };
-      const back = await trial.answer(() => keyWrapper.unwrap(stored, { context: CONTEXT }), 'unwrap of a view');
-      expectThat(
-        types.isUint8Array(back) && sameBytes(back, dataKey),
-        `unwrap of a view of a larger buffer gave ${kindOf(back)} other than the data key`,
+      const made: Made[] = await Promise.all(
+        [1, 2].map(async () => ({ dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) })),
       );
+      const most = trial.subject.supports.remote ? KEPT : MANY_LOCAL;
+      while (made.length < most) made.push(...(await trial.makeEach(keyWrapper)));
+      for (const [i, one] of made.entries()) {
+        await trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`);
+      }
+      for (const one of [...made.slice(-3).toReversed(), ...made.slice(0, 2)]) {
+        await trial.expectOpens(keyWrapper, one, `one of ${made.length} wrapped keys, once more,`);
+      }
     },
-  },
-  {
-    id: 'WRAP-OWN-BYTES',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const made = await trial.wrap(keyWrapper, dataKey);
-      const stored = copyOf(made);
-      made.wrapped.fill(0);
-      const first = await trial.unwrap(keyWrapper, stored);
-      const second = await trial.unwrap(keyWrapper, stored);
-      first.fill(0);
-      expectThat(sameBytes(second, dataKey), 'overwriting the bytes of one unwrap changes those of another');
-      await trial.expectOpens(keyWrapper, stored, dataKey, 'its wrapped key, after returned bytes were overwritten,');
-    },
-  },
-  {
-    id: 'WRAP-CALLERS-BYTES',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const given = Uint8Array.from(dataKey);
-      const answer = await trial.answer(() => keyWrapper.wrap(given, { context: CONTEXT }), 'wrap');
-      expectThat(sameBytes(given, dataKey), 'wrap changed the data key it was given');
-      given.fill(0);
-      const made = wrappedKeyOf(answer, 'wrap');
-      const stored = copyOf(made);
-      const back = await trial.answer(() => keyWrapper.unwrap(made, { context: CONTEXT }), 'unwrap');
-      expectThat(sameBytes(made.wrapped, stored.wrapped), 'unwrap changed the wrapped bytes it was given');
-      expectThat(
-        types.isUint8Array(back) && sameBytes(back, dataKey),
-        'overwriting the caller’s data key after wrap changed what unwrap returns',
-      );
-    },
-  },
-  {
-    id: 'WRAP-CALLERS-BYTES-AT-ONCE',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const given = Uint8Array.from(dataKey);
-      const answer = await trial.answer(() => {
-        const call = keyWrapper.wrap(given, { context: CONTEXT });
-        given.set(trial.dataKey(keyWrapper));
-        return call;
-      }, 'wrap, whose data key was overwritten meanwhile,');
-      const back = await trial.unwrap(keyWrapper, wrappedKeyOf(answer, 'wrap'));
-      expectThat(sameBytes(back, dataKey), 'a data key that was overwritten during the call was wrapped as it is then');
-    },
-  },
-  {
-    id: 'WRAP-TWICE',
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      const dataKey = trial.dataKey(keyWrapper);
-      const wraps = [await trial.wrap(keyWrapper, dataKey), await trial.wrap(keyWrapper, dataKey)];
-      for (const made of wraps) await trial.expectOpens(keyWrapper, made, dataKey, 'one of two wraps of a data key');
-    },
-  },
-  {
-    id: 'WRAP-GENERATE',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-GENERATE',
+    'generate makes a fresh data key each time, and its wrap opens.',
+    `${CONTRACT}, generate`,
+    tried('generate unwrap', 'the requirement is generate’s own', {
+      bytes: `${GENERATES} data keys: how many bytes differ within each, and between them`,
+      lengths: '32 bytes; 64 where the service binds no context',
+      order: 'by turns on two instances, and two calls at once',
+    }),
+    async (trial) => {
       const keyWrappers = [await trial.create(), await trial.create()];
       if (keyWrappers.some((one) => one.generate === undefined)) {
         throw new NotApplicable('the key wrapper has no generate');
       }
       const seen: Uint8Array[] = [];
-      // By turns: what one of them makes, the other one does not.
-      for (let i = 0; i < GENERATES; i++) {
-        const keyWrapper = keyWrappers[i % keyWrappers.length] as KeyWrapper;
-        const { dataKey, wrapped } = await trial.generate(keyWrapper);
+      const look = async (keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): Promise<void> => {
         const different = new Set(dataKey).size;
         expectThat(different > 1, 'generate gave one byte repeated as a data key');
         expectThat(different >= LEAST_DIFFERENT, `generate gave a data key of only ${different} different bytes`);
         expectThat(!seen.some((earlier) => sameBytes(earlier, dataKey)), 'generate gave the same data key twice');
         seen.push(Uint8Array.from(dataKey));
-        await trial.expectOpens(keyWrapper, wrapped, dataKey, 'the wrap of a generated data key');
+        await trial.expectOpens(keyWrapper, { dataKey, wrapped }, 'the wrap of a generated data key');
+      };
+      // By turns: what one of them makes, the other one does not.
+      for (let i = 0; i < GENERATES; i++) {
+        const keyWrapper = keyWrappers[i % keyWrappers.length] as KeyWrapper;
+        await look(keyWrapper, await trial.generate(keyWrapper));
       }
-      const [first = new Uint8Array(0)] = seen;
-      const constant = first.findIndex((byte, at) => seen.every((one) => one[at] === byte));
-      expectThat(constant < 0, `byte ${constant + 1} of ${GENERATES} generated data keys is always the same`);
+      const [first] = keyWrappers as [KeyWrapper];
+      for (const one of await Promise.all([trial.generate(first), trial.generate(first)])) await look(first, one);
+      const [example = new Uint8Array(0)] = seen;
+      const constant = example.findIndex((byte, at) => seen.every((one) => one[at] === byte));
+      expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
     },
-  },
-  {
-    id: 'WRAP-CONCURRENT',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-CONCURRENT',
+    'Calls that are made at once do not mix.',
+    CONTRACT,
+    tried('wrap unwrap generate sign verify', 'owns answers at once, close ends everything', {
+      order: `${AT_ONCE} of each call at once, all calls at once, and good ones beside one that is refused`,
+    }),
+    async (trial) => {
       const keyWrapper = await trial.create();
-      const sets = Array.from({ length: 4 }, (_, i) => ({
+      const sets = Array.from({ length: AT_ONCE }, (_, i) => ({
         dataKey: trial.dataKey(keyWrapper),
         options: { context: { ...CONTEXT, 'sealring:times': `number-${i}` } },
       }));
+      const words = `one of ${AT_ONCE} calls made at once got another one’s bytes`;
       const made = await Promise.all(sets.map(({ dataKey, options }) => trial.wrap(keyWrapper, dataKey, options)));
-      const back = await Promise.all(
-        made.map((one, i) => trial.unwrap(keyWrapper, one, sets[i]?.options, 'one of four wraps made at once')),
-      );
-      for (const [i, { dataKey }] of sets.entries()) {
-        expectThat(
-          sameBytes(back[i] as Uint8Array, dataKey),
-          'of four calls made at once, one got another one’s bytes',
-        );
+      const opened = made.map(async (one, i) => trial.unwrap(keyWrapper, one, sets[i]?.options));
+      for (const [i, back] of (await Promise.all(opened)).entries()) {
+        expectThat(sameBytes(back, sets[i]?.dataKey ?? back.subarray(1)), words);
       }
+      const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
+      await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
     },
-  },
+  ),
 ];
 
-function lengthCheck(id: string, length: number): Check<KeyWrapperTrial> {
-  return {
-    id,
-    async run(trial) {
-      const keyWrapper = await trial.create();
-      if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
-      const bytes = trial.random.bytes(length);
-      const made = await trial.wrap(keyWrapper, bytes, {}, `wrap of ${length} bytes`);
-      await trial.expectOpens(keyWrapper, made, bytes, `what was made of ${length} bytes`);
-    },
-  };
+/** Wraps, unwraps, generates and signs at once, beside an unwrap that is refused: each gets its own answer. */
+async function allAtOnce(
+  trial: KeyWrapperTrial,
+  keyWrapper: KeyWrapper,
+  known: Made,
+  context: Readonly<Record<string, string>>,
+): Promise<void> {
+  const { provider } = known.wrapped;
+  const bad = { ...known.wrapped, provider: `${provider.slice(0, 60)}-x` };
+  const refused = trial.settle(() => keyWrapper.unwrap(bad, { context }), 'unwrap of another provider’s');
+  const entries = Array.from({ length: 3 }, (_, i) => text(`entry ${i} of those signed at once`));
+  const [fresh, back, generated, signatures] = await Promise.all([
+    trial.make(keyWrapper),
+    trial.unwrap(keyWrapper, known.wrapped, { context }),
+    keyWrapper.generate && trial.answer(() => keyWrapper.generate?.({ context }), 'generate'),
+    Promise.all((keyWrapper.sign ? entries : []).map((entry) => trial.answer(() => keyWrapper.sign?.(entry), 'sign'))),
+    refused,
+  ]);
+  expectThat(sameBytes(back, known.dataKey), 'an unwrap beside other calls opens to other bytes');
+  await trial.expectOpens(keyWrapper, fresh, 'what was wrapped beside other calls');
+  if (generated !== undefined && (await trial.makeEach(keyWrapper)).length > 1) {
+    await trial.expectOpens(keyWrapper, generatedOf(generated, keyWrapper), 'what was generated beside other calls', {
+      context,
+    });
+  }
+  if (keyWrapper.verify === undefined) return;
+  for (const [i, signature] of signatures.entries()) {
+    const isGood = keyWrapper.verify(entries[i] ?? new Uint8Array(0), bytesOf(signature, 'sign'));
+    expectThat(isGood, 'one of several signatures made at once does not verify');
+  }
+}
+
+function lengthRequirement(
+  level: typeof must,
+  id: string,
+  length: number,
+  words: string,
+  source: string,
+): KeyWrapperRequirement {
+  const cells = { lengths: `${length} bytes`, order: 'on a fresh instance' };
+  return level(id, words, source, tried('wrap unwrap', 'they are given no data key', cells), async (trial) => {
+    const keyWrapper = await trial.create();
+    if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
+    const dataKey = trial.random.bytes(length);
+    const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of ${length} bytes`);
+    await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `what was made of ${length} bytes`);
+  });
 }
 
 /** Data keys that break what takes bytes for text, or for numbers. */
 function dataKeys(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): readonly (readonly [Uint8Array, string])[] {
-  const withEnds = (byte: number): Uint8Array => {
-    const bytes = trial.dataKey(keyWrapper);
-    bytes.fill(byte, 0, 2).fill(byte, -2);
-    return bytes;
-  };
-  const high = trial.dataKey(keyWrapper).map((byte) => byte | 0x80);
+  const { length } = trial.dataKey(keyWrapper);
+  const withEnds = (byte: number): Uint8Array => trial.random.bytes(length).fill(byte, 0, 2).fill(byte, -2);
+  const high = trial.random.bytes(length).map((byte) => byte | 0x80);
+  const ofText = (content: string): Uint8Array => text(content.repeat(length).slice(0, length));
+  const marked = trial.random.bytes(length);
+  marked.set([0xef, 0xbb, 0xbf]);
+  const nearly = new Uint8Array(length);
+  nearly[length >> 2] = 1;
+  const counted = Array.from({ length: Math.ceil(256 / length) }, (_, i) =>
+    Uint8Array.from({ length }, (__, at) => i * length + at),
+  );
   return [
     [high, 'of bytes that are no text'],
-    [withEnds(0), 'with zeros at both ends'],
-    [withEnds(0x20), 'with spaces at both ends'],
+    ...[0, 0x20, 0x0a, 0xff].map((byte) => [withEnds(byte), `with the byte ${byte} at both ends`] as const),
+    [ofText('0123456789abcdef'), 'of hexadecimal text'],
+    [ofText('Ab+/09_-'), 'of base64 text'],
+    [ofText('{"a": 1} '), 'of JSON text'],
+    [marked, 'with a byte order mark'],
+    [nearly, 'of zeros and one 1'],
+    ...counted.map((bytes) => [bytes, `of the bytes from ${bytes[0]} on`] as const),
   ];
-}
-
-function viewOf(trial: KeyWrapperTrial, bytes: Uint8Array): Uint8Array {
-  const larger = trial.random.bytes(bytes.length + 24);
-  larger.set(bytes, 8);
-  return larger.subarray(8, 8 + bytes.length);
-}
-
-function isThenable(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof Reflect.get(value, 'then') === 'function';
 }

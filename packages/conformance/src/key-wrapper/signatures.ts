@@ -1,56 +1,126 @@
 import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
-import { text } from '../codec/payloads.ts';
-import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeError, type KeyWrapperTrial, kindOf } from './trial.ts';
+import { flipped, text } from '../bytes.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { CONTRACT, type KeyWrapperRequirement, must, tried } from './requirement.ts';
+import { bytesOf, type KeyWrapperTrial } from './trial.ts';
 
-const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}');
+const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
+/** Where somebody cuts an entry: blocks, hashes, the longest message of a service, a page. */
+const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
+/** Bytes of a signature that have a bit flipped, at most; verify is local. */
+const FLIPS = 600;
+const ONLY_SIGNERS = 'the others sign and verify nothing';
 
 /** A key wrapper that signs and verifies. */
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
 
 /** Proof of origin, where an unwrap is none. */
-export const SIGNATURE_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-SIGN',
-    async run(trial) {
+export const SIGNATURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-SIGN',
+    'What proves no origin signs ring entries, and verifies its signatures.',
+    `${CONTRACT}, sign`,
+    tried('sign verify', ONLY_SIGNERS, {
+      bytes: 'JSON, random bytes, zeros, invalid UTF-8',
+      lengths: `${LENGTHS.join(', ')} bytes; no entry has none`,
+      order: 'signed by one instance and verified by another, one entry twice, all at once',
+    }),
+    async (trial) => {
       const [signer, peer] = [signerOf(trial, await trial.create()), signerOf(trial, await trial.create())];
-      const signature = await signatureOf(trial, signer, ENTRY);
-      expectThat(verdict(signer, ENTRY, signature), 'it does not verify its own signature');
-      expectThat(verdict(peer, ENTRY, signature), 'another instance does not verify its signature');
+      const entries = [
+        ENTRY,
+        ENTRY,
+        new Uint8Array(32),
+        new Uint8Array(40).fill(0x80),
+        ...LENGTHS.map((length) => trial.random.bytes(length)),
+      ];
+      const signatures = await Promise.all(entries.map((entry) => signatureOf(trial, signer, entry)));
+      for (const [i, entry] of entries.entries()) {
+        const signature = signatures[i] as Uint8Array;
+        const what = `its signature of ${entry.length} bytes`;
+        expectThat(verdict(signer, entry, signature), `it does not verify ${what}`);
+        expectThat(verdict(peer, entry, signature), `another instance does not verify ${what}`);
+      }
     },
-  },
-  {
-    id: 'WRAP-SIGN-BINDS',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-SIGN-BINDS',
+    'verify says false of a changed entry or signature.',
+    `${CONTRACT}, verify`,
+    tried('sign verify', ONLY_SIGNERS, {
+      bytes: 'every byte of an entry and of its signature changed; entries that are alike as text; garbage',
+      lengths: `entries of ${LENGTHS.join(', ')} bytes that differ in their last byte only; cut, extended, doubled, empty`,
+      order: 'after the good signature was verified',
+    }),
+    async (trial) => {
       const signer = signerOf(trial, await trial.create());
       const signature = await signatureOf(trial, signer, ENTRY);
-      for (const [entry, what] of [...altered(ENTRY), [new Uint8Array(0), 'of no bytes'] as const]) {
+      verdict(signer, ENTRY, signature);
+      for (const [entry, what] of altered(ENTRY)) {
         expectThat(!verdict(signer, entry, signature), `a signature verifies for an entry ${what}`);
       }
-      for (const [bytes, what] of [
+      const others: readonly (readonly [Uint8Array, string])[] = [
         ...altered(signature),
-        [new Uint8Array(0), 'of no bytes'] as const,
-        [new Uint8Array(signature.length), 'of zeros'] as const,
-        [await signatureOf(trial, signer, text('another entry')), 'of another entry'] as const,
-      ]) {
+        [new Uint8Array(signature.length), 'of zeros'],
+        [new Uint8Array(signature.length).fill(0xff), 'of 0xff'],
+        [trial.random.bytes(signature.length), 'of random bytes'],
+        [ENTRY, 'that is the entry'],
+        [await signatureOf(trial, signer, text('another entry')), 'of another entry'],
+      ];
+      for (const [bytes, what] of others) {
         expectThat(!verdict(signer, ENTRY, bytes), `an entry verifies with a signature ${what}`);
       }
+      await tellsApart(trial, signer);
     },
-  },
-  {
-    id: 'WRAP-VERIFY-LOCAL',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-VERIFY-LOCAL',
+    'verify answers at once, and without a call.',
+    `${CONTRACT}, verify`,
+    tried('verify', 'the requirement is verify’s own', {
+      bytes: 'a good signature and a bad one',
+      latency: 'a service that cannot be reached',
+    }),
+    async (trial) => {
       const signer = signerOf(trial, await trial.create());
       const unreachable = signerOf(trial, await trial.createUnreachable());
       const signature = await signatureOf(trial, signer, ENTRY);
-      expectThat(
-        verdict(unreachable, ENTRY, signature),
-        'with a service that cannot be reached, a good signature does not verify',
-      );
+      const where = 'with a service that cannot be reached';
+      expectThat(verdict(unreachable, ENTRY, signature), `${where}, a good signature does not verify`);
+      expectThat(!verdict(unreachable, ENTRY, flipped(signature, 0)), `${where}, a changed signature verifies`);
     },
-  },
+  ),
 ];
+
+/** Entries that share their beginning, or read alike as text. @throws {Finding} when one's signature is another's. */
+async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void> {
+  const alike: readonly (readonly [Uint8Array, Uint8Array, string])[] = [
+    ...LENGTHS.map((length) => {
+      const entry = trial.random.bytes(length);
+      return [entry, flipped(entry, length - 1), `of ${length} bytes with another last byte`] as const;
+    }),
+    [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are no text'],
+    [text('\u00e9'), text('e\u0301'), 'with an é of two code points'],
+    [text('a'), text('A'), 'in other case'],
+    [text('a'), text('a '), 'with a space after it'],
+    [text('a'), text('a\n'), 'with a newline after it'],
+    [text('a'), Uint8Array.of(0xef, 0xbb, 0xbf, 0x61), 'with a byte order mark'],
+    [Uint8Array.of(1), Uint8Array.of(0, 1), 'with a zero before it'],
+    [Uint8Array.of(1), Uint8Array.of(1, 0), 'with a zero after it'],
+    [text('{"a":1,"b":2}'), text('{"b":2,"a":1}'), 'with its members in another order'],
+    [text('{"a":1}'), text('{"a": 1}'), 'with a space in its JSON'],
+    [text('7a7a'), text('zz'), 'that its hexadecimal text stands for'],
+    [text('enp6'), text('zzz'), 'that its base64 text stands for'],
+  ];
+  const signed = alike.map(async ([one, other, what]) => {
+    const signature = await signatureOf(trial, signer, one);
+    verdict(signer, one, signature);
+    expectThat(!verdict(signer, other, signature), `a signature verifies for an entry ${what}`);
+  });
+  await Promise.all(signed);
+}
 
 function signerOf({ subject }: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
   const { supports } = keyWrapper;
@@ -61,8 +131,9 @@ function signerOf({ subject }: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer 
 }
 
 async function signatureOf(trial: KeyWrapperTrial, signer: Signer, entry: Uint8Array): Promise<Uint8Array> {
-  const signature = await trial.answer(() => signer.sign(Uint8Array.from(entry)), 'sign');
-  expectThat(types.isUint8Array(signature) && signature.length > 0, `sign gave ${kindOf(signature)}, not bytes`);
+  const what = `sign of ${entry.length} bytes`;
+  const signature = bytesOf(await trial.answer(() => signer.sign(Uint8Array.from(entry)), what), what);
+  expectThat(signature.length > 0, `${what} gave no bytes`);
   return signature;
 }
 
@@ -72,7 +143,7 @@ function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): bool
   try {
     said = signer.verify(entry, signature);
   } catch (error) {
-    throw new Finding(`verify threw ${describeError(error)}`);
+    throw new Finding(`verify threw ${describeThrown(error)}`);
   }
   if (types.isPromise(said)) said.catch(() => undefined);
   expectThat(typeof said === 'boolean', `verify returned ${kindOf(said)}, not true or false`);
@@ -80,12 +151,17 @@ function verdict(signer: Signer, entry: Uint8Array, signature: Uint8Array): bool
 }
 
 function altered(bytes: Uint8Array): readonly (readonly [Uint8Array, string])[] {
-  const flipped = (at: number): Uint8Array => bytes.map((byte, i) => (i === at ? byte ^ 1 : byte));
+  const step = Math.ceil(bytes.length / FLIPS);
+  const places = Array.from({ length: Math.ceil(bytes.length / step) }, (_, i) => i * step);
   return [
-    [flipped(0), 'with its first byte changed'],
-    [flipped(bytes.length >> 1), 'with a byte in the middle changed'],
-    [flipped(bytes.length - 1), 'with its last byte changed'],
+    ...places.map((at) => [flipped(bytes, at, 1 << (at % 8)), `with byte ${at + 1} changed`] as const),
+    [flipped(bytes, bytes.length - 1), 'with its last byte changed'],
     [bytes.slice(0, -1), 'without its last byte'],
-    [Uint8Array.of(...bytes, 0), 'with a byte more'],
+    [bytes.slice(1), 'without its first byte'],
+    [bytes.slice(0, bytes.length >> 1), 'cut in half'],
+    [Uint8Array.of(...bytes, 0), 'with a zero after it'],
+    [Uint8Array.of(1, ...bytes), 'with a byte before it'],
+    [Uint8Array.of(...bytes, ...bytes), 'twice over'],
+    [new Uint8Array(0), 'of no bytes'],
   ];
 }

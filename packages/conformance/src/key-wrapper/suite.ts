@@ -1,46 +1,57 @@
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
+import { type Requirement, textsOf } from '../requirement.ts';
 import { runSuite, type Suite } from '../run.ts';
-import { CONTEXT_CHECKS } from './context.ts';
-import { CONTROL_CHECKS } from './control.ts';
-import { ENDING_CHECKS } from './endings.ts';
-import { FAILURE_CHECKS } from './failures.ts';
-import { INTEGRITY_CHECKS } from './integrity.ts';
-import { OTHER_KEY_CHECKS } from './other-keys.ts';
-import { PURITY_CHECKS } from './purity.ts';
-import { RECORD_CHECKS } from './records.ts';
-import { KEY_WRAPPER_REQUIREMENTS } from './requirements.ts';
-import { ROUND_TRIP_CHECKS } from './round-trip.ts';
-import { SIGNATURE_CHECKS } from './signatures.ts';
+import { BUFFER_REQUIREMENTS } from './buffers.ts';
+import { CLOSING_REQUIREMENTS } from './closing.ts';
+import { CONTEXT_REQUIREMENTS } from './context.ts';
+import { CONTROL_REQUIREMENTS } from './control.ts';
+import { ENDING_REQUIREMENTS } from './endings.ts';
+import { FAILURE_REQUIREMENTS } from './failures.ts';
+import { INTEGRITY_REQUIREMENTS } from './integrity.ts';
+import { OTHER_KEY_REQUIREMENTS } from './other-keys.ts';
+import { PURITY_REQUIREMENTS } from './purity.ts';
+import { RECORD_REQUIREMENTS } from './records.ts';
+import type { KeyWrapperRequirement } from './requirement.ts';
+import { ROUND_TRIP_REQUIREMENTS } from './round-trip.ts';
+import { SIGNATURE_REQUIREMENTS } from './signatures.ts';
 import { type KeyWrapperTarget, readKeyWrapperTarget } from './target.ts';
 import { KeyWrapperTrial } from './trial.ts';
-import { WRONG_ARGUMENT_CHECKS } from './wrong-arguments.ts';
+import { WRONG_ARGUMENT_REQUIREMENTS } from './wrong-arguments.ts';
+
+/** Every requirement with its check and what that covers, in the order in which they are tried. */
+export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
+  ...ROUND_TRIP_REQUIREMENTS,
+  ...BUFFER_REQUIREMENTS,
+  ...RECORD_REQUIREMENTS,
+  ...CONTEXT_REQUIREMENTS,
+  ...INTEGRITY_REQUIREMENTS,
+  ...OTHER_KEY_REQUIREMENTS,
+  ...ENDING_REQUIREMENTS,
+  ...FAILURE_REQUIREMENTS,
+  ...WRONG_ARGUMENT_REQUIREMENTS,
+  ...SIGNATURE_REQUIREMENTS,
+  ...CONTROL_REQUIREMENTS,
+  ...CLOSING_REQUIREMENTS,
+  ...PURITY_REQUIREMENTS,
+];
+
+/** What every key wrapper is held to, in the order in which it is tried. */
+export const KEY_WRAPPER_REQUIREMENTS: readonly Requirement[] = textsOf(KEY_WRAPPER_CHECKS);
 
 /** The suite of key wrappers. */
-export const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = {
+const KEY_WRAPPER_SUITE: Suite<KeyWrapperTrial> = {
   name: 'key-wrapper',
-  requirements: KEY_WRAPPER_REQUIREMENTS,
-  checks: [
-    ...ROUND_TRIP_CHECKS,
-    ...RECORD_CHECKS,
-    ...CONTEXT_CHECKS,
-    ...INTEGRITY_CHECKS,
-    ...OTHER_KEY_CHECKS,
-    ...ENDING_CHECKS,
-    ...FAILURE_CHECKS,
-    ...WRONG_ARGUMENT_CHECKS,
-    ...SIGNATURE_CHECKS,
-    ...CONTROL_CHECKS,
-    ...PURITY_CHECKS,
-  ],
+  requirements: KEY_WRAPPER_CHECKS,
+  closing: 'WRAP-INSTANCE-CLOSES',
 };
 
 const IDS = KEY_WRAPPER_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runKeyWrapperConformance';
 
 /**
- * Holds a key wrapper to the contract of `KeyWrapper`, with some two hundred calls that reach its service. Resolves to a
+ * Holds a key wrapper to the contract of `KeyWrapper`, with some nine hundred calls that reach its service. Resolves to a
  * report whatever the key wrapper does. Nothing about a KMS key is changed, unless the target has a `control`.
  *
  * @throws {TypeError | RangeError} for a target or an option that is wrong, naming it.
@@ -66,10 +77,11 @@ export async function runKeyWrapperConformance(
 ): Promise<ConformanceReport> {
   const subject = readKeyWrapperTarget(OWNER, target);
   const settings = readOptions(OWNER, options, IDS);
-  return runSuite(KEY_WRAPPER_SUITE, subject.name, settings, () => {
+  const open = () => {
     const context = new KeyWrapperTrial(subject, settings.seed);
-    return { context, close: () => context.close() };
-  });
+    return { context, pending: context.pending, close: () => context.close() };
+  };
+  return runSuite(KEY_WRAPPER_SUITE, subject.name, settings, open, target);
 }
 
 /**

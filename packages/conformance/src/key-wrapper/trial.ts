@@ -1,8 +1,11 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
-import { sameBytes } from '../codec/trial.ts';
+import { sameBytes } from '../bytes.ts';
+import { Pending, within } from '../pending.ts';
 import { Random } from '../random.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { expectKind } from './errors.ts';
 import type { KeyWrapperControl, KeyWrapperInstance, KeyWrapperSubject } from './target.ts';
 
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
@@ -10,19 +13,35 @@ export const CONTEXT: WrapOptions['context'] = Object.freeze({
   'sealring:ring': 'conformance',
   'sealring:purpose': 'data-key',
 });
+/** What calls are given, where nothing else matters. */
+export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
-const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
+/** What a call may take that is to end at once, on a busy machine too: milliseconds. */
 const PROMPT_MS = 5_000;
 
 /** How a call ended. */
 export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
+/** A call that goes to the service, by its name. */
+export interface Call {
+  readonly name: 'wrap' | 'unwrap' | 'generate' | 'sign';
+  readonly start: (signal?: AbortSignal) => unknown;
+}
+
+/** A data key with its wrap. */
+export interface Made {
+  readonly dataKey: Uint8Array;
+  readonly wrapped: WrappedKey;
+}
+
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
 export class KeyWrapperTrial {
   readonly subject: KeyWrapperSubject;
   readonly random: Random;
+  readonly pending: Pending = new Pending();
   readonly #open: KeyWrapperInstance[] = [];
   readonly #closed = new Set<KeyWrapper>();
+  #doesGenerate: Promise<boolean> | undefined;
 
   constructor(subject: KeyWrapperSubject, seed: number) {
     this.subject = subject;
@@ -48,17 +67,43 @@ export class KeyWrapperTrial {
     return this.subject.createUnreachable === undefined ? this.create() : this.createUnreachable();
   }
 
+  /** A key wrapper, and a wrapped key that it has opened once: what it remembers is tried too. */
+  async createOpened(): Promise<Made & { readonly keyWrapper: KeyWrapper }> {
+    const keyWrapper = await this.create();
+    const made = await this.make(keyWrapper);
+    await this.expectOpens(keyWrapper, made);
+    return { keyWrapper, ...made };
+  }
+
   /** @throws {NotApplicable} where the target cannot do that. */
   control<Name extends keyof KeyWrapperControl>(...names: readonly Name[]): Pick<Required<KeyWrapperControl>, Name> {
     const { control } = this.subject;
     const missing = names.find((name) => control[name] === undefined);
     if (missing !== undefined) throw new NotApplicable(`the target has no control.${missing}`);
-    return control as Required<KeyWrapperControl>;
+    const named = names.map((name) => [name, () => this.pending.wait(`control.${name}`, () => control[name]?.())]);
+    return Object.fromEntries(named) as Required<KeyWrapperControl>;
   }
 
   /** Bytes as the ring hands them over: a data key, and its hash of the context where the service binds none. */
   dataKey(keyWrapper: KeyWrapper): Uint8Array {
     return this.random.bytes(keyWrapper.supports.context ? 32 : 64);
+  }
+
+  /** Wraps a fresh data key. */
+  async make(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+    const dataKey = this.dataKey(keyWrapper);
+    return { dataKey, wrapped: await this.wrap(keyWrapper, dataKey, options) };
+  }
+
+  /** Every call of the key wrapper that goes to its service. What is given is fresh each time. */
+  calls(keyWrapper: KeyWrapper, { dataKey, wrapped }: Made): readonly Call[] {
+    const all: readonly Call[] = [
+      { name: 'wrap', start: (signal) => keyWrapper.wrap(Uint8Array.from(dataKey), optionsOf(signal)) },
+      { name: 'unwrap', start: (signal) => keyWrapper.unwrap(copyOf(wrapped), optionsOf(signal)) },
+      { name: 'generate', start: (signal) => keyWrapper.generate?.(optionsOf(signal)) },
+      { name: 'sign', start: (signal) => keyWrapper.sign?.(Uint8Array.from(dataKey), signal && { signal }) },
+    ];
+    return all.filter(({ name }) => keyWrapper[name] !== undefined);
   }
 
   /** Wraps a copy, and holds the answer against what every wrapped key is. @throws {Finding} when it is refused. */
@@ -69,23 +114,50 @@ export class KeyWrapperTrial {
     what = 'wrap',
   ): Promise<WrappedKey> {
     const given = Uint8Array.from(dataKey);
-    return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { context: CONTEXT, ...options }), what), what);
+    return wrappedKeyOf(await this.answer(() => keyWrapper.wrap(given, { ...OPTIONS, ...options }), what), what);
   }
 
   /** A data key that the key wrapper makes, and its wrap. @throws {Finding} when it is refused, or is none. */
-  async generate(
+  async generate(keyWrapper: KeyWrapper, options: Partial<WrapOptions> = {}): Promise<Made> {
+    const answer = await this.answer(() => keyWrapper.generate?.({ ...OPTIONS, ...options }), 'generate');
+    return generatedOf(answer, keyWrapper);
+  }
+
+  /** Every way to a wrapped key that the key wrapper has: wrap, and generate where it works, which WRAP-GENERATE tells. */
+  async makeEach(
     keyWrapper: KeyWrapper,
     options: Partial<WrapOptions> = {},
-  ): Promise<{ readonly dataKey: Uint8Array; readonly wrapped: WrappedKey }> {
-    const answer = await this.answer(() => keyWrapper.generate?.({ context: CONTEXT, ...options }), 'generate');
-    expectThat(typeof answer === 'object' && answer !== null, `generate gave ${kindOf(answer)}`);
-    const { dataKey, wrapped } = answer as { readonly dataKey: unknown; readonly wrapped: unknown };
-    const lengths = keyWrapper.supports.context ? [32] : [32, 64];
-    expectThat(
-      types.isUint8Array(dataKey) && lengths.includes(dataKey.length),
-      `generate gave ${kindOf(dataKey)} as a data key, not ${lengths.join(' or ')} bytes`,
-    );
-    return { dataKey, wrapped: wrappedKeyOf(wrapped, 'generate') };
+  ): Promise<readonly (Made & { by: string })[]> {
+    const wrapped = { by: 'wrap', ...(await this.make(keyWrapper, options)) };
+    if (!(await this.#generates(keyWrapper))) return [wrapped];
+    const { dataKey, wrapped: generated } = await this.generate(keyWrapper, options);
+    return [wrapped, { by: 'generate', dataKey: Uint8Array.from(dataKey), wrapped: generated }];
+  }
+
+  /** The same, each on an instance of its own that has opened it once. */
+  async createEach(): Promise<readonly (Made & { readonly by: string; readonly keyWrapper: KeyWrapper })[]> {
+    const [first, second] = [await this.create(), await this.create()];
+    const [, ...others] = await this.makeEach(second);
+    const all = [
+      { by: 'wrap', keyWrapper: first, ...(await this.make(first)) },
+      ...others.map((made) => ({ ...made, keyWrapper: second })),
+    ];
+    for (const { keyWrapper, ...made } of all) await this.expectOpens(keyWrapper, made);
+    return all;
+  }
+
+  /** Whether generate makes a data key that its wrap opens to. Asked once. */
+  async #generates(keyWrapper: KeyWrapper): Promise<boolean> {
+    if (keyWrapper.generate === undefined) return false;
+    this.#doesGenerate ??= (async () => {
+      try {
+        await this.expectOpens(keyWrapper, await this.generate(keyWrapper));
+        return true;
+      } catch {
+        return false;
+      }
+    })();
+    return this.#doesGenerate;
   }
 
   /** Opens what must open. @throws {Finding} when it does not. */
@@ -95,24 +167,19 @@ export class KeyWrapperTrial {
     options: Partial<WrapOptions> = {},
     what = 'its own wrapped key',
   ): Promise<Uint8Array> {
-    const answer = await this.answer(
-      () => keyWrapper.unwrap(copyOf(wrapped), { context: CONTEXT, ...options }),
-      `unwrap of ${what}`,
-    );
-    expectThat(types.isUint8Array(answer), `unwrap of ${what} gave ${kindOf(answer)}, not bytes`);
-    return answer;
+    const name = `unwrap of ${what}`;
+    return bytesOf(await this.answer(() => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options }), name), name);
   }
 
-  /** @throws {Finding} unless `wrapped` opens to `dataKey`. */
+  /** @throws {Finding} unless the wrapped key opens to its data key. */
   async expectOpens(
     keyWrapper: KeyWrapper,
-    wrapped: WrappedKey,
-    dataKey: Uint8Array,
-    what?: string,
+    { dataKey, wrapped }: Made,
+    what = 'its own wrapped key',
     options?: Partial<WrapOptions>,
   ): Promise<void> {
     const back = await this.unwrap(keyWrapper, wrapped, options, what);
-    expectThat(sameBytes(back, dataKey), `${what ?? 'its own wrapped key'} opens to ${back.length} other bytes`);
+    expectThat(sameBytes(back, dataKey), `${what} opens to ${back.length} other bytes`);
   }
 
   /** @throws {Finding} unless `wrapped` is refused as corrupt. */
@@ -122,20 +189,29 @@ export class KeyWrapperTrial {
     what: string,
     options: Partial<WrapOptions> = {},
   ): Promise<void> {
-    const error = await this.refusal(() => keyWrapper.unwrap(copyOf(wrapped), { context: CONTEXT, ...options }), what);
-    expectKind(error, 'corrupt', what);
+    const start = (): unknown => keyWrapper.unwrap(copyOf(wrapped), { ...OPTIONS, ...options });
+    expectKind(await this.refusal(start, what), 'corrupt', what);
+  }
+
+  /** How a call ends, whether it throws or rejects. A call that does not end is told by `what`. */
+  async settle(start: () => unknown, what: string): Promise<Outcome> {
+    try {
+      return { value: await this.pending.wait(what, start) };
+    } catch (error) {
+      return { error };
+    }
   }
 
   /** What a call that must succeed gave. @throws {Finding} when it fails. */
   async answer(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await settle(start);
-    if ('error' in outcome) throw new Finding(`${what} failed: ${describeError(outcome.error)}`);
+    const outcome = await this.settle(start, what);
+    if ('error' in outcome) throw new Finding(`${what} failed: ${describeThrown(outcome.error)}`);
     return outcome.value;
   }
 
   /** What refuses a call that must fail. @throws {Finding} when it succeeds. */
   async refusal(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await settle(start);
+    const outcome = await this.settle(start, what);
     if ('error' in outcome) return outcome.error;
     throw new Finding(`${what} was not refused: the call gave ${kindOf(outcome.value)}`);
   }
@@ -150,24 +226,16 @@ export class KeyWrapperTrial {
   }
 
   async close(): Promise<void> {
-    for (const { keyWrapper, ...instance } of this.#takeOpen()) {
-      const closing = settle(() => instance.close());
-      const outcome = await closing;
-      if ('error' in outcome && !this.#closed.has(keyWrapper)) {
-        throw new Finding(`close of an instance failed: ${describeError(outcome.error)}`);
+    for (const instance of this.#open.splice(0)) {
+      const outcome = await this.settle(() => instance.close?.(), 'close of an instance');
+      if ('error' in outcome && !this.#closed.has(instance.keyWrapper)) {
+        throw new Finding(`close of an instance failed: ${describeThrown(outcome.error)}`);
       }
     }
   }
 
-  #takeOpen(): readonly { readonly keyWrapper: KeyWrapper; readonly close: () => unknown }[] {
-    return this.#open.splice(0).map((instance) => ({
-      keyWrapper: instance.keyWrapper,
-      close: () => instance.close?.(),
-    }));
-  }
-
   async #started(name: string, create: () => Promise<KeyWrapperInstance> | KeyWrapperInstance): Promise<KeyWrapper> {
-    const instance: unknown = await create();
+    const instance: unknown = await this.answer(create, name);
     expectThat(
       typeof instance === 'object' && instance !== null && 'keyWrapper' in instance,
       `${name} returned no { keyWrapper }`,
@@ -183,64 +251,12 @@ export class KeyWrapperTrial {
   }
 }
 
-/** How a call ends, whether it throws or rejects. */
-export async function settle(start: () => unknown): Promise<Outcome> {
-  try {
-    return { value: await start() };
-  } catch (error) {
-    return { error };
-  }
-}
-
 /** @throws {Finding} when it takes longer than anybody would call at once. */
 export async function promptly<T>(work: Promise<T>, what: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Finding(`${what} has not ended after ${PROMPT_MS} ms`)), PROMPT_MS);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Whether it is a `KeyWrapperError`, by name: an adapter may carry its own copy of the class. */
-export function isKeyWrapperError(
-  error: unknown,
-): error is Error & { readonly kind: unknown; readonly summary: unknown } {
-  return (
-    types.isNativeError(error) && error.name === 'KeyWrapperError' && 'kind' in error && KINDS.includes(error.kind)
-  );
-}
-
-export function isArgumentError(error: unknown): boolean {
-  return types.isNativeError(error) && (error.name === 'TypeError' || error.name === 'RangeError');
-}
-
-/** @throws {Finding} unless it is a `KeyWrapperError` of this kind. */
-export function expectKind(error: unknown, kind: string, what: string): void {
-  const isKind = isKeyWrapperError(error) && error.kind === kind;
-  expectThat(isKind, `${what.replace(/,$/, '')}: expected ${kind}, got ${describeError(error)}`);
-}
-
-/** @throws {Finding} unless it is a `TypeError` or a `RangeError`. */
-export function expectArgumentError(error: unknown, what: string): void {
-  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeError(error)}`);
-}
-
-/** An error by name and kind; its text may hold a secret. */
-export function describeError(error: unknown): string {
-  if (isKeyWrapperError(error)) return `a KeyWrapperError, ${String(error.kind)}`;
-  if (error instanceof Finding) return error.message;
-  return types.isNativeError(error) ? `an error named ${error.name}` : kindOf(error);
-}
-
-/** A value by its type only: it may be a secret. */
-export function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  if (types.isUint8Array(value)) return `${value.length} bytes`;
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+  const late = Symbol('late');
+  const outcome = await within(PROMPT_MS, work, late);
+  if (outcome === late) throw new Finding(`${what} has not ended after ${PROMPT_MS} ms`);
+  return outcome;
 }
 
 /** Another object with the same bytes: what a check holds stays as it is. */
@@ -254,4 +270,26 @@ export function wrappedKeyOf(value: unknown, what: string): WrappedKey {
   const { wrapped } = value as WrappedKey;
   expectThat(types.isUint8Array(wrapped), `${what} gave ${kindOf(wrapped)} as wrapped, not bytes`);
   return value as WrappedKey;
+}
+
+/** @throws {Finding} unless it is a data key with its wrap. */
+export function generatedOf(value: unknown, { supports }: KeyWrapper): Made {
+  expectThat(typeof value === 'object' && value !== null, `generate gave ${kindOf(value)}`);
+  const { dataKey, wrapped } = value as { readonly dataKey: unknown; readonly wrapped: unknown };
+  const lengths = supports.context ? [32] : [32, 64];
+  expectThat(
+    types.isUint8Array(dataKey) && lengths.includes(dataKey.length),
+    `generate gave ${kindOf(dataKey)} as a data key, not ${lengths.join(' or ')} bytes`,
+  );
+  return { dataKey, wrapped: wrappedKeyOf(wrapped, 'generate') };
+}
+
+/** @throws {Finding} unless it is a `Uint8Array`. */
+export function bytesOf(value: unknown, what: string): Uint8Array {
+  expectThat(types.isUint8Array(value), `${what} gave ${kindOf(value)}, not bytes`);
+  return value;
+}
+
+function optionsOf(signal: AbortSignal | undefined): WrapOptions {
+  return { ...OPTIONS, ...(signal !== undefined && { signal }) };
 }

@@ -1,103 +1,200 @@
-import type { KeyWrapper } from '@sealring/core';
-import { type Check, Finding, NotApplicable } from '../requirement.ts';
-import { CONTEXT, expectArgumentError, expectKind, isArgumentError, type KeyWrapperTrial, settle } from './trial.ts';
+import { Finding, NotApplicable } from '../requirement.ts';
+import { expectArgumentError, expectArgumentErrorOrCorrupt } from './errors.ts';
+import { clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
+import { CONTEXT, type KeyWrapperTrial, OPTIONS } from './trial.ts';
+
+type Wrong = readonly [what: string, start: () => unknown];
+
+const ASKED_NOBODY = { order: 'on a fresh instance', latency: 'a service that cannot be reached: a call would show' };
 
 /** Calls that nobody should make, tried where asking the service would show. */
-export const WRONG_ARGUMENT_CHECKS: readonly Check<KeyWrapperTrial>[] = [
-  {
-    id: 'WRAP-KEY-LENGTH',
-    async run(trial) {
+export const WRONG_ARGUMENT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
+  must(
+    'WRAP-KEY-LENGTH',
+    'A data key of another length is refused by a TypeError or RangeError, before any call.',
+    clause(4, 6),
+    tried('wrap', 'only wrap is given a data key', {
+      ...ASKED_NOBODY,
+      lengths: '0, 1, 16, 24, 31, 33, 48, 63, 65 and 128 bytes, and 64 where the service binds the context',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.createUnasked();
-      const lengths = [0, 16, 31, 33, keyWrapper.supports.context ? 64 : 65];
-      for (const length of lengths) {
-        const what = `wrap of ${length} bytes`;
-        expectArgumentError(await trial.refusal(wrapOf(keyWrapper, trial.random.bytes(length)), what), what);
-      }
+      const lengths = [0, 1, 16, 24, 31, 33, 48, 63, 65, 128, ...(keyWrapper.supports.context ? [64] : [])];
+      await allRefused(
+        trial,
+        lengths.map((length) => [
+          `wrap of ${length} bytes`,
+          () => keyWrapper.wrap(trial.random.bytes(length), OPTIONS),
+        ]),
+      );
     },
-  },
-  {
-    id: 'WRAP-KEY-CONSTANT',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-KEY-CONSTANT',
+    'One byte 32 times is refused as a data key by a TypeError or RangeError, before any call.',
+    clause(4, 6),
+    tried('wrap', 'only wrap is given a data key', {
+      ...ASKED_NOBODY,
+      bytes: '32 times 0, 1, 0x20, 0x41, 0x7f, 0x80 or 0xff',
+      lengths: '32 bytes: of 64, the ring binds a hash, and they are wrapped as they are',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.createUnasked();
       if (!keyWrapper.supports.context) {
         throw new NotApplicable('supports.context is false: the ring hands over more than a data key');
       }
-      for (const byte of [0, 0xff]) {
-        const what = `wrap of 32 times the byte ${byte}`;
-        expectArgumentError(await trial.refusal(wrapOf(keyWrapper, new Uint8Array(32).fill(byte)), what), what);
-      }
+      await allRefused(
+        trial,
+        [0, 1, 0x20, 0x41, 0x7f, 0x80, 0xff].map((byte) => [
+          `wrap of 32 times the byte ${byte}`,
+          () => keyWrapper.wrap(new Uint8Array(32).fill(byte), OPTIONS),
+        ]),
+      );
     },
-  },
-  {
-    id: 'WRAP-ARGUMENTS',
-    async run(trial) {
+  ),
+  must(
+    'WRAP-ARGUMENTS',
+    'Wrong arguments are refused by a TypeError or RangeError, before any call.',
+    clause(4),
+    tried(
+      'wrap unwrap generate sign',
+      'verify may say false of whatever is no signature, owns of whatever is no wrapped key',
+      {
+        ...ASKED_NOBODY,
+        bytes:
+          'nothing, null, numbers, arrays, objects, Uint16Array; text of any kind: as long as the bytes, hex, base64',
+        lengths: 'texts that stand for, or are as long as, 32 and 64 bytes',
+      },
+    ),
+    async (trial) => {
       const keyWrapper = await trial.createUnasked();
       const dataKey = trial.dataKey(keyWrapper);
-      for (const [given, what] of [
-        [undefined, 'nothing'],
-        [null, 'null'],
-        ['a'.repeat(dataKey.length), 'text'],
-        [[...dataKey], 'an array of numbers'],
-        [{ length: dataKey.length }, 'an object with a length'],
-      ] as const) {
-        expectArgumentError(await trial.refusal(wrapOf(keyWrapper, given), `wrap of ${what}`), `wrap of ${what}`);
-      }
-      for (const given of [undefined, null, 'text']) {
-        const what = `unwrap of ${String(given)}`;
-        const error = await trial.refusal(() => keyWrapper.unwrap(given as never, { context: CONTEXT }), what);
+      const wrong = notBytes(dataKey);
+      const options: readonly (readonly [string, unknown])[] = [
+        ['without options', undefined],
+        ['with null for options', null],
+        ['with text for options', 'text'],
+        ...(keyWrapper.supports.context
+          ? [['without a context', {}] as const, ['with null for a context', { context: null }] as const]
+          : []),
+      ];
+      const record = { provider: keyWrapper.provider, keyId: keyWrapper.keyId, wrapped: trial.random.bytes(64) };
+      await allRefused(trial, [
+        ...wrong.map(([what, given]): Wrong => [`wrap of ${what}`, () => keyWrapper.wrap(given as never, OPTIONS)]),
+        ...options.flatMap(([what, given]): Wrong[] => [
+          [`wrap ${what}`, () => keyWrapper.wrap(dataKey, given as never)],
+          ...(keyWrapper.generate ? [[`generate ${what}`, () => keyWrapper.generate?.(given as never)] as const] : []),
+        ]),
+        ...(keyWrapper.sign ? wrong : []).map(
+          ([what, given]): Wrong => [`sign of ${what}`, () => keyWrapper.sign?.(given as never)],
+        ),
+      ]);
+      const records: readonly (readonly [string, unknown])[] = [
+        ['undefined', undefined],
+        ['null', null],
+        ['text', 'text'],
+        ['no members', {}],
+        ...wrong.map(([what, wrapped]) => [`${what} as wrapped`, { ...record, wrapped }] as const),
+        ['a number as keyId', { ...record, keyId: 7 }],
+        ['no provider', { ...record, provider: undefined }],
+      ];
+      for (const [what, given] of records) {
+        const words = `unwrap of ${what}`;
         // It may have come out of a store.
-        if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
-      }
-      if (!keyWrapper.supports.context) return;
-      for (const options of [undefined, {}]) {
-        const what = 'wrap without a context';
-        expectArgumentError(await trial.refusal(() => keyWrapper.wrap(dataKey, options as never), what), what);
+        const error = await trial.refusal(() => keyWrapper.unwrap(given as never, OPTIONS), words);
+        expectArgumentErrorOrCorrupt(error, words);
       }
     },
-  },
-  {
-    id: 'WRAP-ARGUMENT-CONTEXT',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-ARGUMENT-CONTEXT',
+    'A context of anything but strings is refused by a TypeError or RangeError.',
+    clause(4),
+    tried('wrap unwrap generate', 'the others are given no context', {
+      ...ASKED_NOBODY,
+      bytes: 'a number, null, undefined, an array or bytes as a value; text for the context',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.createUnasked();
       if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+      const { wrapped } = await trial.make(await trial.create());
       const dataKey = trial.dataKey(keyWrapper);
-      for (const [context, what] of [
+      const contexts: readonly (readonly [unknown, string])[] = [
         [{ ...CONTEXT, number: 1 }, 'a number in it'],
         [{ ...CONTEXT, nothing: null }, 'null in it'],
+        [{ ...CONTEXT, missing: undefined }, 'undefined in it'],
+        [{ ...CONTEXT, list: ['x'] }, 'an array in it'],
+        [{ ...CONTEXT, bytes: Uint8Array.of(1) }, 'bytes in it'],
         ['text', 'text for an object'],
-      ] as const) {
-        const words = `wrap under a context with ${what}`;
-        expectArgumentError(await trial.refusal(() => keyWrapper.wrap(dataKey, { context } as never), words), words);
-      }
+      ];
+      await allRefused(
+        trial,
+        contexts.flatMap(([context, what]): Wrong[] => [
+          [`wrap under a context with ${what}`, () => keyWrapper.wrap(dataKey, { context } as never)],
+          [`unwrap under a context with ${what}`, () => keyWrapper.unwrap(wrapped, { context } as never)],
+          ...(keyWrapper.generate
+            ? [[`generate under a context with ${what}`, () => keyWrapper.generate?.({ context } as never)] as const]
+            : []),
+        ]),
+      );
     },
-  },
-  {
-    id: 'WRAP-REJECTS',
-    async run(trial) {
+  ),
+  should(
+    'WRAP-REJECTS',
+    'A failure is a rejection, not thrown before there is a promise.',
+    KIT,
+    tried('wrap unwrap generate sign', 'verify and owns return no promise; close is given nothing', {
+      ...ASKED_NOBODY,
+      order: 'wrong arguments, and an aborted signal',
+    }),
+    async (trial) => {
       const keyWrapper = await trial.createUnasked();
-      const context = CONTEXT;
+      const made = await trial.make(await trial.create());
       const signal = AbortSignal.abort();
-      const dataKey = trial.dataKey(keyWrapper);
-      await expectRejection('wrap of nothing', () => keyWrapper.wrap(undefined as never, { context }));
-      await expectRejection('unwrap of nothing', () => keyWrapper.unwrap(undefined as never, { context }));
-      await expectRejection('an aborted wrap', () => keyWrapper.wrap(dataKey, { context, signal }));
-      await expectRejection('generate without options', () => keyWrapper.generate?.(undefined as never));
-      await expectRejection('sign of nothing', () => keyWrapper.sign?.(undefined as never));
-      await expectRejection('sign with text for options', () => keyWrapper.sign?.(dataKey, 'text' as never));
+      const calls: Wrong[] = [
+        ['wrap of nothing', () => keyWrapper.wrap(undefined as never, OPTIONS)],
+        ['wrap without options', () => keyWrapper.wrap(made.dataKey, undefined as never)],
+        ['unwrap of nothing', () => keyWrapper.unwrap(undefined as never, OPTIONS)],
+        ['unwrap without options', () => keyWrapper.unwrap(made.wrapped, undefined as never)],
+        ['generate without options', () => keyWrapper.generate?.(undefined as never)],
+        ['sign of nothing', () => keyWrapper.sign?.(undefined as never)],
+        ['sign with text for options', () => keyWrapper.sign?.(made.dataKey, 'text' as never)],
+        ...trial.calls(keyWrapper, made).map(({ name, start }): Wrong => [`an aborted ${name}`, () => start(signal)]),
+      ];
+      for (const [what, start] of calls) await expectRejection(trial, what, start);
     },
-  },
+  ),
 ];
 
-function wrapOf(keyWrapper: KeyWrapper, dataKey: unknown): () => unknown {
-  return () => keyWrapper.wrap(dataKey as Uint8Array, { context: CONTEXT });
+/** What somebody may take for bytes, though it is none. */
+function notBytes(bytes: Uint8Array): readonly (readonly [string, unknown])[] {
+  const buffer = Buffer.from(bytes);
+  return [
+    ['nothing', undefined],
+    ['null', null],
+    ['text', 'a'.repeat(bytes.length)],
+    ['any text', Array.from(bytes, (byte) => String.fromCharCode(0x20 + (byte % 95))).join('')],
+    ['hexadecimal text', buffer.toString('hex')],
+    ['base64 text', buffer.toString('base64')],
+    ['binary text', buffer.toString('latin1')],
+    ['an array of numbers', [...bytes]],
+    ['an object with a length', { length: bytes.length }],
+    ['the JSON of a Buffer', buffer.toJSON()],
+    ['a Uint16Array', Uint16Array.from({ length: bytes.length / 2 }, (_, i) => (bytes[i] ?? 0) * 257)],
+    ['a number', bytes.length],
+  ];
 }
 
-async function expectRejection(what: string, start: () => unknown): Promise<void> {
+async function allRefused(trial: KeyWrapperTrial, calls: readonly Wrong[]): Promise<void> {
+  for (const [what, start] of calls) expectArgumentError(await trial.refusal(start, what), what);
+}
+
+async function expectRejection(trial: KeyWrapperTrial, what: string, start: () => unknown): Promise<void> {
   let call: unknown;
   try {
     call = start();
   } catch {
     throw new Finding(`${what} threw, before there was a promise`);
   }
-  await settle(() => call);
+  await trial.settle(() => call, what);
 }

@@ -1,5 +1,5 @@
-import { html, raw } from 'hono/html';
 import { STYLE } from './html-style.ts';
+import { html, raw } from './markup.ts';
 import { type Row, type RowStatus, type RunRecord, repeatOf, rowsOf } from './record.ts';
 import { strip } from './strip.ts';
 import { visible } from './visible.ts';
@@ -20,13 +20,13 @@ const POLICY = "default-src 'none'; style-src 'unsafe-inline'";
  * The report of a run for people: one page that needs nothing else. Every text is escaped by the template; characters
  * that an HTML document must not hold (HTML Living Standard, 13.2.3.5), or that are not seen, are written out.
  */
-export async function htmlReport(record: RunRecord): Promise<string> {
+export function htmlReport(record: RunRecord): string {
   const { target, suite, startedAt, kitVersion, seed } = record.report;
   const rows = rowsOf(record);
   const tried = rows.filter(({ status }) => status !== 'not-tried').length;
   const took = rows.reduce((sum, { durationMs }) => sum + durationMs, 0);
   const verdict = rows.some(({ status }) => status === 'fail') ? 'fail' : record.report.passed ? 'pass' : 'not-tried';
-  const page = await html`<!doctype html>
+  const page = html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">

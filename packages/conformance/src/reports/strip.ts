@@ -1,4 +1,4 @@
-import { html } from 'hono/html';
+import { html } from './markup.ts';
 import type { Row, RowStatus } from './record.ts';
 import { countsOf, STATUS_WORDS } from './words.ts';
 

@@ -37,6 +37,6 @@ export function countsOf(rows: readonly Row[]): string {
     .join(', ');
 }
 
-export function countOf(rows: readonly Row[], status: RowStatus): number {
+function countOf(rows: readonly Row[], status: RowStatus): number {
   return rows.filter((row) => row.status === status).length;
 }

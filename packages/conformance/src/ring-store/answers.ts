@@ -1,31 +1,55 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { RingStore } from '@sealring/core';
-import { type Check, expectThat } from '../requirement.ts';
+import { expectThat } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
+import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import {
+  CONTRACT,
+  ERRORS,
+  KIT,
+  must,
+  NO_DOCUMENT,
+  ONE_STORE,
+  type RingStoreRequirement,
+  should,
+} from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { isObject, kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { type RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
 const LONGEST_OUTAGE_MS = 8_000;
 const SLACK_MS = 1_000;
 
 /** What a store is made of, and what its calls answer with. */
-export const ANSWER_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-SHAPE',
-    async run(trial) {
+export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-SHAPE',
+    'A store has a kind, read and write; watch and close, where present, are functions.',
+    CONTRACT,
+    { operations: 'none is called', bytes: NO_DOCUMENT, lengths: NO_DOCUMENT, order: 'on a new store' },
+    async (trial) => {
       const store = await trial.open();
-      expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, no name`);
+      expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, not a name`);
       for (const name of ['watch', 'close'] as const) {
         const member: unknown = store[name];
-        expectThat(member === undefined || typeof member === 'function', `${name} is ${kindOf(member)}, no function`);
+        expectThat(
+          member === undefined || typeof member === 'function',
+          `${name} is ${kindOf(member)}, not a function`,
+        );
       }
     },
-  },
-  {
-    id: 'RING-ASYNCHRONOUS',
-    async run(trial) {
+  ),
+  must(
+    'RING-ASYNCHRONOUS',
+    'read and write return promises: they reject and never throw synchronously.',
+    CONTRACT,
+    {
+      operations: 'read and write: good, aborted, conflicting and too large; watch is synchronous',
+      lengths: 'one byte, and one byte more than a ring may have',
+      order: ONE_STORE,
+    },
+    async (trial) => {
       const store = await trial.open();
       const signal = AbortSignal.abort();
       await trial.outcome(() => store.read(), 'a read');
@@ -38,31 +62,48 @@ export const ANSWER_CHECKS: readonly Check<RingStoreTrial>[] = [
         'a write that is too large',
       );
     },
-  },
-  {
-    id: 'RING-RESULT',
-    async run(trial) {
+  ),
+  must(
+    'RING-RESULT',
+    'read resolves to undefined or { document, revision }, write to { revision }; all are strings.',
+    CONTRACT,
+    { operations: 'read of an absent and of a present ring; write that creates, and that replaces', order: ONE_STORE },
+    async (trial) => {
       const store = await trial.open();
       await trial.read(store, 'a read of an absent ring');
-      const revision = await trial.write(store, 'one', undefined, 'a foundation');
+      const revision = await trial.write(store, 'one', undefined, 'a write that creates a ring');
       await trial.read(store, 'a read');
       await trial.write(store, 'two', revision, 'a write');
     },
-  },
-  {
-    id: 'RING-OWN-RESULT',
-    async run(trial) {
+  ),
+  should(
+    'RING-OWN-RESULT',
+    'Changing the result of a read or a write changes nothing in the store.',
+    KIT,
+    { operations: 'read and write', order: 'each result is changed before the next call, on one connection' },
+    async (trial) => {
       const store = await trial.open();
-      const revision = await trial.write(store, 'one', undefined);
-      const found: unknown = await store.read();
-      // What cannot be changed is as good.
-      if (isObject(found)) for (const name of ['document', 'revision']) Reflect.set(found, name, 'changed');
-      await trial.expectStored(store, 'one', revision, 'a read after the result of another one was changed');
+      let expected: string | undefined;
+      for (const document of ['one', 'two']) {
+        const written: unknown = await store.write(document, { expected });
+        expected = isObject(written) ? String(written['revision']) : '';
+        spoil(written);
+        await trial.expectStored(store, document, expected, 'a read after the result of a write was changed');
+        spoil(await store.read());
+        await trial.expectStored(store, document, expected, 'a read after the result of another read was changed');
+      }
     },
-  },
-  {
-    id: 'RING-ERROR-TEXT',
-    async run(trial) {
+  ),
+  should(
+    'RING-ERROR-TEXT',
+    'An error shows neither the document, nor a credential, nor a vendor’s error.',
+    `${ERRORS}; F33`,
+    {
+      operations: 'read and write: conflicting, too large, aborted, and out of reach on used and on new connections',
+      bytes: 'a random text, looked for in every usual encoding',
+      lengths: 'a few bytes, and one byte more than the store takes',
+    },
+    async (trial) => {
       const store = await trial.open();
       const canary = Buffer.from(trial.random.bytes(12)).toString('hex');
       const most = trial.subject.supports.maxDocumentBytes;
@@ -82,8 +123,13 @@ export const ANSWER_CHECKS: readonly Check<RingStoreTrial>[] = [
       const failures = await failuresOutOfReach(trial, store, `${canary} three`, revision);
       for (const [what, error] of failures) expectDiscreet(error, canary, what);
     },
-  },
+  ),
 ];
+
+/** Changes what can be changed. */
+function spoil(result: unknown): void {
+  if (isObject(result)) for (const name of ['document', 'revision']) Reflect.set(result, name, 'changed');
+}
 
 /** Errors that may be attached: they are held to the same. */
 const OURS = ['RingStoreError', 'RingConflictError'];
@@ -109,7 +155,7 @@ async function failuresOutOfReach(
     ['a read', (signal) => store.read({ signal })],
     ['a write', (signal) => store.write(document, { expected, signal })],
     ['a first read', (signal) => unused.read({ signal })],
-    ['a foundation', (signal) => unused.write(document, { expected: undefined, signal })],
+    ['a first write', (signal) => unused.write(document, { expected: undefined, signal })],
   ];
   const ended = await Promise.all(
     calls.map(async ([what, call]) => {
@@ -125,7 +171,7 @@ async function failuresOutOfReach(
 }
 
 function expectDiscreet(error: unknown, canary: string, what: string): void {
-  const name = nameOf(error);
+  const name = describeThrown(error);
   const contents = contentsOf(error);
   expectThat(!shows(contents, Buffer.from(canary)), `the error of ${what}, ${name}, shows the document`);
   const isTelling = contents.texts.some((text) => CREDENTIALS.some((form) => form.test(text)));
@@ -136,5 +182,5 @@ function expectDiscreet(error: unknown, canary: string, what: string): void {
   const attached = Reflect.ownKeys(error)
     .flatMap((member) => Reflect.get(error, member))
     .find((value) => types.isNativeError(value) && !OURS.includes(value.name));
-  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${nameOf(attached)}`);
+  expectThat(attached === undefined, `the error of ${what}, ${name}, holds another one: ${describeThrown(attached)}`);
 }

@@ -1,7 +1,9 @@
-import { type Check, expectThat } from '../requirement.ts';
-import { kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { expectThat } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { KIT, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement, should } from './requirement.ts';
+import { type RingStoreTrial } from './trial.ts';
 
-/** Calls that TypeScript would not let through. */
+/** Calls that TypeScript rejects. */
 const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
   ['no document', [undefined, { expected: undefined }]],
   ['a number', [1, { expected: undefined }]],
@@ -19,10 +21,17 @@ const WRITES: readonly (readonly [string, readonly unknown[]])[] = [
 const NO_DOCUMENTS = ['an empty document', 'a lone surrogate'];
 
 /** The caller's mistakes. */
-export const ARGUMENT_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-WRITE-ARGUMENTS',
-    async run(trial) {
+export const ARGUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  should(
+    'RING-WRITE-ARGUMENTS',
+    'A write without a document, or without expected, rejects with a TypeError.',
+    `${KIT}; F17`,
+    {
+      operations: 'write with ten wrong arguments; read after each. watch: RING-WATCH-ARGUMENT',
+      bytes: 'a lone surrogate, which UTF-8 does not have',
+      lengths: 'an empty document, among others',
+    },
+    async (trial) => {
       const [store, other] = await trial.openPair();
       for (const [name, given] of WRITES) {
         const what = `a write with ${name}`;
@@ -31,17 +40,20 @@ export const ARGUMENT_CHECKS: readonly Check<RingStoreTrial>[] = [
         await trial.expectAbsent(other, `a read after ${what}`);
       }
     },
-  },
-  {
-    id: 'RING-READ-ARGUMENTS',
-    async run(trial) {
+  ),
+  should(
+    'RING-READ-ARGUMENTS',
+    'A read with options that are not an object rejects with a TypeError.',
+    `${KIT}; F17`,
+    { operations: 'read with null, a string and a number', bytes: NO_DOCUMENT, lengths: NO_DOCUMENT, order: ONE_STORE },
+    async (trial) => {
       const store = await trial.open();
       for (const given of [null, 'x', 1]) {
         const call = () => Reflect.apply(Reflect.get(store, 'read'), store, [given]);
         await expectTypeError(trial, call, `a read with ${kindOf(given)} for options`);
       }
     },
-  },
+  ),
 ];
 
 async function expectTypeError(
@@ -55,7 +67,7 @@ async function expectTypeError(
   else
     expectThat(
       isTypeError(outcome.error) || (mayBeCorrupt && isCorrupt(outcome.error)),
-      `${what} rejected with ${nameOf(outcome.error)}, not a TypeError`,
+      `${what} rejected with ${describeThrown(outcome.error)}, not a TypeError`,
     );
 }
 

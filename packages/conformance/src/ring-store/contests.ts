@@ -1,33 +1,60 @@
 import type { RingStore } from '@sealring/core';
-import { type Check, expectThat, Finding } from '../requirement.ts';
-import { CONNECTIONS, contest } from './contest.ts';
-import { isConflict, nameOf, type RingStoreTrial, textOf } from './trial.ts';
+import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
+import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
+import { moments } from './moments.ts';
+import { AT_ONCE, must, REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
+import { labelled } from './sizes.ts';
+import { documentText, isConflict, isFailure, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
 
-const MOST_FOUNDATIONS = 5;
+const LEAST_CONTESTS = 20;
+const MOST_CREATED = 5;
+const MOST_LONG = 3;
+/** Times that a ring is removed and created again while one write is under way. */
+const MOST_REPLACED = 20;
+/** Time for more moments than the coarse ones. */
+const REPLACING_MS = 2_000;
 /** Additions that every writer makes. */
 const ADDITIONS = 5;
 const ADDERS = 2 * CONNECTIONS;
+/** Writes that win while others wait for a chance to write. */
+const MOST_CHASES = 60;
 
 /** Many who want the same at once. */
-export const CONTEST_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-FOUND-ONE-WINNER',
-    async run(trial) {
-      for (let round = 0; round < Math.min(trial.rounds, MOST_FOUNDATIONS); round++) {
+export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-CREATE-ONE-WINNER',
+    'When many create a ring at once, one wins and all others get a conflict.',
+    `${SWAP}; F8`,
+    {
+      operations: 'write where nothing is stored, of different and of equal documents; read; another write',
+      order: AT_ONCE,
+    },
+    async (trial) => {
+      for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
         const stores = await trial.openMany(CONNECTIONS);
-        const { document, revision } = await contest(trial, stores, undefined, `foundation ${round + 1}`);
-        for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the foundation');
-        await trial.expectConflict(stores[0] as RingStore, undefined, 'one who founds late');
+        const title = `creation ${round + 1}`;
+        const documentOf = (writer: number): string => `${title} of ${round % 2 === 0 ? writer : 'all'}`;
+        const { document, revision } = await contest(trial, stores, undefined, title, documentOf);
+        for (const store of stores) await trial.expectStored(store, document, revision, 'a read after the creation');
+        await trial.expectConflict(stores[0] as RingStore, undefined, 'one who creates it late');
       }
     },
-  },
-  {
-    id: 'RING-CAS-ONE-WINNER',
-    async run(trial) {
+  ),
+  must(
+    'RING-CAS-ONE-WINNER',
+    'When many write at once, one wins and all others get a conflict, every time.',
+    `${SWAP}; F32`,
+    {
+      operations: 'write; read of the winner’s document',
+      lengths: 'a few bytes; the longest has RING-CAS-LARGEST',
+      order: AT_ONCE,
+    },
+    async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
       const revisions = new Set([revision]);
-      for (let round = 1; round <= trial.rounds; round++) {
+      for (const round of trial.contests(LEAST_CONTESTS, trial.rounds)) {
         const winner = await contest(trial, stores, revision, `contest ${round}`);
         // Another connection than the winner's, by turns.
         const reader = stores[round % CONNECTIONS] as RingStore;
@@ -40,16 +67,85 @@ export const CONTEST_CHECKS: readonly Check<RingStoreTrial>[] = [
         ({ revision } = winner);
       }
     },
-  },
-  {
-    id: 'RING-NO-LOST-UPDATE',
-    async run(trial) {
+  ),
+  must(
+    'RING-CAS-LARGEST',
+    'The same holds for documents as long as the store accepts.',
+    `${SWAP}; F32`,
+    {
+      operations: 'write; read of the winner’s document on every connection',
+      bytes: 'ASCII, in which every place can be recognised',
+      lengths: 'the longest',
+      order: 'four writers at once, a connection each',
+    },
+    async (trial) => {
+      const stores = await trial.openMany(FEW_WRITERS);
+      const most = trial.subject.supports.maxDocumentBytes;
+      let revision: string | undefined;
+      for (let round = 0; round <= Math.min(trial.rounds, MOST_LONG); round++) {
+        const documentOf = (writer: number): string => `${round} of ${writer}${labelled(most - 7)}${writer}`;
+        const title = `contest ${round} of ${most} bytes`;
+        const winner = await contest(trial, stores, revision, title, documentOf, FEW_WRITERS);
+        for (const store of stores) {
+          await trial.expectStored(store, winner.document, winner.revision, `a read after ${title}`);
+        }
+        ({ revision } = winner);
+      }
+    },
+  ),
+  must(
+    'RING-WRITE-REVISION',
+    'A write resolves to its own revision, also when others write right after it.',
+    REVISION,
+    {
+      operations: 'read and write; each revision is compared with all others',
+      order:
+        'eight writers on four connections, each writes as soon as it reads something new; and a ring that is removed and created again, from 0 to 150 % of a write until it has ended',
+    },
+    async (trial) => {
+      const stores = await trial.openMany(CONNECTIONS);
+      await trial.write(stores[0] as RingStore, 'start', undefined);
+      const documents = new Map<string, string>();
+      const note = (document: string, revision: string): void => {
+        const other = documents.get(revision) ?? document;
+        const pair = `${documentText(other)} and ${documentText(document)}`;
+        expectThat(other === document, `${pair} have the revision ${textOf(revision)}`);
+        documents.set(revision, document);
+      };
+      let left = Math.min(trial.rounds * 3, MOST_CHASES);
+      const chase = async (store: RingStore, chaser: number): Promise<void> => {
+        for (let i = 0; left > 0; i++) {
+          const found = await trial.read(store);
+          expectThat(found !== undefined, 'a read among writers says that the ring is absent');
+          note(found.document, found.revision);
+          const document = `write ${i} of ${chaser}`;
+          const write = () => store.write(document, { expected: found.revision });
+          const outcome = await trial.outcome(write, 'a write among others');
+          if (outcome.status === 'resolved') {
+            note(document, revisionOf(outcome.value, 'a write among others'));
+            left--;
+          } else expectLost(outcome.error, 'a write among others');
+        }
+      };
+      await trial.all(
+        Array.from({ length: ADDERS }, (_, i) =>
+          chase(stores[i % CONNECTIONS] as RingStore, i).finally(() => {
+            left = 0;
+          }),
+        ),
+      );
+      if (trial.subject.remove !== undefined) await replaceAtOnce(trial);
+    },
+  ),
+  must(
+    'RING-NO-LOST-UPDATE',
+    'When many read, add and write, no addition that resolved is lost.',
+    SWAP,
+    { operations: 'read, then write of the sum; read of the last sum on every connection', order: AT_ONCE },
+    async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       await trial.write(stores[0] as RingStore, '0', undefined);
-      const added = await Promise.allSettled(
-        Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore)),
-      );
-      for (const one of added) if (one.status === 'rejected') throw one.reason;
+      await trial.all(Array.from({ length: ADDERS }, (_, i) => add(trial, stores[i % CONNECTIONS] as RingStore)));
       for (const store of stores) {
         const found = await trial.read(store);
         const expected = ADDERS * ADDITIONS;
@@ -59,8 +155,54 @@ export const CONTEST_CHECKS: readonly Check<RingStoreTrial>[] = [
         );
       }
     },
-  },
+  ),
 ];
+
+/** While a ring is being created it is removed and created by somebody else, who needs no revision for that. */
+async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
+  const measured = await moments(async () => {
+    const store = await trial.open();
+    return async () => trial.write(store, 'timed', undefined);
+  });
+  if (await startsAgain(trial)) return;
+  const coarse = measured.filter((_, i) => i % 2 === 0);
+  for (const moment of trial.inTime([...coarse, ...measured, ...measured], coarse.length, REPLACING_MS)) {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const began = performance.now();
+    const what = 'a write whose ring is removed and created again';
+    const over = new AbortController();
+    const first = trial.outcome(() => store.write('first', { expected: undefined }), what);
+    const ended = first.finally(() => over.abort());
+    // It is waited for below; until then nobody handles it.
+    ended.catch(() => undefined);
+    await moment(began);
+    const revisions: string[] = [];
+    for (let i = 0; i === 0 || (i < MOST_REPLACED && !over.signal.aborted); i++) {
+      // It may not be there yet.
+      await trial.remove(name).catch(() => undefined);
+      const document = `other ${i}`;
+      const outcome = await trial.outcome(() => other.write(document, { expected: undefined }), 'another write');
+      if (outcome.status === 'resolved') revisions.push(revisionOf(outcome.value, 'another write'));
+    }
+    const outcome = await ended;
+    if (outcome.status === 'resolved') {
+      const revision = revisionOf(outcome.value, what);
+      const isOthers = revisions.includes(revision);
+      expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
+      // Whoever is disturbed may give up: with a conflict, or because it does not know what became of its write.
+    } else if (!isFailure(outcome.error, 'unavailable')) expectLost(outcome.error, what);
+  }
+}
+
+/** Whether revisions are counted from the beginning when a ring is created again: then equal ones say nothing. */
+async function startsAgain(trial: RingStoreTrial): Promise<boolean> {
+  const name = trial.freshName();
+  const store = await trial.open(name);
+  const first = await trial.write(store, 'first', undefined);
+  await trial.remove(name);
+  return (await trial.write(store, 'second', undefined)) === first;
+}
 
 /** Adds one, as often as it takes, {@link ADDITIONS} times. */
 async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
@@ -70,6 +212,10 @@ async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
     const write = () => store.write(String(Number(found.document) + 1), { expected: found.revision });
     const outcome = await trial.outcome(write, 'an addition');
     if (outcome.status === 'resolved') done++;
-    else if (!isConflict(outcome.error)) throw new Finding(`an addition rejected with ${nameOf(outcome.error)}`);
+    else expectLost(outcome.error, 'an addition');
   }
+}
+
+function expectLost(error: unknown, what: string): void {
+  if (!isConflict(error)) throw new Finding(`${what} rejected with ${describeThrown(error)}`);
 }

@@ -1,37 +1,61 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { type Check, expectThat, Finding } from '../requirement.ts';
-import { isFailure, nameOf, type RingStoreTrial } from './trial.ts';
+import { expectThat, Finding } from '../requirement.ts';
+import { describeThrown } from '../thrown.ts';
+import { ABSENT, DURABLE, must, type RingStoreRequirement, SIGNAL, SWAP } from './requirement.ts';
+import { isConflict, isFailure, type RingStoreTrial, revisionOf } from './trial.ts';
 
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
 const DEADLINE_MS = 8_000;
 const SHORT_DEADLINE_MS = 500;
 /** Longest time between a deadline and the end of its call, milliseconds. */
 const SLACK_MS = 10_000;
+/** What is sent again after an outage has arrived, milliseconds. */
+const SENT_AGAIN_MS = 1_500;
+/** A call under way gets this far before the outage, milliseconds. */
+const UNDER_WAY_MS: readonly number[] = [0, 0.5, 1, 2];
 
 /** A backend that cannot be reached, and one that comes back. */
-export const OUTAGE_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-ABORT-ENDS',
-    async run(trial) {
+export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-ABORT-ENDS',
+    'A call to a backend out of reach ends when its signal aborts.',
+    SIGNAL,
+    {
+      operations: 'read and write, at once',
+      order: 'on a connection that was used, and on a new one',
+      latency: 'no answer for 500 ms: the kit cannot slow a backend down, only cut it off',
+    },
+    async (trial) => {
       trial.expectBreakable();
-      const store = await trial.open();
+      const name = trial.freshName();
+      const [store, unused] = await trial.openPair(name);
       const revision = await trial.write(store, 'one', undefined);
       await trial.breakConnection();
       await expectUnavailable(trial, SHORT_DEADLINE_MS, [
         ['a read', (signal) => store.read({ signal })],
         ['a write', (signal) => store.write('two', { expected: revision, signal })],
+        ['a first read', (signal) => unused.read({ signal })],
+        ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
       ]);
     },
-  },
-  {
-    id: 'RING-UNREACHABLE',
-    async run(trial) {
+  ),
+  must(
+    'RING-UNREACHABLE',
+    'A backend out of reach is unavailable, never absent.',
+    `${ABSENT}; F9`,
+    {
+      operations: 'read of a present and of an absent ring; writes that would create and replace',
+      order: 'on connections that were used, that are new, and that are made during the outage; all at once',
+      latency: 'no answer for 8 s; the store may end the call earlier',
+    },
+    async (trial) => {
       trial.expectBreakable();
       const name = trial.freshName();
       const store = await trial.open(name);
       const revision = await trial.write(store, 'one', undefined);
-      const [unused, absent] = [await trial.open(name), await trial.open()];
+      const [unused, creator] = await trial.openPair(name);
+      const [absent, first] = await trial.openPair();
       // What was read before is no answer while nobody can be asked.
       await trial.expectStored(store, 'one', revision, 'a read before the outage');
       await trial.breakConnection();
@@ -40,25 +64,35 @@ export const OUTAGE_CHECKS: readonly Check<RingStoreTrial>[] = [
         ['a first read', (signal) => unused.read({ signal })],
         ['a read of an absent ring', (signal) => absent.read({ signal })],
         ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a foundation', (signal) => absent.write('two', { expected: undefined, signal })],
-        ['a foundation where a ring is', (signal) => unused.write('two', { expected: undefined, signal })],
+        ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
+        ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
       ]);
     },
-  },
-  {
-    id: 'RING-RECOVERS',
-    async run(trial) {
+  ),
+  must(
+    'RING-RECOVERS',
+    'A backend that comes back is used again, and holds what it held.',
+    DURABLE,
+    {
+      operations: 'read and write, on each connection',
+      order: 'on connections that failed to read, that failed to write, and that were not used',
+      latency: 'an outage as long as the store’s own deadline, at most 8 s',
+    },
+    async (trial) => {
       trial.expectBreakable();
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);
+      const idle = await trial.open(name);
       const revision = await trial.write(store, 'one', undefined);
+      await trial.read(idle);
       await trial.breakConnection();
       await expectUnavailable(trial, DEADLINE_MS, [
         ['a read', (signal) => other.read({ signal })],
         ['a write', (signal) => store.write('two', { expected: revision, signal })],
       ]);
       await trial.mend();
-      for (const [what, one] of Object.entries({ 'the store that wrote': store, 'another store': other })) {
+      const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
+      for (const [what, one] of Object.entries(stores)) {
         await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
         const found = await trial.read(one, 'a read after an outage');
         // A write that ended as unavailable may have been done all the same; nothing else may have happened.
@@ -69,11 +103,116 @@ export const OUTAGE_CHECKS: readonly Check<RingStoreTrial>[] = [
           `after an outage ${what} finds neither what was there nor what was written meanwhile`,
         );
       }
-      await trial.until(() => writesAgain(other), 'nothing could be written after the outage');
+      for (const [what, one] of Object.entries(stores)) {
+        await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
+      }
     },
-  },
+  ),
+  must(
+    'RING-OUTAGE-LATER',
+    'A write that failed in an outage never replaces what is written after it.',
+    SWAP,
+    {
+      operations: 'writes that would create and replace during the outage; writes after it; read',
+      order: 'after the outage another connection writes first',
+      latency: 'read at once, and 1.5 s after the outage: what is sent again later than that is not found',
+    },
+    async (trial) => {
+      trial.expectBreakable();
+      const [store, other] = await trial.openPair();
+      const [creator, afterwards] = await trial.openPair();
+      const revision = await trial.write(store, 'one', undefined);
+      await trial.breakConnection();
+      await expectUnavailable(trial, SHORT_DEADLINE_MS, [
+        ['a write', (signal) => store.write('two', { expected: revision, signal })],
+        ['a write that would create a ring', (signal) => creator.write('two', { expected: undefined, signal })],
+      ]);
+      await trial.mend();
+      for (const [writer, reader] of [
+        [other, store],
+        [afterwards, creator],
+      ] as const) {
+        let written: string | undefined;
+        await trial.until(async () => {
+          written = await writeAgain(writer, 'three');
+          return written !== undefined;
+        }, 'nothing could be written after the outage');
+        await trial.until(() => readsAgain(reader), 'the store that wrote did not read again after the outage');
+        await trial.expectStored(reader, 'three', written, 'a read after the outage');
+        await pause(SENT_AGAIN_MS / 2);
+        await trial.expectStored(reader, 'three', written, 'a later read after the outage');
+      }
+    },
+  ),
+  must(
+    'RING-OUTAGE-UNDER-WAY',
+    'A call that an outage interrupts is right or unavailable, and a write that resolved is stored.',
+    `${SWAP}; F9`,
+    {
+      operations: 'read, write and a write that creates a ring',
+      order: 'the outage comes after 0 to 2 ms of a call, four times',
+      latency: 'no answer for 500 ms',
+    },
+    async (trial) => {
+      trial.expectBreakable();
+      for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);
+    },
+  ),
 ];
 
+/** Calls during which the backend goes out of reach, and what is found after it. */
+async function interrupt(trial: RingStoreTrial, waitMs: number): Promise<void> {
+  const [store, creator] = await trial.openPair();
+  const absent = await trial.open();
+  const revision = await trial.write(store, 'one', undefined);
+  const signal = AbortSignal.timeout(SHORT_DEADLINE_MS);
+  const calls = trial.all([
+    trial.outcome(() => creator.read({ signal }), 'a read'),
+    trial.outcome(() => store.write('two', { expected: revision, signal }), 'a write'),
+    trial.outcome(() => absent.write('two', { expected: undefined, signal }), 'a write that creates a ring'),
+  ]);
+  // It is waited for below; until then nobody handles it.
+  calls.catch(() => undefined);
+  const began = performance.now();
+  while (performance.now() - began < waitMs) await new Promise((resolve) => setImmediate(resolve));
+  await trial.breakConnection();
+  const [read, write, create] = await calls;
+  await trial.mend();
+  for (const one of [read, write, create]) {
+    if (one?.status !== 'rejected') continue;
+    const name = describeThrown(one.error);
+    expectThat(isFailure(one.error, 'unavailable'), `a call that an outage interrupts rejected with ${name}`);
+  }
+  if (read?.status === 'resolved') {
+    const found = read.value as { readonly document?: unknown } | undefined;
+    expectThat(
+      found?.document === 'one' || found?.document === 'two',
+      'a read that an outage interrupts found another document',
+    );
+  }
+  for (const [one, outcome, before] of [
+    [store, write, 'one'],
+    [absent, create, undefined],
+  ] as const) {
+    await trial.until(() => answersAgain(one), 'a store did not read again after the outage');
+    const found = await trial.read(one, 'a read after the outage');
+    if (outcome?.status === 'resolved') {
+      const isThere = found?.document === 'two' && found.revision === revisionOf(outcome.value, 'a write');
+      expectThat(isThere, 'a write that an outage interrupts resolved, and a read does not find it');
+    } else expectThat(found?.document === before || found?.document === 'two', 'an outage left another document');
+  }
+}
+
+async function answersAgain(store: RingStore): Promise<boolean> {
+  try {
+    await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** And finds the ring. */
 async function readsAgain(store: RingStore): Promise<boolean> {
   try {
     return (await store.read({ signal: AbortSignal.timeout(DEADLINE_MS) })) !== undefined;
@@ -82,14 +221,16 @@ async function readsAgain(store: RingStore): Promise<boolean> {
   }
 }
 
-async function writesAgain(store: RingStore): Promise<boolean> {
+/** @returns the revision, or `undefined` while the store cannot write. */
+async function writeAgain(store: RingStore, document: string): Promise<string | undefined> {
   const signal = AbortSignal.timeout(DEADLINE_MS);
   try {
     const found = await store.read({ signal });
-    await store.write('three', { expected: found?.revision, signal });
-    return true;
-  } catch {
-    return false;
+    const { revision } = await store.write(document, { expected: found?.revision, signal });
+    return revision;
+  } catch (error) {
+    if (isConflict(error) || isFailure(error, 'unavailable')) return undefined;
+    throw new Finding(`a call after the outage rejected with ${describeThrown(error)}`);
   }
 }
 
@@ -100,7 +241,7 @@ async function expectUnavailable(
   calls: readonly (readonly [string, (signal: AbortSignal) => unknown])[],
 ): Promise<void> {
   const slackMs = Math.min(SLACK_MS, trial.patienceMs);
-  const ended = await Promise.allSettled(
+  await trial.all(
     calls.map(async ([what, call]) => {
       const outcome = await Promise.race([
         trial.outcome(() => call(AbortSignal.timeout(deadlineMs)), what),
@@ -114,8 +255,10 @@ async function expectUnavailable(
         throw new Finding(`${what} out of reach of the backend resolved${says}`);
       }
       const { error } = outcome;
-      expectThat(isFailure(error, 'unavailable'), `${what} out of reach of the backend rejected with ${nameOf(error)}`);
+      expectThat(
+        isFailure(error, 'unavailable'),
+        `${what} out of reach of the backend rejected with ${describeThrown(error)}`,
+      );
     }),
   );
-  for (const one of ended) if (one.status === 'rejected') throw one.reason;
 }

@@ -1,13 +1,20 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
-import { type Check, expectThat } from '../requirement.ts';
-import { CONNECTIONS, contest } from './contest.ts';
+import { expectThat } from '../requirement.ts';
+import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
+import { AT_ONCE, CONTRACT, DURABLE, KIT, must, type RingStoreRequirement, SWAP, should } from './requirement.ts';
+import type { RingStoreSubject } from './target.ts';
 import { documentText, type RingStoreTrial } from './trial.ts';
 
 const READERS = 3;
+const LEAST_CONTESTS = 5;
 const MOST_CONTESTS = 20;
+const MOST_LONG = 3;
+const MOST_CREATED = 5;
 const WRITES = 20;
 const PARALLEL_READS = 50;
+/** Reads of each connection that are under way all the time. */
+const UNDER_WAY = 8;
 /** So long that a part of it shows, and a service is not busy with it. */
 const LONGEST_DOCUMENT = 8_192;
 /** Reads of each reader after each contest: fewer cannot show a version that comes and goes. */
@@ -31,47 +38,135 @@ interface Observed {
 }
 
 /** What is read after writes, and while others write. */
-export const READING_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-READ-AFTER-WRITE',
-    async run(trial) {
+export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-READ-AFTER-WRITE',
+    'A read that starts after a write resolved sees it, on every connection.',
+    DURABLE,
+    { operations: 'write, then read', order: 'twenty writes on three connections by turns, read on all three at once' },
+    async (trial) => {
       const stores = await trial.openMany(3);
       let revision: string | undefined;
       for (let i = 0; i < WRITES; i++) {
         const document = `write ${i}`;
         revision = await trial.write(stores[i % stores.length] as RingStore, document, revision);
         const written = revision;
-        const reads = await Promise.allSettled(
+        await trial.all(
           stores.map((store, reader) => {
             const where = reader === i % stores.length ? 'on its own connection' : 'on another connection';
             return trial.expectStored(store, document, written, `a read after write ${i + 1}, ${where},`);
           }),
         );
-        for (const read of reads) if (read.status === 'rejected') throw read.reason;
       }
     },
-  },
-  {
-    id: 'RING-READ-WHOLE',
-    async run(trial) {
-      const { winners, written, observations } = await observe(trial);
-      const revisions = new Map(winners.map(({ document, revision }) => [document, revision]));
-      for (const { found } of observations) {
-        if (found === undefined) continue;
-        const what = documentText(found.document);
-        expectThat(written.has(found.document), `a read among writers found ${what}, which nobody wrote`);
-        const revision = revisions.get(found.document) ?? found.revision;
-        expectThat(
-          revision === found.revision,
-          `a read among writers found ${what} with another revision than its write`,
-        );
+  ),
+  must(
+    'RING-READ-OVERLAPPED',
+    'The same holds while earlier reads are still under way.',
+    DURABLE,
+    {
+      operations: 'write, then read',
+      lengths: 'a few bytes, and 8 192, which take longer to read',
+      order: 'eight reads are under way on each of two connections all the time',
+    },
+    async (trial) => {
+      const stores = await trial.openMany(2);
+      const over = new AbortController();
+      const readOn = async (store: RingStore): Promise<void> => {
+        while (!over.signal.aborted) {
+          await trial.read(store, 'a read among reads');
+          await otherWork();
+        }
+      };
+      const write = async (): Promise<void> => {
+        let revision: string | undefined;
+        for (let i = 0; i < WRITES; i++) {
+          const document = i % 2 === 0 ? `write ${i}` : longDocument(trial, `write ${i}`);
+          revision = await trial.write(stores[i % 2] as RingStore, document, revision);
+          const written = revision;
+          const what = `a read after write ${i + 1}, with earlier reads under way,`;
+          await trial.all(stores.map((store) => trial.expectStored(store, document, written, what)));
+        }
+      };
+      const end = (): void => over.abort();
+      const readers = stores.flatMap((store) => Array.from({ length: UNDER_WAY }, () => readOn(store).finally(end)));
+      await trial.all([write().finally(end), ...readers]);
+    },
+  ),
+  must(
+    'RING-READ-CREATED',
+    'A read while others create a ring finds it absent, or whole.',
+    `${DURABLE}; F8`,
+    {
+      operations: 'write where nothing is stored; read',
+      lengths: 'up to 8 192 bytes',
+      order: 'many writers at once, two readers all the time',
+    },
+    async (trial) => {
+      for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
+        const name = trial.freshName();
+        const writers = await trial.openMany(CONNECTIONS, name);
+        const readers = await trial.openMany(2, name);
+        const seen: (StoredRing | undefined)[] = [];
+        const over = new AbortController();
+        const look = async (store: RingStore): Promise<void> => {
+          while (!over.signal.aborted) {
+            seen.push(await trial.read(store, 'a read while others create a ring'));
+            await otherWork();
+          }
+        };
+        const create = async (): Promise<void> => {
+          const title = `creation ${round + 1}`;
+          const winner = await contest(trial, writers, undefined, title, (i) =>
+            longDocument(trial, `${title} of ${i}`),
+          );
+          over.abort();
+          for (const found of seen) {
+            const isRight = found === undefined || found.document === winner.document;
+            expectThat(isRight, `a read while others create a ring found ${documentText(found?.document ?? '')}`);
+          }
+        };
+        await trial.all([create().finally(() => over.abort()), ...readers.map(look)]);
       }
     },
-  },
-  {
-    id: 'RING-READ-CURRENT',
-    async run(trial) {
-      const { winners, observations } = await observe(trial);
+  ),
+  must(
+    'RING-READ-WHOLE',
+    'A read while others write returns one document that was written, with its revision.',
+    `${DURABLE}; F32`,
+    {
+      operations: 'write, read',
+      lengths: 'up to 8 192 bytes, and the longest',
+      order: 'many writers at once, three readers all the time',
+    },
+    async (trial) => {
+      for (const isLongest of [false, true]) {
+        const { winners, written, observations } = await (isLongest ? observe(trial, true) : observeOnce(trial));
+        const revisions = new Map(winners.map(({ document, revision }) => [document, revision]));
+        for (const { found } of observations) {
+          if (found === undefined) continue;
+          const what = documentText(found.document);
+          expectThat(written.has(found.document), `a read among writers found ${what}, which nobody wrote`);
+          const revision = revisions.get(found.document) ?? found.revision;
+          expectThat(
+            revision === found.revision,
+            `a read among writers found ${what} with another revision than its write`,
+          );
+        }
+      }
+    },
+  ),
+  must(
+    'RING-READ-CURRENT',
+    'A read while others write never finds less than what had resolved before.',
+    DURABLE,
+    {
+      operations: 'write, read',
+      lengths: 'up to 8 192 bytes',
+      order: 'many writers at once, three readers all the time, and half a second after the last write',
+    },
+    async (trial) => {
+      const { winners, observations } = await observeOnce(trial);
       for (const { found, wonBefore } of observations) {
         expectThat(found !== undefined, 'a read among writers says that the ring is absent');
         const at = winners.findIndex(({ document }) => document === found.document);
@@ -81,11 +176,18 @@ export const READING_CHECKS: readonly Check<RingStoreTrial>[] = [
         );
       }
     },
-  },
-  {
-    id: 'RING-READ-MONOTONE',
-    async run(trial) {
-      const { winners, observations } = await observe(trial);
+  ),
+  should(
+    'RING-READ-MONOTONE',
+    'On one connection, a later read never finds an earlier version.',
+    KIT,
+    {
+      operations: 'write, read',
+      lengths: 'up to 8 192 bytes',
+      order: 'many writers at once, three readers all the time',
+    },
+    async (trial) => {
+      const { winners, observations } = await observeOnce(trial);
       for (let reader = 0; reader < READERS; reader++) {
         let latest = -1;
         for (const { found } of observations.filter((one) => one.reader === reader)) {
@@ -95,41 +197,65 @@ export const READING_CHECKS: readonly Check<RingStoreTrial>[] = [
         }
       }
     },
-  },
-  {
-    id: 'RING-LOSER-NEVER-APPEARS',
-    async run(trial) {
-      const { winners, observations } = await observe(trial);
+  ),
+  must(
+    'RING-LOSER-NEVER-APPEARS',
+    'The document of a write that lost is never read, not even later.',
+    SWAP,
+    {
+      operations: 'write, read',
+      lengths: 'up to 8 192 bytes',
+      order: 'many writers at once, three readers all the time, and half a second after the last write',
+    },
+    async (trial) => {
+      const { winners, observations } = await observeOnce(trial);
       for (const { found } of observations) {
         if (found === undefined) continue;
         const won = winners.some(({ document }) => document === found.document);
         expectThat(won, `a read found ${documentText(found.document)}, which did not win`);
       }
     },
-  },
-  {
-    id: 'RING-PARALLEL-READS',
-    async run(trial) {
+  ),
+  must(
+    'RING-PARALLEL-READS',
+    'Many reads at once all find the ring.',
+    CONTRACT,
+    { operations: 'read', lengths: 'a few bytes, and 8 192', order: AT_ONCE },
+    async (trial) => {
       const [store, other] = await trial.openPair();
-      const revision = await trial.write(store, 'one', undefined);
-      const reads = await Promise.allSettled(
-        Array.from({ length: PARALLEL_READS }, (_, i) =>
-          trial.expectStored(i % 2 === 0 ? store : other, 'one', revision, `one of ${PARALLEL_READS} reads at once`),
-        ),
-      );
-      for (const read of reads) if (read.status === 'rejected') throw read.reason;
+      let revision: string | undefined;
+      for (const document of ['one', longDocument(trial, 'two')]) {
+        revision = await trial.write(store, document, revision);
+        const written = revision;
+        const what = `one of ${PARALLEL_READS} reads at once`;
+        await trial.all(
+          Array.from({ length: PARALLEL_READS }, (_, i) =>
+            trial.expectStored(i % 2 === 0 ? store : other, document, written, what),
+          ),
+        );
+      }
     },
-  },
+  ),
 ];
 
+/** What was observed of a target in a run: four requirements are about the same. */
+const observed = new WeakMap<RingStoreSubject, Observed>();
+
+async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
+  const known = observed.get(trial.subject) ?? (await observe(trial));
+  observed.set(trial.subject, known);
+  return known;
+}
+
 /** Contests of writers under the eyes of readers on connections of their own, and a look at what comes after. */
-async function observe(trial: RingStoreTrial): Promise<Observed> {
+async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promise<Observed> {
   const name = trial.freshName();
   const writers = await trial.openMany(CONNECTIONS, name);
   const readers = await trial.openMany(READERS, name);
   const written = new Set<string>();
   const documentOf = (title: string, writer: number): string => {
-    const document = longDocument(trial, `${title} of ${writer}`);
+    const most = trial.subject.supports.maxDocumentBytes;
+    const document = longDocument(trial, `${title} of ${writer}`, isLongest ? most : undefined);
     written.add(document);
     return document;
   };
@@ -165,10 +291,11 @@ async function observe(trial: RingStoreTrial): Promise<Observed> {
 
   async function write(): Promise<void> {
     try {
-      for (let round = 1; round <= Math.min(trial.rounds, MOST_CONTESTS); round++) {
+      for (const round of trial.contests(LEAST_CONTESTS, isLongest ? MOST_LONG : MOST_CONTESTS)) {
         const title = `contest ${round}`;
         const { revision: expected } = winners.at(-1) as StoredRing;
-        winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer)));
+        const count = isLongest ? FEW_WRITERS : trial.writers;
+        winners.push(await contest(trial, writers, expected, title, (writer) => documentOf(title, writer), count));
         await everybodyLooks();
       }
     } finally {
@@ -176,8 +303,7 @@ async function observe(trial: RingStoreTrial): Promise<Observed> {
     }
   }
 
-  const ended = await Promise.allSettled([write(), ...readers.map(watch)]);
-  for (const one of ended) if (one.status === 'rejected') throw one.reason;
+  await trial.all([write(), ...readers.map(watch)]);
   for (const waitMs of [0, AFTERMATH_MS]) {
     await pause(waitMs);
     for (const [reader, store] of readers.entries()) await look(store, reader);
@@ -186,8 +312,9 @@ async function observe(trial: RingStoreTrial): Promise<Observed> {
 }
 
 /** Of a length of its own, and of one character: what is put together of two shows. */
-function longDocument({ random, subject }: RingStoreTrial, title: string): string {
+function longDocument({ random, subject }: RingStoreTrial, title: string, length?: number): string {
   const most = Math.min(LONGEST_DOCUMENT, subject.supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));
-  return `${title}:${character.repeat(1 + random.below(most))}.`;
+  const count = length === undefined ? 1 + random.below(most) : length - 100 - random.below(length / 4);
+  return `${title}:${character.repeat(count)}.`;
 }

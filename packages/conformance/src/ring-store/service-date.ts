@@ -1,54 +1,105 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
-import { kindOf, type RingStoreTrial } from './trial.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
+import { kindOf } from '../thrown.ts';
+import { DATE, must, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement } from './requirement.ts';
+import { type RingStoreTrial } from './trial.ts';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
+/** Less than a quarter of an hour, by which the nearest time zones differ. */
+const FURTHEST_MS = 10 * 60 * 1_000;
+/** Dates of HTTP are whole seconds: after this one has passed, milliseconds. */
+const A_SECOND_MS = 1_200;
 
 /** The date that the service puts on its answers. */
-export const SERVICE_DATE_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-SERVICE-DATE',
-    async run(trial) {
+export const SERVICE_DATE_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-SERVICE-DATE',
+    'Every read calls onServiceDate before it resolves, or none does, as the target says.',
+    `${DATE}; F13`,
+    {
+      operations: 'read of an absent and of a present ring, twice each; a write may report a date',
+      bytes: NO_DOCUMENT,
+      order: 'on two connections, before and after a write',
+    },
+    async (trial) => {
       const declared = trial.subject.supports.serviceDate;
       if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
-      for (const [what, dates] of Object.entries(await toldDates(trial))) {
-        if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} told a date`);
-        else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} told no date`);
+      for (const { what, dates } of await reportedDates(trial)) {
+        if (!declared) expectThat(dates.length === 0, `supports.serviceDate is false, and ${what} reported a date`);
+        else if (what.startsWith('a read')) expectThat(dates.length > 0, `${what} resolved without a date`);
       }
     },
-  },
-  {
-    id: 'RING-SERVICE-DATE-VALID',
-    async run(trial) {
-      const told = Object.entries(await toldDates(trial));
-      for (const [what, dates] of told) {
+  ),
+  must(
+    'RING-SERVICE-DATE-VALID',
+    'A reported date is a Date, of the answer, at most ten minutes from this clock.',
+    `${DATE}; F13`,
+    {
+      operations: 'read of an absent and of a present ring; write',
+      bytes: NO_DOCUMENT,
+      order: `${ONE_STORE}; the same reads again`,
+      latency: '1.2 s between two reads of one version: the date has to go on',
+    },
+    async (trial) => {
+      const reported = await reportedDates(trial);
+      for (const { what, dates } of reported) {
         for (const date of dates) {
-          expectThat(types.isDate(date), `${what} told ${kindOf(date)}, no Date`);
-          // No clock is a day wrong: this is for seconds taken as milliseconds, and for dates that are none.
-          const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
-          expectThat(
-            isOfToday,
-            `${what} told ${Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString()}`,
-          );
+          expectThat(types.isDate(date), `${what} reported ${kindOf(date)}, not a Date`);
+          // For seconds taken as milliseconds, for a local time taken as UTC, and for dates that are none.
+          const isNear = Math.abs(date.getTime() - Date.now()) < FURTHEST_MS;
+          const shown = Number.isNaN(date.getTime()) ? 'an invalid date' : date.toISOString();
+          expectThat(isNear, `${what} reported ${shown}, at ${new Date().toISOString()} of this clock`);
         }
       }
-      if (told.every(([, dates]) => dates.length === 0)) throw new NotApplicable('the store told no date');
+      if (reported.every(({ dates }) => dates.length === 0)) throw new NotApplicable('the store reported no date');
+      await expectProgress(trial);
     },
-  },
+  ),
 ];
 
-/** What each call told. */
-async function toldDates(trial: RingStoreTrial): Promise<Readonly<Record<string, readonly unknown[]>>> {
-  const store = await trial.open();
-  const told: Record<string, unknown[]> = {};
-  const noting = (what: string) => {
+/** A date that stands still is not that of the answer: of the document, of the connection, or of a cache. */
+async function expectProgress(trial: RingStoreTrial): Promise<void> {
+  const [absent, present] = [await trial.open(), await trial.open()];
+  await trial.write(present, 'one', undefined);
+  const looks = { 'a read of an absent ring': absent, 'a read of a ring': present };
+  const first = new Map<string, unknown>();
+  for (const waitMs of [0, A_SECOND_MS]) {
+    await pause(waitMs);
+    for (const [what, store] of Object.entries(looks)) {
+      let last: unknown;
+      await trial.read(store, what, { onServiceDate: (date) => void (last = date) });
+      if (waitMs === 0) first.set(what, last);
+      const before = first.get(what);
+      if (waitMs === 0 || !types.isDate(last) || !types.isDate(before)) continue;
+      const isLater = last.getTime() > before.getTime();
+      expectThat(isLater, `${what} reported ${last.toISOString()} again, ${A_SECOND_MS} ms later`);
+    }
+  }
+}
+
+/** What each call had reported when it resolved. */
+async function reportedDates(
+  trial: RingStoreTrial,
+): Promise<readonly { readonly what: string; readonly dates: readonly unknown[] }[]> {
+  const stores = await trial.openPair();
+  const reported: { readonly what: string; readonly dates: readonly unknown[] }[] = [];
+  const noting = async (what: string, call: (onServiceDate: (date: Date) => void) => Promise<unknown>) => {
     const dates: unknown[] = [];
-    told[what] = dates;
-    return { onServiceDate: (date: Date) => void dates.push(date) };
+    await call((date) => void dates.push(date));
+    reported.push({ what, dates: [...dates] });
   };
-  await trial.read(store, 'a read', noting('a read of an absent ring'));
-  const revision = await trial.write(store, 'one', undefined, 'a write', noting('a foundation'));
-  await trial.write(store, 'two', revision, 'a write', noting('a write'));
-  await trial.read(store, 'a read', noting('a read'));
-  return told;
+  const read = async (what: string): Promise<void> => {
+    for (const store of [...stores, ...stores]) {
+      await noting(what, (onServiceDate) => trial.read(store, what, { onServiceDate }));
+    }
+  };
+  await read('a read of an absent ring');
+  let revision: string | undefined;
+  for (const what of ['a write that creates a ring', 'a write']) {
+    await noting(what, async (onServiceDate) => {
+      revision = await trial.write(stores[0], what, revision, what, { onServiceDate });
+    });
+  }
+  await read('a read');
+  return reported;
 }

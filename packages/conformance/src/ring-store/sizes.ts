@@ -1,81 +1,174 @@
-import { type Check, expectThat, NotApplicable } from '../requirement.ts';
+import { expectThat, NotApplicable } from '../requirement.ts';
+import { ABSENT, BOUND, CONTRACT, DURABLE, must, ONE_STORE, type RingStoreRequirement, should } from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreTrial } from './trial.ts';
 
-/** Characters, and the bytes of their UTF-8 form. */
-const CHARACTERS: readonly (readonly [string, number])[] = [
-  ['x', 1],
-  ['\n', 1],
-  ['é', 2],
-  ['😀', 4],
+/** Sizes that programs give to lines, packets, rows, pages, parts and buffers. */
+const PART_BYTES: readonly number[] = [
+  16, 32, 57, 64, 76, 78, 80, 100, 127, 128, 200, 255, 256, 400, 500, 512, 998, 1_000, 1_024, 1_460, 1_500, 2_000,
+  2_048, 3_000, 4_000, 4_096, 5_000, 6_000, 8_000, 8_192, 10_000, 12_000, 16_000, 16_384, 20_000, 25_000, 30_000,
+  32_000, 32_768, 40_000, 50_000, 60_000, 64_000, 65_536, 80_000, 100_000, 102_400, 128_000, 131_072, 150_000, 196_608,
+  200_000, 250_000,
 ];
 
-/** Documents of the greatest length, of more, and of none. */
-export const SIZE_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-LARGEST',
-    async run(trial) {
+const LENGTHS_MS = 5_000;
+
+/** The first characters of long runs in Unicode, and the bytes that each has in UTF-8. */
+const RUNS = [
+  [0x100, 2, 0x600],
+  [0x4e00, 3, 0x5000],
+  [0x2_0000, 4, 0xa000],
+] as const;
+
+/** Documents of every length. */
+export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-LENGTHS',
+    'Documents of any length are stored whole, each after a longer or a shorter one.',
+    DURABLE,
+    {
+      operations: 'write, then read on another connection',
+      bytes: 'ASCII, in which every place can be recognised; other characters have RING-BOUNDARIES',
+      lengths:
+        'usual sizes of lines, packets, rows, pages and buffers; one byte more and one byte less, as far as five seconds allow',
+      order: 'by turns a short one and a long one',
+    },
+    async (trial) => {
+      const [store, other] = await trial.openPair();
+      const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
+      const lengths = [sizes, sizes.map((one) => one - 1), sizes.map((one) => one + 1)].flatMap(byTurns);
+      let revision: string | undefined;
+      for (const length of trial.inTime(lengths, sizes.length, LENGTHS_MS)) {
+        if (!isWithin(trial, length)) continue;
+        const document = labelled(length);
+        revision = await trial.write(store, document, revision, `a write of ${length} bytes`);
+        await trial.expectStored(other, document, revision, `a read of ${length} bytes`);
+      }
+    },
+  ),
+  must(
+    'RING-BOUNDARIES',
+    'A character is never cut in two, wherever it is in the document.',
+    DURABLE,
+    {
+      operations: 'write, then read on another connection',
+      bytes: 'characters of 2, 3 and 4 bytes, with and without one byte before the first',
+      lengths: 'the longest: whatever the size of a part, one of two documents has a character across its end',
+    },
+    async (trial) => {
       const [store, other] = await trial.openPair();
       const most = trial.subject.supports.maxDocumentBytes;
       let revision: string | undefined;
-      for (const [character, bytes] of CHARACTERS) {
-        const document = character.repeat(most / bytes);
-        revision = await trial.write(store, document, revision, `a write of ${Buffer.byteLength(document)} bytes`);
-        await trial.expectStored(other, document, revision, `a read of ${Buffer.byteLength(document)} bytes`);
+      for (const [first, bytes, count] of RUNS) {
+        for (const shift of [0, 1]) {
+          const characters = Array.from({ length: Math.floor((most - shift) / bytes) }, (_, i) => first + (i % count));
+          const document = 'x'.repeat(shift) + characters.map((code) => String.fromCodePoint(code)).join('');
+          const what = `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`;
+          revision = await trial.write(store, document, revision, `a write of ${what}`);
+          await trial.expectStored(other, document, revision, `a read of ${what}`);
+        }
       }
     },
-  },
-  {
-    id: 'RING-TOO-LARGE',
-    async run(trial) {
+  ),
+  must(
+    'RING-LARGEST',
+    'A document as long as the store accepts is stored whole.',
+    BOUND,
+    {
+      operations: 'a write that creates, then writes that replace; read on both connections',
+      bytes: 'one character over and over, and text that does not compress',
+      lengths: 'the longest in bytes, of 65 536 to 262 144 characters',
+    },
+    async (trial) => {
+      const stores = await trial.openPair();
+      const most = trial.subject.supports.maxDocumentBytes;
+      const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
+      documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
+      let revision: string | undefined;
+      for (const document of documents) {
+        revision = await trial.write(stores[0], document, revision, `a write of ${most} bytes`);
+        for (const store of stores) await trial.expectStored(store, document, revision, `a read of ${most} bytes`);
+      }
+    },
+  ),
+  must(
+    'RING-TOO-LARGE',
+    'A document of one byte more is rejected with too-large, and nothing is changed.',
+    `${BOUND}; F23`,
+    {
+      operations: 'writes that would create, replace and conflict; read on another connection',
+      bytes: 'one and two bytes a character, easy to compress and not',
+      lengths: 'one byte more than the longest, and four times as long',
+    },
+    async (trial) => {
       const most = trial.subject.supports.maxDocumentBytes;
       const [store, other] = await trial.openPair();
-      const longer = ['x'.repeat(most + 1), `${'é'.repeat(Math.floor(most / 2))}é`];
-      for (const document of longer) {
-        const what = `a write of ${Buffer.byteLength(document)} bytes`;
-        await trial.expectFailure(() => store.write(document, { expected: undefined }), 'too-large', what);
-        await trial.expectAbsent(other, `a read after ${what}`);
-      }
+      const longer = [
+        'x'.repeat(most + 1),
+        `${'é'.repeat(Math.floor(most / 2))}é`,
+        labelled(most + 1),
+        'x'.repeat(4 * most),
+      ];
+      const refuse = async (expected: string | undefined): Promise<void> => {
+        for (const document of longer) {
+          const what = `a write of ${Buffer.byteLength(document)} bytes`;
+          await trial.expectFailure(() => store.write(document, { expected }), 'too-large', what);
+        }
+      };
+      await refuse(undefined);
+      await trial.expectAbsent(other, 'a read after writes that were too large');
       const revision = await trial.write(store, 'one', undefined);
-      for (const document of longer) {
-        const what = `a write of ${Buffer.byteLength(document)} bytes`;
-        await trial.expectFailure(() => store.write(document, { expected: revision }), 'too-large', what);
-        await trial.expectStored(other, 'one', revision, `a read after ${what}`);
-      }
+      await refuse(revision);
+      await trial.expectStored(other, 'one', revision, 'a read after writes that were too large');
     },
-  },
-  {
-    id: 'RING-TOO-LARGE-THERE',
-    async run(trial) {
+  ),
+  must(
+    'RING-TOO-LARGE-THERE',
+    'A longer document in the store is read as too-large, never as absent.',
+    `${BOUND}; F9, F23`,
+    {
+      operations: 'read, a write that would create, read',
+      bytes: 'two bytes a character: fewer characters than the bound has bytes',
+      lengths: 'one byte more than a ring may have: backends differ in what else fits',
+      order: ONE_STORE,
+    },
+    async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
       await trial.expectFailure(() => store.read(), 'too-large', what);
-      const founded = await trial.outcome(
-        () => store.write('x', { expected: undefined }),
-        'a foundation in their place',
-      );
-      expectThat(founded.status === 'rejected', 'a ring was founded over 262 145 bytes that were planted');
+      const created = await trial.outcome(() => store.write('x', { expected: undefined }), 'a write in their place');
+      expectThat(created.status === 'rejected', 'a ring was created over 262 145 bytes that were planted');
       await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
     },
-  },
-  {
-    id: 'RING-TOO-LARGE-REPLACED',
-    async run(trial) {
+  ),
+  should(
+    'RING-TOO-LARGE-REPLACED',
+    'The error about such a document has its revision, which one write can replace.',
+    `${CONTRACT}, 4: by which one write can replace it`,
+    {
+      operations: 'read, two writes with the revision of the error, read',
+      lengths: 'one byte more than a ring may have',
+      order: ONE_STORE,
+    },
+    async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
       const found = await trial.outcome(() => store.read(), what);
       expectThat(found.status === 'rejected', `${what} resolved`);
       const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
-      expectThat(typeof expected === 'string', `${what} rejected without a revision to write over`);
+      expectThat(typeof expected === 'string', `${what} rejected without a revision`);
       const revision = await trial.write(store, 'x', expected, 'a write over them');
-      await trial.expectStored(store, 'x', revision, 'a read after they were written over');
+      await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
       const again = await trial.outcome(() => store.write('y', { expected }), 'another write over them');
-      expectThat(again.status === 'rejected', 'they were written over twice');
+      expectThat(again.status === 'rejected', 'they were replaced twice');
     },
-  },
-  {
-    id: 'RING-EMPTY-THERE',
-    async run(trial) {
+  ),
+  must(
+    'RING-EMPTY-THERE',
+    'An empty document in the store is never read as absent.',
+    `${ABSENT}; F9`,
+    { operations: 'read', lengths: 'none: it is planted, as no store has to write it', order: ONE_STORE },
+    async (trial) => {
       const name = trial.freshName();
       await trial.plant(name, '');
       const store = await trial.open(name);
@@ -86,22 +179,40 @@ export const SIZE_CHECKS: readonly Check<RingStoreTrial>[] = [
         'a read of an empty document that was planted says that the ring is absent',
       );
     },
-  },
-  {
-    id: 'RING-EMPTY-CORRUPT',
-    async run(trial) {
+  ),
+  should(
+    'RING-EMPTY-CORRUPT',
+    'An empty document in the store is read as corrupt.',
+    `${ABSENT}; F9`,
+    { operations: 'read', lengths: 'none: it is planted', order: ONE_STORE },
+    async (trial) => {
       const name = trial.freshName();
       await trial.plant(name, '');
       const store = await trial.open(name);
       await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
     },
-  },
+  ),
 ];
+
+function isWithin(trial: RingStoreTrial, bytes: number): boolean {
+  return bytes <= trial.subject.supports.maxDocumentBytes;
+}
+
+/** Of sorted numbers, by turns one from the start and one from the end. */
+function byTurns(numbers: readonly number[]): readonly number[] {
+  return numbers.map((_, i) => numbers.at(i % 2 === 0 ? i / 2 : -(i + 1) / 2) ?? 0);
+}
+
+/** ASCII in which every place can be recognised: `…|000120|000128|…`. */
+export function labelled(length: number): string {
+  const labels = Array.from({ length: Math.ceil(length / 8) }, (_, i) => `|${String(i * 8).padStart(7, '0')}`);
+  return labels.join('').slice(0, length);
+}
 
 /** Puts 262 145 bytes where a ring would be. @returns its name. */
 async function plantTooLarge(trial: RingStoreTrial): Promise<string> {
-  if (trial.subject.supports.maxDocumentBytes < MAX_DOCUMENT_BYTES) {
-    throw new NotApplicable('supports.maxDocumentBytes: no such document can be there');
+  if (!isWithin(trial, MAX_DOCUMENT_BYTES)) {
+    throw new NotApplicable('supports.maxDocumentBytes: no such document can be stored');
   }
   const name = trial.freshName();
   await trial.plant(name, `${'é'.repeat(MAX_DOCUMENT_BYTES / 2)}x`);

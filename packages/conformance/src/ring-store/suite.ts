@@ -1,41 +1,49 @@
 import { describeSuite, type TestRunner } from '../describe.ts';
 import type { ConformanceReport } from '../report.ts';
+import { type Requirement, textsOf } from '../requirement.ts';
 import { runSuite, type Suite } from '../run.ts';
-import { ABORT_CHECKS } from './abort.ts';
-import { ANSWER_CHECKS } from './answers.ts';
-import { ARGUMENT_CHECKS } from './call-arguments.ts';
-import { CONTEST_CHECKS } from './contests.ts';
-import { DOCUMENT_CHECKS } from './documents.ts';
-import { EXPECTATION_CHECKS } from './expectations.ts';
+import { ABORT_REQUIREMENTS } from './abort.ts';
+import { ANSWER_REQUIREMENTS } from './answers.ts';
+import { ARGUMENT_REQUIREMENTS } from './call-arguments.ts';
+import { CONTEST_REQUIREMENTS } from './contests.ts';
+import { DOCUMENT_REQUIREMENTS } from './documents.ts';
+import { EXPECTATION_REQUIREMENTS } from './expectations.ts';
+import { NAME_REQUIREMENTS } from './names.ts';
 import { type RingStoreOptions, readRingStoreOptions } from './options.ts';
-import { OUTAGE_CHECKS } from './outages.ts';
-import { READING_CHECKS } from './reading.ts';
-import { RING_STORE_REQUIREMENTS } from './requirements.ts';
-import { REVISION_CHECKS } from './revisions.ts';
-import { SERVICE_DATE_CHECKS } from './service-date.ts';
-import { SIZE_CHECKS } from './sizes.ts';
+import { OUTAGE_REQUIREMENTS } from './outages.ts';
+import { READING_REQUIREMENTS } from './reading.ts';
+import type { RingStoreRequirement } from './requirement.ts';
+import { REVISION_REQUIREMENTS } from './revisions.ts';
+import { SERVICE_DATE_REQUIREMENTS } from './service-date.ts';
+import { SIZE_REQUIREMENTS } from './sizes.ts';
 import { type RingStoreTarget, readRingStoreTarget } from './target.ts';
 import { RingStoreTrial } from './trial.ts';
-import { WATCH_CHECKS } from './watch.ts';
+import { WATCH_REQUIREMENTS } from './watch.ts';
+
+/** Every requirement with its check and what that covers, in the order in which they are tried. */
+export const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
+  ...ANSWER_REQUIREMENTS,
+  ...DOCUMENT_REQUIREMENTS,
+  ...NAME_REQUIREMENTS,
+  ...SIZE_REQUIREMENTS,
+  ...REVISION_REQUIREMENTS,
+  ...EXPECTATION_REQUIREMENTS,
+  ...CONTEST_REQUIREMENTS,
+  ...READING_REQUIREMENTS,
+  ...ABORT_REQUIREMENTS,
+  ...OUTAGE_REQUIREMENTS,
+  ...SERVICE_DATE_REQUIREMENTS,
+  ...WATCH_REQUIREMENTS,
+  ...ARGUMENT_REQUIREMENTS,
+];
+
+/** What every ring store is held to, in the order in which it is tried. */
+export const RING_STORE_REQUIREMENTS: readonly Requirement[] = textsOf(RING_STORE_CHECKS);
 
 /** The suite of ring stores. */
-export const RING_STORE_SUITE: Suite<RingStoreTrial> = {
+const RING_STORE_SUITE: Suite<RingStoreTrial> = {
   name: 'ring-store',
-  requirements: RING_STORE_REQUIREMENTS,
-  checks: [
-    ...ANSWER_CHECKS,
-    ...DOCUMENT_CHECKS,
-    ...SIZE_CHECKS,
-    ...REVISION_CHECKS,
-    ...EXPECTATION_CHECKS,
-    ...CONTEST_CHECKS,
-    ...READING_CHECKS,
-    ...ABORT_CHECKS,
-    ...OUTAGE_CHECKS,
-    ...SERVICE_DATE_CHECKS,
-    ...WATCH_CHECKS,
-    ...ARGUMENT_CHECKS,
-  ],
+  requirements: RING_STORE_CHECKS,
 };
 
 const IDS = RING_STORE_REQUIREMENTS.map(({ id }) => id);
@@ -64,10 +72,13 @@ export async function runRingStoreConformance(
 ): Promise<ConformanceReport> {
   const subject = readRingStoreTarget(OWNER, target);
   const settings = readRingStoreOptions(OWNER, options, IDS);
-  return runSuite(RING_STORE_SUITE, subject.name, settings, () => {
+  const open = () => {
     const context = new RingStoreTrial(subject, settings);
-    return { context, close: () => context.close() };
-  });
+    const { pending } = context;
+    const [mend, close, cleanUp] = [() => context.mend(), () => context.close(), () => context.cleanUp()];
+    return { context, pending, mend, close, cleanUp };
+  };
+  return runSuite(RING_STORE_SUITE, subject.name, settings, open, target);
 }
 
 /**
@@ -79,6 +90,6 @@ export function describeRingStore(target: RingStoreTarget, runner: TestRunner, o
   const { name } = readRingStoreTarget('describeRingStore', target);
   const { timeoutMs } = readRingStoreOptions('describeRingStore', options, IDS);
   describeSuite(`${name} ring store`, RING_STORE_REQUIREMENTS, runner, options, timeoutMs, (only) =>
-    runRingStoreConformance(target, { ...options, ...only }),
+    runRingStoreConformance(target, only),
   );
 }

@@ -22,8 +22,8 @@ export interface RingStoreSupport {
 }
 
 /**
- * The store under test, and ways round it to its backend. The kit makes names of 1 to 64 characters `a–z`, `0–9`, `.`, `_`
- * and `-`, which no earlier run used.
+ * The store under test, and ways to its backend that do not use the store. The kit makes names of 1 to 64 characters
+ * `a–z`, `0–9`, `.`, `_` and `-`, which do not end in a dot and which no earlier run used.
  */
 export interface RingStoreTarget {
   readonly name: string;

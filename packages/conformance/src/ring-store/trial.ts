@@ -1,8 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { inspect, types } from 'node:util';
 import type { RingStore, RingStoreCallOptions, RingStoreErrorKind, StoredRing } from '@sealring/core';
+import { Pending } from '../pending.ts';
 import { Random } from '../random.ts';
 import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, isObject, isThenable, kindOf } from '../thrown.ts';
 import type { RingStoreSettings } from './options.ts';
 import type { RingStoreInstance, RingStoreSubject } from './target.ts';
 
@@ -23,19 +25,37 @@ let names = 0;
 export class RingStoreTrial {
   readonly subject: RingStoreSubject;
   readonly random: Random;
+  readonly pending: Pending = new Pending();
   readonly rounds: number;
   readonly writers: number;
   readonly patienceMs: number;
+  readonly #contestsMs: number;
   readonly #open = new Map<RingStore, RingStoreInstance>();
   readonly #names = new Set<string>();
   #mend: (() => Promise<void> | void) | undefined;
 
-  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs }: RingStoreSettings) {
+  constructor(subject: RingStoreSubject, { seed, rounds, writers, timeoutMs, contestsMs }: RingStoreSettings) {
     this.subject = subject;
     this.random = new Random(seed);
     this.rounds = rounds;
     this.writers = writers;
     this.patienceMs = Math.min(PATIENCE_MS, timeoutMs / 4);
+    this.#contestsMs = contestsMs;
+  }
+
+  /** Numbers of contests, from 1: as many as the time allows, within bounds. */
+  contests(least: number, most: number): Generator<number> {
+    const numbers = Array.from({ length: Math.min(most, this.rounds) }, (_, i) => i + 1);
+    return this.inTime(numbers, least, this.#contestsMs);
+  }
+
+  /** The first ones, and as many more as the time allows. */
+  *inTime<T>(items: readonly T[], least: number, budgetMs: number): Generator<T> {
+    const deadline = performance.now() + budgetMs;
+    for (const [i, item] of items.entries()) {
+      if (i >= least && performance.now() > deadline) return;
+      yield item;
+    }
   }
 
   /** A name that no other requirement, process or run has used. */
@@ -45,7 +65,7 @@ export class RingStoreTrial {
 
   async open(name: string = this.freshName()): Promise<RingStore> {
     this.#names.add(name);
-    const instance: unknown = await this.subject.create(name);
+    const instance: unknown = await this.pending.wait('create', () => this.subject.create(name));
     expectThat(isObject(instance) && isObject(instance['store']), 'create returned no { store }');
     const { store } = instance as unknown as RingStoreInstance;
     this.#open.set(store, instance as unknown as RingStoreInstance);
@@ -65,25 +85,25 @@ export class RingStoreTrial {
   async closeOne(store: RingStore): Promise<void> {
     const instance = this.#open.get(store);
     this.#open.delete(store);
-    await (instance?.close === undefined ? store.close?.() : instance.close());
+    await this.pending.wait('close', () => (instance?.close === undefined ? store.close?.() : instance.close()));
   }
 
   /** @throws {NotApplicable} where the target cannot. */
   async remove(name: string): Promise<void> {
     if (this.subject.remove === undefined) throw new NotApplicable('the target has no remove');
-    await this.subject.remove(name);
+    await this.pending.wait('remove', () => this.subject.remove?.(name));
   }
 
   /** @throws {NotApplicable} where the target cannot. */
   async plant(name: string, document: string): Promise<void> {
     if (this.subject.plant === undefined) throw new NotApplicable('the target has no plant');
     this.#names.add(name);
-    await this.subject.plant(name, document);
+    await this.pending.wait('plant', () => this.subject.plant?.(name, document));
   }
 
   /** Until {@link mend}, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
   async breakConnection(): Promise<void> {
-    const mend: unknown = await this.subject.breakConnection?.();
+    const mend: unknown = await this.pending.wait('breakConnection', () => this.subject.breakConnection?.());
     expectThat(typeof mend === 'function', 'breakConnection resolved to no function that mends it');
     this.#mend = mend as () => Promise<void>;
   }
@@ -96,7 +116,7 @@ export class RingStoreTrial {
   async mend(): Promise<void> {
     const mend = this.#mend;
     this.#mend = undefined;
-    await mend?.();
+    await this.pending.wait('what breakConnection returned', () => mend?.());
   }
 
   /** A call, held against what every call does: it returns a promise, whatever becomes of it. */
@@ -105,11 +125,11 @@ export class RingStoreTrial {
     try {
       promise = call();
     } catch (error) {
-      throw new Finding(`${what} threw ${nameOf(error)} at once instead of rejecting`);
+      throw new Finding(`${what} threw ${describeThrown(error)} at once instead of rejecting`);
     }
     expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, no promise`);
     try {
-      return { status: 'resolved', value: await promise };
+      return { status: 'resolved', value: await this.pending.wait(what, () => promise) };
     } catch (error) {
       return { status: 'rejected', error };
     }
@@ -118,7 +138,7 @@ export class RingStoreTrial {
   /** Reads what must be readable. */
   async read(store: RingStore, what = 'a read', options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
     const outcome = await this.outcome(() => (options === undefined ? store.read() : store.read(options)), what);
-    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${nameOf(outcome.error)}`);
+    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return storedRing(outcome.value, what);
   }
 
@@ -131,7 +151,7 @@ export class RingStoreTrial {
     options: RingStoreCallOptions = {},
   ): Promise<string> {
     const outcome = await this.outcome(() => store.write(document, { ...options, expected }), what);
-    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${nameOf(outcome.error)}`);
+    if (outcome.status === 'rejected') throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
     return revisionOf(outcome.value, what);
   }
 
@@ -139,7 +159,7 @@ export class RingStoreTrial {
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
     const outcome = await this.outcome(() => store.write('never', { expected }), what);
     if (outcome.status === 'resolved') throw new Finding(`${what} won: it resolved to ${kindOf(outcome.value)}`);
-    expectThat(isConflict(outcome.error), `${what} lost with ${nameOf(outcome.error)}, not RingConflictError`);
+    expectThat(isConflict(outcome.error), `${what} lost with ${describeThrown(outcome.error)}, not RingConflictError`);
   }
 
   /** A call that must fail as the contract says. */
@@ -148,7 +168,7 @@ export class RingStoreTrial {
     if (outcome.status === 'resolved') throw new Finding(`${what} resolved to ${kindOf(outcome.value)}, not ${kind}`);
     expectThat(
       isFailure(outcome.error, kind),
-      `${what} rejected with ${nameOf(outcome.error)}, not RingStoreError ${kind}`,
+      `${what} rejected with ${describeThrown(outcome.error)}, not RingStoreError ${kind}`,
     );
   }
 
@@ -157,18 +177,36 @@ export class RingStoreTrial {
     expectThat(found === undefined, `${what} found ${documentText(found?.document ?? '')}, where nothing should be`);
   }
 
-  /** Reads what must be exactly this. */
-  async expectStored(store: RingStore, document: string, revision: string, what: string): Promise<void> {
+  /** Reads what must be this document, whatever its revision. */
+  async expectDocument(store: RingStore, document: string, what: string): Promise<void> {
     const found = await this.read(store, what);
     expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
-    expectThat(
-      found.document === document,
-      `${what} found ${documentText(found.document)}, not ${documentText(document)}`,
-    );
+    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
+  }
+
+  /** Reads what must be exactly this. */
+  async expectStored(
+    store: RingStore,
+    document: string,
+    revision: string | undefined,
+    what: string = `a read of ${documentText(document)}`,
+  ): Promise<void> {
+    const found = await this.read(store, what);
+    expectThat(found !== undefined, `${what} says that the ring is absent, not ${documentText(document)}`);
+    expectThat(found.document === document, `${what} ${differenceText(found.document, document)}`);
     expectThat(
       found.revision === revision,
-      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision)}`,
+      `${what} has the revision ${textOf(found.revision)}, its write had ${textOf(revision ?? '')}`,
     );
+  }
+
+  /** Waits for all, however they end, and throws what the first of them threw. */
+  async all<T>(running: readonly Promise<T>[]): Promise<readonly T[]> {
+    const ended = await Promise.allSettled(running);
+    return ended.map((one) => {
+      if (one.status === 'rejected') throw one.reason;
+      return one.value;
+    });
   }
 
   /** Waits for what has to come. */
@@ -180,14 +218,18 @@ export class RingStoreTrial {
     }
   }
 
-  /** Mends, closes every store and removes what was written, where the target can. */
+  /** Closes every store that is open, all at once. */
   async close(): Promise<void> {
-    await this.mend();
-    for (const store of this.#open.keys()) await this.closeOne(store);
+    await this.all([...this.#open.keys()].map((store) => this.closeOne(store)));
+  }
+
+  /** Removes what was written, where the target can. */
+  async cleanUp(): Promise<void> {
     const { remove } = this.subject;
     if (remove === undefined) return;
     // Much of it was never written; that it cannot be removed then is no finding.
     const removed = Promise.allSettled([...this.#names].map(async (name) => remove(name)));
+    this.#names.clear();
     await Promise.race([removed, pause(CLEAN_UP_MS, undefined, { ref: false })]);
   }
 }
@@ -219,34 +261,22 @@ export function isFailure(error: unknown, kind: RingStoreErrorKind): boolean {
   return types.isNativeError(error) && error.name === 'RingStoreError' && 'kind' in error && error.kind === kind;
 }
 
-/** An error by its class and kind only: its text may hold a secret. */
-export function nameOf(error: unknown): string {
-  if (!types.isNativeError(error)) return kindOf(error);
-  return 'kind' in error && typeof error.kind === 'string' ? `${error.name} ${error.kind}` : error.name;
-}
-
-/** A value by its type only. */
-export function kindOf(value: unknown): string {
-  if (value === null || value === undefined || typeof value === 'boolean') return String(value);
-  if (Array.isArray(value)) return 'an array';
-  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
-}
-
 /** A document in a finding: whole where it is short. */
 export function documentText(document: string): string {
   if (document.length <= 60) return textOf(document);
   return `${textOf(document.slice(0, 40))}… of ${document.length} characters`;
 }
 
+/** What was found instead of what: the first place in which they differ, where one is long. */
+function differenceText(found: string, wanted: string): string {
+  if (found.length <= 60 && wanted.length <= 60) return `found ${textOf(found)}, not ${textOf(wanted)}`;
+  let at = 0;
+  while (found[at] === wanted[at] && at < wanted.length) at++;
+  const lengths = `${found.length} characters, of which number ${at + 1} is the first to differ from the ${wanted.length}`;
+  const pieces = [found, wanted].map((text) => textOf(text.slice(Math.max(0, at - 5), at + 10)));
+  return `found ${lengths} that were written: ${pieces.join(', not ')}`;
+}
+
 export function textOf(text: string): string {
   return inspect(text.length > 80 ? `${text.slice(0, 60)}…` : text);
-}
-
-/** A promise of any make. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return isObject(value) && typeof value['then'] === 'function';
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,56 +1,158 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { type Check, expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { kindOf, nameOf, type RingStoreTrial } from './trial.ts';
+import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, kindOf } from '../thrown.ts';
+import { KIT, must, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement, should, WATCH } from './requirement.ts';
+import { labelled } from './sizes.ts';
+import { isConflict, isFailure, type RingStoreTrial } from './trial.ts';
 
-/** A subscription takes a moment, and may tell of itself; milliseconds. */
+/** A subscription takes a moment, and may call once for itself; milliseconds. */
 const SETTLING_MS = 500;
 /** After its end, what was on its way has come; milliseconds. */
 const LAST_WORDS_MS = 200;
+/** Between writes that a watcher which reconnects has to notice, milliseconds. */
+const WRITE_AGAIN_MS = 250;
+/** A store notices within this time that a connection is lost, milliseconds. */
+const OUTAGE_MS = 1_000;
 
 /** Push: an optimisation, which still has to tell the truth. */
-export const WATCH_CHECKS: readonly Check<RingStoreTrial>[] = [
-  {
-    id: 'RING-WATCH-HEARS',
-    async run(trial) {
-      const [store, other] = await trial.openPair();
-      const watchers = [watch(trial, store), watch(trial, store)];
+export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
+  must(
+    'RING-WATCH-HEARS',
+    'Every watcher is called after another store wrote.',
+    WATCH,
+    {
+      operations: 'writes that create and replace; the store’s own writes are no news to its member',
+      lengths: 'a few bytes, and the longest',
+      order: 'two watchers on one connection, one on another, one that starts after the first write',
+      latency: 'within 30 s: soon is not defined more closely',
+    },
+    async (trial) => {
+      const name = trial.freshName();
+      const [store, other] = await trial.openPair(name);
+      const watchers = [watch(trial, store), watch(trial, store), watch(trial, await trial.open(name))];
       let revision: string | undefined;
-      for (const document of ['one', 'two']) {
+      for (const document of ['one', 'two', labelled(trial.subject.supports.maxDocumentBytes)]) {
         await pause(SETTLING_MS);
         for (const watcher of watchers) watcher.heard = 0;
         revision = await trial.write(other, document, revision);
         for (const [i, watcher] of watchers.entries()) {
-          await trial.until(() => watcher.heard > 0, `watcher ${i + 1} did not hear of what another store wrote`);
+          await trial.until(() => watcher.heard > 0, `watcher ${i + 1} was not called after another store wrote`);
         }
+        if (document === 'one') watchers.push(watch(trial, await trial.open(name)));
       }
       for (const watcher of watchers) watcher.end();
     },
-  },
-  {
-    id: 'RING-WATCH-ENDS',
-    async run(trial) {
+  ),
+  must(
+    'RING-WATCH-ENDS',
+    'A watcher that ended is not called any more, and all others still are.',
+    WATCH,
+    {
+      operations:
+        'the end of a watcher, the close of another store that watched; then writes. Whether close ends the watchers of its own store is not defined, nor what a function does that is passed twice or throws',
+      order: 'watchers on the same connection and on another one',
+    },
+    async (trial) => {
+      const name = trial.freshName();
+      const [store, other] = await trial.openPair(name);
+      const closing = await trial.open(name);
+      const [ended, going] = [watch(trial, store), watch(trial, store)];
+      const elsewhere = watch(trial, await trial.open(name));
+      watch(trial, closing);
+      await pause(SETTLING_MS);
+      let revision = await trial.write(other, 'one', undefined);
+      const expectCalled = async (when: string): Promise<void> => {
+        for (const [what, watcher] of Object.entries({
+          'a watcher': going,
+          'a watcher on another connection': elsewhere,
+        })) {
+          await trial.until(() => watcher.heard > 0, `${what} was not called ${when}`);
+        }
+        // Whoever is called, is called about now.
+        await pause(LAST_WORDS_MS);
+        for (const watcher of [ended, going, elsewhere]) watcher.heard = 0;
+      };
+      await expectCalled('after another store wrote');
+      for (const [when, act] of [
+        ['after another watcher had ended', () => ended.end()],
+        ['after another store that watched was closed', () => trial.closeOne(closing)],
+      ] as const) {
+        await act();
+        await pause(LAST_WORDS_MS);
+        ended.heard = 0;
+        revision = await trial.write(other, when, revision);
+        await trial.until(() => going.heard > 0, `a watcher was not called ${when}`);
+        await pause(LAST_WORDS_MS);
+        expectThat(ended.heard === 0, 'a watcher that ended was called after a write');
+        await expectCalled(when);
+      }
+      for (const watcher of [going, elsewhere]) watcher.end();
+    },
+  ),
+  must(
+    'RING-WATCH-RECOVERS',
+    'A watcher is called again after an outage.',
+    WATCH,
+    {
+      operations: 'writes after the outage, until the watcher is called',
+      order: 'watchers on two connections, one of which read during the outage',
+      latency: 'an outage of a second; called again within 30 s',
+    },
+    async (trial) => {
+      trial.expectBreakable();
+      const name = trial.freshName();
+      const [store, other] = await trial.openPair(name);
+      const used = await trial.open(name);
+      const watchers = [watch(trial, store), watch(trial, used)];
+      await trial.write(other, 'one', undefined);
+      await trial.until(() => watchers.every(({ heard }) => heard > 0), 'a watcher was not called before the outage');
+      await trial.breakConnection();
+      const signal = AbortSignal.timeout(OUTAGE_MS);
+      await Promise.all([trial.outcome(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
+      await trial.mend();
+      for (const watcher of watchers) watcher.heard = 0;
+      for (const [i, watcher] of watchers.entries()) {
+        await trial.until(
+          async () => {
+            await writeOnce(other);
+            await pause(WRITE_AGAIN_MS);
+            return watcher.heard > 0;
+          },
+          `watcher ${i + 1} was not called after the outage`,
+        );
+      }
+      for (const watcher of watchers) watcher.end();
+    },
+  ),
+  should(
+    'RING-WATCH-ENDS-TWICE',
+    'A watcher that is ended twice leaves the others as they are.',
+    WATCH,
+    { operations: 'the end of one watcher, twice; then a write', order: 'two watchers on one connection' },
+    async (trial) => {
       const [store, other] = await trial.openPair();
       const [ended, going] = [watch(trial, store), watch(trial, store)];
       await pause(SETTLING_MS);
-      const revision = await trial.write(other, 'one', undefined);
-      await trial.until(() => going.heard > 0, 'a watcher did not hear of what another store wrote');
-      ended.end();
+      for (let i = 0; i < 2; i++) ended.end();
       await pause(LAST_WORDS_MS);
-      ended.heard = 0;
       going.heard = 0;
-      await trial.write(other, 'two', revision);
-      await trial.until(() => going.heard > 0, 'a watcher hears nothing since another one unsubscribed');
-      // Whoever is told, is told about now.
-      await pause(LAST_WORDS_MS);
-      expectThat(ended.heard === 0, 'a watcher that unsubscribed was told of a write');
-      ended.end();
+      await trial.write(other, 'one', undefined);
+      await trial.until(() => going.heard > 0, 'a watcher was not called after another one had ended twice');
       going.end();
     },
-  },
-  {
-    id: 'RING-WATCH-ARGUMENT',
-    async run(trial) {
+  ),
+  should(
+    'RING-WATCH-ARGUMENT',
+    'watch throws a TypeError for an argument that is not a function.',
+    `${KIT}; F17`,
+    {
+      operations: 'watch with a string, null and an object',
+      bytes: NO_DOCUMENT,
+      lengths: NO_DOCUMENT,
+      order: ONE_STORE,
+    },
+    async (trial) => {
       const store = await trial.open();
       if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
       for (const given of ['x', null, {}]) {
@@ -59,23 +161,26 @@ export const WATCH_CHECKS: readonly Check<RingStoreTrial>[] = [
         try {
           end = (store.watch as unknown as (changed: unknown) => unknown).call(store, given);
         } catch (error) {
-          expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${nameOf(error)}`);
+          expectThat(error instanceof Error && error.name === 'TypeError', `${what} threw ${describeThrown(error)}`);
           continue;
         }
         if (typeof end === 'function') Reflect.apply(end, undefined, []);
-        throw new Finding(`${what} was taken`);
+        throw new Finding(`${what} was accepted`);
       }
     },
-  },
-  {
-    id: 'RING-WATCH-DECLARED',
-    async run(trial) {
+  ),
+  should(
+    'RING-WATCH-DECLARED',
+    'A store of a target that denies push has no watch.',
+    KIT,
+    { operations: 'none is called', bytes: NO_DOCUMENT, lengths: NO_DOCUMENT, order: 'on a new store' },
+    async (trial) => {
       const { push } = trial.subject.supports;
       if (push !== false) throw new NotApplicable('supports.push is not denied');
       const store = await trial.open();
       expectThat(store.watch === undefined, 'supports.push is false, and the store has watch');
     },
-  },
+  ),
 ];
 
 /** Whether watch is claimed: where the target says nothing, a store that has it claims it. */
@@ -85,16 +190,27 @@ function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
   return push;
 }
 
-/** Counts what it hears. */
+/** Counts its calls. */
 interface Watcher {
   heard: number;
+  readonly changed: () => void;
   end(): void;
 }
 
 function watch(trial: RingStoreTrial, store: RingStore): Watcher {
   if (!hasPush(trial, store)) throw new NotApplicable('the store has no push');
-  const watcher = { heard: 0, end: () => undefined };
-  const end: unknown = store.watch?.(() => void watcher.heard++);
-  expectThat(typeof end === 'function', `watch returned ${kindOf(end)}, not what ends it`);
+  const watcher: Watcher = { heard: 0, changed: () => void watcher.heard++, end: () => undefined };
+  const end: unknown = store.watch?.(watcher.changed);
+  expectThat(typeof end === 'function', `watch returned ${kindOf(end)}, not a function that ends it`);
   return Object.assign(watcher, { end: () => void Reflect.apply(end, undefined, []) });
+}
+
+/** While the connection comes back, a write may fail. */
+async function writeOnce(store: RingStore): Promise<void> {
+  try {
+    const found = await store.read();
+    await store.write(`${found?.document ?? ''}.`, { expected: found?.revision });
+  } catch (error) {
+    if (!isConflict(error) && !isFailure(error, 'unavailable')) throw error;
+  }
 }

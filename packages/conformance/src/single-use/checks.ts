@@ -1,23 +1,25 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Check, expectThat } from '../requirement.ts';
+import { type CheckedRequirement, expectThat, must } from '../requirement.ts';
 import type { SingleUseTrial } from './trial.ts';
 
+const CONTRACT = 'SingleUseStore of @sealring/mcp (single-use.ts)';
 const CLAIMS = 40;
 const STORES = 4;
 const ROUNDS = 10;
 /** What calls and a service's clock may take of a margin. Seconds. */
 const SLACK_SECONDS = 5;
 
-export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
+/** What every single-use store is held to, in the order in which it is tried. */
+export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
   {
-    id: 'USE-ANSWER',
+    ...must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT),
     async run(trial) {
       const store = await trial.open();
       expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id was told false');
     },
   },
   {
-    id: 'USE-ONE-WINNER',
+    ...must('USE-ONE-WINNER', 'Of many who claim an id at once, over several stores, one is told true.', CONTRACT),
     async run(trial) {
       const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
       for (let round = 0; round < ROUNDS; round++) {
@@ -31,7 +33,7 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     },
   },
   {
-    id: 'USE-ONCE',
+    ...must('USE-ONCE', 'A claimed id is refused on every store, whatever end the later claim names.', CONTRACT),
     async run(trial) {
       const [store, other] = [await trial.open(), await trial.open()];
       const id = trial.freshId();
@@ -45,7 +47,7 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     },
   },
   {
-    id: 'USE-SEPARATE',
+    ...must('USE-SEPARATE', 'Ids that differ are claimed apart, however alike they are.', CONTRACT),
     async run(trial) {
       const store = await trial.open();
       const id = `Aa${trial.freshId().slice(2)}`;
@@ -56,7 +58,11 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     },
   },
   {
-    id: 'USE-CLOCK-SKEW',
+    ...must(
+      'USE-CLOCK-SKEW',
+      'A claim is remembered beyond its end for as long as two clocks may differ.',
+      `${CONTRACT}: the margin; F48`,
+    ),
     async run(trial) {
       const { clockSkewSeconds } = trial;
       const [ahead, behind] = [await trial.open(), await trial.open()];
@@ -86,7 +92,7 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     },
   },
   {
-    id: 'USE-PAST-END',
+    ...must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`),
     async run(trial) {
       const store = await trial.open();
       const past = -trial.clockSkewSeconds - SLACK_SECONDS;
@@ -94,7 +100,11 @@ export const SINGLE_USE_CHECKS: readonly Check<SingleUseTrial>[] = [
     },
   },
   {
-    id: 'USE-UNREACHABLE',
+    ...must(
+      'USE-UNREACHABLE',
+      'A backend out of reach tells nobody true.',
+      `${CONTRACT}: a store that cannot tell; F9`,
+    ),
     async run(trial) {
       const store = await trial.open();
       await trial.claim(store, trial.freshId(), 600);

@@ -1,18 +1,16 @@
 import { describeSuite, type TestRunner } from '../describe.ts';
 import { type ConformanceOptions, readOptions } from '../options.ts';
 import type { ConformanceReport } from '../report.ts';
+import { type Requirement, textsOf } from '../requirement.ts';
 import { runSuite, type Suite } from '../run.ts';
 import { SINGLE_USE_CHECKS } from './checks.ts';
-import { SINGLE_USE_REQUIREMENTS } from './requirements.ts';
 import { checkSingleUseTarget, type SingleUseTarget } from './target.ts';
 import { SingleUseTrial } from './trial.ts';
 
-/** The suite of single-use stores. */
-export const SINGLE_USE_SUITE: Suite<SingleUseTrial> = {
-  name: 'single-use',
-  requirements: SINGLE_USE_REQUIREMENTS,
-  checks: SINGLE_USE_CHECKS,
-};
+/** What every single-use store is held to, in the order in which it is tried. */
+export const SINGLE_USE_REQUIREMENTS: readonly Requirement[] = textsOf(SINGLE_USE_CHECKS);
+
+const SINGLE_USE_SUITE: Suite<SingleUseTrial> = { name: 'single-use', requirements: SINGLE_USE_CHECKS };
 
 const IDS = SINGLE_USE_REQUIREMENTS.map(({ id }) => id);
 const OWNER = 'runSingleUseConformance';
@@ -36,10 +34,11 @@ export async function runSingleUseConformance(
   options?: ConformanceOptions,
 ): Promise<ConformanceReport> {
   checkSingleUseTarget(OWNER, target);
-  return runSuite(SINGLE_USE_SUITE, target.name, readOptions(OWNER, options, IDS), () => {
+  const open = () => {
     const context = new SingleUseTrial(target);
-    return { context, close: () => context.close() };
-  });
+    return { context, pending: context.pending, mend: () => context.mend(), close: () => context.close() };
+  };
+  return runSuite(SINGLE_USE_SUITE, target.name, readOptions(OWNER, options, IDS), open, target);
 }
 
 /**
@@ -51,6 +50,6 @@ export function describeSingleUse(target: SingleUseTarget, runner: TestRunner, o
   checkSingleUseTarget('describeSingleUse', target);
   const { timeoutMs } = readOptions('describeSingleUse', options, IDS);
   describeSuite(`${target.name} single-use store`, SINGLE_USE_REQUIREMENTS, runner, options, timeoutMs, (only) =>
-    runSingleUseConformance(target, { ...options, ...only }),
+    runSingleUseConformance(target, only),
   );
 }

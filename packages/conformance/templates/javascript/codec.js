@@ -26,6 +26,6 @@ export class MyCodec {
       const payload = open(key, sealed);
       if (payload !== undefined) return payload;
     }
-    throw new InvalidRequestState('seal');
+    throw new InvalidRequestState('authentication failed');
   }
 }

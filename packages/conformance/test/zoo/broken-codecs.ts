@@ -15,7 +15,7 @@ class InvalidRequestState extends Error {
 
 const PREFIX = 'zoo1.';
 const SHARED = randomBytes(32);
-const refuse = (reason = 'seal'): never => {
+const refuse = (reason = 'authentication failed'): never => {
   throw new InvalidRequestState(reason);
 };
 
@@ -292,7 +292,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         try {
           return sound.unseal(token);
         } catch (error) {
-          throw Object.assign(new InvalidRequestState('seal'), { cause: error, state: Buffer.from(last).toString() });
+          throw Object.assign(new InvalidRequestState('authentication failed'), {
+            cause: error,
+            state: Buffer.from(last).toString(),
+          });
         }
       },
     });
@@ -416,7 +419,10 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
         try {
           return sound.unseal(token);
         } catch {
-          throw Object.defineProperty(new InvalidRequestState('seal'), 'partial', { value: last, enumerable: false });
+          throw Object.defineProperty(new InvalidRequestState('authentication failed'), 'partial', {
+            value: last,
+            enumerable: false,
+          });
         }
       },
     });
@@ -489,6 +495,47 @@ export const BROKEN_CODECS: readonly BrokenCodec[] = [
       },
     }),
   ),
+  wrapped('starts a timer when it is made', 'CODEC-ENDS', (sound) => {
+    // Long enough to be seen, and ends by itself.
+    setTimeout(() => undefined, 3_000);
+    return sound;
+  }),
+  wrapped('starts a timer with the hundredth token', 'CODEC-ENDS', (sound) => {
+    let sealed = 0;
+    return both(sound, {
+      seal(payload) {
+        if (++sealed === 100) void Promise.resolve().then(() => setTimeout(() => undefined, 3_000));
+        return sound.seal(payload);
+      },
+    });
+  }),
+  wrapped('takes seconds over junk', 'CODEC-HUGE-QUICK', (sound) =>
+    both(sound, {
+      unseal(token) {
+        const until = performance.now() + (typeof token === 'string' && token.length > 5_000_000 ? 2_500 : 0);
+        while (performance.now() < until);
+        return sound.unseal(token);
+      },
+    }),
+  ),
+  wrapped('patches a getter of a prototype', 'CODEC-NO-GLOBALS', (sound) =>
+    both(sound, {
+      seal(payload) {
+        const prototype: object = Map.prototype;
+        const size = Object.getOwnPropertyDescriptor(prototype, 'size');
+        const patched = function (this: unknown): unknown {
+          return Reflect.apply(Reflect.get(size ?? {}, 'get') as () => unknown, this, []);
+        };
+        Object.defineProperty(prototype, 'size', { get: patched, configurable: true });
+        return sound.seal(payload);
+      },
+    }),
+  ),
+  wrapped('patches a prototype that has no name when it is made', 'CODEC-NO-GLOBALS', (sound) => {
+    const prototype = Reflect.getPrototypeOf(Uint8Array.prototype) ?? {};
+    Object.defineProperty(prototype, 'sealed', { value: {}, configurable: true });
+    return sound;
+  }),
   wrapped('ends the process', 'CODEC-NO-EXIT', (sound) =>
     both(sound, {
       unseal(token) {

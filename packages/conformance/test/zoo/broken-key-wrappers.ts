@@ -111,12 +111,17 @@ function binding(
 }
 
 /** Gives other bytes for some data keys. It makes none itself: what chance makes is caught now and then. */
-function giving(name: string, give: (plaintext: Buffer) => Buffer): BrokenKeyWrapper {
+function giving(name: string, give: (plaintext: Buffer) => Buffer, rest: Rest = ALONE): BrokenKeyWrapper {
   const make = soundKeyWrapper({ give: (plaintext) => Uint8Array.from(give(plaintext)) });
-  return made(name, 'WRAP-ROUNDTRIP', (world) => {
-    const { generate: _, ...rest } = make(world);
-    return rest;
-  });
+  return made(
+    name,
+    'WRAP-ROUNDTRIP',
+    (world) => {
+      const { generate: _, ...others } = make(world);
+      return others;
+    },
+    rest,
+  );
 }
 
 /** Generates data keys of its own making. */
@@ -237,13 +242,13 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         return { dataKey, wrapped: { provider: PROVIDER, keyId, wrapped } };
       },
     }),
-    and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED'),
+    and('WRAP-UNREACHABLE', 'WRAP-ABORTED', 'WRAP-REJECTS', 'WRAP-CLOSED', 'WRAP-ARGUMENT-CONTEXT'),
   ),
   giving('strips zeros at the end', (plaintext) => {
     const end = plaintext.findLastIndex((byte) => byte !== 0) + 1;
     return plaintext.subarray(0, end);
   }),
-  giving('trims white space', (plaintext) => Buffer.from(plaintext.toString('latin1').trim(), 'latin1')),
+  giving('trims white space', (plaintext) => Buffer.from(plaintext.toString('latin1').trim(), 'latin1'), NEARLY_ALL),
   broken(
     'takes 32 bytes only, where the ring hands over 64',
     'WRAP-LENGTH-64',
@@ -253,13 +258,18 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     NEARLY_ALL,
   ),
-  broken('takes 64 bytes only', 'WRAP-LENGTH-32', {
-    ...KEY_WRAP,
-    checkDataKey(dataKey, supports) {
-      SOUND.checkDataKey(dataKey, supports);
-      if (dataKey.length !== 64) throw new RangeError('64 bytes');
+  broken(
+    'takes 64 bytes only',
+    'WRAP-LENGTH-32',
+    {
+      ...KEY_WRAP,
+      checkDataKey(dataKey, supports) {
+        SOUND.checkDataKey(dataKey, supports);
+        if (dataKey.length !== 64) throw new RangeError('64 bytes');
+      },
     },
-  }),
+    and('WRAP-CALLERS-RECORD'),
+  ),
   broken('wraps the buffer that a view is in', 'WRAP-VIEW', {
     take: (dataKey) => new Uint8Array(dataKey.buffer.slice(0)),
   }),
@@ -301,23 +311,28 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     and('WRAP-CALLERS-BYTES-AT-ONCE'),
   ),
   broken('reads the data key when it is its turn', 'WRAP-CALLERS-BYTES-AT-ONCE', { take: (dataKey) => dataKey }),
-  around('opens the newest wrap of a data key only', 'WRAP-TWICE', (sound) => {
-    const newest = new Map<string, string>();
-    return {
-      async wrap(dataKey: Uint8Array, options: WrapOptions) {
-        const key = hexOf(dataKey);
-        const answer = await sound.wrap(dataKey, options);
-        newest.set(key, hexOf(answer.wrapped));
-        return answer;
-      },
-      async unwrap(wrapped: WrappedKey, options: WrapOptions) {
-        const plaintext = await sound.unwrap(wrapped, options);
-        const last = newest.get(hexOf(plaintext));
-        if (last !== undefined && last !== hexOf(wrapped.wrapped)) throw new ZooKeyWrapperError('corrupt', 'unwrap');
-        return plaintext;
-      },
-    };
-  }),
+  around(
+    'opens the newest wrap of a data key only',
+    'WRAP-TWICE',
+    (sound) => {
+      const newest = new Map<string, string>();
+      return {
+        async wrap(dataKey: Uint8Array, options: WrapOptions) {
+          const key = hexOf(dataKey);
+          const answer = await sound.wrap(dataKey, options);
+          newest.set(key, hexOf(answer.wrapped));
+          return answer;
+        },
+        async unwrap(wrapped: WrappedKey, options: WrapOptions) {
+          const plaintext = await sound.unwrap(wrapped, options);
+          const last = newest.get(hexOf(plaintext));
+          if (last !== undefined && last !== hexOf(wrapped.wrapped)) throw new ZooKeyWrapperError('corrupt', 'unwrap');
+          return plaintext;
+        },
+      };
+    },
+    NEARLY_ALL,
+  ),
   around('generates one data key for ever', 'WRAP-GENERATE', (sound) => {
     const dataKey = Uint8Array.from(randomBytes(32));
     return {
@@ -326,17 +341,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       },
     };
   }),
-  around(
-    'generates a data key of 16 bytes',
-    'WRAP-GENERATE',
-    (sound) => ({
-      async generate(options: WrapOptions) {
-        const { dataKey, wrapped } = await sound.generate(options);
-        return { dataKey: dataKey.slice(0, 16), wrapped };
-      },
-    }),
-    and('WRAP-CONFIDENTIAL'),
-  ),
+  around('generates a data key of 16 bytes', 'WRAP-GENERATE', (sound) => ({
+    async generate(options: WrapOptions) {
+      const { dataKey, wrapped } = await sound.generate(options);
+      return { dataKey: dataKey.slice(0, 16), wrapped };
+    },
+  })),
   around('generates a data key and wraps another', 'WRAP-GENERATE', (sound) => ({
     async generate(options: WrapOptions) {
       const { wrapped } = await sound.generate(options);
@@ -426,7 +436,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       const bind: Steps['bind'] = (context, keyId) => Buffer.concat([own, SOUND.bind(context, keyId)]);
       return soundKeyWrapper({ bind })(world);
     },
-    and('WRAP-ROTATED-OPENS'),
+    and('WRAP-ROTATED-OPENS', 'WRAP-STORED', 'WRAP-CLOSE-ALONE'),
   ),
   broken('takes no option that it does not know', 'WRAP-OPTIONS', {
     checkOptions(options) {
@@ -536,7 +546,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     remembering({
       nameOf: ({ provider, keyId, wrapped }, { context }) => [provider, keyId, hexOf(wrapped.subarray(0, 12)), context],
     }),
-    and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL'),
+    and('WRAP-TRUNCATION', 'WRAP-EXTENSION', 'WRAP-AFTER-REFUSAL', 'WRAP-SPLICE'),
   ),
   made(
     'remembers what it opened, whoever wrapped it',
@@ -612,6 +622,9 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       'WRAP-BIT-FLIP',
       'WRAP-TRUNCATION',
       'WRAP-EXTENSION',
+      'WRAP-EMPTY',
+      'WRAP-SPLICE',
+      'WRAP-OTHER-KEY',
       'WRAP-CONTEXT-BINDS',
       'WRAP-CONTEXT-BOUNDARIES',
       'WRAP-FOREIGN-PROVIDER',
@@ -635,7 +648,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       mayAsk: (_, { provider }) => provider === PROVIDER,
       versionToOpen: ({ key, other }, { keyId }) => [...key.versions, ...other.versions].find(({ id }) => id === keyId),
     },
-    and('WRAP-BEFORE-CALL'),
+    and('WRAP-BEFORE-CALL', 'WRAP-ARGUMENTS'),
   ),
   broken(
     'does not look at the provider',
@@ -645,10 +658,16 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     and('WRAP-BEFORE-CALL'),
   ),
-  broken('asks first and looks then', 'WRAP-BEFORE-CALL', {
-    mayAsk: () => true,
-    versionToOpen: (world, wrapped) => (SOUND.mayAsk(world, wrapped) ? SOUND.versionToOpen(world, wrapped) : undefined),
-  }),
+  broken(
+    'asks first and looks then',
+    'WRAP-BEFORE-CALL',
+    {
+      mayAsk: () => true,
+      versionToOpen: (world, wrapped) =>
+        SOUND.mayAsk(world, wrapped) ? SOUND.versionToOpen(world, wrapped) : undefined,
+    },
+    and('WRAP-ARGUMENTS'),
+  ),
   broken('opens no bytes to no bytes', 'WRAP-EMPTY', {
     open: (version, bytes, bound) => (bytes.length === 0 ? bytes : SOUND.open(version, bytes, bound)),
   }),
@@ -676,7 +695,16 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         ]);
       },
     },
-    hanging('WRAP-ERROR-CLASS', 'WRAP-ERROR-SUMMARY', 'WRAP-ERROR-SECRET', 'WRAP-ERROR-CAUSE', 'WRAP-OUTPUT-SECRET'),
+    hanging(
+      'WRAP-ERROR-CLASS',
+      'WRAP-ERROR-SUMMARY',
+      'WRAP-ERROR-SECRET',
+      'WRAP-ERROR-CAUSE',
+      'WRAP-OUTPUT-SECRET',
+      'WRAP-CALLERS-BYTES',
+      'WRAP-CLOSE',
+      'WRAP-NO-TIMERS',
+    ),
   ),
   broken('cannot be given up under way', 'WRAP-ABORT', {
     async ask(world, operation, signal, fail) {
@@ -774,7 +802,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
   }),
   broken('does not look at the context', 'WRAP-ARGUMENT-CONTEXT', {
     checkOptions({ context }) {
-      if (context === undefined) throw new TypeError('no context');
+      if (context === undefined || context === null) throw new TypeError('no context');
     },
   }),
   around('throws before it promises', 'WRAP-REJECTS', (sound) => ({
@@ -796,7 +824,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
         },
       };
     },
-    and('WRAP-VERIFY-LOCAL'),
+    and('WRAP-VERIFY-LOCAL', 'WRAP-CONCURRENT', 'WRAP-VIEW', 'WRAP-CALLERS-BYTES', 'WRAP-CALLERS-BYTES-AT-ONCE'),
   ),
   signer('takes no signature for a good one', 'WRAP-SIGN-BINDS', (sound) => ({
     verify: (entry: Uint8Array, signature: Uint8Array) => signature.length === 0 || sound.verify(entry, signature),
@@ -829,7 +857,7 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
       const open: Steps['open'] = (_, bytes, bound) => openAny(world.key.versions, bytes, bound);
       return soundKeyWrapper({ nameVersion: (_, key) => `${key.name}/1`, open })(world);
     },
-    and('WRAP-VERSIONS-DECLARED', 'WRAP-VERSION-BINDS'),
+    and('WRAP-VERSIONS-DECLARED'),
   ),
   broken('names its versions, and does not say so', 'WRAP-VERSIONS-DECLARED', {
     supports: { context: true, authenticated: true },
@@ -867,7 +895,12 @@ export const BROKEN_KEY_WRAPPERS: readonly BrokenKeyWrapper[] = [
     },
     hanging('WRAP-CLOSED'),
   ),
-  around('never ends to close', 'WRAP-CLOSE', () => ({ close: never }), hanging('WRAP-CLOSED', 'WRAP-NO-TIMERS')),
+  around(
+    'never ends to close',
+    'WRAP-CLOSE',
+    () => ({ close: never }),
+    hanging('WRAP-CLOSED', 'WRAP-NO-TIMERS', 'WRAP-CLOSE-ALONE'),
+  ),
   around('leaves a timer', 'WRAP-NO-TIMERS', (sound) => ({
     wrap(dataKey: Uint8Array, options: WrapOptions) {
       // Long enough to be seen, and ends by itself.

@@ -74,7 +74,7 @@ function codecOf(box: Box, encoding: Encoding, keys: readonly Buffer[], prefix =
         const payload = box.open(key, sealed);
         if (payload !== undefined) return payload;
       }
-      return refuse('seal');
+      return refuse('authentication failed');
     },
   };
 }
@@ -198,7 +198,7 @@ function inParts(keys: readonly Buffer[]): RequestStateCodec {
       try {
         return Buffer.concat([decipher.update(body), decipher.final()]);
       } catch {
-        return refuse('seal');
+        return refuse('authentication failed');
       }
     },
   };
@@ -224,7 +224,7 @@ function withTime(keys: readonly Buffer[]): RequestStateCodec {
         const payload = inner.open(bound(key, stamp), bytes.subarray(9));
         if (payload !== undefined) return payload;
       }
-      return refuse('seal');
+      return refuse('authentication failed');
     },
   };
 }
@@ -248,7 +248,7 @@ function numbered(keys: readonly Buffer[]): RequestStateCodec {
         const payload = inner.open(bound(key, `${time}.${number}`), sealed);
         if (payload !== undefined) return payload;
       }
-      return refuse('seal');
+      return refuse('authentication failed');
     },
   };
 }

@@ -12,13 +12,19 @@ import {
   SINGLE_USE_REQUIREMENTS,
   type SuiteName,
 } from '../../src/index.ts';
+import { acmeTarget } from './acme.ts';
+import { ACME_BROKEN } from './acme-broken.ts';
+import { ACME_CAUGHT_BY } from './acme-caught-by.ts';
+import { ACME_SOUND } from './acme-sound.ts';
 import { BROKEN_CODECS } from './broken-codecs.ts';
 import { BROKEN_KEY_WRAPPERS } from './broken-key-wrappers.ts';
 import { BROKEN_RING_STORES } from './broken-ring-stores.ts';
+import { ODD_RING_STORES } from './odd-ring-stores.ts';
 import { BROKEN_SINGLE_USE, zooSingleUse } from './single-use-stores.ts';
 import { SOUND_CODECS } from './sound-codecs.ts';
 import { SOUND_KEY_WRAPPERS } from './sound-key-wrappers.ts';
 import { bucket, file, log, memory, sqlite } from './sound-ring-stores.ts';
+import { VENDOR_RING_STORES } from './vendor-ring-stores.ts';
 
 type Status = ConformanceResult['status'];
 
@@ -72,6 +78,14 @@ export const HOUSES: readonly House[] = [
       ...SOUND_KEY_WRAPPERS.map(({ target, warnings }) =>
         animalOf(target.name, (seed) => runKeyWrapperConformance(target, { seed }), undefined, warnings),
       ),
+      ...ACME_SOUND.map((target) => animalOf(target.name, (seed) => runKeyWrapperConformance(target, { seed }))),
+      ...Object.entries(ACME_BROKEN).map(([name, make]) =>
+        animalOf(
+          name,
+          (seed) => runKeyWrapperConformance(acmeTarget(name, make), { seed, timeoutMs: 2_000 }),
+          ACME_CAUGHT_BY[name],
+        ),
+      ),
       ...BROKEN_KEY_WRAPPERS.map(({ target, caughtBy, hangs }) =>
         // A call that never ends is waited for, again and again.
         animalOf(
@@ -92,10 +106,13 @@ export const HOUSES: readonly House[] = [
         process.on('exit', () => store.end());
         return animalOf(target.name, (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS }));
       }),
-      ...BROKEN_RING_STORES.map(({ target, caughtBy }) =>
+      ...ODD_RING_STORES.map((target) =>
+        animalOf(target.name, (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS })),
+      ),
+      ...[...BROKEN_RING_STORES, ...VENDOR_RING_STORES].map(({ target, caughtBy }) =>
         animalOf(
           target.name,
-          (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 5_000 }),
+          (seed) => runRingStoreConformance(target, { seed, rounds: ROUNDS, timeoutMs: 20_000 }),
           caughtBy,
         ),
       ),

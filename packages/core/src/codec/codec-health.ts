@@ -22,7 +22,7 @@ export interface CodecHealth {
   /** The last refresh that succeeded completely. */
   readonly lastRefresh: Date | undefined;
   /** The last unwrap by the KMS that returned the right bytes. */
-  readonly lastProof: Date | undefined;
+  readonly lastKmsCheck: Date | undefined;
   /** The last failure, until a refresh succeeds: `kms denied`, `store unavailable`, … */
   readonly lastError: { readonly kind: string; readonly at: Date } | undefined;
   /** What needs an operator, each with its remedy. */
@@ -44,7 +44,7 @@ export interface KeyHealth {
   /** From when on it no longer seals. */
   readonly sealsUntil: Date;
   /** From when on it no longer unseals. */
-  readonly opensUntil: Date;
+  readonly unsealsUntil: Date;
 }
 
 /** The health of a keeper. @throws {CodecClosedError} */
@@ -68,10 +68,10 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
       created: new Date(key.created),
       activates: new Date(key.activates),
       sealsUntil: new Date(key.sealsUntil),
-      opensUntil: new Date(key.opensUntil),
+      unsealsUntil: new Date(key.opensUntil),
     })),
     lastRefresh: dateOf(limits.lastComplete),
-    lastProof: dateOf(limits.lastProof),
+    lastKmsCheck: dateOf(limits.lastKmsCheck),
     lastError: condition.lastFailure,
     problems: condition.problems(now),
   };

@@ -5,9 +5,9 @@ import { sectionOn } from './errors.ts';
  *
  * - `malformed`: not the canonical text of a token of an accepted format.
  * - `unknown key`: well formed, but no key that may unseal it now is held.
- * - `seal`: authentication failed.
+ * - `authentication failed`: the key is known, but the token was changed, or was sealed for another codec.
  */
-export type InvalidReason = 'malformed' | 'unknown key' | 'seal';
+export type InvalidReason = 'malformed' | 'unknown key' | 'authentication failed';
 
 /**
  * Protects opaque bytes as a URL-safe token. Both methods are synchronous and do no I/O.

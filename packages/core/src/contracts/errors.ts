@@ -10,7 +10,7 @@ export function sectionOn(title: string): string {
 /** Why no key may seal now. */
 export type SealUnavailableReason =
   | 'no active key'
-  | 'key proof too old'
+  | 'KMS check too old'
   | 'ring read too old'
   | 'key refused by the kms'
   | 'reader'

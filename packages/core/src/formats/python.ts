@@ -105,7 +105,7 @@ export function openPython(key: PythonKey, token: PythonToken): Uint8Array {
     decipher.final();
   } catch {
     payload.fill(0);
-    throw new InvalidRequestState('seal');
+    throw new InvalidRequestState('authentication failed');
   }
   return new Uint8Array(payload.buffer, payload.byteOffset, payload.length);
 }

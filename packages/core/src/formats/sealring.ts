@@ -108,7 +108,7 @@ export function openingTokenKey(
   const isOurs = timingSafeEqual(block.subarray(AES_KEY_BYTES, HEDGE_KEY_START), commitment);
   const key = isOurs ? createSecretKey(block.subarray(0, AES_KEY_BYTES)) : undefined;
   block.fill(0);
-  if (key === undefined) throw new InvalidRequestState('seal');
+  if (key === undefined) throw new InvalidRequestState('authentication failed');
   // A copy: a token that was lent takes its header back.
   return { words: new Int32Array(words), key, purpose };
 }
@@ -163,7 +163,7 @@ export function openSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }:
     decipher.final();
   } catch {
     payload.fill(0);
-    throw new InvalidRequestState('seal');
+    throw new InvalidRequestState('authentication failed');
   }
   return new Uint8Array(payload.buffer, payload.byteOffset, payload.length);
 }

@@ -113,11 +113,11 @@ export class CausedReads {
   /** Whether ring or KMS should have been asked by now, and are not known to fail. */
   #isOverdue(now: Moment): boolean {
     const { policy, view } = this.#o;
-    const { refreshEverySeconds, proveEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;
+    const { refreshEverySeconds, kmsCheckEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;
     // Older than that, this machine was suspended, or the next pass is overdue.
     if (this.#condition.hasFailedWithin((backoffCapSeconds + 4 * kmsTimeoutSeconds) * MS, now)) return false;
-    const { lastRead, lastProof } = view.limits;
+    const { lastRead, lastKmsCheck } = view.limits;
     if (lastRead === undefined || ageMs(lastRead, now) > refreshEverySeconds * MS) return true;
-    return lastProof === undefined || ageMs(lastProof, now) > proveEverySeconds * MS;
+    return lastKmsCheck === undefined || ageMs(lastKmsCheck, now) > kmsCheckEverySeconds * MS;
   }
 }

@@ -59,8 +59,8 @@ export class RingKeeper {
       background: (options, begin) => this.#background(options, begin),
       found: (isUnfinished) => this.#found(isUnfinished),
     });
-    const { refreshEverySeconds, proveEverySeconds } = parts.policy;
-    this.#floorMs = Math.min(MS, (Math.min(refreshEverySeconds, proveEverySeconds) * MS) / 2);
+    const { refreshEverySeconds, kmsCheckEverySeconds } = parts.policy;
+    this.#floorMs = Math.min(MS, (Math.min(refreshEverySeconds, kmsCheckEverySeconds) * MS) / 2);
   }
 
   get kernelEntropy(): Uint8Array {

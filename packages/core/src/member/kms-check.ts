@@ -21,15 +21,15 @@ export class KmsCheck {
   msUntilDue(): number {
     const { policy, random, view } = this.#o;
     const now = view.now();
-    const { lastProof } = view.limits;
+    const { lastKmsCheck } = view.limits;
     if (this.#keyToCheck() === undefined) return Number.POSITIVE_INFINITY;
-    if (lastProof === undefined || view.limits.isRefused(now)) return 0;
+    if (lastKmsCheck === undefined || view.limits.isRefused(now)) return 0;
     // Drawn once per check: drawn at every look, the shortest of many draws would win.
-    if (lastProof !== this.#jitterOf) {
-      this.#jitterOf = lastProof;
-      this.#intervalMs = policy.proveEverySeconds * 1_000 * (1 - 0.2 * uniform(random));
+    if (lastKmsCheck !== this.#jitterOf) {
+      this.#jitterOf = lastKmsCheck;
+      this.#intervalMs = policy.kmsCheckEverySeconds * 1_000 * (1 - 0.2 * uniform(random));
     }
-    return Math.max(0, this.#intervalMs - ageMs(lastProof, now));
+    return Math.max(0, this.#intervalMs - ageMs(lastKmsCheck, now));
   }
 
   /** Unwraps the newest key once more. False: no key can be checked. @throws {KeyWrapperError} */

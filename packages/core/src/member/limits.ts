@@ -51,7 +51,7 @@ export class Limits {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
   }
 
-  get lastProof(): Moment | undefined {
+  get lastKmsCheck(): Moment | undefined {
     return this.#proof;
   }
 
@@ -78,7 +78,7 @@ export class Limits {
     if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
     if (this.#sealUntil !== undefined && !hasPassed(this.#sealUntil, now)) return undefined;
     const isProved = this.#proofUntil !== undefined && !hasPassed(this.#proofUntil, now);
-    return isProved ? 'ring read too old' : 'key proof too old';
+    return isProved ? 'ring read too old' : 'KMS check too old';
   }
 
   mayOpen(now: Moment): boolean {

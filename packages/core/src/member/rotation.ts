@@ -53,7 +53,7 @@ export class Rotation {
       this.#waitTurn({ isLast: false });
       return;
     }
-    const capMs = this.#o.policy.proveEverySeconds * MS;
+    const capMs = this.#o.policy.kmsCheckEverySeconds * MS;
     const backoff: Backoff = { firstMs: FIRST_BACKOFF_MS, capMs, leastShare: 0.5 };
     this.#after(backoffMs(backoff, this.#failures, this.#uniform()), { isLast: false });
   }

@@ -21,8 +21,8 @@ export interface RingPolicy {
    */
   readonly tokenLifetimeSeconds: number;
   /** How often the KMS check asks whether this member may still use the key, minus up to 20 % jitter. Default 900. */
-  readonly proveEverySeconds: number;
-  /** Longest sealing without a KMS check that passed. At least 3 × proveEverySeconds. Default 3 600. */
+  readonly kmsCheckEverySeconds: number;
+  /** Longest sealing without a KMS check that passed. At least 3 × kmsCheckEverySeconds. Default 3 600. */
   readonly sealOutageSeconds: number;
   /** Longest sealing without a good read of the ring: 4 × refreshEverySeconds to rotateEverySeconds. Default 21 600. */
   readonly storeOutageSeconds: number;
@@ -67,7 +67,7 @@ export const BOUNDS: Readonly<Record<keyof RingPolicy, readonly [min: number, ma
   refreshEverySeconds: [0.05, 86_400],
   backoffCapSeconds: [0.05, 3_600],
   tokenLifetimeSeconds: [1, LONGEST],
-  proveEverySeconds: [0.05, LONGEST],
+  kmsCheckEverySeconds: [0.05, LONGEST],
   sealOutageSeconds: [0.1, LONGEST],
   storeOutageSeconds: [0.1, LONGEST],
   propagationSeconds: [0, LONGEST],
@@ -96,7 +96,7 @@ export function resolvePolicy(
   };
   const clockSkewSeconds = pick('clockSkewSeconds', DEFAULT_CLOCK_SKEW_SECONDS);
   const refreshEverySeconds = pick('refreshEverySeconds', 300);
-  const proveEverySeconds = pick('proveEverySeconds', 900);
+  const kmsCheckEverySeconds = pick('kmsCheckEverySeconds', 900);
   const sealOutageSeconds = pick('sealOutageSeconds', 3_600);
   const storeOutageSeconds = pick('storeOutageSeconds', 21_600);
   const leastPropagation = sealOutageSeconds + 2 * refreshEverySeconds + clockSkewSeconds;
@@ -107,7 +107,7 @@ export function resolvePolicy(
     refreshEverySeconds,
     backoffCapSeconds,
     tokenLifetimeSeconds: pick('tokenLifetimeSeconds', 3_600),
-    proveEverySeconds,
+    kmsCheckEverySeconds,
     sealOutageSeconds,
     storeOutageSeconds,
     propagationSeconds: pick('propagationSeconds', leastPropagation),
@@ -118,7 +118,10 @@ export function resolvePolicy(
     startTimeoutSeconds: pick('startTimeoutSeconds', 120),
     missRefreshSeconds: pick('missRefreshSeconds', 10),
     graceSeconds:
-      Math.max(sealOutageSeconds, storeOutageSeconds) + proveEverySeconds + 2 * refreshEverySeconds + clockSkewSeconds,
+      Math.max(sealOutageSeconds, storeOutageSeconds) +
+      kmsCheckEverySeconds +
+      2 * refreshEverySeconds +
+      clockSkewSeconds,
   });
   checkLaws(policy, leastPropagation);
   return policy;
@@ -126,9 +129,9 @@ export function resolvePolicy(
 
 function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
   const p = policy;
-  if (p.sealOutageSeconds < 3 * p.proveEverySeconds) {
+  if (p.sealOutageSeconds < 3 * p.kmsCheckEverySeconds) {
     refuse(
-      `sealOutageSeconds (${p.sealOutageSeconds}) must be at least 3 × proveEverySeconds (${p.proveEverySeconds})`,
+      `sealOutageSeconds (${p.sealOutageSeconds}) must be at least 3 × kmsCheckEverySeconds (${p.kmsCheckEverySeconds})`,
     );
   }
   if (p.storeOutageSeconds < 4 * p.refreshEverySeconds) {

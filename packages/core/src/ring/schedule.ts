@@ -1,7 +1,7 @@
 import type { ResolvedPolicy } from './policy.ts';
 
 /** What a key may do at a moment. A pure function of its times and the clock. */
-export type KeyState = 'propagating' | 'active' | 'verify-only' | 'retired' | 'revoked';
+export type KeyState = 'propagating' | 'active' | 'verify-only' | 'expired' | 'revoked';
 
 /** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
 export interface KeyTimes {
@@ -131,7 +131,7 @@ export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
 /** The state of a key at `nowMs`; `sealing` is the one that seals. What is newer than that waits for its turn. */
 export function stateOf(key: ScheduledKey, nowMs: number, sealing: ScheduledKey | undefined): KeyState {
   if (key.revoked) return 'revoked';
-  if (nowMs >= key.opensUntil) return 'retired';
+  if (nowMs >= key.opensUntil) return 'expired';
   if (key.id === sealing?.id) return 'active';
   const isWaiting = sealing === undefined ? nowMs < key.activates : compareAge(key, sealing) > 0;
   return isWaiting && nowMs < key.sealsUntil ? 'propagating' : 'verify-only';

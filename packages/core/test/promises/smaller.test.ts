@@ -160,7 +160,7 @@ describe('a file ring', () => {
   const policy = {
     refreshEverySeconds: 1,
     backoffCapSeconds: 1,
-    proveEverySeconds: 900,
+    kmsCheckEverySeconds: 900,
     missRefreshSeconds: 1,
   };
 

@@ -32,7 +32,7 @@ export const REJECT_REASONS = [
   'non-string requestState',
   'malformed',
   'unknown key',
-  'seal',
+  'authentication failed',
   'seal unavailable',
   'codec error',
   'minted in the future',

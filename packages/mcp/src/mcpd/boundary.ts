@@ -40,7 +40,7 @@ export class McpdBoundary implements Boundary {
     const { states, ring } = this.#policy;
     if (ring !== undefined) await prepareFor(request, ring, wire);
     const state = states.decode(wire, requesterOf(request));
-    if (state === null) throw new Refusal('seal');
+    if (state === null) throw new Refusal('authentication failed');
     return { state, round: undefined };
   }
 

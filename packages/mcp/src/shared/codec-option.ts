@@ -32,17 +32,19 @@ export function checkLifetime(owner: string, codec: object, ttlSeconds: number):
 }
 
 /** The reason why a codec refused a token; undefined for any other failure. */
-export function codecReason(error: unknown): 'malformed' | 'unknown key' | 'seal' | undefined {
+export function codecReason(error: unknown): 'malformed' | 'unknown key' | 'authentication failed' | undefined {
   // By name, not by class: a codec may use another copy of @sealring/core.
   if (!(error instanceof Error) || error.name !== 'InvalidRequestState' || !('reason' in error)) return undefined;
   const { reason } = error;
-  return reason === 'malformed' || reason === 'unknown key' || reason === 'seal' ? reason : undefined;
+  // A codec that was ported from the MCP Python SDK says `seal`.
+  if (reason === 'seal') return 'authentication failed';
+  return reason === 'malformed' || reason === 'unknown key' || reason === 'authentication failed' ? reason : undefined;
 }
 
 // Listed here, because a codec may use another copy of @sealring/core. Other text of an error is never repeated.
 const SEAL_UNAVAILABLE: readonly string[] = [
   'no active key',
-  'key proof too old',
+  'KMS check too old',
   'ring read too old',
   'key refused by the kms',
   'reader',

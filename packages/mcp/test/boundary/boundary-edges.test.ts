@@ -83,10 +83,10 @@ describe('the limits of sizes (F30)', () => {
     const reader = codecOf({
       unseal: (token: string) => {
         read.push(token.length);
-        throw new InvalidRequestState('seal');
+        throw new InvalidRequestState('authentication failed');
       },
     });
-    expect(reasons(await echo('A'.repeat(LONGEST), { codec: reader }))).toEqual(['seal']);
+    expect(reasons(await echo('A'.repeat(LONGEST), { codec: reader }))).toEqual(['authentication failed']);
     expect(reasons(await echo('A'.repeat(LONGEST + 1), { codec: reader }))).toEqual(['malformed']);
     expect(read).toEqual([LONGEST]);
   });

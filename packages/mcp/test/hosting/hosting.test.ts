@@ -151,7 +151,9 @@ describe.each(VARIANTS)('$name', (variant) => {
     test.each(METHODS)('%s: a tampered token is refused', async (method) => {
       const { params } = CARRIERS[method];
       const token = tampered(await mint(params, method));
-      expect(await outcomeOf(home, () => guest.ask(method, echoOf(token, params)))).toEqual(refusedFor('seal', method));
+      expect(await outcomeOf(home, () => guest.ask(method, echoOf(token, params)))).toEqual(
+        refusedFor('authentication failed', method),
+      );
     });
 
     test.each(METHODS)('%s: a forged state in plaintext is refused', async (method) => {

@@ -112,7 +112,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(peer.decode(tokenOf(answer), { ...alice, subject: user })).toBe('asked:A1');
     expect(seen.at(-1)).toEqual({ order: 'A1', state: undefined, answers: undefined });
     expect(events).toEqual([
-      { direction: 'inbound', method: 'tools/call', reason: expect.stringMatching(/seal|malformed/) },
+      { direction: 'inbound', method: 'tools/call', reason: expect.stringMatching(/authentication failed|malformed/) },
     ]);
     expect(errors).toEqual([expect.stringContaining('refused inbound on tools/call')]);
   });
@@ -160,7 +160,7 @@ describe('createMcpdRequestStateSecurity', () => {
     expect(events.map(({ direction, reason }) => `${direction} ${reason}`)).toEqual([
       'inbound principal binding error',
       'outbound principal binding error',
-      'inbound seal',
+      'inbound authentication failed',
       'outbound codec error',
     ]);
   });

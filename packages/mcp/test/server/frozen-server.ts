@@ -10,7 +10,7 @@ const POLICY = {
   clockSkewSeconds: 0,
   refreshEverySeconds: 0.3,
   backoffCapSeconds: 0.1,
-  proveEverySeconds: 0.4,
+  kmsCheckEverySeconds: 0.4,
   sealOutageSeconds: SEAL_OUTAGE_SECONDS,
   storeOutageSeconds: 3_600,
   rotateEverySeconds: 86_400,

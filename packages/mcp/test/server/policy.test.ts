@@ -285,7 +285,7 @@ describe('onInvalid', () => {
   });
 
   test.each([
-    ['tampered', (token: string) => `${token.slice(0, -9)}AAAAAAAAA`, {}, 'seal'],
+    ['tampered', (token: string) => `${token.slice(0, -9)}AAAAAAAAA`, {}, 'authentication failed'],
     ['malformed', (token: string) => `${token}.TAMPERED`, {}, 'malformed'],
     ['for other arguments', (token: string) => token, { arguments: { order: 'B2' } }, 'request binding'],
   ] as const)(
@@ -451,7 +451,8 @@ describe('codecs', () => {
   test.each([
     ['malformed', new InvalidRequestState('malformed'), 'malformed'],
     ['unknown key', new InvalidRequestState('unknown key'), 'unknown key'],
-    ['of another copy of the class', named('InvalidRequestState', 'seal'), 'seal'],
+    ['of another copy of the class', named('InvalidRequestState', 'unknown key'), 'unknown key'],
+    ['with the Python SDK’s word', named('InvalidRequestState', 'seal'), 'authentication failed'],
     ['with a reason of its own', named('InvalidRequestState', 'canary'), 'codec error'],
     ['with a reason and another name', named('KmsError', 'expired'), 'codec error'],
     ['a plain one', new Error('canary'), 'codec error'],

@@ -261,7 +261,7 @@ describe('with a codec, tokens are encrypted, and their keys rotate', () => {
     const told = async (error: unknown) => reasonOf(throwing(error).verify('token', alice));
     expect(await told(new InvalidRequestState('malformed'))).toBe('Error: malformed');
     expect(await told(new InvalidRequestState('unknown key'))).toBe('Error: mac');
-    expect(await told(new InvalidRequestState('seal'))).toBe('Error: mac');
+    expect(await told(new InvalidRequestState('authentication failed'))).toBe('Error: mac');
     const failed = 'CodecFailedError: createRequestStateCodec: the codec failed (Error)';
     expect(await told(canary)).toBe(failed);
     expect(await reasonOf(throwing(canary).mint(1))).toBe(failed);
@@ -318,7 +318,7 @@ describe('a codec of the user’s own', () => {
 
   test('whose prepare failed still reports a failed authentication (F9)', async () => {
     const unseal = () => {
-      throw new InvalidRequestState('seal');
+      throw new InvalidRequestState('authentication failed');
     };
     const prepare = async () => Promise.reject(new RangeError('canary'));
     expect(await reasonOf(untyped({ codec: codecOf({ prepare, unseal }) }).verify('token', alice))).toBe('Error: mac');
@@ -359,7 +359,7 @@ describe('a codec of the user’s own', () => {
           seal: () => 'A'.repeat(length),
           unseal: (token: string) => {
             read.push(token.length);
-            throw new InvalidRequestState('seal');
+            throw new InvalidRequestState('authentication failed');
           },
         },
       });

@@ -1,0 +1,34 @@
+import { setImmediate as otherWork } from 'node:timers/promises';
+
+/** Calls that are timed before the first one is aborted. */
+const TIMED = 5;
+/** Parts of the time that a call takes, after which it is aborted; more than 1 is after its end. */
+const PARTS: readonly number[] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.5, 0.55, 0.65, 0.75, 0.85, 0.95, 1.1, 1.5];
+/** The same in turns of the event loop, for a store that needs few. */
+const TURNS: readonly number[] = [0, 1, 2, 3, 4, 6, 8];
+
+export type Moment = (began: number) => Promise<void>;
+
+/** When calls are aborted, by how long one takes. `once` makes one, or prepares it and returns what makes it. */
+export async function moments(once: () => Promise<void | (() => Promise<unknown>)>): Promise<readonly Moment[]> {
+  const times: number[] = [];
+  for (let i = 0; i < TIMED; i++) {
+    let began = performance.now();
+    const prepared = await once();
+    if (prepared !== undefined) {
+      began = performance.now();
+      await prepared();
+    }
+    times.push(performance.now() - began);
+  }
+  const tookMs = times.toSorted((one, other) => one - other)[Math.floor(TIMED / 2)] ?? 0;
+  return [
+    ...TURNS.map((turns) => async () => {
+      for (let i = 0; i < turns; i++) await otherWork();
+    }),
+    // A timer is too coarse for a call of two milliseconds.
+    ...PARTS.map((part) => async (began: number) => {
+      while (performance.now() - began < part * tookMs) await otherWork();
+    }),
+  ];
+}

@@ -1,0 +1,79 @@
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { types } from 'node:util';
+import { Finding } from './requirement.ts';
+
+/** The kit's own files, and those of its dependencies: no place to send the author of a target to. */
+const KIT = new URL('.', import.meta.url).href;
+const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):\d+\)?$/;
+
+/**
+ * What was thrown: its class, the line of the author's own file, and its `kind`. Its text is left out, since it may hold
+ * a secret.
+ */
+export function describeThrown(error: unknown): string {
+  if (error instanceof Finding) return error.message;
+  if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
+  const [place, kind] = [placeOf(error), member(error, 'kind')];
+  return `${nameOf(error)}${place === undefined ? '' : ` at ${place}`}${kind === undefined ? '' : `, ${kindText(kind)}`}`;
+}
+
+function kindText(kind: unknown): string {
+  const isName = typeof kind === 'string' && /^[A-Za-z][A-Za-z-]{0,30}$/.test(kind);
+  return isName ? `kind "${kind}"` : `${kindOf(kind)} as its kind`;
+}
+
+/** What reading it throws is nobody's to see. */
+function member(error: Error, name: string): unknown {
+  try {
+    return Reflect.get(error, name);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A value by its type only: it may be a secret. */
+export function kindOf(value: unknown): string {
+  if (value === null || value === undefined || typeof value === 'boolean') return String(value);
+  if (Array.isArray(value)) return 'an array';
+  if (types.isUint8Array(value)) return `${value.length} bytes`;
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`;
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** A promise of any make. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return isObject(value) && typeof value['then'] === 'function';
+}
+
+/** The name of an error, where it reads like one. */
+function nameOf(error: Error): string {
+  const name = member(error, 'name');
+  return typeof name === 'string' && /^[A-Za-z_$][\w$.]{0,63}$/.test(name) ? name : 'an error without a name';
+}
+
+/** `my-wrapper.ts:12`: the innermost frame of a stack that is neither Node’s nor the kit’s, the author’s own first. */
+function placeOf(error: Error): string | undefined {
+  const [stack, message] = [member(error, 'stack'), member(error, 'message')];
+  if (typeof stack !== 'string' || typeof message !== 'string') return undefined;
+  // A message may have lines that look like frames.
+  const frames = stack.slice(stack.indexOf(message) + message.length).split('\n');
+  const places = frames.flatMap((frame) => {
+    const [, file = '', line = ''] = FRAME.exec(frame.trim()) ?? [];
+    return file === '' || file.startsWith(KIT) || file.startsWith(pathOf(KIT)) ? [] : [[pathOf(file), line] as const];
+  });
+  const own = places.find(([file]) => !/[/\\]node_modules[/\\]/.test(file)) ?? places[0];
+  return own && `${shortPath(own[0])}:${own[1]}`;
+}
+
+function pathOf(file: string): string {
+  return file.startsWith('file:') ? fileURLToPath(file.replace(/\?.*$/, '')) : file;
+}
+
+function shortPath(file: string): string {
+  const path = relative(process.cwd(), file);
+  return path.startsWith('..') ? file : path;
+}

@@ -1,0 +1,68 @@
+import fs from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { inspect } from 'node:util';
+
+const CONSOLE = ['log', 'info', 'warn', 'error', 'debug', 'trace', 'dir', 'table'] as const;
+/** What writes to a descriptor, past the streams. */
+const WRITERS = [
+  'write',
+  'writeSync',
+  'writev',
+  'writevSync',
+  'writeFile',
+  'writeFileSync',
+  'appendFile',
+  'appendFileSync',
+] as const;
+
+/** What was written while it was watched. */
+export interface Output {
+  /** As text: whatever reads bytes finds them in `bytes`. */
+  printed(): string;
+  bytes(): readonly Uint8Array[];
+  stop(): void;
+}
+
+/**
+ * Notes what the process prints, by its streams, its console or its descriptors, and what it writes to files.
+ *
+ * @param isShown - Whether it is printed all the same: others may be printing, too.
+ */
+export function watchOutput(isShown: boolean): Output {
+  const texts: string[] = [];
+  const bytes: Uint8Array[] = [];
+  const restore: (() => void)[] = [];
+  const note = (word: unknown): void => {
+    if (ArrayBuffer.isView(word)) bytes.push(new Uint8Array(word.buffer, word.byteOffset, word.byteLength).slice());
+    else if (Array.isArray(word)) word.forEach(note);
+    else texts.push(typeof word === 'string' ? word : inspect(word, { maxArrayLength: 1_000 }));
+  };
+  const watch = (holder: object, name: string, wordsOf = (given: readonly unknown[]) => given): void => {
+    const own = Object.getOwnPropertyDescriptor(holder, name);
+    const original: unknown = Reflect.get(holder, name);
+    if (typeof original !== 'function') return;
+    const value = (...given: unknown[]): unknown => {
+      wordsOf(given).forEach(note);
+      return isShown || holder === fs ? Reflect.apply(original, holder, given) : true;
+    };
+    Object.defineProperty(holder, name, { value, configurable: true, writable: true });
+    restore.push(() => {
+      if (own === undefined) Reflect.deleteProperty(holder, name);
+      else Object.defineProperty(holder, name, own);
+    });
+  };
+  for (const stream of [process.stdout, process.stderr]) watch(stream, 'write', ([word]) => [word]);
+  // A console may have a stream of its own, as under a test runner.
+  for (const name of CONSOLE) watch(console, name);
+  watch(process, '_rawDebug');
+  for (const name of WRITERS) watch(fs, name, ([, word]) => [word]);
+  syncBuiltinESMExports();
+  return {
+    printed: () => texts.join('\n'),
+    bytes: () => bytes,
+    stop: () => {
+      for (const undo of restore) undo();
+      syncBuiltinESMExports();
+    },
+  };
+}

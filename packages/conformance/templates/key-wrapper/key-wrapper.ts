@@ -1,0 +1,69 @@
+import type { KeyWrapper } from '@sealring/core';
+import {
+  copyDataKey,
+  copyWrapped,
+  keyWrapperCalls,
+  keyWrapperError,
+  overwrite,
+  readWrapOptions,
+  readWrappedKey,
+  takeDataKey,
+} from '@sealring/core/adapter';
+import { decrypt, encrypt, kindOf } from './service.ts';
+
+const PROVIDER = 'my-kms';
+/** The longest ciphertext that the service makes, bytes. */
+const MAX_BYTES = 1_024;
+
+/** Wraps data keys with one KMS key of your service. */
+export function myKeyWrapper(name: string): KeyWrapper {
+  const supports = { context: true, authenticated: true, keyVersions: true };
+  // Every call ends by itself, is tried twice where that may help, and at once when its signal aborts.
+  const calls = keyWrapperCalls({ timeoutMs: 5_000, maxAttempts: 2 }, (error) => ({ kind: kindOf(error) }));
+  const owns = (keyId: string): boolean => keyId.startsWith(`${name}#`);
+  return {
+    provider: PROVIDER,
+    keyId: name,
+    supports,
+    owns: ({ provider, keyId }) => provider === PROVIDER && owns(keyId),
+
+    async wrap(dataKey, options) {
+      const copy = copyDataKey(PROVIDER, dataKey, supports);
+      try {
+        const { context, signal } = readWrapOptions(PROVIDER, options);
+        const outcome = await calls.run(signal, async (abortSignal) => ({
+          answer: await encrypt(name, copy, textOf(context), abortSignal),
+        }));
+        if ('failure' in outcome) throw keyWrapperError(PROVIDER, 'wrap', outcome);
+        const { ciphertext, version } = outcome.answer;
+        const wrapped = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_BYTES);
+        return { provider: PROVIDER, keyId: `${name}#${version}`, wrapped };
+      } finally {
+        overwrite(copy);
+      }
+    },
+
+    async unwrap(wrappedKey, options) {
+      const { context, signal } = readWrapOptions(PROVIDER, options);
+      // Before any call: the ring document does not choose which KMS key is asked.
+      const { keyId, wrapped } = readWrappedKey(PROVIDER, wrappedKey, { maxBytes: MAX_BYTES, owns });
+      const encrypted = { ciphertext: wrapped, version: keyId.slice(name.length + 1) };
+      const outcome = await calls.run(
+        signal,
+        async (abortSignal) => ({ answer: await decrypt(name, encrypted, textOf(context), abortSignal) }),
+        (late) => overwrite(late),
+      );
+      if ('failure' in outcome) throw keyWrapperError(PROVIDER, 'unwrap', outcome);
+      return takeDataKey(PROVIDER, 'unwrap', outcome.answer, supports);
+    },
+
+    async close() {
+      calls.close();
+    },
+  };
+}
+
+/** One text for one context, whatever the order of its members. */
+function textOf(context: Readonly<Record<string, string>>): string {
+  return JSON.stringify(Object.entries(context).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,1372 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import {
+  RingConflictError,
+  type RingStore,
+  type RingStoreCallOptions,
+  RingStoreError,
+  type StoredRing,
+} from '@sealring/core';
+import type { RingStoreTarget } from '../../src/index.ts';
+import type { BrokenRingStore } from './broken-ring-stores.ts';
+
+export type WriteOptions = RingStoreCallOptions & { readonly expected: string | undefined };
+
+/** What a service has under a key. */
+export interface Item {
+  readonly text: string;
+  readonly version: string;
+}
+
+const MOST = 262_144;
+
+/** A database in this process. Every call takes a millisecond to get there, and another one to get back. */
+export class Service {
+  readonly items = new Map<string, Item>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+  isDown = false;
+  sequence = 0;
+  tripMs = 1;
+
+  async trip(signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted === true) throw new RingStoreError('unavailable', 'aborted');
+    try {
+      await pause(this.isDown ? 1_000 : this.tripMs, undefined, { signal });
+    } catch {
+      throw new RingStoreError('unavailable', 'aborted');
+    }
+    if (this.isDown) throw new RingStoreError('unavailable', 'no answer');
+  }
+
+  async ask<T>(signal: AbortSignal | undefined, act: () => T | Promise<T>): Promise<T> {
+    await this.trip(signal);
+    const answer = await act();
+    await this.trip(signal);
+    return answer;
+  }
+
+  set(key: string, item: Item): Item {
+    this.items.set(key, item);
+    for (const changed of this.#watchers.get(key) ?? []) setImmediate(changed);
+    return item;
+  }
+
+  next(): string {
+    return String(++this.sequence);
+  }
+
+  on(key: string, changed: () => void): () => void {
+    const watchers = this.#watchers.get(key) ?? new Set();
+    this.#watchers.set(key, watchers);
+    const watcher = (): void => {
+      if (watchers.has(watcher)) changed();
+    };
+    watchers.add(watcher);
+    return () => void watchers.delete(watcher);
+  }
+}
+
+/** A store that keeps the contract, in steps that others take otherwise. */
+export class VendorStore implements RingStore {
+  readonly kind: string = 'vendor';
+  readonly service: Service;
+  readonly name: string;
+
+  constructor(service: Service, name: string) {
+    this.service = service;
+    this.name = name;
+  }
+
+  get key(): string {
+    return this.name;
+  }
+
+  async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
+    const item = await this.service.ask(options?.signal, () => this.find());
+    options?.onServiceDate?.(this.dateOf(item));
+    return this.answer(item);
+  }
+
+  dateOf(_item: Item | undefined): Date {
+    return new Date();
+  }
+
+  find(): Item | undefined | Promise<Item | undefined> {
+    return this.service.items.get(this.key);
+  }
+
+  answer(item: Item | undefined): StoredRing | undefined {
+    if (item === undefined) return undefined;
+    const revision = this.revisionOf(item);
+    const document = this.decode(item.text);
+    if (document === '') throw new RingStoreError('corrupt', 'it is empty', { revision });
+    if (Buffer.byteLength(document) > MOST) throw new RingStoreError('too-large', 'over the bound', { revision });
+    return { document, revision };
+  }
+
+  async write(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+    if (typeof document !== 'string' || document === '' || !document.isWellFormed()) throw new TypeError('document');
+    if (typeof options !== 'object' || !Object.hasOwn(options, 'expected')) throw new TypeError('expected');
+    if (options.expected !== undefined && typeof options.expected !== 'string') throw new TypeError('expected');
+    this.checkSize(document);
+    return this.put(document, options);
+  }
+
+  checkSize(document: string): void {
+    if (Buffer.byteLength(document) > MOST) throw new RingStoreError('too-large', 'over the bound');
+  }
+
+  async put(document: string, { expected, signal }: WriteOptions): Promise<{ readonly revision: string }> {
+    const item = await this.service.ask(signal, () => this.swap(document, expected));
+    if (item === undefined) throw new RingConflictError();
+    return { revision: this.revisionOf(item) };
+  }
+
+  /** In one step. */
+  swap(document: string, expected: string | undefined): Item | undefined | Promise<Item | undefined> {
+    const current = this.service.items.get(this.key);
+    if (!this.matches(expected, current)) return undefined;
+    return this.service.set(this.key, { text: this.encode(document), version: this.service.next() });
+  }
+
+  matches(expected: string | undefined, current: Item | undefined): boolean {
+    return expected === (current === undefined ? undefined : this.revisionOf(current));
+  }
+
+  revisionOf(item: Item): string {
+    return item.version;
+  }
+
+  encode(document: string): string {
+    return document;
+  }
+
+  decode(text: string): string {
+    return text;
+  }
+
+  watch(changed: () => void): () => void {
+    if (typeof changed !== 'function') throw new TypeError('changed');
+    const end = this.service.on(this.key, changed);
+    this.watching.add(end);
+    return end;
+  }
+
+  readonly watching: Set<() => void> = new Set();
+
+  async close(): Promise<void> {
+    for (const end of this.watching) end();
+  }
+}
+
+function isAborted(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true;
+}
+
+type Make = (service: Service, name: string) => VendorStore;
+
+/** A target on a service of its own. */
+export function vendorTarget(name: string, make: Make, more: Partial<RingStoreTarget> = {}): RingStoreTarget {
+  const service = new Service();
+  const keyOf = (ringName: string): string => make(service, ringName).key;
+  return {
+    name,
+    create: (ringName) => ({ store: make(service, ringName) }),
+    remove: (ringName) => void service.items.delete(keyOf(ringName)),
+    plant: (ringName, document) => void service.items.set(keyOf(ringName), { text: document, version: 'planted' }),
+    async breakConnection() {
+      service.isDown = true;
+      return () => {
+        service.isDown = false;
+      };
+    },
+    supports: { push: true, serviceDate: true, uniqueRevisions: true },
+    ...more,
+  };
+}
+
+const broken: BrokenRingStore[] = [];
+
+/** One more broken store, and the requirement that has to catch it. */
+function vendor(
+  name: string,
+  caughtBy: string,
+  Store: new (service: Service, name: string) => VendorStore,
+  more: Partial<RingStoreTarget> = {},
+): void {
+  broken.push({ target: vendorTarget(name, (service, ringName) => new Store(service, ringName), more), caughtBy });
+}
+
+const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
+const chunksOf = (bytes: Buffer, size: number): Buffer[] =>
+  Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size));
+
+// --- Consul -------------------------------------------------------------------------------------------------------
+
+vendor(
+  'Consul: asks for the index after the write',
+  'RING-WRITE-REVISION',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      await super.put(document, options);
+      const item = await this.service.ask(options.signal, () => this.service.items.get(this.key));
+      return { revision: item?.version ?? '' };
+    }
+  },
+);
+
+vendor(
+  'Consul: reads a follower that is behind',
+  'RING-READ-AFTER-WRITE',
+  class extends VendorStore {
+    #behind: Item | undefined;
+    #left = 2;
+    override find(): Item | undefined {
+      const now = this.service.items.get(this.key);
+      if (now === this.#behind || this.#behind === undefined || now === undefined || this.#left-- === 0) {
+        this.#behind = now;
+        this.#left = 2;
+      }
+      return this.#behind;
+    }
+  },
+);
+
+vendor(
+  'Consul: the index of the answer for the index of the key',
+  'RING-REVISION-STABLE',
+  class extends VendorStore {
+    override revisionOf(): string {
+      return String(this.service.sequence);
+    }
+  },
+);
+
+{
+  const locks = new WeakMap<Service, Map<string, number>>();
+  vendor(
+    'Consul: a lock that a lost write keeps',
+    'RING-REVISION-UNIQUE',
+    class extends VendorStore {
+      override swap(document: string, expected: string | undefined): Item | undefined {
+        const held = locks.get(this.service) ?? new Map<string, number>();
+        locks.set(this.service, held);
+        const left = held.get(this.key) ?? 0;
+        held.set(this.key, Math.max(0, left - 1));
+        if (left > 0) throw new RingStoreError('unavailable', 'locked');
+        const item = super.swap(document, expected) as Item | undefined;
+        if (item === undefined) held.set(this.key, 3);
+        return item;
+      }
+    },
+  );
+}
+
+vendor(
+  'Consul: recurse finds the first key of the prefix',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override find(): Item | undefined {
+      const key = [...this.service.items.keys()].toSorted().find((one) => one.startsWith(this.key));
+      return key === undefined ? undefined : this.service.items.get(key);
+    }
+  },
+);
+
+vendor(
+  'Consul: a blocking query that ends with the first error',
+  'RING-WATCH-RECOVERS',
+  class extends VendorStore {
+    override watch(changed: () => void): () => void {
+      const end = super.watch(changed);
+      const timer = setInterval(() => {
+        if (!this.service.isDown) return;
+        clearInterval(timer);
+        end();
+      }, 10);
+      timer.unref();
+      return () => {
+        clearInterval(timer);
+        end();
+      };
+    }
+  },
+);
+
+// --- etcd ---------------------------------------------------------------------------------------------------------
+
+vendor(
+  'etcd: a lease of a second',
+  'RING-DURABLE',
+  class extends VendorStore {
+    override swap(document: string, expected: string | undefined): Item | undefined {
+      const item = super.swap(document, expected) as Item | undefined;
+      const expire = (): void => {
+        if (this.service.items.get(this.key) === item) this.service.items.delete(this.key);
+      };
+      if (item !== undefined) setTimeout(expire, 1_000).unref();
+      return item;
+    }
+  },
+);
+
+vendor(
+  'etcd: reads its own member until it has written',
+  'RING-READ-AFTER-WRITE',
+  class extends VendorStore {
+    #copy: Item | undefined;
+    #left = 2;
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      this.#left = 0;
+      return super.put(document, options);
+    }
+    override find(): Item | undefined {
+      const now = this.service.items.get(this.key);
+      if (now === undefined) return undefined;
+      this.#copy ??= now;
+      return this.#left-- > 0 ? this.#copy : now;
+    }
+  },
+);
+
+// --- Firestore ----------------------------------------------------------------------------------------------------
+
+vendor(
+  'Firestore: updateTime of a clock that ticks after three writes',
+  'RING-REVISION-OF-ONE',
+  class extends VendorStore {
+    override swap(document: string, expected: string | undefined): Item | undefined {
+      if (!this.matches(expected, this.service.items.get(this.key))) return undefined;
+      const version = new Date(Math.floor(Number(this.service.next()) / 3)).toISOString();
+      return this.service.set(this.key, { text: document, version });
+    }
+  },
+);
+
+vendor(
+  'Firestore: a transaction that is run again with what it finds',
+  'RING-STALE-LOSES',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      let { expected } = options;
+      for (let attempt = 0; attempt < 50; attempt++) {
+        try {
+          return await super.put(document, { ...options, expected });
+        } catch (error) {
+          if (!(error instanceof RingConflictError) || options.expected === undefined) throw error;
+          expected = this.service.items.get(this.key)?.version;
+          if (expected === undefined) throw error;
+        }
+      }
+      throw new RingConflictError();
+    }
+  },
+);
+
+vendor(
+  'Firestore: nothing in the cache of a new process is absent',
+  'RING-UNREACHABLE',
+  class extends VendorStore {
+    #isUsed = false;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      try {
+        const found = await super.read(options);
+        this.#isUsed = true;
+        return found;
+      } catch (error) {
+        if (this.service.isDown && !this.#isUsed && !isAborted(options?.signal)) return undefined;
+        throw error;
+      }
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      this.#isUsed = true;
+      return super.put(document, options);
+    }
+  },
+);
+
+vendor(
+  'Firestore: a listener that hears its own store only',
+  'RING-WATCH-HEARS',
+  class extends VendorStore {
+    readonly #listeners = new Set<() => void>();
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const done = await super.put(document, options);
+      for (const one of this.#listeners) one();
+      return done;
+    }
+    override watch(changed: () => void): () => void {
+      if (typeof changed !== 'function') throw new TypeError('changed');
+      this.#listeners.add(changed);
+      return () => void this.#listeners.delete(changed);
+    }
+  },
+);
+
+// --- MongoDB ------------------------------------------------------------------------------------------------------
+
+{
+  const waiting = new WeakMap<Service, Map<string, { readonly item: Item; left: number }>>();
+  vendor(
+    'MongoDB: write concern 0',
+    'RING-READ-AFTER-WRITE',
+    class extends VendorStore {
+      #arrive(reads: number): void {
+        const late = waiting.get(this.service)?.get(this.key);
+        if (late === undefined || (late.left -= reads) > 0) return;
+        waiting.get(this.service)?.delete(this.key);
+        this.service.set(this.key, late.item);
+      }
+      override swap(document: string, expected: string | undefined): Item | undefined {
+        this.#arrive(9);
+        const current = this.service.items.get(this.key);
+        if (current === undefined) return super.swap(document, expected) as Item | undefined;
+        if (!this.matches(expected, current)) return undefined;
+        const item = { text: document, version: this.service.next() };
+        const all = waiting.get(this.service) ?? new Map<string, { readonly item: Item; left: number }>();
+        waiting.set(this.service, all.set(this.key, { item, left: 3 }));
+        return item;
+      }
+      override find(): Item | undefined {
+        this.#arrive(1);
+        return this.service.items.get(this.key);
+      }
+    },
+  );
+}
+
+{
+  const counts = new WeakMap<Service, number>();
+  vendor(
+    'MongoDB: a write that is sent again finds itself',
+    'RING-ROUNDTRIP',
+    class extends VendorStore {
+      override swap(document: string, expected: string | undefined): Item | undefined {
+        const item = super.swap(document, expected) as Item | undefined;
+        const count = (counts.get(this.service) ?? 0) + (item === undefined ? 0 : 1);
+        counts.set(this.service, count);
+        return item !== undefined && count % 7 === 0 ? (super.swap(document, expected) as undefined) : item;
+      }
+    },
+  );
+}
+
+// --- SQL ----------------------------------------------------------------------------------------------------------
+
+vendor(
+  'SQL Server: compares revisions without regard to case',
+  'RING-FOREIGN-CONFLICT',
+  class extends VendorStore {
+    override revisionOf({ version }: Item): string {
+      return version === 'planted' ? version : `v${version}a`;
+    }
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      return super.matches(expected?.toLowerCase(), current);
+    }
+  },
+);
+
+vendor(
+  'SQL Server: compares revisions without spaces at the end',
+  'RING-FOREIGN-CONFLICT',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      return super.matches(expected?.replace(/ +$/, ''), current);
+    }
+  },
+);
+
+vendor(
+  'SQL Server: MERGE without HOLDLOCK',
+  'RING-CREATE-ONE-WINNER',
+  class extends VendorStore {
+    override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
+      if (expected !== undefined) return super.swap(document, expected);
+      if (this.service.items.has(this.key)) return undefined;
+      await pause(1);
+      return this.service.set(this.key, { text: document, version: this.service.next() });
+    }
+  },
+);
+
+{
+  const dirty = new WeakMap<Service, Map<string, Item>>();
+  vendor(
+    'SQL Server: READ UNCOMMITTED',
+    'RING-LOSER-NEVER-APPEARS',
+    class extends VendorStore {
+      get #dirty(): Map<string, Item> {
+        const items = dirty.get(this.service) ?? new Map<string, Item>();
+        dirty.set(this.service, items);
+        return items;
+      }
+      override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
+        const pending = { text: document, version: this.service.next() };
+        if (this.service.items.has(this.key)) this.#dirty.set(this.key, pending);
+        const current = this.service.items.get(this.key);
+        const hasWon = this.matches(expected, current);
+        if (hasWon) this.service.set(this.key, pending);
+        await pause(5);
+        if (this.#dirty.get(this.key) === pending) this.#dirty.delete(this.key);
+        return hasWon ? pending : undefined;
+      }
+      override find(): Item | undefined {
+        const item = this.service.items.get(this.key);
+        return item === undefined ? undefined : (this.#dirty.get(this.key) ?? item);
+      }
+    },
+  );
+}
+
+vendor(
+  'SQL Server: NVARCHAR(4000), row by row in UTF-8',
+  'RING-BOUNDARIES',
+  class extends VendorStore {
+    override encode(document: string): string {
+      const rows = document.match(/[^]{1,4000}/g) ?? [];
+      return rows.map((row) => Buffer.from(row).toString()).join('');
+    }
+  },
+);
+
+vendor(
+  'SQL Server: rows of 4000 characters, ordered as text',
+  'RING-LENGTHS',
+  class extends VendorStore {
+    override decode(text: string): string {
+      const rows = text.match(/[^]{1,4000}/g) ?? [];
+      const order = [...rows.keys()].map(String).toSorted();
+      return order.map((i) => rows[Number(i)]).join('');
+    }
+  },
+);
+
+{
+  const leftovers = new WeakMap<Service, Map<string, string>>();
+  vendor(
+    'SQL Server: rows of a longer version stay',
+    'RING-LENGTHS',
+    class extends VendorStore {
+      override encode(document: string): string {
+        const before = leftovers.get(this.service) ?? new Map<string, string>();
+        leftovers.set(this.service, before);
+        const rows = Math.ceil(document.length / 4_000);
+        const text = document + (document.length % 4_000 === 0 ? (before.get(this.key) ?? '').slice(rows * 4_000) : '');
+        before.set(this.key, text);
+        return text;
+      }
+    },
+  );
+}
+
+vendor(
+  'PostgreSQL: rows of 8000 bytes without a transaction',
+  'RING-READ-WHOLE',
+  class extends VendorStore {
+    override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
+      const current = this.service.items.get(this.key);
+      if (document.length <= 8_000 || current === undefined) return super.swap(document, expected);
+      if (!this.matches(expected, current)) return undefined;
+      const version = this.service.next();
+      this.service.set(this.key, { text: document.slice(0, 8_000) + current.text.slice(8_000), version });
+      await pause(5);
+      return this.service.set(this.key, { text: document, version });
+    }
+  },
+);
+
+vendor(
+  'MySQL: a trigger that touches the row when it is read',
+  'RING-REVISION-STABLE',
+  class extends VendorStore {
+    override find(): Item | undefined {
+      const item = this.service.items.get(this.key);
+      if (item === undefined || item.version === 'planted') return item;
+      const touched = { text: item.text, version: this.service.next() };
+      this.service.items.set(this.key, touched);
+      return touched;
+    }
+  },
+);
+
+// --- Git ----------------------------------------------------------------------------------------------------------
+
+{
+  const pushing = new WeakMap<Service, number>();
+  vendor(
+    'Git: a push of another ring is a conflict',
+    'RING-NAMES-AT-ONCE',
+    class extends VendorStore {
+      override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+        const head = pushing.get(this.service) ?? 0;
+        await this.service.trip(options.signal);
+        await this.service.trip(options.signal);
+        if ((pushing.get(this.service) ?? 0) !== head) throw new RingConflictError();
+        const item = this.swap(document, options.expected) as Item | undefined;
+        if (item === undefined) throw new RingConflictError();
+        pushing.set(this.service, head + 1);
+        await this.service.trip(options.signal);
+        return { revision: item.version };
+      }
+    },
+  );
+}
+
+{
+  const checkedOut = new WeakMap<Service, string>();
+  vendor(
+    'Git: one working copy for all rings',
+    'RING-NAMES-AT-ONCE',
+    class extends VendorStore {
+      override async find(): Promise<Item | undefined> {
+        checkedOut.set(this.service, this.key);
+        await pause(1);
+        return this.service.items.get(checkedOut.get(this.service) ?? '');
+      }
+    },
+  );
+}
+
+{
+  const locked = new WeakMap<Service, Set<string>>();
+  vendor(
+    'Git: index.lock stays after an aborted write',
+    'RING-ABORT-WRITE',
+    class extends VendorStore {
+      override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+        const locks = locked.get(this.service) ?? new Set();
+        locked.set(this.service, locks);
+        await this.service.trip(options.signal);
+        if (locks.has(this.key)) throw new RingStoreError('unavailable', 'index.lock');
+        const item = this.swap(document, options.expected) as Item | undefined;
+        if (item === undefined) throw new RingConflictError();
+        try {
+          await this.service.trip(options.signal);
+        } catch (error) {
+          locks.add(this.key);
+          throw error;
+        }
+        return { revision: item.version };
+      }
+    },
+  );
+}
+
+// --- REST and files -----------------------------------------------------------------------------------------------
+
+const suffixed = (name: string, suffix: string, swap: (store: VendorStore, before: Item | undefined) => void): void =>
+  vendor(
+    name,
+    'RING-NAMES-SEPARATE',
+    class extends VendorStore {
+      override swap(document: string, expected: string | undefined): Item | undefined {
+        const before = this.service.items.get(this.key);
+        const item = super.swap(document, expected) as Item | undefined;
+        if (item !== undefined) swap(this, before);
+        return item;
+      }
+      readonly suffix: string = suffix;
+    },
+  );
+
+suffixed('a file: its lock beside it', '.lock', ({ service, key }) => void service.items.delete(`${key}.lock`));
+suffixed('a file: its former version beside it', '.bak', ({ service, key }, before) => {
+  if (before !== undefined) service.items.set(`${key}.bak`, before);
+});
+suffixed('a file: a draft beside it', '.tmp', ({ service, key }) => void service.items.delete(`${key}.tmp`));
+
+vendor(
+  'a file: .json at the end unless it is there',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override get key(): string {
+      return this.name.endsWith('.json') ? this.name : `${this.name}.json`;
+    }
+  },
+);
+
+vendor(
+  'a file: the extension is taken off',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override get key(): string {
+      return this.name.replace(/\.[a-z]+$/, '');
+    }
+  },
+);
+
+vendor(
+  'a file: dots and dashes at the ends are cut off',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override get key(): string {
+      return this.name.replaceAll(/^[-._]+|[-._]+$/g, '') || this.name;
+    }
+  },
+);
+
+vendor(
+  'REST: dashes in a row are one',
+  'RING-NAMES-SEPARATE',
+  class extends VendorStore {
+    override get key(): string {
+      return this.name.replaceAll(/[-._]{2,}/g, '-');
+    }
+  },
+);
+
+const coded = (
+  name: string,
+  encode: (document: string) => string,
+  decode: (text: string) => string,
+  caughtBy = 'RING-ROUNDTRIP',
+): void =>
+  vendor(
+    name,
+    caughtBy,
+    class extends VendorStore {
+      override encode(document: string): string {
+        return encode(document);
+      }
+      override decode(text: string): string {
+        return decode(text);
+      }
+    },
+  );
+const plain = (text: string): string => text;
+
+coded('REST: a form', plain, (text) => text.replaceAll('+', ' '));
+coded('REST: decoded once too often', plain, (text) => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+});
+coded('REST: percents one by one', plain, (text) =>
+  text.replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16))),
+);
+coded('REST: entities of XML', plain, (text) =>
+  text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&amp;', '&'),
+);
+coded('REST: tags are stripped', (document) => document.replaceAll(/<\/?[a-z]+>/g, ''), plain);
+coded('REST: a template', (document) => '[document]'.replace('[document]', document), plain);
+coded('CSV: doubled quotes', plain, (text) => text.replaceAll('""', '"'));
+coded('SQL: doubled quotes', plain, (text) => text.replaceAll("''", "'"));
+coded('SQL: doubled backslashes', plain, (text) => text.replaceAll('\\\\', '\\'));
+coded('YAML: a word for a flag', (document) => (/^(yes|on|true)$/i.test(document) ? 'true' : document), plain);
+coded('text: no-break spaces are spaces', (document) => document.replaceAll('\u00a0', ' '), plain);
+coded('text: line separators are newlines', (document) => document.replaceAll(/[\u2028\u2029\u0085]/g, '\n'), plain);
+coded(
+  'text: zero-width characters are dropped',
+  (document) => document.replaceAll(/[\u200b-\u200d\u2060]/g, ''),
+  plain,
+);
+
+for (const size of [1_000, 1_460, 10_000, 65_536]) {
+  coded(
+    `HTTP: text put together from chunks of ${size} bytes`,
+    (document) =>
+      chunksOf(Buffer.from(document), size)
+        .map((chunk) => chunk.toString())
+        .join(''),
+    plain,
+    'RING-BOUNDARIES',
+  );
+}
+for (const size of [3_000, 10_000, 65_536]) {
+  coded(
+    `HTTP: the last chunk is lost when it is full, ${size} bytes`,
+    (document) => {
+      const bytes = Buffer.from(document);
+      return bytes.length > size && bytes.length % size === 0 ? bytes.subarray(0, -size).toString() : document;
+    },
+    plain,
+    'RING-LENGTHS',
+  );
+}
+
+vendor(
+  'REST: sends again what was not answered, without its condition',
+  'RING-OUTAGE-LATER',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const wasDown = this.service.isDown;
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        if (wasDown) this.#later(document);
+        throw error;
+      }
+    }
+    #later(document: string): void {
+      const timer = setInterval(() => {
+        if (this.service.isDown) return;
+        clearInterval(timer);
+        setTimeout(() => {
+          this.service.set(this.key, { text: document, version: this.service.next() });
+        }, 500).unref();
+      }, 50);
+      timer.unref();
+    }
+  },
+);
+
+vendor(
+  'REST: the page of a proxy for a document',
+  'RING-UNREACHABLE',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (this.service.isDown) return { document: '<h1>502 Bad Gateway</h1>', revision: '' };
+      return super.read(options);
+    }
+  },
+);
+
+// --- NFS ----------------------------------------------------------------------------------------------------------
+
+vendor(
+  'NFS: a file that is there before it is filled',
+  'RING-READ-CREATED',
+  class extends VendorStore {
+    override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
+      if (expected !== undefined || this.service.items.has(this.key)) return super.swap(document, expected);
+      const version = this.service.next();
+      this.service.items.set(this.key, { text: '', version });
+      await pause(5);
+      return this.service.set(this.key, { text: document, version });
+    }
+  },
+);
+
+vendor(
+  'NFS: written in place, 64 KiB at a time',
+  'RING-READ-WHOLE',
+  class extends VendorStore {
+    override async swap(document: string, expected: string | undefined): Promise<Item | undefined> {
+      if (document.length <= 65_536) return super.swap(document, expected);
+      const current = this.service.items.get(this.key);
+      if (!this.matches(expected, current)) return undefined;
+      const version = this.service.next();
+      this.service.set(this.key, { text: document.slice(0, 65_536), version });
+      await pause(5);
+      return this.service.set(this.key, { text: document, version });
+    }
+  },
+);
+
+// --- A cache in front ---------------------------------------------------------------------------------------------
+
+vendor(
+  'a cache: a read joins one that is under way',
+  'RING-READ-OVERLAPPED',
+  class extends VendorStore {
+    #underWay: Promise<Item | undefined> | undefined;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
+      if (options?.signal !== undefined) return super.read(options);
+      // What is read takes longer on its way back than the answer to a write.
+      this.#underWay ??= this.service
+        .ask(undefined, () => this.service.items.get(this.key))
+        .then((item) => pause(4, item))
+        .finally(() => (this.#underWay = undefined));
+      const item = await this.#underWay;
+      options?.onServiceDate?.(new Date());
+      return this.answer(item);
+    }
+  },
+);
+
+vendor(
+  'a cache: one who gives up gives up for all who joined',
+  'RING-ABORT-READ',
+  class extends VendorStore {
+    #underWay: Promise<Item | undefined> | undefined;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
+      if (isAborted(options?.signal)) throw new RingStoreError('unavailable', 'aborted');
+      const asked = this.#underWay ?? this.service.ask(options?.signal, () => this.service.items.get(this.key));
+      this.#underWay = asked;
+      // What was begun in this very turn is joined, nothing later.
+      setImmediate(() => (this.#underWay = undefined));
+      const item = await asked;
+      options?.onServiceDate?.(new Date());
+      return this.answer(item);
+    }
+  },
+);
+
+vendor(
+  'a cache: absence is kept for three reads',
+  'RING-REMOVED',
+  class extends VendorStore {
+    #left = 0;
+    override find(): Item | undefined {
+      if (this.#left > 0) {
+        this.#left--;
+        return undefined;
+      }
+      const item = this.service.items.get(this.key);
+      if (item === undefined) this.#left = 3;
+      return item;
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      this.#left = 0;
+      return super.put(document, options);
+    }
+  },
+);
+
+vendor(
+  'a cache: keeps what lost',
+  'RING-CREATE-ONLY-ABSENT',
+  class extends VendorStore {
+    #kept: Item | undefined;
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const current = this.service.items.get(this.key);
+      this.#kept = current === undefined ? undefined : { text: document, version: current.version };
+      const done = await super.put(document, options);
+      this.#kept = undefined;
+      return done;
+    }
+    override find(): Item | undefined {
+      const kept = this.#kept;
+      this.#kept = undefined;
+      return this.service.items.has(this.key) ? (kept ?? this.service.items.get(this.key)) : undefined;
+    }
+  },
+);
+
+vendor(
+  'a cache: emptied by its own writes only, and by every tenth read',
+  'RING-READ-AFTER-WRITE',
+  class extends VendorStore {
+    #kept: Item | undefined;
+    #reads = 0;
+    override find(): Item | undefined {
+      if (!this.service.items.has(this.key) || this.#reads++ % 10 === 9) this.#kept = undefined;
+      this.#kept ??= this.service.items.get(this.key);
+      return this.#kept;
+    }
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const done = await super.put(document, options);
+      this.#kept = undefined;
+      return done;
+    }
+  },
+);
+
+{
+  const reading = new WeakMap<Service, number>();
+  const replicas = new WeakMap<Service, Map<string, Item>>();
+  vendor(
+    'a cache: more than ten reads at once go to a replica',
+    'RING-READ-OVERLAPPED',
+    class extends VendorStore {
+      override async find(): Promise<Item | undefined> {
+        const count = (reading.get(this.service) ?? 0) + 1;
+        reading.set(this.service, count);
+        const replica = replicas.get(this.service) ?? new Map<string, Item>();
+        replicas.set(this.service, replica);
+        const now = this.service.items.get(this.key);
+        const before = replica.get(this.key);
+        await pause(1);
+        if (now !== undefined && count <= 10) replica.set(this.key, now);
+        reading.set(this.service, (reading.get(this.service) ?? 1) - 1);
+        return count > 10 && now !== undefined ? (before ?? now) : now;
+      }
+    },
+  );
+}
+
+// --- Connections --------------------------------------------------------------------------------------------------
+
+vendor(
+  'a connection: the answer to an aborted read is taken for the next one',
+  'RING-ABORT-READ',
+  class extends VendorStore {
+    readonly #answers: (Item | undefined)[] = [];
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (options !== undefined && (typeof options !== 'object' || options === null)) throw new TypeError('options');
+      await this.service.trip(options?.signal);
+      this.#answers.push(this.service.items.get(this.key));
+      await this.service.trip(options?.signal);
+      options?.onServiceDate?.(new Date());
+      return this.answer(this.#answers.shift());
+    }
+  },
+);
+
+vendor(
+  'a connection: dead after an aborted write',
+  'RING-ABORT-WRITE',
+  class extends VendorStore {
+    #isDead = false;
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      if (this.#isDead) throw new RingStoreError('unavailable', 'the connection is closed');
+      if (isAborted(options.signal)) throw new RingStoreError('unavailable', 'aborted');
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        this.#isDead ||= isAborted(options.signal);
+        throw error;
+      }
+    }
+    override find(): Item | undefined {
+      if (this.#isDead) throw new RingStoreError('unavailable', 'the connection is closed');
+      return this.service.items.get(this.key);
+    }
+  },
+);
+
+vendor(
+  'a connection: a transaction stays open after an aborted write, reads see its start',
+  'RING-ABORT-WRITE',
+  class extends VendorStore {
+    #snapshot: Item | undefined;
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      const before = this.service.items.get(this.key);
+      try {
+        const done = await super.put(document, options);
+        this.#snapshot = undefined;
+        return done;
+      } catch (error) {
+        if (isAborted(options.signal)) this.#snapshot = before;
+        throw error;
+      }
+    }
+    override find(): Item | undefined {
+      const now = this.service.items.get(this.key);
+      return now === undefined ? undefined : (this.#snapshot ?? now);
+    }
+  },
+);
+
+vendor(
+  'a pool: every aborted read keeps one of five connections',
+  'RING-ABORT-READ',
+  class extends VendorStore {
+    #lost = 0;
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (isAborted(options?.signal)) throw new RingStoreError('unavailable', 'aborted');
+      if (this.#lost >= 5) throw new RingStoreError('unavailable', 'no connection is free');
+      try {
+        return await super.read(options);
+      } catch (error) {
+        if (isAborted(options?.signal)) this.#lost++;
+        throw error;
+      }
+    }
+  },
+);
+
+vendor(
+  'fetch: its own error for an aborted write',
+  'RING-ABORT-WRITE',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      if (isAborted(options.signal)) throw new RingStoreError('unavailable', 'aborted');
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        throw isAborted(options.signal) ? options.signal?.reason : error;
+      }
+    }
+  },
+);
+
+vendor(
+  'Cassandra: a write without an answer is a conflict',
+  'RING-ABORT-WRITE',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      if (isAborted(options.signal)) throw new RingStoreError('unavailable', 'aborted');
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        throw isAborted(options.signal) ? new RingConflictError() : error;
+      }
+    }
+  },
+);
+
+vendor(
+  'a large write that is aborted leaves its first half',
+  'RING-ABORT-WRITE',
+  class extends VendorStore {
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      if (document.length <= 5_000) return super.put(document, options);
+      await this.service.trip(options.signal);
+      const current = this.service.items.get(this.key);
+      if (!this.matches(options.expected, current)) throw new RingConflictError();
+      const version = this.service.next();
+      this.service.set(this.key, { text: document.slice(0, document.length / 2), version });
+      await this.service.trip(options.signal);
+      this.service.set(this.key, { text: document, version });
+      return { revision: version };
+    }
+  },
+);
+
+// --- ZooKeeper, Vault, Kubernetes ---------------------------------------------------------------------------------
+
+vendor(
+  'ZooKeeper: -1 is any version',
+  'RING-FOREIGN-LOSES',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      return (expected === '-1' && current !== undefined) || super.matches(expected, current);
+    }
+  },
+);
+
+vendor(
+  'ZooKeeper: a revision is read as a number as far as it goes',
+  'RING-FOREIGN-CONFLICT',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      if (expected === undefined || current === undefined || current.version === 'planted')
+        return super.matches(expected, current);
+      return Number.parseInt(expected, 10) === Number(current.version);
+    }
+  },
+);
+
+vendor(
+  'Vault: 0 founds',
+  'RING-FOREIGN-LOSES',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      return super.matches(expected === '0' ? undefined : expected, current);
+    }
+  },
+);
+
+vendor(
+  'gzip: the bound of what is packed',
+  'RING-TOO-LARGE',
+  class extends VendorStore {
+    override checkSize(document: string): void {
+      if (gzipSync(document).length > MOST) throw new RingStoreError('too-large', 'over the bound');
+    }
+    override encode(document: string): string {
+      return `gz:${gzipSync(document).toString('base64')}`;
+    }
+    override decode(text: string): string {
+      return text.startsWith('gz:') ? gunzipSync(Buffer.from(text.slice(3), 'base64')).toString() : text;
+    }
+  },
+);
+
+// --- Revisions ----------------------------------------------------------------------------------------------------
+
+const hashed = (name: string, of: (document: string) => string): void =>
+  vendor(
+    name,
+    'RING-REVISION-OF-ONE',
+    class extends VendorStore {
+      override revisionOf({ text, version }: Item): string {
+        return version === 'planted' ? version : of(text);
+      }
+    },
+    { supports: { push: true, serviceDate: true } },
+  );
+hashed('a hash of the first 4 KiB', (document) => hash(document.slice(0, 4_096)));
+hashed('a hash of the last 4 KiB', (document) => hash(document.slice(-4_096)));
+hashed('a hash of its ends and its length', (document) =>
+  hash(`${document.length} ${document.slice(0, 1_000)} ${document.slice(-1_000)}`),
+);
+hashed('a hash without white space', (document) => hash(document.replaceAll(/\s/g, '')));
+hashed('a hash without regard to case', (document) => hash(document.toLowerCase()));
+hashed('a hash of what is composed', (document) => hash(document.normalize('NFC')));
+hashed('a hash of its characters in any order', (document) => hash(document.split('').toSorted().join('')));
+
+{
+  const overflow = new WeakMap<Service, Map<string, string>>();
+  vendor(
+    'what is long lies elsewhere, under the name of the ring',
+    'RING-CAS-LARGEST',
+    class extends VendorStore {
+      get #overflow(): Map<string, string> {
+        const texts = overflow.get(this.service) ?? new Map<string, string>();
+        overflow.set(this.service, texts);
+        return texts;
+      }
+      override encode(document: string): string {
+        return document.length <= 10_000 ? document : '\u0001overflow';
+      }
+      override decode(text: string): string {
+        return text === '\u0001overflow' ? (this.#overflow.get(this.key) ?? '') : text;
+      }
+      override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+        if (document.length <= 10_000) return super.put(document, options);
+        const item = this.service.items.get(this.key);
+        if (!this.matches(options.expected, item)) throw new RingConflictError();
+        this.#overflow.set(this.key, document);
+        return super.put(document, options);
+      }
+    },
+  );
+}
+
+vendor(
+  'etcd: unchanged since a revision of the whole service',
+  'RING-REVISION-FOREIGN',
+  class extends VendorStore {
+    override matches(expected: string | undefined, current: Item | undefined): boolean {
+      if (expected === undefined || current === undefined || !/^[1-9]\d*$/.test(expected)) {
+        return super.matches(expected, current);
+      }
+      return Number(expected) >= Number(current.version) && Number(expected) <= this.service.sequence;
+    }
+  },
+);
+
+{
+  const reserved = new WeakMap<Service, Set<string>>();
+  vendor(
+    'a file: a name stays reserved after an aborted write',
+    'RING-ABORT-CREATE',
+    class extends VendorStore {
+      override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+        const names = reserved.get(this.service) ?? new Set();
+        reserved.set(this.service, names);
+        await this.service.trip(options.signal);
+        if (options.expected !== undefined) return super.put(document, options);
+        if (names.has(this.key)) throw new RingConflictError();
+        names.add(this.key);
+        await this.service.trip(options.signal);
+        names.delete(this.key);
+        return super.put(document, options);
+      }
+    },
+  );
+}
+
+vendor(
+  'a connection: an aborted write resets it, with all that is under way',
+  'RING-ABORT-OTHERS',
+  class extends VendorStore {
+    #resets = 0;
+    override async put(document: string, options: WriteOptions): Promise<{ readonly revision: string }> {
+      try {
+        return await super.put(document, options);
+      } catch (error) {
+        if (isAborted(options.signal)) this.#resets++;
+        throw error;
+      }
+    }
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      const resets = this.#resets;
+      const found = await super.read(options);
+      if (resets !== this.#resets) throw new RingStoreError('unavailable', 'the connection was reset');
+      return found;
+    }
+  },
+);
+
+vendor(
+  'a connection: reset while it reads, it has read nothing',
+  'RING-OUTAGE-UNDER-WAY',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      const wasDown = this.service.isDown;
+      try {
+        return await super.read(options);
+      } catch (error) {
+        if (!wasDown && this.service.isDown) return undefined;
+        throw error;
+      }
+    }
+  },
+);
+
+// --- Dates and watchers -------------------------------------------------------------------------------------------
+
+const dated = (name: string, dateOf: (now: number, item: Item | undefined) => Date): void =>
+  vendor(
+    name,
+    'RING-SERVICE-DATE-VALID',
+    class extends VendorStore {
+      override dateOf(item: Item | undefined): Date {
+        return dateOf(Date.now(), item);
+      }
+    },
+  );
+dated('the date of a zone two hours away', (now) => new Date(now - 2 * 3_600_000));
+{
+  const written = new WeakMap<Item, Date>();
+  const start = new Date();
+  dated('the date on which the document was written', (now, item) => {
+    if (item === undefined) return start;
+    const date = written.get(item) ?? new Date(now);
+    written.set(item, date);
+    return date;
+  });
+  dated('the date on which the connection was opened', () => start);
+}
+
+vendor(
+  'tells the date after its answer',
+  'RING-SERVICE-DATE',
+  class extends VendorStore {
+    override async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+      if (options === null || (options !== undefined && typeof options !== 'object')) throw new TypeError('options');
+      const { onServiceDate } = options ?? {};
+      return super.read({
+        ...options,
+        onServiceDate: (date) => void setTimeout(() => onServiceDate?.(date), 5).unref(),
+      });
+    }
+  },
+);
+
+vendor(
+  'counts watchers down twice',
+  'RING-WATCH-ENDS-TWICE',
+  class extends VendorStore {
+    #count = 0;
+    #end: (() => void) | undefined;
+    readonly #listeners = new Set<() => void>();
+    override watch(changed: () => void): () => void {
+      if (typeof changed !== 'function') throw new TypeError('changed');
+      const listener = (): void => changed();
+      this.#listeners.add(listener);
+      this.#count++;
+      this.#end ??= super.watch(() => {
+        for (const one of this.#listeners) one();
+      });
+      return () => {
+        this.#listeners.delete(listener);
+        if (--this.#count > 0) return;
+        this.#end?.();
+        this.#end = undefined;
+      };
+    }
+  },
+);
+
+{
+  const open = new WeakMap<Service, Set<() => void>>();
+  vendor(
+    'closing one store ends the watchers of all',
+    'RING-WATCH-ENDS',
+    class extends VendorStore {
+      override watch(changed: () => void): () => void {
+        const ends = open.get(this.service) ?? new Set();
+        open.set(this.service, ends);
+        const end = super.watch(changed);
+        ends.add(end);
+        return end;
+      }
+      override async close(): Promise<void> {
+        for (const end of open.get(this.service) ?? []) end();
+      }
+    },
+  );
+}
+
+/** Stores as authors break them who know the contract and not the kit. */
+export const VENDOR_RING_STORES: readonly BrokenRingStore[] = broken;

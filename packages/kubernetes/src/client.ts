@@ -1,0 +1,48 @@
+import type { RequestOptions } from 'node:https';
+import type { Outcome } from '@sealring/core/adapter';
+import type { Failure } from './error-table.ts';
+
+/**
+ * The part of `KubeConfig` (`@kubernetes/client-node`) that is used: which cluster to call, and what authenticates the
+ * calls (service account, client certificate, exec plugin, OIDC). A fake fits its types too.
+ *
+ * Not the generated API classes: they read an answer of any length, and turn what the API server says into an error whose
+ * message contains the whole response.
+ */
+export interface KubernetesRingClient {
+  /** The cluster of the current context; null where there is none. */
+  getCurrentCluster(): { readonly server: string } | null;
+  /** Adds agent, certificates and credentials to the options of one request. May read a token or run a program. */
+  applyToHTTPSOptions(options: RequestOptions): Promise<void>;
+}
+
+/** Gives the client of a store, or says why there is none. */
+export type ClientSource = () => Promise<Outcome<KubernetesRingClient, Failure>>;
+
+const NO_CLIENT: Failure = {
+  kind: 'unavailable',
+  detail: 'no client: check the kubeconfig, and that @kubernetes/client-node can be loaded by this version of Node.js',
+};
+
+/**
+ * The caller's client. Without one, that of the default places, which is created for the first request: the package of the
+ * vendor takes a while to load, and does not load on every Node.js that Sealring supports.
+ */
+export function clientSource(given: KubernetesRingClient | undefined): ClientSource {
+  let answer = given;
+  return async () => {
+    try {
+      answer ??= await defaultClient();
+      return { answer };
+    } catch {
+      return { failure: NO_CLIENT };
+    }
+  };
+}
+
+async function defaultClient(): Promise<KubernetesRingClient> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const config = new KubeConfig();
+  config.loadFromDefault();
+  return config;
+}

@@ -1,0 +1,118 @@
+import type { RingStoreErrorKind } from '@sealring/core';
+import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
+import { field } from './requests.ts';
+
+/** `not-found`: the object is not there. `conflict`: another write won. */
+export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
+  /** Of what is stored, where it is not a document. */
+  readonly revision?: string;
+}
+
+/** A failure that is meant under one status only. */
+interface Row extends Failure {
+  readonly status: number;
+}
+
+const DENIED =
+  'the API server refused the request: check the permissions of the service account, and the quotas of the namespace';
+const CREDENTIALS = 'the credentials are missing, wrong or expired';
+const REQUEST = 'the API server does not accept the request: check namespace and name';
+const BUSY = 'the API server cannot serve requests at the moment';
+const NOBODY = 'no API server for Secrets and ConfigMaps answers at this address (status 404)';
+const TOO_LONG = 'the object would be larger than Kubernetes allows';
+
+/**
+ * Reason of a `Status` to what it means.
+ *
+ * Source: `StatusReason` in k8s.io/apimachinery/pkg/apis/meta/v1/types.go, Kubernetes 1.34.
+ */
+export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
+  AlreadyExists: { kind: 'conflict', detail: 'the object exists', status: 409 },
+  Conflict: { kind: 'conflict', detail: 'another version is stored', status: 409 },
+
+  Unauthorized: { kind: 'denied', detail: CREDENTIALS, status: 401 },
+  Forbidden: { kind: 'denied', detail: DENIED, status: 403 },
+  BadRequest: { kind: 'denied', detail: REQUEST, status: 400 },
+  Invalid: { kind: 'denied', detail: REQUEST, status: 422 },
+  MethodNotAllowed: { kind: 'denied', detail: REQUEST, status: 405 },
+  NotAcceptable: { kind: 'denied', detail: REQUEST, status: 406 },
+  UnsupportedMediaType: { kind: 'denied', detail: REQUEST, status: 415 },
+
+  RequestEntityTooLarge: { kind: 'too-large', detail: TOO_LONG, status: 413 },
+
+  Gone: { kind: 'unavailable', detail: BUSY, status: 410 },
+  Expired: { kind: 'unavailable', detail: BUSY, status: 410 },
+  TooManyRequests: { kind: 'unavailable', detail: BUSY, status: 429 },
+  InternalError: { kind: 'unavailable', detail: BUSY, status: 500 },
+  ServiceUnavailable: { kind: 'unavailable', detail: BUSY, status: 503 },
+  Timeout: { kind: 'unavailable', detail: BUSY, status: 504 },
+  ServerTimeout: { kind: 'unavailable', detail: BUSY, status: 500 },
+  StoreReadError: { kind: 'unavailable', detail: BUSY, status: 500 },
+} satisfies Record<string, Row>);
+
+/** What an answer is about: it has to say so itself, because a proxy on the way also answers 404. */
+export interface Subject {
+  /** `secrets` or `configmaps`. */
+  readonly resource: string;
+  readonly name: string;
+}
+
+/**
+ * What an answer that is not a success means, by its status and the `Status` object in its body, never by a message. A reason
+ * of the table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
+ */
+export function failureOf(status: number, body: unknown, subject: Subject): Failure {
+  const isStatus = field(body, 'kind') === 'Status';
+  const reason = isStatus ? field(body, 'reason') : undefined;
+  const details = isStatus ? field(body, 'details') : undefined;
+  if (status === 404) return notFound(reason, details, subject);
+  if (reason === 'Invalid' && status === 422) return invalid(details);
+  const found = findRow(ERROR_TABLE, [reason], (row) => row.status === status);
+  if (found !== undefined) {
+    return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
+  }
+  if (status === 401) return { kind: 'denied', detail: `${CREDENTIALS} (status 401)` };
+  if (status === 403) return { kind: 'denied', detail: `${DENIED} (status 403)` };
+  if (status === 413) return { kind: 'too-large', detail: `${TOO_LONG} (status 413)` };
+  return unexplained(status);
+}
+
+function notFound(reason: unknown, details: unknown, { resource, name }: Subject): Failure {
+  if (reason !== 'NotFound') {
+    return { kind: 'unavailable', detail: NOBODY };
+  }
+  if (field(details, 'kind') === resource && field(details, 'name') === name) {
+    return { kind: 'not-found', detail: 'the object does not exist (NotFound)', code: 'NotFound' };
+  }
+  if (field(details, 'kind') === 'namespaces') {
+    return { kind: 'denied', detail: 'the namespace does not exist (NotFound)', code: 'NotFound' };
+  }
+  return { kind: 'unavailable', detail: NOBODY, code: 'NotFound' };
+}
+
+/** A change that the API server's own rules forbid. Reasons of causes: `CauseType` in the same source file. */
+function invalid(details: unknown): Failure {
+  const causes = field(details, 'causes');
+  const listed: readonly unknown[] = Array.isArray(causes) ? causes : [];
+  const reasons = listed.map((cause) => field(cause, 'reason'));
+  const code = 'Invalid';
+  // Of a patch: the object with this `uid` was deleted, and another one has its name and its version.
+  if (listed.some((cause) => field(cause, 'field') === 'metadata.uid')) {
+    return { kind: 'conflict', detail: 'another object is stored', code };
+  }
+  if (reasons.includes('FieldValueTooLong')) return { kind: 'too-large', detail: `${TOO_LONG} (${code})`, code };
+  if (reasons.includes('FieldValueForbidden')) {
+    return { kind: 'read-only', detail: `the object is immutable, and cannot be changed (${code})`, code };
+  }
+  return { kind: 'denied', detail: `${REQUEST} (${code})`, code };
+}
+
+/** What a rejection means: there was no answer, or no credentials were to be had. Never throws. */
+export function classify(error: unknown): Failure {
+  return (
+    unreachable(error, 'the API server') ?? {
+      kind: 'unavailable',
+      detail: 'the call failed: no connection, or no credentials',
+    }
+  );
+}

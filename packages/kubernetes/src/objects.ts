@@ -1,0 +1,127 @@
+import { isUtf8 } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { MAX_DOCUMENT_BYTES, type Outcome, TOO_LARGE } from '@sealring/core/adapter';
+import type { Failure } from './error-table.ts';
+import type { Settings } from './options.ts';
+import { type Asked, field } from './requests.ts';
+
+/** Where a ring is kept, and how. */
+export type Place = Pick<Settings, 'namespace' | 'name' | 'kind' | 'key'>;
+
+/** An object of the cluster, as far as a ring needs it. */
+export interface Held {
+  /** The text in `data`; undefined where the object has no such entry. */
+  readonly entry: string | undefined;
+  readonly uid: string;
+  readonly resourceVersion: string;
+}
+
+/**
+ * A UUID and a `resourceVersion`. Nothing but a positive number that fits 64 bits may reach the API server: a patch with
+ * the version `0` or none has no condition, and the answer to any other text is 500.
+ */
+const UID = /^[0-9a-f-]{36}$/;
+const VERSION = /^[1-9]\d{0,18}$/;
+
+/** A condition that no object fulfils: objects have random uids, and etcd gives the version 1 to none. */
+export const NEVER_STORED: Omit<Held, 'entry'> = Object.freeze({
+  uid: '00000000-0000-0000-0000-000000000000',
+  resourceVersion: '1',
+});
+
+/** Changes with every write: a patch that changes nothing keeps the `resourceVersion`, and then two writers would win. */
+const WRITE_ANNOTATION = 'sealring.dev/write';
+
+/** The name of the kind in paths, permissions and the details of an error. */
+export function resourceOf({ kind }: Place): string {
+  return kind === 'Secret' ? 'secrets' : 'configmaps';
+}
+
+function collectionPath(place: Place): string {
+  return `/api/v1/namespaces/${place.namespace}/${resourceOf(place)}`;
+}
+
+/** Without `resourceVersion`: an API server then asks for the most recent state, not for its cache. */
+export function getRequest(place: Place): Asked {
+  return { method: 'GET', path: `${collectionPath(place)}/${place.name}` };
+}
+
+/** Only if there is no such object. */
+export function createRequest(place: Place, document: string): Asked {
+  const { name, namespace, kind } = place;
+  const metadata = {
+    name,
+    namespace,
+    labels: { 'app.kubernetes.io/managed-by': 'sealring' },
+    annotations: writeAnnotation(),
+  };
+  const data = entryOf(place, document);
+  const type = kind === 'Secret' ? { type: 'Opaque' } : {};
+  return { method: 'POST', path: collectionPath(place), body: { apiVersion: 'v1', kind, metadata, ...type, data } };
+}
+
+/** Only if the object is this very version; all else of it is left alone. */
+export function patchRequest(place: Place, document: string, { uid, resourceVersion }: Omit<Held, 'entry'>): Asked {
+  const metadata = { uid, resourceVersion, annotations: writeAnnotation() };
+  return { ...getRequest(place), method: 'PATCH', body: { metadata, data: entryOf(place, document) } };
+}
+
+/** From any state, or from a version on. Only this object: permissions may name it. */
+export function watchPath(place: Place, resourceVersion: string | undefined, timeoutSeconds: number): string {
+  const query = new URLSearchParams({
+    watch: 'true',
+    fieldSelector: `metadata.name=${place.name}`,
+    allowWatchBookmarks: 'true',
+    timeoutSeconds: String(timeoutSeconds),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  });
+  return `${collectionPath(place)}?${query.toString()}`;
+}
+
+function writeAnnotation(): Readonly<Record<string, string>> {
+  return { [WRITE_ANNOTATION]: randomUUID() };
+}
+
+function entryOf({ kind, key }: Place, document: string): Readonly<Record<string, string>> {
+  return { [key]: kind === 'Secret' ? Buffer.from(document, 'utf8').toString('base64') : document };
+}
+
+/** Checks that a body is the object. */
+export function heldIn(body: unknown, place: Place): Outcome<Held, Failure> {
+  const metadata = field(body, 'metadata');
+  const [uid, resourceVersion] = [field(metadata, 'uid'), field(metadata, 'resourceVersion')];
+  const isObject = field(body, 'kind') === place.kind && field(metadata, 'name') === place.name;
+  const isNamed = typeof uid === 'string' && UID.test(uid);
+  if (!isObject || !isNamed || typeof resourceVersion !== 'string' || !VERSION.test(resourceVersion)) {
+    return { failure: { kind: 'unavailable', detail: `the answer is not the ${place.kind}` } };
+  }
+  const entry = field(field(body, 'data'), place.key);
+  if (entry !== undefined && typeof entry !== 'string') {
+    return { failure: { kind: 'corrupt', detail: 'the entry is not text', revision: `${uid}/${resourceVersion}` } };
+  }
+  return { answer: { entry, uid, resourceVersion } };
+}
+
+/** The `uid` is in it because a cluster that was restored from a backup may give a `resourceVersion` twice. */
+export function revisionOf({ uid, resourceVersion }: Omit<Held, 'entry'>): string {
+  return `${uid}/${resourceVersion}`;
+}
+
+/** Undefined for a text that was never a revision of this store. */
+export function versionIn(revision: string): Omit<Held, 'entry'> | undefined {
+  const [uid = '', resourceVersion = '', ...rest] = revision.split('/');
+  return UID.test(uid) && VERSION.test(resourceVersion) && rest.length === 0 ? { uid, resourceVersion } : undefined;
+}
+
+/** The document in an entry. */
+export function documentIn(entry: string, { kind }: Place): Outcome<string, Failure> {
+  const bytes = kind === 'Secret' ? Buffer.from(entry, 'base64') : Buffer.from(entry, 'utf8');
+  if (bytes.length > MAX_DOCUMENT_BYTES) return { failure: TOO_LARGE };
+  if (bytes.length === 0) return { failure: { kind: 'corrupt', detail: 'the entry is empty' } };
+  if (kind === 'Secret' && bytes.toString('base64') !== entry) {
+    return { failure: { kind: 'corrupt', detail: 'the entry is not base64' } };
+  }
+  if (!isUtf8(bytes) || !entry.isWellFormed())
+    return { failure: { kind: 'corrupt', detail: 'the entry is not UTF-8' } };
+  return { answer: bytes.toString('utf8') };
+}

@@ -1,0 +1,82 @@
+import { objectWith, oneOf, outOfRange, refuseUnknownOptions, text, timeoutMsOf } from '@sealring/core/adapter';
+import type { KubernetesRingClient } from './client.ts';
+
+/** Options of {@link kubernetesRing}. */
+export interface KubernetesRingOptions {
+  /** The namespace: a DNS label, 1 to 63 characters. Required. */
+  readonly namespace: string;
+  /** The name of the Secret or ConfigMap: a DNS subdomain, 1 to 253 characters. One per ring. Required. */
+  readonly name: string;
+  /**
+   * What holds the ring. Default `Secret`: the data keys in the ring are wrapped either way, but Secrets have permissions
+   * of their own, and a cluster may encrypt them at rest.
+   */
+  readonly kind?: 'Secret' | 'ConfigMap';
+  /** The entry of `data`: letters, digits, `-`, `_` and `.`, 1 to 253 characters. Others are left alone. Default `ring`. */
+  readonly key?: string;
+  /**
+   * A `KubeConfig` of `@kubernetes/client-node`. Default: one that was loaded from the default places, which are
+   * `KUBECONFIG`, `~/.kube/config`, and the service account of the pod.
+   */
+  readonly client?: KubernetesRingClient;
+  /** Longest wait for one request, in seconds; 0.01 to 60. The first write takes two requests. Default 5. */
+  readonly callTimeoutSeconds?: number;
+}
+
+/** Validated options: a frozen copy. */
+export interface Settings {
+  readonly namespace: string;
+  readonly name: string;
+  readonly kind: 'Secret' | 'ConfigMap';
+  readonly key: string;
+  readonly client: KubernetesRingClient | undefined;
+  readonly timeoutMs: number;
+}
+
+export const OWNER = 'kubernetesRing';
+
+const OPTION_NAMES = [
+  'namespace',
+  'name',
+  'kind',
+  'key',
+  'client',
+  'callTimeoutSeconds',
+] as const satisfies readonly (keyof KubernetesRingOptions)[];
+
+// "Object Names and IDs" of the Kubernetes documentation: RFC 1123 labels and subdomains; keys of `data`.
+const LABEL = '[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?';
+const NAMESPACE = new RegExp(`^${LABEL}$`);
+const NAME = new RegExp(`^${LABEL}(?:\\.${LABEL})*$`);
+const KEY = /^(?!\.\.?$)[-._a-zA-Z0-9]{1,253}$/;
+const MAX_LENGTH = 253;
+
+/**
+ * @throws {TypeError} for an unknown option or a wrong type.
+ * @throws {RangeError} for a value outside its bounds.
+ */
+export function readOptions(options: KubernetesRingOptions): Settings {
+  refuseUnknownOptions(OWNER, options, OPTION_NAMES);
+  const { kind = 'Secret', key = 'ring', client, callTimeoutSeconds = 5 } = options;
+  return Object.freeze({
+    namespace: dnsName('namespace', options.namespace, NAMESPACE, 'a DNS label, 1 to 63 characters'),
+    name: dnsName('name', options.name, NAME, 'a DNS subdomain, 1 to 253 characters'),
+    kind: oneOf(OWNER, 'kind', kind, ['Secret', 'ConfigMap']),
+    key: dnsName('key', key, KEY, '1 to 253 letters, digits, "-", "_" and "."'),
+    client: client === undefined ? undefined : checkClient(client),
+    timeoutMs: timeoutMsOf(OWNER, callTimeoutSeconds),
+  });
+}
+
+function dnsName(option: string, value: unknown, form: RegExp, wanted: string): string {
+  const given = text(OWNER, option, value);
+  if (given.length > MAX_LENGTH || !form.test(given)) throw outOfRange(OWNER, option, wanted, given);
+  return given;
+}
+
+/** @throws {TypeError} for a value that is not a client. */
+function checkClient(value: unknown): KubernetesRingClient {
+  const wanted = 'a KubeConfig (an object with getCurrentCluster and applyToHTTPSOptions)';
+  objectWith<KubernetesRingClient>(OWNER, 'client', value, 'getCurrentCluster', wanted);
+  return objectWith<KubernetesRingClient>(OWNER, 'client', value, 'applyToHTTPSOptions', wanted);
+}

@@ -1,0 +1,89 @@
+import { type IncomingMessage, type RequestOptions, request as requestOverHttp } from 'node:http';
+import { request as requestOverHttps } from 'node:https';
+import type { Outcome } from '@sealring/core/adapter';
+import type { KubernetesRingClient } from './client.ts';
+import type { Failure } from './error-table.ts';
+
+/** Longest body that is read. An object of the cluster has at most 1.5 MiB, the bound of etcd on a request. */
+export const MAX_BODY_BYTES: number = 4 * 1024 * 1024;
+
+/** One request to the API server. */
+export interface Asked {
+  /** From the root of the API server, with its query. */
+  readonly path: string;
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  /** Printed as JSON. */
+  readonly body?: object;
+}
+
+/** An answer that was read to its end. */
+export interface Answer {
+  readonly status: number;
+  /** Undefined for a body that is not JSON. */
+  readonly body: unknown;
+}
+
+/**
+ * Sends one request, and resolves when the head of its answer is there.
+ * @throws what the client, or the network, says; the signal's reason.
+ */
+export async function send(client: KubernetesRingClient, asked: Asked, signal: AbortSignal): Promise<IncomingMessage> {
+  const server = client.getCurrentCluster()?.server;
+  if (server === undefined) throw new TypeError('the client has no current cluster');
+  const url = new URL(server.replace(/\/+$/, '') + asked.path);
+  const bytes = asked.body === undefined ? undefined : Buffer.from(JSON.stringify(asked.body));
+  const options: RequestOptions = {
+    method: asked.method,
+    signal,
+    headers: {
+      accept: 'application/json',
+      'user-agent': 'sealring',
+      ...(bytes === undefined ? {} : headersOf(asked, bytes)),
+    },
+  };
+  await client.applyToHTTPSOptions(options);
+  signal.throwIfAborted();
+  const start = url.protocol === 'http:' ? requestOverHttp : requestOverHttps;
+  return new Promise((resolve, reject) => {
+    const request = start(url, options, resolve);
+    request.on('error', reject);
+    request.end(bytes);
+  });
+}
+
+function headersOf({ method }: Asked, bytes: Buffer): Record<string, string | number> {
+  const type = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+  return { 'content-type': type, 'content-length': bytes.length };
+}
+
+/** Reads an answer to its end, unless it is too long. */
+export async function readAnswer(response: IncomingMessage): Promise<Outcome<Answer, Failure>> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response) {
+    const bytes = Buffer.from(chunk);
+    length += bytes.length;
+    if (length > MAX_BODY_BYTES) {
+      response.destroy();
+      return { failure: { kind: 'unavailable', detail: 'the answer is too long for one of Kubernetes' } };
+    }
+    chunks.push(bytes);
+  }
+  return { answer: { status: response.statusCode ?? 0, body: parse(Buffer.concat(chunks).toString('utf8')) } };
+}
+
+/** Undefined for text that is not JSON, such as the answer of a proxy. */
+export function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** An own property; undefined of what has none. */
+export function field(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? Reflect.get(value, name)
+    : undefined;
+}

@@ -1,0 +1,163 @@
+import { RingConflictError, type RingStore, RingStoreError, type StoredRing } from '@sealring/core';
+import {
+  type Calls,
+  checkRead,
+  checkWatcher,
+  checkWrite,
+  noteDateHeader,
+  type Outcome,
+  Push,
+  type RingStoreCallOptions,
+  storeCalls,
+} from '@sealring/core/adapter';
+import { type ClientSource, clientSource } from './client.ts';
+import { classify, type Failure, failureOf } from './error-table.ts';
+import {
+  createRequest,
+  documentIn,
+  getRequest,
+  type Held,
+  heldIn,
+  NEVER_STORED,
+  type Place,
+  patchRequest,
+  resourceOf,
+  revisionOf,
+  versionIn,
+} from './objects.ts';
+import { type KubernetesRingOptions, OWNER, readOptions, type Settings } from './options.ts';
+import { type Asked, readAnswer, send } from './requests.ts';
+import { watchListener } from './watch.ts';
+
+/**
+ * A ring store in one entry of a Secret or ConfigMap. The entry is the document, in a Secret as base64; the revision is
+ * the `uid` and `resourceVersion` of the object. Other entries, labels and annotations of the object are left alone, and
+ * an object without the entry is a ring that does not exist yet: it may be created empty beforehand.
+ *
+ * Every write has the precondition `resourceVersion`, or creates the object. A ring is absent only if the API server
+ * itself answers that this object does not exist. A document of 262 145 bytes or more is `too-large`, an entry that is
+ * empty, not base64 or not UTF-8 is `corrupt`; both errors have the revision by which it can be replaced. An immutable
+ * object is `read-only`. `watch` holds one connection, and resumes where it ended.
+ *
+ * A write that ended as `unavailable` may have been done all the same. The methods reject with {@link RingStoreError},
+ * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
+ *
+ * Source: Kubernetes API concepts: "Resource versions", "Efficient detection of changes"; API reference v1.34.
+ *
+ * @throws {TypeError} for an unknown option or one of a wrong type.
+ * @throws {RangeError} for an option outside its bounds.
+ *
+ * @example
+ * ```ts
+ * import { kubernetesRing } from '@sealring/kubernetes';
+ *
+ * const ring = kubernetesRing({ namespace: 'payments', name: 'payments-ring' });
+ * ```
+ */
+export function kubernetesRing(
+  options: KubernetesRingOptions,
+): RingStore & Required<Pick<RingStore, 'watch' | 'close'>> {
+  return Object.freeze(new KubernetesRing(readOptions(options)));
+}
+
+// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+class KubernetesRing implements RingStore {
+  readonly kind = 'kubernetes';
+  readonly #client: ClientSource;
+  readonly #place: Place;
+  readonly #calls: Calls<Failure>;
+  readonly #push: Push;
+
+  constructor({ client, timeoutMs, ...place }: Settings) {
+    this.#client = clientSource(client);
+    this.#place = place;
+    this.#calls = storeCalls(timeoutMs, classify);
+    this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
+  }
+
+  async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
+    checkRead(OWNER, options);
+    const held = await this.#get(options);
+    if (held?.entry === undefined) return undefined;
+    const revision = revisionOf(held);
+    const document = documentIn(held.entry, this.#place);
+    if ('failure' in document) throw refusal({ ...document.failure, revision });
+    return { document: document.answer, revision };
+  }
+
+  async write(
+    document: string,
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
+  ): Promise<{ readonly revision: string }> {
+    checkWrite(OWNER, document, options);
+    const asked = await this.#writeRequest(document, options);
+    const outcome = await this.#ask(asked, options);
+    if ('failure' in outcome) {
+      const { kind } = outcome.failure;
+      // A patch of an object that was deleted.
+      if (kind === 'conflict' || kind === 'not-found') throw new RingConflictError();
+      throw refusal(outcome.failure);
+    }
+    const written = outcome.answer.entry === undefined ? undefined : documentIn(outcome.answer.entry, this.#place);
+    if (written === undefined || 'failure' in written || written.answer !== document) {
+      throw new RingStoreError('unavailable', 'the cluster stored something else: check admission webhooks');
+    }
+    return { revision: revisionOf(outcome.answer) };
+  }
+
+  watch(changed: () => void): () => void {
+    checkWatcher(OWNER, changed);
+    return this.#push.add(changed);
+  }
+
+  async close(): Promise<void> {
+    this.#push.close();
+    this.#calls.close();
+  }
+
+  async #writeRequest(
+    document: string,
+    options: RingStoreCallOptions & { readonly expected: string | undefined },
+  ): Promise<Asked> {
+    const { expected, signal } = options;
+    if (expected !== undefined) {
+      const version = versionIn(expected);
+      // Nobody has ever read such a revision, so another one is stored.
+      if (version === undefined) throw new RingConflictError();
+      return patchRequest(this.#place, document, version);
+    }
+    // Without onServiceDate: a call reports one date, and the write does.
+    const held = await this.#get(signal && { signal });
+    if (held === undefined) return createRequest(this.#place, document);
+    // The API server says whether it is a conflict: it looks at the permissions first.
+    return patchRequest(this.#place, document, held.entry === undefined ? held : NEVER_STORED);
+  }
+
+  /** Undefined where the object does not exist. */
+  async #get(options: RingStoreCallOptions | undefined): Promise<Held | undefined> {
+    const outcome = await this.#ask(getRequest(this.#place), options);
+    if ('answer' in outcome) return outcome.answer;
+    if (outcome.failure.kind === 'not-found') return undefined;
+    throw refusal(outcome.failure);
+  }
+
+  #ask(asked: Asked, options: RingStoreCallOptions | undefined): Promise<Outcome<Held, Failure>> {
+    return this.#calls.run(options?.signal, async (signal) => {
+      const client = await this.#client();
+      if ('failure' in client) return client;
+      const response = await send(client.answer, asked, signal);
+      noteDateHeader(response.headers.date, options?.onServiceDate);
+      const answer = await readAnswer(response);
+      if ('failure' in answer) return answer;
+      const { status, body } = answer.answer;
+      if (status === 200 || status === 201) return heldIn(body, this.#place);
+      return { failure: failureOf(status, body, { resource: resourceOf(this.#place), name: this.#place.name }) };
+    });
+  }
+}
+
+function refusal({ kind, detail, revision, code }: Failure): RingStoreError {
+  const seen = { ...(revision === undefined ? {} : { revision }), code };
+  // A conflict, to a call that had no condition.
+  return new RingStoreError(kind === 'conflict' || kind === 'not-found' ? 'unavailable' : kind, detail, seen);
+}

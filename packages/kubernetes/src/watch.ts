@@ -1,0 +1,72 @@
+import type { IncomingMessage } from 'node:http';
+import type { PushListener } from '@sealring/core/adapter';
+import type { ClientSource } from './client.ts';
+import { type Place, watchPath } from './objects.ts';
+import { field, MAX_BODY_BYTES, parse, send } from './requests.ts';
+
+/** The API server ends a watch after this time; most clients ask for 5 to 10 minutes. */
+const WATCH_SECONDS = 300;
+/** A connection whose other end is gone shows in no other way: a watch may be silent for its whole life. Milliseconds. */
+const KEEP_ALIVE_MS = 15_000;
+/** A watch that ends sooner is not resumed at once. Milliseconds. */
+const SHORTEST_WATCH_MS = 1_000;
+
+/**
+ * Listens to the changes of one object. A watch that the API server ends in time is resumed at the version it had come
+ * to. Anything else ends the listener, also an error event: a version that is too old (410) cannot be resumed.
+ */
+export function watchListener(source: ClientSource, place: Place): PushListener {
+  const over = new AbortController();
+  let resourceVersion: string | undefined;
+
+  const open = async (): Promise<IncomingMessage> => {
+    const asked = { method: 'GET', path: watchPath(place, resourceVersion, WATCH_SECONDS) } as const;
+    const client = await source();
+    if ('failure' in client) throw new Error(client.failure.detail);
+    const response = await send(client.answer, asked, over.signal);
+    if (response.statusCode !== 200) {
+      response.destroy();
+      throw new Error('the watch was refused');
+    }
+    response.socket.setKeepAlive(true, KEEP_ALIVE_MS).unref();
+    return response;
+  };
+
+  const follow = async (first: IncomingMessage, changed: () => void): Promise<void> => {
+    for (let response = first; ; response = await open()) {
+      const openedAt = performance.now();
+      for await (const line of linesOf(response)) {
+        const event = parse(line);
+        const type = field(event, 'type');
+        const version = field(field(field(event, 'object'), 'metadata'), 'resourceVersion');
+        // An error has none: it is about no object.
+        if (typeof version !== 'string') throw new Error('the watch cannot continue');
+        resourceVersion = version;
+        if (type !== 'BOOKMARK') changed();
+      }
+      if (performance.now() - openedAt < SHORTEST_WATCH_MS) throw new Error('the watch ended at once');
+    }
+  };
+
+  return {
+    async start(changed, lost) {
+      const first = await open();
+      // Ends by throwing, whatever happens: `lost` hears of it, and of an end that was asked for too.
+      follow(first, changed).catch(lost);
+    },
+    check: async () => undefined,
+    end: () => over.abort(),
+  };
+}
+
+/** @throws {Error} for a line that is longer than any object, and what the stream ends with. */
+async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
+  let rest = '';
+  response.setEncoding('utf8');
+  for await (const chunk of response) {
+    const lines = (rest + String(chunk)).split('\n');
+    rest = lines.pop() ?? '';
+    if (rest.length > MAX_BODY_BYTES) throw new Error('an event is too long for one of Kubernetes');
+    yield* lines.filter((line) => line !== '');
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { classify, ERROR_TABLE, type Failure, failureOf } from '../src/error-table.ts';
+
+const subject = { resource: 'secrets', name: 'payments-ring' };
+const status = (reason: string | undefined, details?: object): object => ({ kind: 'Status', reason, details });
+
+// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+const ROWS: readonly (readonly [reason: string, status: number, kind: Failure['kind']])[] = [
+  ['AlreadyExists', 409, 'conflict'],
+  ['Conflict', 409, 'conflict'],
+  ['Unauthorized', 401, 'denied'],
+  ['Forbidden', 403, 'denied'],
+  ['BadRequest', 400, 'denied'],
+  ['Invalid', 422, 'denied'],
+  ['MethodNotAllowed', 405, 'denied'],
+  ['NotAcceptable', 406, 'denied'],
+  ['UnsupportedMediaType', 415, 'denied'],
+  ['RequestEntityTooLarge', 413, 'too-large'],
+  ['Gone', 410, 'unavailable'],
+  ['Expired', 410, 'unavailable'],
+  ['TooManyRequests', 429, 'unavailable'],
+  ['InternalError', 500, 'unavailable'],
+  ['ServiceUnavailable', 503, 'unavailable'],
+  ['Timeout', 504, 'unavailable'],
+  ['ServerTimeout', 500, 'unavailable'],
+  ['StoreReadError', 500, 'unavailable'],
+];
+
+describe('answers are classified by status and reason', () => {
+  test.each(ROWS)('%s under %i is %s', (reason, code, kind) => {
+    const failure = failureOf(code, status(reason), subject);
+    expect(failure).toEqual({ kind, code: reason, detail: expect.stringContaining(`(${reason})`) });
+  });
+
+  test('every row of the table is named here', () => {
+    expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(([reason]) => reason).toSorted());
+  });
+
+  test.each([
+    ['Conflict', 500, 'unavailable'],
+    ['Conflict', 403, 'denied'],
+    ['AlreadyExists', 503, 'unavailable'],
+    ['Forbidden', 500, 'unavailable'],
+    ['NotFound', 500, 'unavailable'],
+    ['RequestEntityTooLarge', 500, 'unavailable'],
+    ['constructor', 409, 'unavailable'],
+  ])('the reason %s under %i, where it does not belong, does not count: %s', (reason, code, kind) => {
+    const failure = failureOf(code, status(reason), subject);
+    expect(failure.kind).toBe(kind);
+    expect(failure.code).toBeUndefined();
+  });
+
+  test.each([
+    [302, 'unavailable'],
+    [400, 'unavailable'],
+    [401, 'denied'],
+    [403, 'denied'],
+    [404, 'unavailable'],
+    [409, 'unavailable'],
+    [413, 'too-large'],
+    [422, 'unavailable'],
+    [500, 'unavailable'],
+  ])('a %i without a Status of Kubernetes, as a proxy sends it, is %s', (code, kind) => {
+    for (const body of [undefined, 'text', null, { reason: 'Conflict' }, { kind: 'Error', reason: 'NotFound' }]) {
+      expect(failureOf(code, body, subject)).toMatchObject({ kind, detail: expect.stringContaining(`${code}`) });
+    }
+  });
+});
+
+describe('a 404', () => {
+  test.each([
+    [{ kind: 'secrets', name: 'payments-ring' }, 'not-found', 'does not exist'],
+    [{ kind: 'namespaces', name: 'payments' }, 'denied', 'namespace does not exist'],
+    [{ kind: 'secrets', name: 'another' }, 'unavailable', 'no API server'],
+    [{ kind: 'configmaps', name: 'payments-ring' }, 'unavailable', 'no API server'],
+    [{}, 'unavailable', 'no API server'],
+    [undefined, 'unavailable', 'no API server'],
+  ])('about %j is %s', (details, kind, detail) => {
+    expect(failureOf(404, status('NotFound', details), subject)).toMatchObject({
+      kind,
+      detail: expect.stringContaining(detail),
+    });
+  });
+});
+
+describe('an invalid change', () => {
+  test.each([
+    [[{ reason: 'FieldValueTooLong', field: 'data' }], 'too-large'],
+    [[{ reason: 'FieldValueForbidden', field: 'data' }], 'read-only'],
+    [[{ reason: 'FieldValueInvalid', field: 'metadata.uid' }], 'conflict'],
+    [[{ reason: 'FieldValueInvalid', field: 'metadata.name' }], 'denied'],
+    [[], 'denied'],
+    ['none', 'denied'],
+    [[null, 'text'], 'denied'],
+  ])('with the causes %j is %s', (causes, kind) => {
+    expect(failureOf(422, status('Invalid', { causes }), subject)).toMatchObject({ kind, code: 'Invalid' });
+  });
+});
+
+describe('a call without an answer', () => {
+  test('is unavailable, with the code of the network and its remedy', () => {
+    expect(classify(Object.assign(new Error('hunter2'), { code: 'ECONNREFUSED' }))).toMatchObject({
+      kind: 'unavailable',
+      code: 'ECONNREFUSED',
+    });
+  });
+
+  test.each([new Error('hunter2'), 'hunter2', undefined, null])(
+    'is unavailable after %s, and repeats no text',
+    (thrown) => {
+      const failure = classify(thrown);
+      expect(failure.kind).toBe('unavailable');
+      expect(JSON.stringify(failure)).not.toContain('hunter2');
+    },
+  );
+});

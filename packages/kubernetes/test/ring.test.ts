@@ -1,0 +1,409 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { RingConflictError, type RingStoreErrorKind } from '@sealring/core';
+import { afterAll, afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import {
+  type ApiServer,
+  kubeConfig,
+  NAMESPACE,
+  startFakeApiServer,
+} from '../../../test/support/kubernetes/api-server.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { startRealApiServerOrSkip } from '../../../test/support/kubernetes/real-api-server.ts';
+// @boundaries-ignore the servers of the tests are shared, and no package
+import { runProgram } from '../../../test/support/run-program.ts';
+import { type KubernetesRingOptions, kubernetesRing } from '../src/index.ts';
+
+const fake = await startFakeApiServer();
+const real = await startRealApiServerOrSkip();
+const servers: readonly (readonly [title: string, api: ApiServer])[] = [
+  ['the fake API server', fake],
+  ...(real === undefined ? [] : ([['kube-apiserver', real]] as const)),
+];
+const folder = mkdtempSync(join(tmpdir(), 'sealring-kubeconfig-'));
+afterEach(() => void vi.unstubAllEnvs());
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  for (const [, { server }] of servers) await server.stop();
+});
+
+const failed = (kind: RingStoreErrorKind, detail: string) => ({
+  name: 'RingStoreError',
+  kind,
+  detail: expect.stringContaining(detail),
+});
+const secrets = `/api/v1/namespaces/${NAMESPACE}/secrets`;
+let names = 0;
+/** A watch that ends within a second is not resumed: a new one starts after a pause. */
+const LONGER_THAN_SHORTEST_MS = 1_100;
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const member = (value: unknown, ...path: readonly string[]): unknown =>
+  path.reduce<unknown>((found, name) => Reflect.get(Object(found), name), value);
+
+describe.each(servers)('on %s', (_title, api) => {
+  function newRing(options: Partial<KubernetesRingOptions> = {}) {
+    const name = options.name ?? `ring-${++names}`;
+    const ring = kubernetesRing({ namespace: NAMESPACE, name, client: api.config(), ...options });
+    onTestFinished(() => ring.close());
+    return { name, ring, path: `${secrets}/${name}` };
+  }
+
+  describe('what is stored', () => {
+    test('a new ring is an Opaque Secret with the document in base64', async () => {
+      const { name, ring, path } = newRing();
+      await ring.write('{"é":1}\n', { expected: undefined });
+      const { body } = await api.call('GET', path);
+      expect(body).toMatchObject({
+        kind: 'Secret',
+        type: 'Opaque',
+        metadata: { name },
+        data: { ring: base64('{"é":1}\n') },
+      });
+    });
+
+    test('a ring in a ConfigMap is readable text', async () => {
+      const { name, ring } = newRing({ kind: 'ConfigMap', key: 'payments.ring' });
+      await ring.write('{"é":1}\n', { expected: undefined });
+      const { body } = await api.call('GET', `/api/v1/namespaces/${NAMESPACE}/configmaps/${name}`);
+      expect(member(body, 'data')).toEqual({ 'payments.ring': '{"é":1}\n' });
+      expect(await ring.read()).toMatchObject({ document: '{"é":1}\n' });
+    });
+
+    test('other entries, labels and annotations survive a write', async () => {
+      const { name, ring, path } = newRing();
+      const metadata = { name, labels: { team: 'payments' }, annotations: { note: 'kept' } };
+      await api.call('POST', secrets, { kind: 'Secret', metadata, data: { theirs: base64('kept') } });
+      expect(await ring.read()).toBeUndefined();
+      const { revision } = await ring.write('one', { expected: undefined });
+      await ring.write('two', { expected: revision });
+      const { body } = await api.call('GET', path);
+      expect(member(body, 'data')).toEqual({ theirs: base64('kept'), ring: base64('two') });
+      expect(body).toMatchObject({ metadata: { labels: { team: 'payments' }, annotations: { note: 'kept' } } });
+    });
+
+    test('an object that was created empty is a ring that does not exist, and needs no permission to create', async () => {
+      const { name, path } = newRing();
+      const token = await api.token([`get secrets/${name}`, `patch secrets/${name}`]);
+      const { ring } = newRing({ name, client: api.config({ token }) });
+      await expect(ring.write('one', { expected: undefined })).rejects.toMatchObject(failed('denied', 'permissions'));
+      await api.call('POST', secrets, { kind: 'Secret', metadata: { name } });
+      const { revision } = await ring.write('one', { expected: undefined });
+      expect(await ring.read()).toEqual({ document: 'one', revision });
+      expect((await api.call('GET', path)).status).toBe(200);
+    });
+  });
+
+  describe('compare-and-swap', () => {
+    test('of two writers of the same document, one wins', async () => {
+      const { name, ring } = newRing();
+      const { revision } = await ring.write('same', { expected: undefined });
+      const { ring: other } = newRing({ name });
+      const writes = await Promise.allSettled([
+        ring.write('same', { expected: revision }),
+        other.write('same', { expected: revision }),
+      ]);
+      expect(writes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+      const lost = writes.find((write) => write.status === 'rejected');
+      expect(lost?.reason).toBeInstanceOf(RingConflictError);
+    });
+
+    test('a write that expects no ring is a conflict if there is one, and a read reports the date of the server', async () => {
+      const { ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      await expect(ring.write('two', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      const dates: Date[] = [];
+      await ring.read({ onServiceDate: (date) => dates.push(date) });
+      expect(dates).toHaveLength(1);
+      expect(Math.abs(Number(dates[0]) - Date.now())).toBeLessThan(60_000);
+    });
+
+    test('a ring that was deleted and created again is another one, even with an equal resourceVersion', async () => {
+      const { ring, path } = newRing();
+      const { revision } = await ring.write('one', { expected: undefined });
+      await api.call('DELETE', path);
+      await expect(ring.write('two', { expected: revision })).rejects.toBeInstanceOf(RingConflictError);
+      const { revision: second } = await ring.write('three', { expected: undefined });
+      const [uid] = revision.split('/');
+      const [, version] = second.split('/');
+      await expect(ring.write('four', { expected: `${uid}/${version}` })).rejects.toBeInstanceOf(RingConflictError);
+      expect((await ring.read())?.document).toBe('three');
+    });
+
+    test.each([
+      'x',
+      '7',
+      '/',
+      'UID',
+      'UID/',
+      'UID/0',
+      'UID/00',
+      'UID/-1',
+      'UID/abc',
+      'UID/7/8',
+      `UID/${'9'.repeat(20)}`,
+      'a/b"c',
+    ])('a write that expects the revision %j, which no ring ever had, is a conflict', async (expected) => {
+      const { ring } = newRing();
+      const { revision } = await ring.write('one', { expected: undefined });
+      const asked = expected.replace('UID', revision.split('/')[0] ?? '');
+      await expect(ring.write('two', { expected: asked })).rejects.toBeInstanceOf(RingConflictError);
+      expect((await ring.read())?.document).toBe('one');
+    });
+  });
+
+  describe('a document that is not a ring', () => {
+    test.each([
+      ['an entry that is empty', '', 'corrupt', 'empty'],
+      ['an entry that is not UTF-8', Buffer.from([0xff, 0xfe]).toString('base64'), 'corrupt', 'UTF-8'],
+      ['a document over the bound', Buffer.alloc(262_145, 0x61).toString('base64'), 'too-large', '262144'],
+    ] as const)('%s has a kind, and a revision by which it is replaced', async (_, entry, kind, detail) => {
+      const { name, ring } = newRing();
+      await api.call('POST', secrets, { kind: 'Secret', metadata: { name }, data: { ring: entry } });
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed(kind, detail));
+      await ring.write('mended', { expected: String(member(error, 'revision')) });
+      expect((await ring.read())?.document).toBe('mended');
+    });
+
+    test.runIf(api === fake)('a write that an admission webhook changed did not store the document', async () => {
+      const { ring } = newRing({ name: `mutated-${++names}` });
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable', 'webhooks'));
+    });
+
+    test('an immutable object is read-only', async () => {
+      const { name, ring } = newRing();
+      await api.call('POST', secrets, {
+        kind: 'Secret',
+        metadata: { name },
+        data: { ring: base64('x') },
+        immutable: true,
+      });
+      const { revision } = (await ring.read()) ?? { revision: '' };
+      await expect(ring.write('y', { expected: revision })).rejects.toMatchObject(failed('read-only', 'immutable'));
+    });
+
+    test('an object that grows over the bound of Kubernetes is too large', async () => {
+      const { name, ring } = newRing();
+      const theirs = Buffer.alloc(900_000).toString('base64');
+      await api.call('POST', secrets, { kind: 'Secret', metadata: { name }, data: { theirs } });
+      await expect(ring.write('x'.repeat(200_000), { expected: undefined })).rejects.toMatchObject(
+        failed('too-large', 'larger than Kubernetes allows'),
+      );
+    });
+  });
+
+  describe('refusals', () => {
+    test('an unknown token is denied, and the error says why', async () => {
+      const { ring } = newRing({ client: api.config({ token: 'expired' }) });
+      await expect(ring.read()).rejects.toMatchObject(failed('denied', 'credentials are missing, wrong or expired'));
+    });
+
+    test('each missing permission is denied at the call that needs it, and no other', async () => {
+      const { name } = newRing();
+      const reader = await api.token([`get secrets/${name}`]);
+      const { ring } = newRing({ name });
+      const { revision } = await ring.write('one', { expected: undefined });
+      const { ring: readable } = newRing({ name, client: api.config({ token: reader }) });
+      expect((await readable.read())?.document).toBe('one');
+      await expect(readable.write('two', { expected: revision })).rejects.toMatchObject({
+        kind: 'denied',
+        code: 'Forbidden',
+      });
+      const { ring: other } = newRing({ name: `${name}-other`, client: api.config({ token: reader }) });
+      await expect(other.read()).rejects.toMatchObject(failed('denied', 'permissions'));
+    });
+
+    test('a caller that may not write is denied, also if the write would be a conflict', async () => {
+      const { name, ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const token = await api.token([`get secrets/${name}`]);
+      const { ring: readable } = newRing({ name, client: api.config({ token }) });
+      await expect(readable.write('two', { expected: undefined })).rejects.toMatchObject({
+        kind: 'denied',
+        code: 'Forbidden',
+      });
+    });
+
+    test('a namespace that does not exist is denied at the first write', async () => {
+      const { ring } = newRing({ namespace: 'nowhere' });
+      expect(await ring.read()).toBeUndefined();
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(
+        failed('denied', 'namespace does not exist'),
+      );
+    });
+
+    test('a 404 of another server is not an absent ring', async () => {
+      const server = `${api.server.address}/not-the-api`;
+      const { ring } = newRing({ client: kubeConfig({ server, skipTLSVerify: true }, 'admin') });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no API server for Secrets'));
+    });
+
+    test('a refused connection is unavailable, with its code', async () => {
+      const { ring } = newRing({ client: api.config({ port: 1 }) });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'ECONNREFUSED'));
+    });
+
+    test('a client without a current cluster is unavailable', async () => {
+      const client = { getCurrentCluster: () => null, applyToHTTPSOptions: async () => undefined };
+      const { ring } = newRing({ client });
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable', 'no connection, or no credentials'));
+    });
+
+    test('without a client, the one of KUBECONFIG is used', async () => {
+      const { name, ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const kubeconfig = join(folder, name);
+      writeFileSync(kubeconfig, api.config().exportConfig());
+      vi.stubEnv('KUBECONFIG', kubeconfig);
+      const byDefault = kubernetesRing({ namespace: NAMESPACE, name });
+      onTestFinished(() => byDefault.close());
+      expect((await byDefault.read())?.document).toBe('one');
+    });
+
+    test('a kubeconfig that cannot be read is unavailable, and says what to check', async () => {
+      const kubeconfig = join(folder, 'broken');
+      writeFileSync(kubeconfig, 'hunter2: [');
+      vi.stubEnv('KUBECONFIG', kubeconfig);
+      const ring = kubernetesRing({ namespace: NAMESPACE, name: 'x' });
+      onTestFinished(() => ring.close());
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed('unavailable', 'check the kubeconfig'));
+      expect(String(error)).not.toContain('hunter2');
+    });
+
+    test('no message contains what the API server or the client said', async () => {
+      const client = {
+        getCurrentCluster: () => ({ server: api.server.address }),
+        applyToHTTPSOptions: () => Promise.reject(new Error('token hunter2 has expired')),
+      };
+      const { ring } = newRing({ client });
+      const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ kind: 'unavailable' });
+      expect(JSON.stringify(error) + String(error)).not.toContain('hunter2');
+    });
+  });
+
+  describe('watch', () => {
+    const heardBy = (ring: ReturnType<typeof newRing>['ring']) => {
+      let heard = 0;
+      const unwatch = ring.watch(() => heard++);
+      onTestFinished(unwatch);
+      return () => heard;
+    };
+
+    test('reports writes and a deletion, and nothing else in the namespace', async () => {
+      const { name, ring, path } = newRing();
+      const { revision } = await ring.write('one', { expected: undefined });
+      const heard = heardBy(ring);
+      await expect.poll(heard).toBeGreaterThan(1);
+      const before = heard();
+      await newRing({ name: `${name}-other` }).ring.write('x', { expected: undefined });
+      await ring.write('two', { expected: revision });
+      await expect.poll(heard).toBe(before + 1);
+      await api.call('DELETE', path);
+      await expect.poll(heard).toBe(before + 2);
+    });
+
+    test('needs only the permission to watch this object', async () => {
+      const { name, ring } = newRing();
+      const token = await api.token([`watch secrets/${name}`]);
+      const heard = heardBy(newRing({ name, client: api.config({ token }) }).ring);
+      await expect.poll(heard).toBeGreaterThan(0);
+      const before = heard();
+      await ring.write('one', { expected: undefined });
+      await expect.poll(heard).toBeGreaterThan(before);
+    });
+
+    test.runIf(api === fake)(
+      'resumes a watch that ended in time at its version: no write is missed, and none heard twice',
+      async () => {
+        const { ring } = newRing();
+        let { revision } = await ring.write('one', { expected: undefined });
+        const heard = heardBy(ring);
+        await expect.poll(heard).toBeGreaterThan(1);
+        await pause(LONGER_THAN_SHORTEST_MS);
+        const before = heard();
+        await fake.endWatches();
+        // Long enough to be resumed, with nothing to hear.
+        await pause(LONGER_THAN_SHORTEST_MS);
+        expect(heard()).toBe(before);
+        await fake.endWatches();
+        ({ revision } = await ring.write('two', { expected: revision }));
+        await expect.poll(heard).toBe(before + 1);
+        await ring.write('three', { expected: revision });
+        await expect.poll(heard).toBe(before + 2);
+      },
+    );
+
+    test.runIf(api === fake)('starts again if its version is too old, and counts that as a change (410)', async () => {
+      const { ring } = newRing();
+      const { revision } = await ring.write('one', { expected: undefined });
+      const heard = heardBy(ring);
+      await expect.poll(heard).toBeGreaterThan(1);
+      await newRing().ring.write('x', { expected: undefined });
+      await pause(LONGER_THAN_SHORTEST_MS);
+      const before = heard();
+      await api.compact();
+      await fake.endWatches();
+      await expect.poll(heard).toBeGreaterThan(before);
+      const after = heard();
+      await ring.write('two', { expected: revision });
+      await expect.poll(heard).toBeGreaterThan(after);
+    });
+
+    test.runIf(api === fake)('resumes at a bookmark, which is not a change', async () => {
+      const { ring } = newRing();
+      await ring.write('one', { expected: undefined });
+      const heard = heardBy(ring);
+      await expect.poll(heard).toBeGreaterThan(1);
+      await newRing().ring.write('x', { expected: undefined });
+      const before = heard();
+      await fake.bookmarks();
+      await pause(LONGER_THAN_SHORTEST_MS);
+      await api.compact();
+      await fake.endWatches();
+      await pause(LONGER_THAN_SHORTEST_MS);
+      expect(heard()).toBe(before);
+    });
+
+    test('pauses before the next watch if every watch ends at once', async () => {
+      let asked = 0;
+      const http = createServer((_, response) => {
+        asked += 1;
+        response.end();
+      });
+      onTestFinished(() => void http.close());
+      await new Promise<void>((listening) => http.listen(0, '127.0.0.1', listening));
+      const address = http.address();
+      const server = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+      heardBy(newRing({ client: kubeConfig({ server, skipTLSVerify: true }, 'any') }).ring);
+      await expect.poll(() => asked).toBeGreaterThan(1);
+      await pause(2_000);
+      expect(asked).toBeLessThan(60);
+    });
+
+    test('keeps no process alive', async () => {
+      const program = `
+      import { KubeConfig } from '@kubernetes/client-node';
+      import { kubernetesRing } from '@sealring/kubernetes';
+      const client = new KubeConfig();
+      client.loadFromString(process.argv[1]);
+      const ring = kubernetesRing({ namespace: '${NAMESPACE}', name: 'alive', client });
+      ring.watch(() => console.log('heard'));
+      await new Promise((heard) => setTimeout(heard, 500));
+    `;
+      const { code, output } = await runProgram(
+        process.execPath,
+        ['--input-type=module', '--eval', program, api.config().exportConfig()],
+        { cwd: import.meta.dirname, timeoutMs: 20_000 },
+      );
+      expect(output).toContain('heard');
+      expect(code).toBe(0);
+    });
+  });
+});

@@ -1,0 +1,87 @@
+import { fileURLToPath } from 'node:url';
+import { KubeConfig } from '@kubernetes/client-node';
+import { startLocalServer } from '../local-server.ts';
+import type { TestServer } from '../redis.ts';
+
+/** The namespace in which the tests keep their rings. */
+export const NAMESPACE = 'sealring';
+
+/** An API server, and how a test gets past the store under test. */
+export interface ApiServer {
+  readonly server: TestServer;
+  /** Of a bearer token; by default that of an administrator. Through another port, for a proxy on the way. */
+  config(options?: { readonly token?: string; readonly port?: number | undefined }): KubeConfig;
+  /** One request as an administrator: the answer's status and body. */
+  call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: unknown }>;
+  /** Makes a bearer token that allows, in {@link NAMESPACE}, each `verb resource/name`; `create` has no name. */
+  token(permissions: readonly string[]): Promise<string>;
+  /** Forgets all changes so far: older watches cannot be resumed. */
+  compact(): Promise<void>;
+}
+
+/** The fake can also end what a real server ends after minutes. */
+export interface FakeApiServer extends ApiServer {
+  /** Ends every watch as at its `timeoutSeconds`. */
+  endWatches(): Promise<void>;
+  /** Sends the bookmark of each minute now. */
+  bookmarks(): Promise<void>;
+}
+
+const FAKE = fileURLToPath(new URL('fake-api-server.ts', import.meta.url));
+let tokens = 0;
+
+/** Starts the fake: a process of its own, so that it can be frozen and killed. It forgets everything when it dies. */
+export async function startFakeApiServer(): Promise<FakeApiServer> {
+  const server = await startLocalServer({
+    name: 'fake-api-server',
+    command: process.execPath,
+    args: (port) => [FAKE, `${port}`],
+    readySeconds: 30,
+    ready: async (address) => (await fetch(`${address}/readyz`)).ok,
+  });
+  const post = (path: string, body: object = {}): Promise<Response> =>
+    fetch(`${server.address}${path}`, { method: 'POST', body: JSON.stringify(body) });
+  return {
+    server,
+    config: ({ token = 'admin', port = server.port } = {}) =>
+      kubeConfig({ server: `http://127.0.0.1:${port}`, skipTLSVerify: true }, token),
+    async call(method, path, body) {
+      const headers = {
+        authorization: 'Bearer admin',
+        'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json',
+      };
+      const init = body === undefined ? {} : { body: JSON.stringify(body) };
+      const response = await fetch(`${server.address}${path}`, { method, headers, ...init });
+      return { status: response.status, body: await response.json() };
+    },
+    async token(permissions) {
+      const token = `token-${++tokens}`;
+      await post('/_fake/permissions', { [token]: permissions });
+      return token;
+    },
+    async compact() {
+      await post('/_fake/compact');
+    },
+    async bookmarks() {
+      await post('/_fake/bookmarks');
+    },
+    async endWatches() {
+      await post('/_fake/end-watches');
+    },
+  };
+}
+
+/** A configuration with one cluster and one user. */
+export function kubeConfig(
+  cluster: { readonly server: string; readonly skipTLSVerify?: boolean; readonly caData?: string },
+  token: string,
+): KubeConfig {
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: [{ name: 'test', ...cluster }],
+    users: [{ name: 'test', token }],
+    contexts: [{ name: 'test', cluster: 'test', user: 'test' }],
+    currentContext: 'test',
+  });
+  return config;
+}
