@@ -4,7 +4,7 @@ export default defineProject({
   test: {
     name: 'cli',
     include: ['test/**/*.test.ts'],
-    // Generous: a slow machine is no failure.
+    // Generous: a slow machine is not a failure.
     testTimeout: 120_000,
   },
 });

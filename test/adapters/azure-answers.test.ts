@@ -79,7 +79,7 @@ describe('a wrapped key records the version that wrapped it (F34)', () => {
 
   test.each([
     ['another key', (kid: string) => kid.replace('/keys/', '/keys/x')],
-    ['a retired key', (kid: string) => kid.replace('/wrapping/', '/retired/')],
+    ['a replaced key', (kid: string) => kid.replace('/wrapping/', '/retired/')],
     ['another vault', (kid: string) => kid.replace('127.0.0.1', 'evil.example')],
     ['no version', (kid: string) => kid.replace(/\/[0-9a-f]{32}$/, '')],
   ])('a current version that names %s is corrupt, and nothing is sent to be wrapped', async (_, change) => {

@@ -23,7 +23,7 @@ function spellingsOf(key: Uint8Array): string[] {
   ];
 }
 
-/** Everything a logger could make of a value and of what it was caused by. */
+/** Everything a logger could print of a value and of its causes. */
 function everySinkOf(value: unknown): string {
   const sinks: string[] = [];
   for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
@@ -50,7 +50,7 @@ function everySinkOf(value: unknown): string {
 
 function leaksIn(value: unknown): string[] {
   const text = everySinkOf(value);
-  // Parts too, at every place of a base64 triple: a text that was cut still gives part of a key away.
+  // Parts too, at every offset of a base64 triple: a truncated text still reveals part of a key.
   const parts = [0, 1, 2, 16, 32, 48].map((from) => CANARY.subarray(from, from + 16));
   // Without its last characters, which depend on what follows where a part is in the middle of a base64 text.
   return [CANARY, CANARY.subarray(0, 32), ...parts]
@@ -64,7 +64,7 @@ const CALLS: readonly [string, (keyWrapper: KeyWrapper, made: WrappedKey) => Pro
   ['sign', async (keyWrapper) => keyWrapper.sign?.(entry)],
 ];
 
-/** What goes wrong, and the calls that it does not concern. */
+/** A fault, and the calls that it does not affect. */
 const FAULTS: readonly [fault: string, spoil: () => void, unharmed?: readonly string[]][] = [
   ['400', () => setup().vault.fail({ status: 400, code: 'BadParameter' })],
   ['401', () => setup().vault.fail({ status: 401, code: 'Unauthorized' })],
@@ -81,9 +81,9 @@ const FAULTS: readonly [fault: string, spoil: () => void, unharmed?: readonly st
   ['a connection that is cut', () => setup().vault.reset()],
   ['no answer', () => setup().vault.hang()],
   ['an answer that is cut short', () => setup().vault.spoilText((text) => text.slice(0, -1))],
-  ['an answer that is no JSON', () => setup().vault.spoilText((text) => `x${text}`)],
+  ['an answer that is not JSON', () => setup().vault.spoilText((text) => `x${text}`)],
   ['an answer for another key', () => setup().vault.spoilKid(() => Buffer.from(CANARY).toString('hex'))],
-  // The ring proves a wrap by unwrapping it again.
+  // The ring checks a wrap by unwrapping it again.
   ['a value of 63 bytes', () => setup().vault.spoilValue((value) => value.subarray(1)), ['wrap']],
   [
     'a value of 65 bytes',

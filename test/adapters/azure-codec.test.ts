@@ -102,7 +102,7 @@ describe('createAzureKeyVaultCodec', () => {
     ['both credential and clients', { credential: { getToken: () => Promise.resolve(null) } }, TypeError],
     ['a wrong keyId', { keyId: 'no such form' }, RangeError],
     ['a signKeyId without a version', { signKeyId: 'https://v.vault.azure.net/keys/k' }, RangeError],
-    ['alsoVerify that is no list', { alsoVerify: 'x' }, TypeError],
+    ['alsoVerify that is not a list', { alsoVerify: 'x' }, TypeError],
     ['alsoVerify without a version', { alsoVerify: ['https://v.vault.azure.net/keys/k'] }, RangeError],
     ['alsoVerify beside signPublicKeys', { alsoVerify: [], signPublicKeys: [] }, RangeError],
     ['alsoVerify without signKeyId', { alsoVerify: [], signKeyId: undefined }, RangeError],

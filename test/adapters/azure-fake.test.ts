@@ -86,7 +86,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     const { signing } = setup();
     const client = clientFor(signing);
     const { publicKey } = signing.current;
-    if (publicKey === undefined) throw new Error('an EC key has a public half');
+    if (publicKey === undefined) throw new Error('an EC key has a public key');
     for (let i = 0; i < 8; i++) {
       const { result } = await client.sign('ES256', digest);
       expect(result).toHaveLength(64);
@@ -151,7 +151,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     expect(await refusalOf(clientFor(rsa).wrapKey('RSA-OAEP-256', samplePlaintext()))).toMatchObject({ status: 404 });
   });
 
-  test('a token has the permissions it was issued with, and one that nobody issued has none', async () => {
+  test('a token has the permissions it was issued with, and an unknown token has none', async () => {
     const { vault, rsa } = setup();
     const token = vault.issueToken(['wrapKey']);
     const { result } = await clientFor(rsa, rsa.current, token).wrapKey('RSA-OAEP-256', samplePlaintext());
@@ -163,7 +163,7 @@ describe('the fake Key Vault, used by the real SDK', () => {
     expect(await refusalOf(unwrap())).toMatchObject({ status: 401, code: 'Unauthorized' });
   });
 
-  test('knobs: refusals, throttling, resets and spoilt answers, for as many requests as configured', async () => {
+  test('refusals, throttling, resets and corrupted answers are injected for as many requests as configured', async () => {
     const { vault, rsa } = setup();
     const client = clientFor(rsa);
     const wrap = (): ReturnType<Client['wrapKey']> => client.wrapKey('RSA-OAEP-256', samplePlaintext());

@@ -39,7 +39,7 @@ async function start(token: string, extra: Partial<AzureKeyVaultCodecOptions> = 
   return codec;
 }
 
-/** What a token's bearer asked of the vault. */
+/** The requests to the vault with one token. */
 function requestsOf(token: string): string[] {
   return vault.requests
     .filter((request) => request.token === token)
@@ -68,7 +68,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
     expect(vault.unauthenticatedBytes).toBe(0);
   });
 
-  test('F11, F34: the key rotates at the vault; new data keys name the new version, and new servers unseal old tokens', async () => {
+  test('the key rotates at the vault; new data keys name the new version, and new servers unseal old tokens (F11, F34)', async () => {
     const first = await start(vault.issueToken(MEMBER));
     const second = await start(vault.issueToken(MEMBER));
     const token = first.seal(payload);
@@ -97,7 +97,7 @@ describe('a fleet on Azure Key Vault, through the real SDK', () => {
   });
 });
 
-/** A hundred seconds in one: the ring's times, down to the spacing of refusals, are the real ones. */
+/** The clock runs a hundred times as fast: the ring's times are the real ones, down to the spacing of refusals. */
 const SPEED = 100;
 
 const policy = {
@@ -108,7 +108,7 @@ const policy = {
   sealOutageSeconds: 2_000,
   storeOutageSeconds: 4_000,
   rotateEverySeconds: 40_000,
-  // Three seconds of this machine's.
+  // Three seconds of real time.
   kmsTimeoutSeconds: 300,
 };
 
@@ -143,7 +143,7 @@ describe('the kill switch, on a clock that runs a hundred times as fast (F10)', 
 
   test.each([
     ['the key is disabled', () => rsa.set({ enabled: false }), () => rsa.set({ enabled: true })],
-    ['nobody may use the key any more', () => vault.deny(), () => vault.heal()],
+    ['no server may use the key', () => vault.deny(), () => vault.heal()],
     ['the key is deleted', () => (rsa.state = 'deleted'), () => (rsa.state = 'present')],
   ])(
     'when %s, sealing stops, then unsealing, on every server; when that is undone, both resume',

@@ -27,7 +27,7 @@ afterAll(() => vault.stop());
 
 type Extra = Partial<AzureKeyVaultCodecOptions>;
 
-/** A server with every right, and a signing key. */
+/** A server with all permissions, and a signing key. */
 async function server(ring: RingStore, extra: Extra = {}): Promise<KmsCodec> {
   const signKeyId = vault.idOf(signing, signing.current);
   return started(createAzureKeyVaultCodec({ ...withoutSigner(ring), signKeyId, ...extra }));
@@ -44,15 +44,15 @@ async function started(start: Promise<KmsCodec>): Promise<KmsCodec> {
 }
 
 /**
- * Somebody who can write the store and has the public half of the wrapping key, which is no secret, but no right at the
- * vault. He makes his own data key and wraps it himself, under the version that the fleet uses.
+ * An attacker who can write the store and has the public wrapping key, which is not secret, but has no permission at
+ * the vault. They generate a data key and wrap it themselves, under the version that the fleet uses.
  */
 async function forgedRing(
   signEntry?: (entry: Uint8Array) => Uint8Array,
 ): Promise<{ attacker: KmsCodec; ring: RingStore }> {
   const ring = memoryRing();
   const key = rsa.current.publicKey;
-  if (key === undefined) throw new Error('an RSA key has a public half');
+  if (key === undefined) throw new Error('an RSA key has a public key');
   const wrapped = new Map<string, Uint8Array>();
   const keyWrapper: KeyWrapper = {
     provider: 'azure-key-vault',
@@ -69,7 +69,7 @@ async function forgedRing(
   return { attacker: await started(createKmsCodec({ keyWrapper, ring, create: 'now' })), ring };
 }
 
-/** Puts one store's document into another. */
+/** Copies one store's document into another. */
 async function publish(from: RingStore, to: RingStore): Promise<void> {
   const document = (await from.read())?.document ?? '';
   await to.write(document, { expected: (await to.read())?.revision });
@@ -89,7 +89,7 @@ describe('a ring whose data key an attacker wrapped with the public RSA key (F35
   test('has a key that the vault unwraps and that certifies every entry, as the attacker intended', async () => {
     const { attacker, ring } = await forgedRing();
     const token = attacker.seal(minted);
-    // In so many words: everybody who can write the store can mint tokens.
+    // The message must say so: everyone who can write the store can create tokens.
     const trusting = await started(
       createAzureKeyVaultCodec({ ...withoutSigner(ring), create: 'never', dangerouslyTrustStore: true }),
     );

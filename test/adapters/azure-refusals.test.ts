@@ -20,7 +20,7 @@ describe('refusals of the vault', () => {
       });
       expect(setup().vault.requests).toHaveLength(1);
     }
-    // On the live service it still wraps: only an unwrap proves the right to use a key.
+    // On the live service it still wraps: only an unwrap shows that the key may be used.
     await keyWrapper.wrap(samplePlaintext(), { context });
     rsa.set({ enabled: true });
     await keyWrapper.unwrap(made, { context });

@@ -82,11 +82,19 @@ describe('requests to Key Vault', () => {
     ['a data key as text', (w: KeyWrapper) => w.wrap(Object('x'.repeat(64)), { context }), TypeError],
     ['no options', (w: KeyWrapper) => w.wrap(samplePlaintext(), Object(undefined)), TypeError],
     ['a context with a number', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context: Object({ a: 1 }) }), TypeError],
-    ['a signal that is none', (w: KeyWrapper) => w.wrap(samplePlaintext(), { context, signal: Object({}) }), TypeError],
+    [
+      'a signal that is not an AbortSignal',
+      (w: KeyWrapper) => w.wrap(samplePlaintext(), { context, signal: Object({}) }),
+      TypeError,
+    ],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
     ['an entry that is text', (w: KeyWrapper) => signerOf(w).sign(Object('entry')), TypeError],
     ['sign options that are text', (w: KeyWrapper) => signerOf(w).sign(entry, JSON.parse('"x"')), TypeError],
-    ['a sign signal that is none', (w: KeyWrapper) => signerOf(w).sign(entry, { signal: Object({}) }), TypeError],
+    [
+      'a sign signal that is not an AbortSignal',
+      (w: KeyWrapper) => signerOf(w).sign(entry, { signal: Object({}) }),
+      TypeError,
+    ],
     ['a signature that is text', async (w: KeyWrapper) => w.verify?.(entry, Object('x')), TypeError],
   ])('contract 4: %s is a TypeError or RangeError, and no request is made', async (_, run, type) => {
     const { vault, signer } = setup();
@@ -112,7 +120,7 @@ describe('requests to Key Vault', () => {
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which vault or key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which vault or key is called', () => {
   test.each([
     ['another provider', () => ({ provider: 'gcp-kms' })],
     ['another key', (id: string) => ({ keyId: id.replace('wrapping', 'signing') })],

@@ -51,7 +51,7 @@ describe('signing with Key Vault', () => {
     expect([onlyNew.verify?.(entry, old), onlyNew.verify?.(entry, recent)]).toEqual([false, true]);
   });
 
-  test('a signature of a key that is not pinned is never handed on: nobody could verify what it signed', async () => {
+  test('a signature of a key that is not pinned is not returned, because no server could verify it', async () => {
     const { signer, vault } = setup();
     const stranger = vault.createKey('stranger', 'EC');
     const keyWrapper = signer({ signPublicKeys: [publicHalf(stranger.current.publicKey)] });
@@ -108,7 +108,7 @@ describe('fetchAzureSignPublicKeys', () => {
     ['of another version', () => setup().vault.spoilKid((kid) => kid.replace(/[0-9a-f]{32}$/, 'f'.repeat(32)))],
     ['of another vault', () => setup().vault.spoilKid((kid) => kid.replace('127.0.0.1', 'evil.example'))],
     ['of another curve', () => spoilKey({ crv: 'P-384' })],
-    ['that is no point of the curve', () => spoilKey({ x: Buffer.alloc(32, 1).toString('base64url') })],
+    ['that is not a point of the curve', () => spoilKey({ x: Buffer.alloc(32, 1).toString('base64url') })],
     ['without a coordinate', () => spoilKey({ y: undefined })],
     ['that is empty', () => setup().vault.spoilText(() => '')],
   ])('an answer %s is corrupt', async (_, spoil) => {

@@ -5,7 +5,7 @@ import { useVault } from '../support/azure-key-vault/vault-setup.ts';
 
 const setup = useVault();
 
-/** Starts a codec that fetches the public half of its signing key. */
+/** Starts a codec that fetches the public key of its signing key. */
 async function start(startTimeoutSeconds: number, signal?: AbortSignal): Promise<{ error: unknown; seconds: number }> {
   const { vault, rsa, signing, clients } = setup();
   const startedAt = performance.now();
@@ -89,7 +89,7 @@ describe('createAzureKeyVaultCodec fetches signing keys within startTimeoutSecon
   });
 });
 
-test('a policy that is refused is refused before the vault is called', async () => {
+test('an invalid policy is rejected before the vault is called', async () => {
   expect((await start(-1)).error).toBeInstanceOf(RangeError);
   expect(setup().vault.requests).toEqual([]);
 });

@@ -23,7 +23,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** What comes back of a data key that was wrapped. */
+/** The result of unwrapping a wrapped data key. */
 async function roundTrip(keyWrapper: KeyWrapper, dataKey: Uint8Array): Promise<Uint8Array> {
   const wrapped = await keyWrapper.wrap(dataKey, { context });
   const unwrapped = await keyWrapper.unwrap(wrapped, { context });
@@ -31,7 +31,7 @@ async function roundTrip(keyWrapper: KeyWrapper, dataKey: Uint8Array): Promise<U
   return unwrapped;
 }
 
-/** What is read before a ring is created, and after. */
+/** The results of reading before a ring is created, and after. */
 async function documents(ring: RingStore): Promise<(string | undefined)[]> {
   const before = await ring.read();
   await ring.write('created', { expected: undefined });

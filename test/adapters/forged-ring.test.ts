@@ -9,11 +9,11 @@ import { realClient, startGcpKms } from '../support/gcp-kms/index.ts';
 import { callOpenBao, startOpenBao } from '../support/openbao.ts';
 
 /*
- * Where an unwrap proves who wrapped, an attacker who can write the store has no right to wrap with the fleet's key: he
- * wraps his data key with one of his own. Azure, whose RSA wraps anybody can make, has a file of its own.
+ * If wrapping needs a permission, an attacker who can only write the store wraps a data key with a KMS key of their
+ * own. Azure, where anyone can create RSA wraps, has its own file.
  */
 
-/** A key of the fleet's, one of the attacker's in the same service, and how many calls the service got. */
+/** The fleet's key, the attacker's key in the same service, and the number of calls to the service. */
 interface Service {
   readonly ours: () => KeyWrapper;
   readonly theirs: () => KeyWrapper;
@@ -103,7 +103,7 @@ for (const [provider, startService] of Object.entries(SERVICES)) {
       const { document = '' } = (await forged.read()) ?? {};
       const relabelled = document.replaceAll(await keyIdIn(forged), await keyIdIn(ours));
       expect(relabelled).not.toBe(document);
-      // moto says AccessDenied where the service says IncorrectKeyException.
+      // moto returns AccessDenied where the service returns IncorrectKeyException.
       const refused = { kind: expect.stringMatching(provider === 'aws-kms' ? /^(?:corrupt|denied)$/ : /^corrupt$/) };
 
       for (const text of new Set([document, relabelled])) {

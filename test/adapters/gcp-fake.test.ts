@@ -38,7 +38,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-// One attempt, and its own status: what the SDK would do by itself is not tested here.
+// One attempt, and its own status: the SDK's retries are not tested here.
 function oneAttempt(timeout = 5_000): { timeout: number; retry: { retryCodes: number[] } } {
   return { timeout, retry: { retryCodes: [] } };
 }
@@ -214,7 +214,7 @@ describe('a fake Cloud KMS, used by the vendor’s own client', () => {
     await encrypt();
   });
 
-  test('spoils answers', async () => {
+  test('corrupts answers', async () => {
     kms.spoil(() => ({}));
     expect(await encrypt()).toMatchObject({ name: '', ciphertext: Buffer.alloc(0), ciphertextCrc32c: null });
     kms.spoil((answer) => ({ ...answer, name: 'elsewhere' }));

@@ -9,7 +9,7 @@ const payload = new TextEncoder().encode('{"order":"A1"}');
 const TO_ENCRYPT = 'cloudkms.cryptoKeyVersions.useToEncrypt';
 const TO_DECRYPT = 'cloudkms.cryptoKeyVersions.useToDecrypt';
 
-/** Minutes made seconds. Nothing in here lasts as long as sealOutage: what stops sealing is a refusal. */
+/** Minutes become seconds. No test here lasts as long as sealOutage: a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -25,13 +25,13 @@ const shortPolicy = {
   keyVersionEverySeconds: 3_600,
   missRefreshSeconds: 10,
 };
-/** Longest wait for what is to come; how soon it came is looked at afterwards. */
+/** Longest wait for an expected change; its time is checked afterwards. */
 const WAIT_MS = 60_000;
 
 type Role = 'member' | 'reader';
 type Extra = Partial<GcpKmsCodecOptions>;
 
-/** A fake Cloud KMS and a ring; every instance has a client of the vendor's of its own, and a name to be known by. */
+/** A fake Cloud KMS and a ring; every instance has its own client of the vendor, and a name. */
 class World {
   readonly server: RunningGcpKms;
   readonly keyId: string;
@@ -47,7 +47,7 @@ class World {
     return new World(await startGcpKms());
   }
 
-  /** A client of the vendor's, whose requests name the caller. */
+  /** A client of the vendor whose requests name the caller. */
   client(caller: string): GcpKmsClient {
     const client = realClient(this.server);
     this.#closing.push(() => client.close());
@@ -133,11 +133,11 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
       b.unseal(a.seal(payload));
       reader.unseal(b.seal(payload));
     }
-    // The founder's wrap and its proof, and one unwrap of each that came later.
+    // The creator's wrap and its check, and one unwrap by each later member.
     expect(world.calls).toEqual({ a: ['encrypt', 'decrypt'], b: ['decrypt'], reader: ['decrypt'] });
   });
 
-  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the KMS key', async () => {
+  test('a token is unsealed everywhere after two rotations of the ring and one of the KMS key (F8, F11)', async () => {
     const world = await newWorld();
     const [a, b, reader] = await world.fleet();
     const token = a.seal(payload);
@@ -151,21 +151,21 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
     expect(late.health().keys.map(({ state }) => state)).toEqual(['active', 'propagating', 'propagating']);
   });
 
-  test('F25: a token of a ring with another name is never unsealed, with the same KMS key', async () => {
+  test('a token of a ring with another name is never unsealed, with the same KMS key (F25)', async () => {
     const world = await newWorld();
     const payments = await world.codec('a', 'member', { ringName: 'payments' });
     const refunds = await world.codec('b', 'member', { ringName: 'refunds', ring: memoryRing() });
     expect(() => refunds.unseal(payments.seal(payload))).toThrow('unknown key');
   });
 
-  test('F25, F15: the ring of one name is not read under another, though the same KMS key unwraps both', async () => {
+  test('the ring of one name is not read under another, though the same KMS key unwraps both (F25, F15)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member', { ringName: 'payments' });
     const start = world.codec('b', 'member', { ringName: 'refunds', policy: { startTimeoutSeconds: 1 } });
     await expect(start).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('F26: a key version that was changed in the store is not accepted, though Cloud KMS would decrypt it', async () => {
+  test('a key version that was changed in the store is not accepted, though Cloud KMS would decrypt it (F26)', async () => {
     const world = await newWorld();
     await world.codec('a', 'member');
     const { document = '' } = (await world.ring.read()) ?? {};
@@ -217,12 +217,12 @@ describe('a fleet on Google Cloud KMS, through the vendor’s own client', () =>
 });
 
 describe('least privilege', () => {
-  /** Starts an instance that has these rights and no other, and lets it do the work of its role. */
+  /** Starts an instance with only these permissions, and lets it do the work of its role. */
   async function work(world: World, role: Role, rights: readonly string[]): Promise<KmsCodec> {
     const caller = `${role} with ${rights.length === 0 ? 'nothing' : rights.join()}`;
     world.server.kms.grant(caller, rights);
     const codec = await world.codec(caller, role, { policy: { startTimeoutSeconds: 1 } });
-    // Who rotates needs no more than any member.
+    // A rotator needs no more permissions than a member.
     if (role === 'member') await codec.rotate();
     return codec;
   }
@@ -242,7 +242,7 @@ describe('least privilege', () => {
   });
 });
 
-// Beside each other: each waits for half a minute.
+// Concurrently: each waits for half a minute.
 describe.concurrent('a key that a fleet may no longer use (F10)', () => {
   test.each<[string, string, (world: World) => void, (world: World) => void]>([
     [
@@ -277,7 +277,7 @@ describe.concurrent('a key that a fleet may no longer use (F10)', () => {
       const more = kind === 'kms disabled' ? 0 : 10;
       expect((lastSealMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastSeal + more);
       expect((lastOpenMs - stoppedMs) / 1_000).toBeLessThanOrEqual(refused.lastOpen + more);
-      // One stray refusal stops nobody.
+      // A single refusal stops no server.
       expect((lastSealMs - stoppedMs) / 1_000).toBeGreaterThan(8);
       for (const codec of [a, b]) expect(refusalOfSeal(codec)).toBe('key refused by the kms');
       for (const codec of fleet) {

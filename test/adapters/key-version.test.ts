@@ -14,7 +14,7 @@ import { startOrSkip } from '../support/servers.ts';
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Hours made seconds; no key grows old. */
+/** Hours become seconds; no key expires. */
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 0.5,
@@ -26,23 +26,23 @@ const policy = {
   rotateEverySeconds: 3_600,
   keyVersionEverySeconds: 2,
 };
-/** Several looks of every member, and the wait of a rotation that one of them might bring. */
+/** Several checks by every member, and the wait of a rotation that one of them might cause. */
 const LOOKS_MS = 5_000;
 const WAIT = { timeout: 30_000, interval: 50 };
 
 type Options = Pick<KmsCodecOptions, 'ring' | 'policy' | 'create'>;
 
-/** A KMS key that can be given a new version. */
+/** A KMS key that can get a new version. */
 interface KmsKey {
-  /** What a wrap by the version that is current names. */
+  /** The version that a wrap names now. */
   readonly current: () => string;
   readonly rotate: () => Promise<void> | void;
-  /** A member with a client of its own. */
+  /** A member with its own client. */
   readonly start: (options: Options) => Promise<KmsCodec>;
   readonly end: () => Promise<void>;
 }
 
-/** How a key is made on what stands for each service; undefined where this machine cannot run it. */
+/** Creates a key on the emulator of each service; undefined if this machine cannot run it. */
 const PROVIDERS: Readonly<Record<string, () => Promise<KmsKey | undefined>>> = {
   async 'gcp-kms'() {
     const server = await startGcpKms();
@@ -139,7 +139,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     if (key === undefined) return skip('its server cannot run here');
     const ring = memoryRing();
     const { start, rotate, current } = key;
-    // Azure's current version is remembered for minutes by whoever has wrapped: the second member has not.
+    // A member that has wrapped remembers Azure's current version for minutes: the second member has not wrapped.
     for (let i = 0; i < 2; i++) members.push(await start({ ring, policy, create: 'now' }));
     const [founder, other] = members as [KmsCodec, KmsCodec];
     const token = founder.seal(payload);
@@ -151,7 +151,7 @@ describe.each(Object.entries(PROVIDERS))('a new version of a KMS key of %s', (pr
     expect(noticed).not.toEqual([]);
     for (const event of noticed) expect(event).toEqual({ provider, version: current() });
     expect(reasons).toEqual(['initial', 'key-version']);
-    // Nobody asks for what the ring has.
+    // No member requests the version that the ring has.
     const told = noticed.length;
     await pause(LOOKS_MS);
     expect(noticed).toHaveLength(told);

@@ -24,7 +24,7 @@ type Cloud = (typeof CLOUDS)[number];
 type Failure = 'cut' | 'hang';
 type PublicKeys = Awaited<ReturnType<typeof fetchAzureSignPublicKeys>>;
 
-/** Minutes made seconds; sealing stops 6 s after the last proof by any cloud. */
+/** Minutes become seconds; sealing stops 6 s after the last KMS check by any cloud. */
 const policy = {
   clockSkewSeconds: 1,
   refreshEverySeconds: 1,
@@ -39,7 +39,7 @@ const policy = {
   startTimeoutSeconds: 10,
 };
 
-/** One key in each of three clouds; each cloud can be taken away. */
+/** One key in each of three clouds; each cloud can be made unreachable. */
 class ThreeClouds {
   readonly ring: RingStore = memoryRing();
   readonly #gcp: RunningGcpKms;
@@ -71,7 +71,7 @@ class ThreeClouds {
     return clouds;
   }
 
-  /** A key wrapper of each cloud, in this order. The public half of Azure's signing key is pinned at deployment. */
+  /** A key wrapper of each cloud, in this order. The public key of Azure's signing key is pinned at deployment. */
   async wrappers(): Promise<KeyWrapper[]> {
     const keys = this.#keys;
     if (keys === undefined) throw new Error('the clouds have no keys yet');
@@ -154,7 +154,7 @@ beforeEach(async () => {
 });
 afterEach(() => clouds.close());
 
-/** Seals at one and opens at the other, both ways, every 5 ms until `end`. @returns how often, and what failed */
+/** Seals at one and unseals at the other, both ways, every 5 ms until `end`. @returns how often, and the failures */
 async function underLoad(
   codecs: readonly KmsCodec[],
   end: Promise<unknown>,

@@ -93,7 +93,7 @@ const STORES: Record<string, (port: number) => RingStore> = {
   'azure-blob': (port) => azureBlobRing({ container: `https://${HOST}:${port}/account/sealring`, blob: 'ring' }),
 };
 
-/** What a failed call reports to an operator. */
+/** The report of a failed call to an operator. */
 interface Report {
   readonly kind: string;
   readonly code: string | undefined;
@@ -138,7 +138,7 @@ async function portOf(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** A port of this machine where nothing listens any more. */
+/** A port of this machine where nothing listens. */
 async function freePort(): Promise<number> {
   const server = createServer();
   const port = await portOf(server);
@@ -149,7 +149,7 @@ async function freePort(): Promise<number> {
 
 const certificate = selfSignedCertificate();
 
-/** A server whose certificate nobody has heard of. PostgreSQL asks for TLS within its own protocol first. */
+/** A server with an untrusted certificate. PostgreSQL negotiates TLS within its own protocol first. */
 function untrusted(name: string): Promise<number> {
   if (name !== 'postgres') return portOf(createTlsServer({ ...certificate, ALPNProtocols: ['h2', 'http/1.1'] }));
   return portOf(
@@ -162,7 +162,7 @@ function untrusted(name: string): Promise<number> {
   );
 }
 
-/** A server that answers in plaintext, as HTTP does; PostgreSQL has an answer of its own for it. */
+/** A server that answers in plaintext, as HTTP does; PostgreSQL has its own answer for it. */
 function plaintext(name: string): Promise<number> {
   const answer = name === 'postgres' ? 'N' : 'HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n';
   return portOf(createServer((socket) => socket.once('data', () => socket.end(answer))));

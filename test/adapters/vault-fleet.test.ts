@@ -14,7 +14,7 @@ afterAll(() => started?.close());
 
 const payload = new TextEncoder().encode('{"order":"A1"}');
 
-/** Minutes made seconds. Nothing in here lasts as long as sealOutage: what stops sealing is a refusal. */
+/** Minutes become seconds. No test here lasts as long as sealOutage: a refusal stops sealing. */
 const shortPolicy = {
   clockSkewSeconds: 2,
   refreshEverySeconds: 2,
@@ -26,13 +26,13 @@ const shortPolicy = {
   propagationSeconds: 126,
   rotateEverySeconds: 3_600,
 };
-/** Longest wait for what is to come. */
+/** Longest wait for an expected change. */
 const WAIT = { timeout: 60_000, interval: 100 };
 
 type Role = 'member' | 'reader';
 type Extra = Partial<VaultTransitCodecOptions>;
 
-/** A ring and a transit key of its own, on a server that everybody shares. */
+/** Its own ring and transit key, on a shared server. */
 class World {
   readonly keyId: string;
   readonly ring: RingStore = memoryRing();
@@ -44,7 +44,7 @@ class World {
     this.keyId = `payments-${randomUUID()}`;
   }
 
-  /** A token that has the rights of the role and no other. */
+  /** A token with only the permissions of the role. */
   async createToken(role: Role): Promise<string> {
     const operations = role === 'member' ? ['encrypt', 'decrypt'] : ['decrypt'];
     const rights = operations.map((each) => `path "transit/${each}/${this.keyId}" { capabilities = ["update"] }`);
@@ -55,7 +55,7 @@ class World {
     return String(Object(made).auth.client_token);
   }
 
-  /** An instance with a token of its own, every request counted. */
+  /** An instance with its own token, whose requests are counted. */
   async start(role: Role, extra: Extra = {}): Promise<{ codec: KmsCodec; counts: Record<string, number> }> {
     const counts: Record<string, number> = {};
     const client = {
@@ -117,7 +117,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect([a.counts, b.counts, c.counts]).toEqual([{ encrypt: 1, decrypt: 1 }, { decrypt: 1 }, { decrypt: 1 }]);
   });
 
-  test('F8, F11: a token is unsealed everywhere after two rotations of the ring and one of the transit key', async () => {
+  test('a token is unsealed everywhere after two rotations of the ring and one of the transit key (F8, F11)', async () => {
     const world = await newWorld();
     const keyPath = `transit/keys/${world.keyId}`;
     const [a, b] = [(await world.start('member')).codec, (await world.start('member')).codec];
@@ -131,7 +131,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     expect(await world.wrapsInRing()).toEqual([`${keyPath}:v1`, `${keyPath}:v1`, `${keyPath}:v2`]);
   });
 
-  test('F25: a ring of another name under the same transit key unseals no token, and cannot be read', async () => {
+  test('a ring of another name under the same transit key unseals no token, and cannot be read (F25)', async () => {
     const world = await newWorld();
     const { codec } = await world.start('member', { ringName: 'payments' });
     const other = await world.start('member', { ringName: 'refunds', ring: memoryRing() });
@@ -162,7 +162,7 @@ describe.skipIf(started === undefined)('a fleet on a real OpenBao', () => {
     },
   );
 
-  // Beside each other: each waits for the second or third refusal that counts.
+  // Concurrently: each waits for the second or third refusal that counts.
   describe.concurrent('refusals by OpenBao (F10)', () => {
     test('a soft-deleted transit key stops sealing everywhere, until it is restored', async () => {
       const world = await newWorld();
@@ -200,7 +200,7 @@ function statusOf(codec: KmsCodec): CodecHealth['status'] {
   return codec.health().status;
 }
 
-/** The two members seal, and all three open what was sealed now and before. */
+/** The two members seal, and all three unseal these tokens and earlier ones. */
 function everybodyWorks(fleet: readonly KmsCodec[], before: string): void {
   const tokens = [before, ...fleet.slice(0, 2).map((codec) => codec.seal(payload))];
   for (const codec of fleet) for (const token of tokens) expect(codec.unseal(token)).toEqual(payload);

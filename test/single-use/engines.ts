@@ -11,7 +11,7 @@ export function dynamodbClient(endpoint: string): DynamoDBClient {
   return new DynamoDBClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials });
 }
 
-/** An engine that a test can take away. */
+/** An engine that a test can stop. */
 export interface Engine {
   readonly address: string;
   kill(): Promise<unknown>;

@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).toReversed()) await close();
 });
 
-/** A server process; where it answers. */
+/** A server process and its address. */
 async function serve(settings: ServerSettings): Promise<string> {
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, JSON.stringify(settings)], {
     stdio: ['pipe', 'pipe', 'inherit'],
@@ -43,7 +43,7 @@ async function mint(url: string | undefined): Promise<string> {
   return result?.requestState ?? '';
 }
 
-/** Redeems one token everywhere at once. Every answer is the tool's or the one refusal; how many were the tool's. */
+/** Redeems one token everywhere at once. Every answer is the tool's or the one refusal; returns the number of the tool's. */
 async function redeemEverywhere(urls: readonly string[], token: string): Promise<number> {
   const calls = Array.from({ length: REDEMPTIONS }, (_, index) => call(urls[index % PROCESSES], token));
   const answers = await Promise.all(calls);
@@ -93,7 +93,7 @@ test.each(
   const ahead = await serve({ ...settings, ttlSeconds: apart + 2, aheadSeconds: apart });
   const [token, another] = [await mint(behind), await mint(behind)];
   expect((await call(ahead, token)).error).toBeUndefined();
-  // By the clock that is ahead it has expired now, by the other it has long to live. Claims also remove what has expired.
+  // By the fast clock it has expired, by the other it is valid for long. Claims also remove expired ones.
   await pause(2_500);
   expect((await call(behind, another)).error).toBeUndefined();
   expect((await call(behind, token)).error).toEqual(REFUSED);

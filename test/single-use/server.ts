@@ -1,5 +1,5 @@
 /**
- * A server on the official SDK whose tokens are redeemed once, in a process of its own. Its first argument is a
+ * A server on the official SDK whose tokens are redeemed once, in its own process. Its first argument is a
  * {@link ServerSettings} in JSON; it prints its port and ends with its standard input.
  */
 import { createServer } from 'node:http';
@@ -21,7 +21,7 @@ export interface ServerSettings {
   /** 32 bytes or more, base64. */
   readonly key: string;
   readonly store: 'redis' | 'postgres' | 'dynamodb';
-  /** Where the engine answers. */
+  /** The address of the engine. */
   readonly address: string;
   readonly ttlSeconds?: number;
   readonly futureSkewSeconds?: number;
@@ -40,7 +40,7 @@ const stores: Readonly<Record<ServerSettings['store'], (address: string) => Sing
     const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
     const requestHandler = { socketAcquisitionWarningTimeout: 60_000 };
     const client = new DynamoDBClient({ endpoint, region: 'us-east-1', maxAttempts: 1, credentials, requestHandler });
-    // The emulator serves one request at a time: the last of a thousand waits long.
+    // The emulator serves one request at a time: the last of a thousand requests waits long.
     return dynamodbSingleUse({ table: 'sealring', client, callTimeoutSeconds: 60 });
   },
 };

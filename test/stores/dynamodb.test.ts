@@ -102,7 +102,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       return codec;
     }
 
-    /** The ids of the keys in the item, by whoever can read two lines of JSON. */
+    /** The ids of the keys in the item, parsed without this project's code. */
     async function storedKeyIds(name: string): Promise<string[]> {
       const { Item } = await admin.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
       const [body = ''] = (Item?.['document']?.S ?? '').split('\n');
@@ -110,7 +110,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       return keys.map((key) => key.id);
     }
 
-    test('F8, F31: members create one ring, unseal what the other sealed, and repair it when the item is lost', async () => {
+    test('members create one ring, unseal what the other sealed, and repair it when the item is lost (F8, F31)', async () => {
       const state = new Uint8Array(Buffer.from('state'));
       const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
       const ids = a.health().keys.map((key) => key.id);
@@ -118,7 +118,7 @@ describe.skipIf(moto === undefined)('DynamoDB', () => {
       expect(b.health().keys.map((key) => key.id)).toEqual(ids);
       const tokens = [a.seal(state), b.seal(state)];
       await remove('fleet');
-      // It founds nothing: it waits for those who know the ring.
+      // It creates no ring: it waits for the members that know it.
       const late = await member('fleet');
       await until(() => late.health().ready);
       tokens.push(late.seal(state));

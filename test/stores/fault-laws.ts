@@ -6,20 +6,20 @@ import type { TestServer } from '../support/redis.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { until } from '../support/until.ts';
 
-/** A store on a server of our own, and how it behaves in trouble. */
+/** A store on a server of the test, and its behaviour under faults. */
 export interface FaultTarget {
-  /** Undefined where the server cannot run, and then nothing here does. */
+  /** Undefined if the server cannot run; these tests are then skipped. */
   server(): TestServer | undefined;
   open(name: string, options: { callTimeoutSeconds: number; port?: number }): RingStoreInstance;
-  /** Whether documents outlive the server's death. */
+  /** Whether documents survive a killed server. */
   readonly keepsItsData: boolean;
-  /** Whether a store hears of what another one wrote. Default: it does. */
+  /** Whether a store is notified of writes by another one. Default: true. */
   readonly hasPush?: boolean;
 }
 
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
-/** What a store does when its server or the network to it fails: it says so in time, and works again afterwards. */
+/** Tests of a store whose server or network fails: calls fail in time, and work again afterwards. */
 export function describeFaults(title: string, target: FaultTarget): void {
   describe(`a ${title} ring store with faults`, () => {
     const closing: (() => Promise<void> | undefined)[] = [];
@@ -99,7 +99,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       expect(acknowledged).toBeGreaterThan(soFar + 50);
       // A call may also have waited until the server was back.
       expect([...kinds].filter((kind) => kind !== 'RingConflictError' && kind !== 'unavailable')).toEqual([]);
-      // A server without a disk forgets what it acknowledged before it died, and only that.
+      // A server without a disk loses what it acknowledged before it was killed, and nothing else.
       const count = Number((await stores[0]?.read())?.document);
       expect(count).toBeGreaterThanOrEqual(target.keepsItsData ? acknowledged : acknowledged - soFar);
     });
@@ -188,7 +188,7 @@ export function describeFaults(title: string, target: FaultTarget): void {
       await expect(store.write('y', { expected: undefined })).rejects.toMatchObject({ name: 'RingConflictError' });
     });
 
-    test('F29: an answer that never comes is unavailable, and the write may have succeeded: reading shows it', {
+    test('an answer that never comes is unavailable, and the write may have succeeded: reading shows it (F29)', {
       timeout: 30_000,
     }, async () => {
       const network = await proxy();

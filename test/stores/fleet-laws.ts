@@ -3,22 +3,22 @@ import { createKmsCodec, type KmsCodec, localKeyWrapper, type RingStore } from '
 import { afterEach, describe, expect, test } from 'vitest';
 import { until } from '../support/until.ts';
 
-/** How the suite gets at a backend. */
+/** Access of the suite to a backend. */
 export interface FleetTarget {
   /** Stores of one name share a document, each on connections of its own. */
   create(name: string): Promise<RingStoreInstance> | RingStoreInstance;
-  /** Loses everything the backend holds. */
+  /** Deletes everything in the backend. */
   flush(): Promise<void>;
-  /** The document as the backend holds it, if it does. */
+  /** The document in the backend, if there is one. */
   document(name: string): Promise<string | undefined>;
-  /** Whether a store hears of what another one wrote. Default: it does. */
+  /** Whether a store is notified of writes by another one. Default: true. */
   readonly hasPush?: boolean;
 }
 
 const masterKey = Buffer.from(Array.from({ length: 32 }, (_, index) => index));
 const state = Buffer.from('state');
 
-/** What a store has to be good for: two members on one ring, through a rotation and the loss of the store. */
+/** Tests of two members on one ring, through a rotation and the loss of the store. */
 export function describeFleet(title: string, target: FleetTarget): void {
   describe(`a fleet on a ${title} ring`, () => {
     const closing: (() => Promise<void> | undefined)[] = [];
@@ -37,7 +37,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       return codec;
     }
 
-    test('F8: one member unseals what the other sealed', async () => {
+    test('one member unseals what the other sealed (F8)', async () => {
       const name = freshName();
       const [a, b] = await Promise.all([member(name, 300), member(name, 300)]);
       expect(b.unseal(a.seal(state))).toEqual(new Uint8Array(state));
@@ -64,7 +64,7 @@ export function describeFleet(title: string, target: FleetTarget): void {
       const before = a.health().keys.map((key) => key.id);
       for (let round = 0; round < 2; round++) {
         await target.flush();
-        // A member that starts into the loss founds nothing: it waits for those who know the ring.
+        // A member that starts during the loss creates no ring: it waits for the members that know it.
         const late = await member(name, 0.5);
         expect(late.health().keys.map((key) => key.id)).toEqual(before);
         for (const token of [...tokens, a.seal(state), b.seal(state), late.seal(state)]) {
@@ -80,7 +80,7 @@ function startMember(ring: RingStore, refreshEverySeconds: number): Promise<KmsC
   return createKmsCodec({
     keyWrapper: localKeyWrapper({ masterKey }),
     ring,
-    // Creating a ring takes two members that look at once. A start may end with a notification, and the next one that
+    // Two members read at once when the ring is created. A start may end with a notification, and the next one that
     // causes a read must come within the time of a test.
     create: refreshEverySeconds === 300 ? 'now' : 'if-absent',
     policy: { refreshEverySeconds, createAfterSeconds: refreshEverySeconds === 300 ? 0 : 20, missRefreshSeconds: 1 },

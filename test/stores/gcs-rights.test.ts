@@ -30,7 +30,7 @@ const object = 'payments.ring';
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
 /**
- * fake-gcs-server asks nobody for a right. This stands before it and does, by "IAM permissions for JSON methods" of the
+ * fake-gcs-server checks no permissions. This proxy in front of it does, by "IAM permissions for JSON methods" of the
  * Cloud Storage documentation: the token of a request is the list of its permissions.
  */
 async function startGate(): Promise<{ endpoint: string; close(): void }> {
@@ -71,7 +71,7 @@ async function startGate(): Promise<{ endpoint: string; close(): void }> {
 async function permissionsFor(method: string, url: string): Promise<readonly Permission[]> {
   const { pathname } = new URL(url, address);
   if (method === 'GET') return [pathname.endsWith('/o') ? 'storage.objects.list' : 'storage.objects.get'];
-  // Whoever replaces an object also deletes the one that was there.
+  // Replacing an object also deletes the existing one.
   return (await isFounded()) ? ['storage.objects.create', 'storage.objects.delete'] : ['storage.objects.create'];
 }
 
@@ -111,7 +111,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     expect(await member.read()).toEqual(stored);
   });
 
-  test('F9: without any one of them a member is denied, and never gets the answer that there is no ring', async () => {
+  test('without any one of them a member is denied, and never gets the answer that there is no ring (F9)', async () => {
     await deleteGcsObject(address, gcsBucket, object);
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.list').read()).rejects.toMatchObject(failed('denied'));
@@ -120,7 +120,7 @@ describe.skipIf(server === undefined)('Cloud Storage with IAM permissions', () =
     const { revision: expected } = await without('storage.objects.delete').write('x', { expected: undefined });
     await expect(without('storage.objects.delete').write('y', { expected })).rejects.toMatchObject(failed('denied'));
     await expect(without('storage.objects.get').read()).rejects.toMatchObject(failed('denied'));
-    // On a ring that is there, nobody lists.
+    // On an existing ring, no server lists.
     expect(await without('storage.objects.list').read()).toEqual({ document: 'x', revision: expected });
   });
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test 
 
 const ROUNDS = Number(process.env['SEALRING_ROUNDS'] ?? 200);
 
-/** A store of this repository: the whole kit, whose warnings are failures here, and what we ask of ourselves besides. */
+/** A store of this repository: the whole kit, whose warnings are failures here, and further tests. */
 export function describeOurRingStore(target: RingStoreTarget): void {
   describe('no test of the store emits a warning', () => {
     const warnings: string[] = [];
@@ -45,13 +45,13 @@ export function describeOurRingStore(target: RingStoreTarget): void {
     });
 
     test.skipIf(target.supports?.serviceDate !== true)(
-      'F13: reports one date for each answer, to the minute',
+      'reports one date for each answer, to the minute (F13)',
       async () => {
         const store = await open();
         const dates: Date[] = [];
         await store.read({ onServiceDate: (date) => void dates.push(date) });
         expect(dates).toHaveLength(1);
-        // The backend runs on this machine: its clock is ours.
+        // The backend runs on this machine, with the same clock.
         for (const date of dates) expect(Math.abs(Date.now() - date.getTime())).toBeLessThan(60_000);
       },
     );

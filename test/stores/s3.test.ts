@@ -91,7 +91,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       return codec;
     }
 
-    /** The ids of the keys in the object, by whoever can read two lines of JSON. */
+    /** The ids of the keys in the object, parsed without this project's code. */
     async function storedKeyIds(name: string): Promise<string[]> {
       const { Body } = await admin.send(new GetObjectCommand({ Bucket: bucket, Key: `${name}/ring` }));
       const [body = ''] = ((await Body?.transformToString()) ?? '').split('\n');
@@ -99,7 +99,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       return keys.map((key) => key.id);
     }
 
-    test('F8, F31: members create one ring, unseal what the other sealed, and repair it when the object is lost', async () => {
+    test('members create one ring, unseal what the other sealed, and repair it when the object is lost (F8, F31)', async () => {
       const state = new Uint8Array(Buffer.from('state'));
       const [a, b] = await Promise.all([member('fleet'), member('fleet')]);
       const ids = a.health().keys.map((key) => key.id);
@@ -107,7 +107,7 @@ describe.skipIf(moto === undefined)('S3', () => {
       expect(b.health().keys.map((key) => key.id)).toEqual(ids);
       const tokens = [a.seal(state), b.seal(state)];
       await remove('fleet');
-      // It founds nothing: it waits for those who know the ring.
+      // It creates no ring: it waits for the members that know it.
       const late = await member('fleet');
       await until(() => late.health().ready);
       tokens.push(late.seal(state));

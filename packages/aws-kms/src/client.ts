@@ -1,18 +1,18 @@
-/** One call as the SDK spells it: `GenerateDataKeyCommand`, `EncryptCommand` or `DecryptCommand`. */
+/** One call in the SDK's form: `GenerateDataKeyCommand`, `EncryptCommand` or `DecryptCommand`. */
 export interface AwsKmsCommand {
   readonly input: object;
 }
 
 /**
- * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake fits too. At run time the client
+ * The part of `KMSClient` (`@aws-sdk/client-kms`, a peer dependency) that is used; a fake works too. At run time the client
  * must accept this package's commands: give it one of the same copy of the SDK.
  *
  * Set `maxAttempts: 1` on a client of your own: the SDK's retries would multiply the wrapper's, outlast its
  * deadline and hide the code of the first refusal.
  */
 export interface AwsKmsClient {
-  /** Resolves to the service's answer. What it holds is checked by the caller, hence `unknown`. */
+  /** Resolves to the service's answer. The caller checks its contents, hence `unknown`. */
   send(command: AwsKmsCommand, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
-  /** Closes sockets. Called on a client that the wrapper made itself, never on one it was given. */
+  /** Closes sockets. Called only on a client that the wrapper created. */
   destroy?(): void;
 }

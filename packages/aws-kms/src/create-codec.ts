@@ -12,12 +12,12 @@ export interface AwsKmsCodecOptions
 }
 
 /**
- * Makes a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one.
+ * Makes a codec over a ring whose data keys are wrapped by AWS KMS: `awsKmsKeyWrapper` and `createKmsCodec` in one call.
  * Without `client` it takes credentials, and the region unless `keyId` is an ARN, from the AWS default chain.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
  *
  * @example
  * ```ts

@@ -25,8 +25,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ...awsErrorRows<ErrorRow>({
     denied: { kind: 'denied' },
     credentials: { kind: 'denied', hint: CREDENTIALS },
-    // Not `denied`, whatever their status: credentials or a clock that lapsed say nothing about the permission to use
-    // the key, and three denials stop a fleet from sealing.
+    // Not `denied`, whatever their status: expired credentials or a wrong clock do not show that the permission to
+    // use the key is missing, and three denials stop a fleet from sealing.
     expired: { kind: 'unavailable', hint: CREDENTIALS },
     clock: { kind: 'unavailable', hint: "this machine's clock differs from the service's" },
     request: { kind: 'denied', hint: REQUEST },
@@ -42,9 +42,9 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 
   InvalidGrantTokenException: { kind: 'denied' },
 
-  // A configuration error has no kind of its own. It is `denied` because that is what it amounts to, the caller may
-  // not use this key this way, because a retry cannot help, and because `not-found` would send an operator looking
-  // for a key that is there. The hint says what to change.
+  // A configuration error has no kind of its own. It is `denied` because the caller may not use this key this way,
+  // because a retry cannot help, and because `not-found` would make an operator search for a key that exists. The
+  // hint names the fix.
   InvalidKeyUsageException: { kind: 'denied', hint: USAGE },
   UnsupportedOperationException: { kind: 'denied', hint: USAGE },
   InvalidArnException: { kind: 'denied', hint: REQUEST },
@@ -69,12 +69,12 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
 } satisfies Record<string, ErrorRow>);
 
 /**
- * What a rejection of the SDK means. Looks at `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
- * only: never at a message, which can hold what the request held, and never at a class, which differs between copies
+ * What a rejection of the SDK means. Reads `name`, `code`, `$metadata.httpStatusCode` and `$metadata.requestId`
+ * only: never a message, which can contain parts of the request, and never the class, which differs between copies
  * of the SDK. Never throws, whatever it is given.
  *
- * A name in the table decides. Else the status does: a 403 without a JSON body, as proxies and service control
- * policies send it, reaches us as a `SyntaxError`. Else it is `unavailable`.
+ * A name in the table decides, otherwise the status: a 403 without a JSON body, as proxies and service control
+ * policies send it, arrives as a `SyntaxError`. Anything else is `unavailable`.
  */
 export function classify(error: unknown): ServiceFailure {
   const metadata = property(error, '$metadata');

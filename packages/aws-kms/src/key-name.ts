@@ -1,5 +1,5 @@
 /**
- * The KMS key a wrapper was configured with, in one of the spellings KMS takes
+ * The KMS key a wrapper was configured with, in one of the forms that KMS accepts
  * (AWS KMS Developer Guide, "Key identifiers (KeyId)").
  */
 export type KeyName =
@@ -22,7 +22,7 @@ const ARN = new RegExp(
 );
 const BARE = new RegExp(`^(?:(?<id>${KEY_ID})|${ALIAS})$`);
 
-/** Reads a KMS key's name; undefined if it is none of the four spellings. */
+/** Reads a KMS key's name; undefined for any other form. */
 export function parseKeyName(text: string): KeyName | undefined {
   const arn = ARN.exec(text)?.groups;
   if (arn !== undefined) {
@@ -47,7 +47,7 @@ export function isMultiRegionId(id: string): boolean {
 }
 
 /**
- * Whether the key with ARN `arn` can be the one that `name` means. A key ARN decides it; a bare key id leaves account
+ * Whether the key with ARN `arn` can be the key of `name`. A key ARN decides it; a bare key id leaves account
  * and region undetermined; an alias leaves the key undetermined, but an alias ARN fixes its region and account.
  *
  * @param anyRegion - Compare the key ids of multi-Region keys, not their regions.

@@ -32,7 +32,7 @@ const MAX_WRAPPED_BYTES = 6144;
  * reports.
  *
  * A wrapped key never chooses which KMS key is called: one that names neither the key of `keyId` nor one of `alsoUnwrap` is
- * refused before any call. If `keyId` is an alias, its key is known from the answer only, which must match the record.
+ * refused before any call. If `keyId` is an alias, its key is known only from the answer, which must match the record.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call
  * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
@@ -59,7 +59,7 @@ export function awsKmsKeyWrapper(
   return Object.freeze(new AwsKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything but the public facts is in private fields: those of a client show up in inspect(), credentials included.
+// Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class AwsKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
@@ -105,7 +105,7 @@ class AwsKmsKeyWrapper implements KeyWrapper {
       maxBytes: MAX_WRAPPED_BYTES,
       owns: (keyId) => this.#mayAsk(keyId),
     });
-    // One of the configuration's own spellings, never text of the wrapped key.
+    // A configured spelling, never text of the wrapped key.
     const KeyId = this.#settings.alsoUnwrap.find((arn) => arn === recorded) ?? this.keyId;
     const answer = await this.#call('unwrap', new DecryptCommand({ KeyId, CiphertextBlob, EncryptionContext }), call);
     const dataKey = this.#takeDataKey('unwrap', answer);
@@ -168,6 +168,6 @@ class AwsKmsKeyWrapper implements KeyWrapper {
 }
 
 function ownClient({ keyName }: Settings): AwsKmsClient {
-  // KMS finds a key by ARN in the ARN's region only.
+  // KMS finds a key by ARN only in the ARN's region.
   return new KMSClient({ maxAttempts: 1, ...('region' in keyName && { region: keyName.region }) });
 }

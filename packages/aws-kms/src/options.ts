@@ -25,11 +25,14 @@ export interface AwsKmsKeyWrapperOptions {
   readonly client?: AwsKmsClient;
   /** Full ARNs of replaced KMS keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
-  /** Whether wrapped keys of any replica are unwrapped, by calling the replica of `keyId`; needs an `mrk-…` key or an alias. Default false. */
+  /**
+   * Whether wrapped keys of any replica are unwrapped, by calling the replica of `keyId`; needs an `mrk-…` key or an
+   * alias. Default false.
+   */
   readonly multiRegion?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
 }
 
@@ -59,7 +62,7 @@ const MAX_ALSO_UNWRAP = 64;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, a name that KMS has no form for, or options that contradict.
+ * @throws {RangeError} for a value outside its bounds, a name that KMS has no form for, or options that contradict each other.
  */
 export function readOptions(options: AwsKmsKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
@@ -90,7 +93,7 @@ function clientOf(client: unknown): AwsKmsClient {
   return objectWith<AwsKmsClient>(OWNER, 'client', client, 'send', 'a KMSClient (an object with send)');
 }
 
-// An alias could later point to another key, and a bare id does not name the account.
+// An alias could later point to another key, and a bare key id does not name the account.
 function replacedKey(name: string, entry: unknown): string {
   const arn = text(OWNER, name, entry);
   if (parseKeyArn(arn) === undefined) throw outOfRange(OWNER, name, 'a key ARN', arn);

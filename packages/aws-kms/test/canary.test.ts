@@ -11,7 +11,7 @@ const CANARY = Uint8Array.from({ length: 32 }, (_, i) => 0xff - ((i * 37) % 64))
 
 type Wrapper = ReturnType<typeof awsKmsKeyWrapper>;
 
-/** Everything a logger could make of a value. */
+/** Everything a logger could print of a value. */
 function everySinkOf(value: unknown): string {
   const sinks: string[] = [];
   for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
@@ -36,7 +36,7 @@ function everySinkOf(value: unknown): string {
 
 function leaksIn(value: unknown): string[] {
   const text = everySinkOf(value);
-  // Halves too: a message that was cut still gives half of a key away.
+  // Halves too: a truncated message still reveals half of a key.
   const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)];
   return halves.flatMap((part) => spellingsOf(part)).filter((spelling) => text.includes(spelling.replace(/=+$/, '')));
 }
@@ -81,7 +81,7 @@ async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('it was expected to fail');
 }
 
-describe('F33: no error holds the data key that the SDK’s error held', () => {
+describe('no error has the data key that the SDK’s error has (F33)', () => {
   test('the search finds a key in a message, a cause, a hidden field and a cut text', () => {
     const key = Buffer.from(CANARY);
     const cut = Buffer.from(CANARY.subarray(0, 16)).toString('hex');
@@ -109,7 +109,7 @@ describe('F33: no error holds the data key that the SDK’s error held', () => {
     expect(leaksIn(keyWrapper)).toEqual([]);
   });
 
-  test.each(CALLS)('%s, no answer in time', async (_, run) => {
+  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
     const { kms, keyWrapper, made } = await setUp();
     kms.hang();
     expect(leaksIn(await rejectionOf(run(keyWrapper, made)))).toEqual([]);

@@ -21,7 +21,7 @@ describe('createAwsKmsCodec', () => {
     for (const { context } of kms.requests) expect(context).toMatchObject({ 'sealring:ring': 'default' });
   });
 
-  test('F5: sealing and unsealing ask KMS for nothing', async () => {
+  test('sealing and unsealing make no KMS call (F5)', async () => {
     const { kms, options } = setUp();
     await using codec = await createAwsKmsCodec(options);
     kms.requests.length = 0;
@@ -30,7 +30,7 @@ describe('createAwsKmsCodec', () => {
     expect(kms.requests).toEqual([]);
   });
 
-  test('the rest of the options reaches createKmsCodec, which refuses what neither knows', async () => {
+  test('other options are passed to createKmsCodec, which rejects unknown ones', async () => {
     const { options } = setUp();
     await using codec = await createAwsKmsCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);
@@ -38,7 +38,7 @@ describe('createAwsKmsCodec', () => {
     await expect(createAwsKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
-  test('a KMS that denies is the reason it does not start', async () => {
+  test('the start fails with the error of a KMS that denies access', async () => {
     const { kms, options } = setUp();
     kms.deny();
     const start = createAwsKmsCodec(options);

@@ -13,7 +13,7 @@ const MEANINGS = {
   busy: 'busy',
 };
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<KeyWrapperErrorKind, string> = {
   throttled: 'ThrottlingException',
   disabled: 'DisabledException KMSInvalidStateException',
@@ -39,7 +39,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject(facts);
   });
 
-  test('every row of the table is named here, and each meaning that AWS services share once', () => {
+  test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
     const named = new Set(ROWS.map(({ name }) => name));
     const shared = awsErrorRows<string>(MEANINGS);
     expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);
@@ -47,7 +47,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
   });
 
   test.each(['InvalidKeyUsageException', 'ValidationException'])(
-    '%s, an error of the configuration, says what to mend',
+    '%s is a configuration error with a hint that names the fix',
     (name) => {
       expect(classify({ name })).toMatchObject({ kind: 'denied', hint: expect.stringMatching(/key/) });
     },
@@ -84,7 +84,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     ['a name of Object.prototype', { name: 'constructor' }],
     ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
     ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
-  ])('%s is unavailable and says no more', (_, error) => {
+  ])('%s is unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error)).toEqual({ kind: 'unavailable' });
   });
 
@@ -94,7 +94,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     }
   });
 
-  test('F33: an object that throws when it is read is unavailable', () => {
+  test('an object that throws when it is read is unavailable (F33)', () => {
     const thrower = {
       get name(): string {
         throw new Error('canary');
@@ -112,7 +112,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     expect(classify(proxy)).toEqual({ kind: 'unavailable' });
   });
 
-  test('F33: a request id that is not a UUID is dropped: it has room for a key', () => {
+  test('a request id that is not a UUID is dropped, because it could contain a key (F33)', () => {
     for (const requestId of ['ab'.repeat(32), `${REQUEST_ID}\n`, 7]) {
       expect(classify({ $metadata: { requestId } })).toEqual({ kind: 'unavailable' });
     }

@@ -17,8 +17,8 @@ function bytesIn(answer: unknown): { CiphertextBlob: Uint8Array; Plaintext?: Uin
   return { CiphertextBlob, ...(key instanceof Uint8Array && { Plaintext: key }) };
 }
 
-describe('the fake behaves as KMS does', () => {
-  test('Decrypt takes what Encrypt and GenerateDataKey made, under the same key and context only', async () => {
+describe('the fake behaves like KMS', () => {
+  test('Decrypt accepts what Encrypt and GenerateDataKey returned, under the same key and context only', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     kms.createKey(OTHER);
@@ -41,7 +41,7 @@ describe('the fake behaves as KMS does', () => {
     }
   });
 
-  test('its knobs take effect, in order, and heal() undoes them', async () => {
+  test('its faults take effect in order, and heal() removes them', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const send = (): Promise<unknown> => kms.send(new GenerateDataKeyCommand({ KeyId }), live());
@@ -61,7 +61,7 @@ describe('the fake behaves as KMS does', () => {
     expect(kms.requests).toHaveLength(7);
   });
 
-  test('hangs until it is aborted, or, ignoring the abort, until it is made to answer late', async () => {
+  test('hangs until it is aborted or, if it ignores aborts, until it is made to answer', async () => {
     const kms = new FakeKms();
     const KeyId = kms.createKey(ID);
     const controller = new AbortController();
@@ -77,7 +77,7 @@ describe('the fake behaves as KMS does', () => {
     await expect(ignoring).resolves.toMatchObject({ KeyId });
   });
 
-  test('its errors carry the canary in every spelling, so that the search for it can find something', async () => {
+  test('its errors contain the canary in every encoding that the search knows', async () => {
     const canary = Uint8Array.from({ length: 32 }, (_, i) => 255 - i);
     const kms = new FakeKms({ canary });
     kms.deny();

@@ -2,21 +2,21 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { DecryptCommand, EncryptCommand, GenerateDataKeyCommand } from '@aws-sdk/client-kms';
 import type { AwsKmsClient, AwsKmsCommand } from '../src/index.ts';
 
-/** A request as the fake got it. */
+/** A request that the fake received. */
 export interface FakeRequest {
   readonly operation: 'generate' | 'wrap' | 'unwrap';
   readonly keyId: string | undefined;
   readonly context: Readonly<Record<string, string>>;
 }
 
-/** What the fake answers, before a knob spoils it. */
+/** The answer of the fake, before a fault changes it. */
 export interface FakeAnswer {
   KeyId?: unknown;
   Plaintext?: unknown;
   CiphertextBlob?: unknown;
 }
 
-/** How an error of the fake looks. */
+/** The form of the fake's errors. */
 export interface FakeErrorShape {
   readonly name: string;
   readonly status?: number | undefined;
@@ -27,8 +27,9 @@ export interface FakeErrorShape {
 const ACCOUNT = '111122223333';
 
 /**
- * AWS KMS in memory, for what no emulator does: key states, throttling, hangs, spoilt answers, replicas of one
- * multi-Region key, and errors that carry the data key. Real AES-256-GCM inside, the context as additional data.
+ * AWS KMS in memory, for behaviour that no emulator has: key states, throttling, hangs, corrupted answers,
+ * replicas of one multi-Region key, and errors that contain the data key. Real AES-256-GCM inside, the context as
+ * additional data.
  */
 export class FakeKms implements AwsKmsClient {
   /** Every request, in order. */
@@ -88,7 +89,7 @@ export class FakeKms implements AwsKmsClient {
     this.#always = { name: 'AccessDeniedException', status: 400 };
   }
 
-  /** Undoes every knob. */
+  /** Removes every fault. */
   heal(): void {
     this.#always = undefined;
     this.#failures = [];
@@ -96,12 +97,12 @@ export class FakeKms implements AwsKmsClient {
     this.#hangs = 'no';
   }
 
-  /** Answers nothing more; `ignoring` also stays silent when it is aborted. */
+  /** Stops answering; with `ignoring`, even after an abort. */
   hang(how: 'heeding' | 'ignoring' = 'heeding'): void {
     this.#hangs = how;
   }
 
-  /** Lets the calls that hang go on to their answers. */
+  /** Lets the hanging calls be answered. */
   answerLate(): void {
     for (const answer of this.#late.splice(0)) answer();
   }
@@ -149,7 +150,7 @@ export class FakeKms implements AwsKmsClient {
         run: () => this.#decrypt(KeyId, CiphertextBlob, context),
       };
     }
-    throw new Error('a command the wrapper has no business to send');
+    throw new Error('a command that the wrapper never sends');
   }
 
   #encrypt(keyId: string | undefined, plaintext: Uint8Array, context: Record<string, string>): FakeAnswer {
@@ -185,7 +186,7 @@ export class FakeKms implements AwsKmsClient {
     return { id, key };
   }
 
-  // As untidy as the vendors' own: the key in every place where one has been seen, and as getters and prototypes can.
+  // Like the vendors' errors: the key in every place where one has been observed, also in getters and prototypes.
   #error(shape: FakeErrorShape): Error {
     const leaks = this.#canary === undefined ? [] : spellingsOf(this.#canary);
     const error = new Error([shape.name, ...leaks].join(' '), { cause: { body: leaks } });

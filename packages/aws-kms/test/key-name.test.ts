@@ -40,11 +40,11 @@ describe('names of KMS keys', () => {
     arn(UUID).replace(':kms:', ':s3:'),
     `${arn(UUID)}/x`,
     `x${arn(UUID)}`,
-  ])('%j is none', (text) => {
+  ])('%j is rejected', (text) => {
     expect(parseKeyName(text)).toBeUndefined();
   });
 
-  test('a key ARN means that key in that region, account and partition, and no other', () => {
+  test('a key ARN matches only that key in that region, account and partition', () => {
     const own = named(arn(UUID));
     expect(mayMean(own, arn(UUID), false)).toBe(true);
     expect(mayMean(own, arn(UUID), true)).toBe(true);
@@ -60,12 +60,12 @@ describe('names of KMS keys', () => {
     }
   });
 
-  test('a bare key id means the key with exactly that id', () => {
+  test('a bare key id matches the key with exactly that id', () => {
     expect(mayMean(named(UUID), arn(UUID, 'us-east-1', '999922223333'), false)).toBe(true);
     expect(mayMean(named(UUID), arn(UUID.replace('1', '2')), true)).toBe(false);
   });
 
-  test('an alias name may mean any key, an alias ARN one of its region and account', () => {
+  test('an alias name matches any key, an alias ARN any key of its region and account', () => {
     expect(mayMean(named('alias/x'), arn(UUID), false)).toBe(true);
     expect(mayMean(named('alias/x'), 'alias/x', false)).toBe(false);
     const alias = named('arn:aws:kms:eu-west-1:111122223333:alias/x');
@@ -74,7 +74,7 @@ describe('names of KMS keys', () => {
     expect(mayMean(alias, arn(UUID, 'eu-west-1', '999922223333'), false)).toBe(false);
   });
 
-  test('regions are equal only for a multi-Region key, only when asked, and never across accounts or partitions', () => {
+  test('regions are ignored only for a multi-Region key and on request, never across accounts or partitions', () => {
     const own = named(arn(MRK));
     expect(mayMean(own, arn(MRK, 'us-east-1'), true)).toBe(true);
     expect(mayMean(own, arn(MRK, 'us-east-1'), false)).toBe(false);

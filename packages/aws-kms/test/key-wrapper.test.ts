@@ -25,7 +25,7 @@ function throwAtOnce(): never {
   throw new TypeError('not a client');
 }
 
-/** Every call of a wrapper, for laws that hold for all of them. */
+/** Every call of a wrapper, for invariants that hold for all of them. */
 const CALLS: readonly [
   string,
   (keyWrapper: ReturnType<typeof awsKmsKeyWrapper>, made: WrappedKey, options: WrapOptions) => Promise<unknown>,
@@ -36,7 +36,7 @@ const CALLS: readonly [
 ];
 
 describe('requests', () => {
-  test('every call names the configured key and carries the context whole', async () => {
+  test('every call names the configured key and sends the whole context', async () => {
     const { kms, keyId, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     await keyWrapper.unwrap(made, { context });
@@ -48,7 +48,7 @@ describe('requests', () => {
     ]);
   });
 
-  test('contract 1: what was wrapped comes back in an array of its own, and the argument is left as it was', async () => {
+  test('contract 1: unwrap returns the data key in a new array, and wrap leaves its argument unchanged', async () => {
     const { kms, keyWrapper } = setUp();
     const dataKey = sampleKey();
     const opened = await keyWrapper.unwrap(await keyWrapper.wrap(dataKey, { context }), { context });
@@ -58,7 +58,7 @@ describe('requests', () => {
     expect(kms.handedOut.some((buffer) => buffer.buffer === opened.buffer)).toBe(false);
   });
 
-  test('contract 1: a data key that the caller overwrites while the call is tried again is wrapped as it was given', async () => {
+  test('contract 1: a data key that the caller overwrites during a retry is wrapped as it was given', async () => {
     const { kms, keyWrapper } = setUp();
     kms.throttleNext(1);
     const dataKey = sampleKey();
@@ -67,7 +67,7 @@ describe('requests', () => {
     expect(await keyWrapper.unwrap(await wrapping, { context })).toEqual(sampleKey());
   });
 
-  test('adapter rule 5: the buffers the SDK handed out are overwritten', async () => {
+  test('adapter rule 5: the buffers that the SDK returned are overwritten', async () => {
     const { kms, keyWrapper } = setUp();
     const { dataKey, wrapped } = await keyWrapper.generate({ context });
     expect(await keyWrapper.unwrap(wrapped, { context })).toEqual(dataKey);
@@ -82,21 +82,25 @@ describe('requests', () => {
     ['no options', (w: KeyWrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
     ['a context with a number', (w: KeyWrapper) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
     ['a context that is an array', (w: KeyWrapper) => w.wrap(sampleKey(), { context: Object(['a']) }), TypeError],
-    ['a signal that is none', (w: KeyWrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }), TypeError],
+    [
+      'a signal that is not an AbortSignal',
+      (w: KeyWrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }),
+      TypeError,
+    ],
     ['a wrapped key that is text', (w: KeyWrapper) => w.unwrap(Object('blob'), { context }), TypeError],
     [
       'a wrapped key without bytes',
       (w: KeyWrapper) => w.unwrap(Object({ provider: 'aws-kms', keyId: ID }), { context }),
       TypeError,
     ],
-  ])('contract 4: %s is the caller’s mistake, and no call is made', async (_, run, type) => {
+  ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { kms, keyWrapper } = setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
     expect(kms.requests).toEqual([]);
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which KMS key is called', () => {
   test.each([
     ['another provider', { provider: 'gcp-kms' }],
     ['another key', { keyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` }],
@@ -114,7 +118,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
   });
 
   test.each([0, 6145])(
-    'one of %i bytes, which KMS has no room for, is corrupt, and no call is made',
+    'one of %i bytes, a length that KMS does not accept, is corrupt, and no call is made',
     async (length) => {
       const { kms, keyId, keyWrapper } = setUp();
       const made = { provider: 'aws-kms', keyId, wrapped: new Uint8Array(length) };
@@ -123,7 +127,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     },
   );
 
-  test('with a bare key id, that key is asked, and an answer for another ARN than the recorded one is corrupt', async () => {
+  test('with a bare key id, that key is called, and an answer for another ARN than the recorded one is corrupt', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: ID });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     expect(made.keyId).toBe(keyId);
@@ -134,7 +138,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
   });
 
   test.each(['alias/sealring', 'arn:aws:kms:eu-west-1:111122223333:alias/sealring'])(
-    'with %s, the alias is asked, and the ARN of the key it means is recorded',
+    'with %s, the alias is called, and the ARN of its key is recorded',
     async (alias) => {
       const { kms, keyId, keyWrapper } = setUp({ keyId: alias });
       kms.pointAlias('alias/sealring', ID);
@@ -145,7 +149,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     },
   );
 
-  test('F11: when an alias is pointed to another key, the next wrap records that one, and alsoUnwrap is needed for the old one', async () => {
+  test('when an alias is pointed to another key, the next wrap records the new key, and the old key needs alsoUnwrap (F11)', async () => {
     const { kms, keyId, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -158,7 +162,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     expect(kms.requests.at(-1)?.keyId).toBe(keyId);
   });
 
-  test('with an alias, an answer for another key than the recorded one is corrupt, and its key is overwritten', async () => {
+  test('with an alias, an answer for another key than the recorded one is corrupt, and its data key is overwritten', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'alias/sealring' });
     kms.pointAlias('alias/sealring', ID);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -167,7 +171,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     expect(new Uint8Array(kms.handedOut[0] ?? [])).toEqual(new Uint8Array(32));
   });
 
-  test('an alias ARN cannot mean a key of another region: that is refused before any call', async () => {
+  test('a wrapped key of another region than the alias ARN is rejected before any call', async () => {
     const { kms, keyWrapper } = setUp({ keyId: 'arn:aws:kms:eu-west-1:111122223333:alias/sealring' });
     const made = { provider: 'aws-kms', keyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}`, wrapped: sampleKey() };
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -189,7 +193,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     ['a key id', () => MRK],
     ['an alias', () => 'alias/sealring'],
   ])(
-    'multiRegion, by %s: a replica’s wraps are unwrapped by the own replica; without it they are refused',
+    'with multiRegion and %s, wraps of a replica are unwrapped by the own replica; without multiRegion they are rejected',
     async (_, name) => {
       const ireland = new FakeKms({ region: 'eu-west-1' });
       const frankfurt = new FakeKms({ region: 'eu-central-1', replicaOf: ireland });
@@ -207,7 +211,7 @@ describe('adapter rule 6: a wrapped key never chooses which KMS key is asked', (
     },
   );
 
-  test('multiRegion unwraps nothing of another multi-Region key', async () => {
+  test('multiRegion does not unwrap wraps of another multi-Region key', async () => {
     const kms = new FakeKms();
     const made = await awsKmsKeyWrapper({ keyId: kms.createKey(MRK.replace('0f', '0e')), client: kms }).wrap(
       sampleKey(),
@@ -240,7 +244,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['text', () => 'ok'],
     ['another KeyId', (answer) => ({ ...answer, KeyId: `arn:aws:kms:eu-west-1:111122223333:key/${OTHER_ID}` })],
     ['a KeyId in another region', (answer) => ({ ...answer, KeyId: `arn:aws:kms:us-east-1:111122223333:key/${ID}` })],
-    ['a KeyId that is no ARN', (answer) => ({ ...answer, KeyId: ID })],
+    ['a KeyId that is not an ARN', (answer) => ({ ...answer, KeyId: ID })],
     ['no KeyId', (answer) => ({ ...answer, KeyId: undefined })],
   ];
   const spoilt = [
@@ -252,7 +256,7 @@ describe('adapter rule 4: the answer is checked', () => {
       CALLS.filter(([call]) => call !== 'unwrap').map(([call, run]) => ({ what, call, spoil, run })),
     ),
   ];
-  test.each(spoilt)('$what to $call is corrupt, and is not asked for again', async ({ spoil, run }) => {
+  test.each(spoilt)('$what to $call is corrupt, and is not requested again', async ({ spoil, run }) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -266,21 +270,24 @@ describe('adapter rule 4: the answer is checked', () => {
   });
 });
 
-describe('what KMS refuses', () => {
-  test.each(CALLS)('%s: a disabled key is disabled, a denied one denied, neither is tried again', async (_, run) => {
-    const { kms, keyWrapper } = setUp();
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    for (const kind of ['disabled', 'denied'] as const) {
-      kms.requests.length = 0;
-      if (kind === 'disabled') kms.disable();
-      else kms.deny();
-      await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
-        kind,
-        summary: { provider: 'aws-kms', attempts: 1 },
-      });
-      expect(kms.requests).toHaveLength(1);
-    }
-  });
+describe('refusals by KMS', () => {
+  test.each(CALLS)(
+    '%s: a disabled key is reported as disabled, a denied one as denied, and neither call is retried',
+    async (_, run) => {
+      const { kms, keyWrapper } = setUp();
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      for (const kind of ['disabled', 'denied'] as const) {
+        kms.requests.length = 0;
+        if (kind === 'disabled') kms.disable();
+        else kms.deny();
+        await expect(run(keyWrapper, made, { context })).rejects.toMatchObject({
+          kind,
+          summary: { provider: 'aws-kms', attempts: 1 },
+        });
+        expect(kms.requests).toHaveLength(1);
+      }
+    },
+  );
 
   test.each(CALLS)('%s: two throttled attempts and then an answer are an answer', async (_, run) => {
     const { kms, keyWrapper } = setUp();
@@ -291,7 +298,7 @@ describe('what KMS refuses', () => {
     expect(kms.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('F29: %s: throttling without end is throttled, after maxAttempts', async (_, run) => {
+  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts attempts (F29)', async (_, run) => {
     const { kms, keyWrapper } = setUp({ maxAttempts: 2 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -322,9 +329,9 @@ describe('what KMS refuses', () => {
   });
 });
 
-describe('F29: every call ends', () => {
+describe('every call ends (F29)', () => {
   test.each(CALLS)(
-    '%s: a KMS that hangs and heeds no signal is unavailable after maxAttempts deadlines',
+    '%s: a KMS that hangs and ignores the signal is unavailable after maxAttempts deadlines',
     async (_, run) => {
       const { kms, keyWrapper } = setUp({ callTimeoutSeconds: 0.02, maxAttempts: 2 });
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -337,23 +344,20 @@ describe('F29: every call ends', () => {
     },
   );
 
-  test.each(CALLS)(
-    'contract 5: %s: an abort ends a call that hangs at once, and it is not tried again',
-    async (_, run) => {
-      const { kms, keyWrapper } = setUp();
-      const made = await keyWrapper.wrap(sampleKey(), { context });
-      kms.requests.length = 0;
-      kms.hang('ignoring');
-      const controller = new AbortController();
-      const call = run(keyWrapper, made, { context, signal: controller.signal });
-      setImmediate(() => controller.abort());
-      await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
-      expect(kms.requests).toHaveLength(1);
-      expect(kms.hanging.map((signal) => signal.aborted)).toEqual([true]);
-    },
-  );
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+    const { kms, keyWrapper } = setUp();
+    const made = await keyWrapper.wrap(sampleKey(), { context });
+    kms.requests.length = 0;
+    kms.hang('ignoring');
+    const controller = new AbortController();
+    const call = run(keyWrapper, made, { context, signal: controller.signal });
+    setImmediate(() => controller.abort());
+    await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
+    expect(kms.requests).toHaveLength(1);
+    expect(kms.hanging.map((signal) => signal.aborted)).toEqual([true]);
+  });
 
-  test.each(CALLS)('contract 5: %s: with a signal aborted before, no call is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no call is made', async (_, run) => {
     const { kms, keyWrapper } = setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     kms.requests.length = 0;
@@ -364,7 +368,7 @@ describe('F29: every call ends', () => {
   });
 
   test.each(CALLS.filter(([name]) => name !== 'wrap'))(
-    'F22: %s: an answer that comes after the deadline has its key overwritten',
+    '%s: the data key of an answer after the deadline is overwritten (F22)',
     async (_, run) => {
       const { kms, keyWrapper } = setUp({ callTimeoutSeconds: 0.02, maxAttempts: 2 });
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -387,7 +391,7 @@ describe('F29: every call ends', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('close() ends what is under way, refuses what comes later, and leaves the caller’s client open', async () => {
+  test('close() ends calls in progress, refuses later ones, and does not close the caller’s client', async () => {
     const { kms, keyWrapper } = setUp();
     kms.hang('ignoring');
     const call = keyWrapper.generate({ context });

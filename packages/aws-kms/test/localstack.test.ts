@@ -57,7 +57,7 @@ async function setUp(client = newClient()): Promise<{
   return { client, KeyId, keyWrapper, ...(await keyWrapper.generate({ context })) };
 }
 
-/** How each of the three operations ends. */
+/** The outcome of each of the three operations. */
 async function refusals(key: Awaited<ReturnType<typeof setUp>>): Promise<readonly unknown[]> {
   const { keyWrapper, dataKey, wrapped } = key;
   const results = await Promise.allSettled([
@@ -68,7 +68,7 @@ async function refusals(key: Awaited<ReturnType<typeof setUp>>): Promise<readonl
   return results.map((result) => (result.status === 'rejected' ? result.reason : 'an answer'));
 }
 
-/** All three refused alike, and not tried again. */
+/** All three have the same outcome, and none is retried. */
 function allRefused(kind: string, code: string): readonly object[] {
   const refusal = { name: 'KeyWrapperError', kind, summary: { code, status: 400, attempts: 1 } };
   return [refusal, refusal, refusal];
@@ -77,7 +77,7 @@ function allRefused(kind: string, code: string): readonly object[] {
 // Only where this machine lacks Python; under CI=true the start fails instead.
 describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStack', () => {
   describe('key states', () => {
-    test('F10: a disabled key is disabled for every operation; enabled again it unwraps what it wrapped before', async () => {
+    test('a disabled key is reported as disabled for every operation; enabled again, it unwraps earlier wraps (F10)', async () => {
       const key = await setUp();
       await key.client.send(new DisableKeyCommand({ KeyId: key.KeyId }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'DisabledException'));
@@ -85,7 +85,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('F10: a key pending deletion is disabled, stays so when that is cancelled, and unwraps once it is enabled', async () => {
+    test('a key pending deletion is reported as disabled, also after the cancellation, and unwraps once it is enabled (F10)', async () => {
       const key = await setUp();
       await key.client.send(new ScheduleKeyDeletionCommand({ KeyId: key.KeyId, PendingWindowInDays: 7 }));
       expect(await refusals(key)).toMatchObject(allRefused('disabled', 'KMSInvalidStateException'));
@@ -95,7 +95,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(await key.keyWrapper.unwrap(key.wrapped, { context })).toEqual(key.dataKey);
     });
 
-    test('F11: a key rotated inside KMS keeps its ARN, and unwraps what was wrapped before and after', async () => {
+    test('a key rotated inside KMS keeps its ARN, and unwraps wraps from before and after (F11)', async () => {
       const key = await setUp();
       await key.client.send(new RotateKeyOnDemandCommand({ KeyId: key.KeyId }));
       const after = await key.keyWrapper.generate({ context });
@@ -106,7 +106,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
   });
 
   describe('the wrong key', () => {
-    test('another key’s ciphertext under our key’s name is corrupt, by KMS’s own IncorrectKeyException', async () => {
+    test('another key’s ciphertext under the configured key’s name is corrupt, by IncorrectKeyException', async () => {
       const { keyWrapper, client, wrapped } = await setUp();
       const other = await setUp(client);
       const forged = { ...wrapped, wrapped: other.wrapped.wrapped };
@@ -116,7 +116,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       });
     });
 
-    test('another context, and a bit flipped where the ciphertext is, are corrupt, by InvalidCiphertextException', async () => {
+    test('another context and a flipped bit in the ciphertext are corrupt, by InvalidCiphertextException', async () => {
       const { keyWrapper, wrapped } = await setUp();
       const refusal = { kind: 'corrupt', summary: { code: 'InvalidCiphertextException' } };
       await expect(keyWrapper.unwrap(wrapped, { context: {} })).rejects.toMatchObject(refusal);
@@ -124,27 +124,27 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       await expect(keyWrapper.unwrap({ ...wrapped, wrapped: bytes }, { context })).rejects.toMatchObject(refusal);
     });
 
-    test('F11: an alias pointed elsewhere without alsoUnwrap makes old wraps corrupt', async () => {
+    test('after an alias is pointed to another key, old wraps are corrupt without alsoUnwrap (F11)', async () => {
       const client = newClient();
       const [first, second] = [await createKey(client), await createKey(client)];
       const AliasName = 'alias/sealring-moved';
       await client.send(new CreateAliasCommand({ AliasName, TargetKeyId: first }));
       const keyWrapper = awsKmsKeyWrapper({ keyId: AliasName, client });
       const { dataKey, wrapped } = await keyWrapper.generate({ context });
-      // LocalStack finds no key by an ARN that was given here.
+      // LocalStack does not find a key by the ARN configured here.
       await client.send(new UpdateAliasCommand({ AliasName, TargetKeyId: second.split('/')[1] }));
       await expect(keyWrapper.unwrap(wrapped, { context })).rejects.toMatchObject({ kind: 'corrupt' });
       const moved = awsKmsKeyWrapper({ keyId: AliasName, client, alsoUnwrap: [first] });
       expect(await moved.unwrap(wrapped, { context })).toEqual(dataKey);
     });
 
-    test('a key that is not there, or in another region only, is not-found', async () => {
+    test('a key that does not exist, or only in another region, is not-found', async () => {
       const key = await setUp();
       const keyWrapper = awsKmsKeyWrapper({ keyId: key.KeyId, client: newClient('eu-west-1') });
       expect(await refusals({ ...key, keyWrapper })).toMatchObject(allRefused('not-found', 'NotFoundException'));
     });
 
-    test('a key for signatures is denied, with a hint that says what to mend', async () => {
+    test('a key for signatures is denied, with a hint that names the fix', async () => {
       const client = newClient();
       const keyId = await createKey(client, { KeySpec: 'ECC_NIST_P256', KeyUsage: 'SIGN_VERIFY' });
       await expect(awsKmsKeyWrapper({ keyId, client }).generate({ context })).rejects.toMatchObject({
@@ -205,7 +205,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       expect(error).not.toHaveProperty('summary.attempts');
     });
 
-    test('F10: disabling the key in one region is disabled there, and the other region goes on', async () => {
+    test('a key that is disabled in one region is disabled only there, and the other region continues (F10)', async () => {
       const { primary, replica } = await replicate();
       const { dataKey, wrapped } = await wrapperOf(primary).generate({ context });
       await primary.client.send(new DisableKeyCommand({ KeyId: primary.keyId }));
@@ -217,7 +217,7 @@ describe.skipIf(localstack === undefined)('@aws-sdk/client-kms against LocalStac
       const { primary, replica } = await replicate();
       const ring = memoryRing();
       await using here = await createAwsKmsCodec({ ...primary, multiRegion: true, ring });
-      // From now on only the replica can have been asked.
+      // From now on only the replica can have been called.
       await primary.client.send(new DisableKeyCommand({ KeyId: primary.keyId }));
       await using there = await createAwsKmsCodec({ ...replica, multiRegion: true, ring });
       const payload = new TextEncoder().encode('state');

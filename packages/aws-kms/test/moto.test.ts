@@ -44,7 +44,7 @@ function sampleKey(): Uint8Array {
 // Only where this machine lacks Python; under CI=true the set-up fails instead.
 describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
   test.each(['key ARN', 'key id', 'alias', 'alias ARN'])(
-    'contract 1: by %s: generate, wrap and unwrap go round, and the key’s ARN is recorded',
+    'contract 1: by %s: unwrap returns what generate and wrap wrapped, and the key’s ARN is recorded',
     async (form) => {
       const { client } = realClient();
       const { arn, id } = await createKey(client);
@@ -86,7 +86,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     }
   });
 
-  test('another key’s ciphertext under our key’s name is refused (moto: denied, where KMS says IncorrectKeyException)', async () => {
+  test('another key’s ciphertext under the configured key’s name is rejected (moto: denied, KMS: IncorrectKeyException)', async () => {
     const { client } = realClient();
     const own = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
     const other = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
@@ -98,7 +98,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     });
   });
 
-  test('contract 3: another provider’s or another KMS key’s wrap is corrupt, and not one request leaves', async () => {
+  test('contract 3: a wrap of another provider or KMS key is corrupt, and no request is made', async () => {
     const { client } = realClient();
     const counted = realClient();
     const { arn } = await createKey(client);
@@ -114,7 +114,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     expect(counted.requests()).toBe(1);
   });
 
-  test('F11: an alias pointed elsewhere: new wraps name the new key, old ones need alsoUnwrap (moto: denied without)', async () => {
+  test('after an alias is pointed to another key, new wraps name that key and old ones need alsoUnwrap (moto: denied without) (F11)', async () => {
     const { client } = realClient();
     const [first, second] = [await createKey(client), await createKey(client)];
     const alias = await createAlias(client, first.id);
@@ -137,7 +137,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
     expect(requests()).toBe(1);
   });
 
-  test('contract 5: an aborted signal ends a call at once', async () => {
+  test('contract 5: an aborted signal ends a call immediately', async () => {
     const { client } = realClient();
     const keyWrapper = awsKmsKeyWrapper({ keyId: (await createKey(client)).arn, client });
     const controller = new AbortController();
@@ -150,7 +150,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-kms against moto', () => {
 describe('@aws-sdk/client-kms against a network that fails', () => {
   const keyId = 'arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
 
-  test('F29: where nothing listens, it is unavailable after maxAttempts requests', async () => {
+  test('a port where nothing listens is unavailable after maxAttempts requests (F29)', async () => {
     const { port, close } = await listen(() => {});
     await close();
     const { client, requests } = realClient(`http://127.0.0.1:${port}`);
@@ -162,7 +162,7 @@ describe('@aws-sdk/client-kms against a network that fails', () => {
     expect(requests()).toBe(2);
   });
 
-  test('F29: a server that never answers is unavailable while it is still there, and its sockets are let go', async () => {
+  test('a server that never answers is unavailable, and its sockets are closed (F29)', async () => {
     const server = await listen(() => {});
     const { client } = realClient(`http://127.0.0.1:${server.port}`);
     const keyWrapper = awsKmsKeyWrapper({ keyId, client, callTimeoutSeconds: 0.5, maxAttempts: 2 });
@@ -171,12 +171,12 @@ describe('@aws-sdk/client-kms against a network that fails', () => {
       summary: { attempts: 2 },
     });
     expect(server.accepted()).toBeGreaterThan(0);
-    // Ends only when the client has closed its side of both.
+    // Ends only after the client has closed its side of both.
     await server.allClosed();
     await server.close();
   });
 
-  test('F29: a server that hangs up is unavailable', async () => {
+  test('a server that closes the connection is unavailable (F29)', async () => {
     const server = await listen((socket) => socket.destroy());
     const { client } = realClient(`http://127.0.0.1:${server.port}`);
     const keyWrapper = awsKmsKeyWrapper({ keyId, client, maxAttempts: 2 });
@@ -217,7 +217,7 @@ async function listen(onSocket: (socket: Socket) => void): Promise<{
   const sockets: Socket[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
-    // A client that gives up resets the connection.
+    // A client that abandons a call resets the connection.
     socket.on('error', () => {});
     socket.resume();
     onSocket(socket);

@@ -7,7 +7,7 @@ import { FakeKms } from './fake-kms.ts';
 const ID = '1234abcd-12ab-34cd-56ef-1234567890ab';
 const ARN = `arn:aws:kms:eu-west-1:111122223333:key/${ID}`;
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): AwsKmsKeyWrapperOptions {
   return Object(options);
 }
@@ -57,7 +57,7 @@ describe('options', () => {
     await expect(keyWrapper.unwrap(wrapped, { context })).rejects.toMatchObject({ kind: 'corrupt' });
   });
 
-  test('F21: inspect shows provider, key and capabilities, and nothing of the client', () => {
+  test('inspect shows provider, key and capabilities, and nothing of the client (F21)', () => {
     const client = new KMSClient({
       region: 'eu-west-1',
       maxAttempts: 1,
@@ -74,7 +74,7 @@ describe('options', () => {
     });
   });
 
-  test('a wrapper with a client of its own needs no region or credentials to be made, and none once it is closed', async () => {
+  test('a wrapper with its own client is created and closed without a region or credentials', async () => {
     const keyWrapper = awsKmsKeyWrapper({ keyId: ARN });
     await keyWrapper.close();
     await expect(keyWrapper.generate({ context: {} })).rejects.toMatchObject({ kind: 'unavailable' });

@@ -1,16 +1,16 @@
 /**
- * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake fits too.
+ * The part of `ContainerClient` (`@azure/storage-blob`, a peer dependency) that is used; a fake works too.
  *
- * Make a client of your own with `retryOptions: { maxTries: 1 }`: a write that the SDK repeats after it was done is refused
- * as a conflict with itself, and the SDK's retries outlast the deadline. Give it no `secondaryHost`: what is read there
- * is behind.
+ * If you pass your own client, set `retryOptions: { maxTries: 1 }`: a write that the SDK retries after it succeeded is
+ * refused as a conflict with itself, and the SDK's retries outlast the deadline. Do not set `secondaryHost`: the
+ * secondary lags behind.
  */
 export interface AzureBlobRingContainer {
-  /** Called once, when the ring is made. */
+  /** Called once, when the ring store is created. */
   getBlockBlobClient(blobName: string): AzureBlobRingBlob;
 }
 
-/** The part of `BlockBlobClient` that is used. What the answers hold is checked by the caller, hence `unknown`. */
+/** The part of `BlockBlobClient` that is used. The caller checks the contents of answers, hence `unknown`. */
 export interface AzureBlobRingBlob {
   /** Get Blob, from byte 0 to the end. */
   download(
@@ -24,12 +24,12 @@ export interface AzureBlobRingBlob {
 
 /** Options of an upload. */
 export interface AzureBlobRingUpload {
-  /** Aborts when there is no answer in time, or nobody waits for it any more. */
+  /** Aborts at the deadline, or when the caller aborts. */
   readonly abortSignal: AbortSignal;
-  /** The one version that is to be replaced, or none. */
+  /** The version to replace, or none. */
   readonly conditions: { readonly ifMatch: string } | { readonly ifNoneMatch: '*' };
-  /** Text, and nothing for a cache. */
+  /** The content type, and that caches must not store it. */
   readonly blobHTTPHeaders: { readonly blobContentType: string; readonly blobCacheControl: string };
-  /** 16 bytes, which the service compares with what arrived. An SDK older than 12.34 may not send it. */
+  /** 16 bytes, which the service compares with the received bytes. An SDK older than 12.34 may not send it. */
   readonly transactionalContentMD5?: Uint8Array;
 }

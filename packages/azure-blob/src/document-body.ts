@@ -18,7 +18,7 @@ export async function readDocument(
   if ('failure' in outcome) return outcome;
   const expected = md5Of(outcome.answer);
   if (types.isUint8Array(md5) && expected !== undefined && !expected.equals(md5)) {
-    return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
+    return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
   return decodeDocument(outcome.answer, 'blob');
 }

@@ -1,13 +1,13 @@
 import type { RingStoreErrorKind } from '@sealring/core';
 import { findRow, property, type StoreFailure, sameRow, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** `absent`: there is no such blob. `conflict`: the condition of a write did not hold. */
+/** `absent`: the blob does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** Of what is stored, where it is no document. */
+  /** Of stored content that is not a document. */
   readonly revision?: string;
 }
 
-/** A failure that is meant under one status only. */
+/** A failure with this meaning only under one status. */
 interface Row extends Failure {
   readonly status?: number;
 }
@@ -15,12 +15,12 @@ interface Row extends Failure {
 const SERVICE = 'Blob Storage';
 const DENIED = 'Blob Storage refused the call';
 const CREDENTIALS = "the credentials are missing, wrong or expired, or this machine's clock differs from the service's";
-const CONTAINER = 'there is no such container';
+const CONTAINER = 'the container does not exist';
 const REQUEST = 'Blob Storage does not accept the request: check container and blob';
 const KEY = "the storage account's encryption key cannot be used";
 const KEPT = 'the blob is under an immutability policy or a legal hold';
-const LEASED = 'somebody holds a lease on the blob';
-const DAMAGED = 'the document was damaged on its way';
+const LEASED = 'another client holds a lease on the blob';
+const DAMAGED = 'the document was damaged in transit';
 const BUSY = 'Blob Storage cannot serve requests at the moment';
 
 /**
@@ -31,13 +31,13 @@ const BUSY = 'Blob Storage cannot serve requests at the moment';
  * `@azure/core-rest-pipeline`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
-  BlobNotFound: { kind: 'absent', detail: 'there is no such blob', status: 404 },
+  BlobNotFound: { kind: 'absent', detail: 'the blob does not exist', status: 404 },
 
   BlobAlreadyExists: { kind: 'conflict', detail: 'the blob exists already', status: 409 },
   ConditionNotMet: { kind: 'conflict', detail: 'another version is stored', status: 412 },
   TargetConditionNotMet: { kind: 'conflict', detail: 'another version is stored', status: 412 },
 
-  // A container that is not there must not look like a ring that is not there yet; somebody may be making it.
+  // A missing container must not look like an absent ring; it may be about to be created.
   ContainerNotFound: { kind: 'unavailable', detail: CONTAINER },
   ContainerBeingDeleted: { kind: 'unavailable', detail: CONTAINER },
   ResourceNotFound: { kind: 'unavailable', detail: CONTAINER },
@@ -63,7 +63,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   InvalidAuthenticationInfo: { kind: 'denied', detail: CREDENTIALS },
   NoAuthenticationInformation: { kind: 'denied', detail: CREDENTIALS },
 
-  // No kind of their own: the caller may not do this, and a repetition cannot help.
+  // No kind of their own: the caller may not do this, and a retry cannot help.
   ...sameRow(
     [
       'FeatureVersionMismatch',
@@ -86,16 +86,16 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   BlobImmutableDueToLegalHold: { kind: 'read-only', detail: KEPT },
   BlobImmutableDueToPolicy: { kind: 'read-only', detail: KEPT },
   ConditionHeadersNotSupported: { kind: 'read-only', detail: 'this service has no conditional writes' },
-  RequestBodyTooLarge: { kind: 'too-large', detail: 'the service takes no blob of this size' },
+  RequestBodyTooLarge: { kind: 'too-large', detail: 'the service does not accept a blob of this size' },
 
   BlobArchived: { kind: 'unavailable', detail: 'the blob is archived: a lifecycle rule applies to it' },
   BlobBeingRehydrated: { kind: 'unavailable', detail: 'the blob is archived: a lifecycle rule applies to it' },
-  // With the status of a conflict, but reading again does not help: the lease has to end.
+  // The status is that of a conflict, but reading again does not help: the lease has to end.
   LeaseIdMissing: { kind: 'unavailable', detail: LEASED },
   LeaseIdMismatchWithBlobOperation: { kind: 'unavailable', detail: LEASED },
   LeaseLost: { kind: 'unavailable', detail: LEASED },
 
-  // Not `denied`, whatever their status: there was no token, which says nothing about the permission on the ring.
+  // Not `denied`, whatever their status: there was no token, which does not show that the permission on the ring is missing.
   AggregateAuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationError: { kind: 'unavailable', detail: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', detail: CREDENTIALS },
@@ -114,12 +114,12 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
 } satisfies Record<string, Row>);
 
 /**
- * What a rejection of the SDK means. Looks at `code`, `name` and `statusCode` only: never at a message, and never at a
- * class, which differs between copies of the SDK. Never throws, whatever it is given.
+ * What a rejection of the SDK means. Reads `code`, `name` and `statusCode` only: never a message, and never the class,
+ * which differs between copies of the SDK. Never throws, whatever it is given.
  *
- * A code in the table decides, under the status it belongs to. Else the status does. Else it is `unavailable`: nothing but
- * Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a container that
- * is gone.
+ * A code in the table decides, under the status it belongs to, otherwise the status. Anything else is `unavailable`:
+ * nothing but Blob Storage's own BlobNotFound with its 404 is an absent blob, not the 404 of a proxy and not that of a
+ * container that is gone.
  */
 export function classify(error: unknown): Failure {
   const status = property(error, 'statusCode');

@@ -14,8 +14,8 @@ import type { AzureBlobRingContainer } from './client.ts';
 /** Options of {@link azureBlobRing}. */
 export interface AzureBlobRingOptions {
   /**
-   * A `ContainerClient`, which stays yours; or the `https://` URL of a container, with or without a shared access
-   * signature, and a client is made. Required.
+   * A `ContainerClient`, which you own; or the `https://` URL of a container, with or without a shared access
+   * signature, for which the store creates a client. Required.
    */
   readonly container: AzureBlobRingContainer | string;
   /**
@@ -74,7 +74,7 @@ function containerOf(container: unknown, credential: unknown): AzureBlobRingCont
   return new ContainerClient(url, credential, { retryOptions: { maxTries: 1 } });
 }
 
-// It may hold a signature, so its text is in no message.
+// It may contain a signature, so no message has its text.
 function urlOf(value: string): string {
   const url = urlWith(OWNER, 'container', value, ['https:', 'http:'], 'an https:// URL');
   const { protocol, hostname, pathname } = new URL(url);
@@ -87,7 +87,7 @@ function urlOf(value: string): string {
 
 function isCredential(value: unknown): value is ContainerClient['credential'] {
   if (typeof value !== 'object' || value === null) return false;
-  // Of another copy of the SDK too, hence no instanceof.
+  // It may be of another copy of the SDK, hence no instanceof.
   return 'getToken' in value ? typeof value.getToken === 'function' : 'accountName' in value;
 }
 
@@ -96,10 +96,10 @@ function blobOf(value: unknown): string {
   if (blob.length === 0 || blob.length > MAX_BLOB_NAME_LENGTH || !blob.isWellFormed()) {
     throw optionRangeError(`${OWNER}: blob must be 1 to ${MAX_BLOB_NAME_LENGTH} characters, got ${blob.length}`);
   }
-  // Somebody on the way may resolve or drop them, and then it is another blob.
+  // A proxy may resolve or drop them, and the name would then be that of another blob.
   if (blob.split(/[/\\]/).some((part) => part === '.' || part === '..') || /[./\\]$/.test(blob)) {
     throw optionRangeError(
-      `${OWNER}: blob must have no part . or .., and no dot or slash at its end, got ${quote(blob)}`,
+      `${OWNER}: blob must not have a part . or .., and must not end with a dot or slash, got ${quote(blob)}`,
     );
   }
   return blob;

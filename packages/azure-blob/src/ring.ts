@@ -16,19 +16,19 @@ import { classify, type Failure } from './error-table.ts';
 import { type AzureBlobRingOptions, OWNER, readOptions, type Settings } from './options.ts';
 
 /**
- * An ETag of one version: quoted, and never the `*` that stands for all. As a condition, anything else can mean *any
- * version*: the SDK leaves an empty one out.
+ * An ETag of one version: quoted, and never `*`, which matches all. As a condition, anything else can match any
+ * version: the SDK leaves an empty one out.
  */
 const ETAG = /^"[\x21\x23-\x29\x2b-\x7e]{1,128}"$/;
 
 /**
  * A ring store in one block blob of Azure Blob Storage. The blob's body is the document, byte for byte; the revision is
- * the blob's ETag, which is another after every write, also after one of the same bytes.
+ * the blob's ETag, which changes with every write, even of the same bytes.
  *
- * A ring is created with `If-None-Match: *` and replaced with `If-Match`. Of a blob of 262 145 bytes or more the rest is not
- * read: it is `too-large`. That error, and the one for a blob that is `corrupt`, has the ETag, so that the blob can be
- * replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as `unavailable` may have
- * succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
+ * A ring is created with `If-None-Match: *` and replaced with `If-Match`. Of a blob of 262 145 bytes or more only the
+ * beginning is read: it is `too-large`. That error, and the one for a blob that is `corrupt`, has the ETag, so that the
+ * blob can be replaced. Only Blob Storage's own 404 BlobNotFound is an absent ring. A write that ends as `unavailable`
+ * may have succeeded. Its methods reject with {@link RingStoreError}, {@link RingConflictError}, or a `TypeError` for
  * wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Storage services REST API reference, Get Blob, Put Blob, and "Specifying conditional headers for Blob service
@@ -53,7 +53,7 @@ export function azureBlobRing(options: AzureBlobRingOptions): RingStore & Requir
   return Object.freeze(new AzureBlobRing(readOptions(options)));
 }
 
-// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+// Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class AzureBlobRing implements RingStore {
   readonly kind = 'azure-blob';
   readonly #blob: AzureBlobRingBlob;
@@ -82,7 +82,7 @@ class AzureBlobRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     checkWrite(OWNER, document, options);
     const { expected } = options;
-    // Nobody has ever read such a revision, so another one is stored; and as a condition it could mean any.
+    // No read returns such a revision, so another one is stored; as a condition it could match any.
     if (expected !== undefined && !ETAG.test(expected)) throw new RingConflictError();
     const body = Buffer.from(document, 'utf8');
     const md5 = md5Of(body);
@@ -99,7 +99,7 @@ class AzureBlobRing implements RingStore {
       written,
     );
     if ('answer' in outcome) return { revision: outcome.answer };
-    // Absent: the blob that was to be replaced has been deleted.
+    // Absent: the blob to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }
@@ -161,7 +161,7 @@ function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
   return new RingStoreError(kind === 'conflict' || kind === 'absent' ? 'unavailable' : kind, detail, seen);
 }
 
-/** A property of the answer to a call, inherited getters included: the SDK's answer to a download has nothing else. */
+/** A property of the answer to a call, inherited getters included: the SDK's answer to a download has only those. */
 function field(answer: unknown, name: string): unknown {
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
 }

@@ -5,13 +5,13 @@ import { azureBlobRing } from '../src/index.ts';
 const bytes = Buffer.from('abcdef');
 const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
 
-/** A ring whose client gives this answer to everything. */
+/** A ring whose client returns this answer to every call. */
 function ringWith(answer: unknown) {
   const give = async (): Promise<unknown> => answer;
   return azureBlobRing({ container: { getBlockBlobClient: () => ({ download: give, upload: give }) }, blob: 'k' });
 }
 
-test('the whole blob is asked for, once: the SDK is not to go on with another request where a body ended', async () => {
+test('one request gets the whole blob: the SDK sends no other where a body ended', async () => {
   const asked: unknown[] = [];
   const download = async (...given: unknown[]): Promise<unknown> => {
     asked.push(given);
@@ -22,8 +22,8 @@ test('the whole blob is asked for, once: the SDK is not to go on with another re
   expect(asked).toEqual([[0, undefined, { abortSignal: expect.any(AbortSignal), maxRetryRequests: 0 }]]);
 });
 
-describe('answers that no server at hand gives', () => {
-  test('a body in pieces is put together, also where a character is cut', async () => {
+describe('answers that the emulator never gives', () => {
+  test('a body in chunks is joined, even if a chunk ends within a character', async () => {
     const euro = Buffer.from('€');
     const readableStreamBody = Readable.from([euro.subarray(0, 1), euro.subarray(1)]);
     const answer = { etag: '"0x1"', readableStreamBody, contentLength: 3 };
@@ -36,13 +36,13 @@ describe('answers that no server at hand gives', () => {
     ['not of bytes', { readableStreamBody: Readable.from(['abcdef']), contentLength: 6 }],
     ['of a type with no stream', { readableStreamBody: 'abcdef', contentLength: 6 }],
     ['of another checksum', { readableStreamBody: Readable.from([bytes]), contentMD5: Buffer.alloc(16) }],
-    ['not there', { contentLength: 6 }],
+    ['missing', { contentLength: 6 }],
   ])('a body that is %s is unavailable', async (_, answer) => {
     await expect(ringWith({ etag: '"0x1"', ...answer }).read()).rejects.toMatchObject(unavailable);
   });
 
   test.each([[undefined], [''], ['0x1'], ['*'], ['"*"'], ['""'], ['"a" "b"'], [7]])(
-    'an answer with the ETag %j, which is no condition for one version, is unavailable',
+    'an answer with the ETag %j, which names no single version, is unavailable',
     async (etag) => {
       await expect(ringWith({ etag, readableStreamBody: Readable.from([bytes]) }).read()).rejects.toMatchObject(
         unavailable,
@@ -56,7 +56,7 @@ describe('answers that no server at hand gives', () => {
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
 
-  test('F13: the date of an answer is reported, of a refusal too; a bad date is not', async () => {
+  test('the date of an answer is reported, of a refusal too; an invalid date is not (F13)', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const date = new Date('2026-11-21T10:00:00Z');

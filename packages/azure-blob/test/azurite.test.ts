@@ -16,7 +16,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `blob-${process.pid}-${++names}`;
 
-/** Of what is no ring, as the error about it says. */
+/** The revision of a value that is not a ring, from its error. */
 async function revisionOf(ring: RingStore): Promise<string> {
   const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ name: 'RingStoreError', revision: expect.any(String) });
@@ -38,7 +38,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     return { blob, ring: azureBlobRing({ container, blob }), theirs: container.getBlockBlobClient(blob) };
   }
 
-  test('the blob is the document, byte for byte: whoever can read it needs nothing of us', async () => {
+  test('the blob is the document, byte for byte, so other tools can read it', async () => {
     const { ring, theirs } = newRing();
     const document = '{"format":"sealring/ring/1"}\r\n{"macs":{}}\n';
     await ring.write(document, { expected: undefined });
@@ -47,7 +47,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect([contentType, cacheControl]).toEqual(['text/plain; charset=utf-8', 'no-store']);
   });
 
-  test('a document that another tool put there is read, and replaced', async () => {
+  test('a document that another tool wrote is read and replaced', async () => {
     const { ring, theirs } = newRing();
     await theirs.upload('theirs', 6);
     const stored = await ring.read();
@@ -56,7 +56,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect((await ring.read())?.document).toBe('ours');
   });
 
-  test('what a write returns is what a read returns', async () => {
+  test('a read returns the revision that the write returned', async () => {
     const { ring } = newRing();
     const first = await ring.write('a', { expected: undefined });
     expect(await ring.read()).toEqual({ document: 'a', ...first });
@@ -64,7 +64,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect(await ring.read()).toEqual({ document: 'b', ...second });
   });
 
-  test('the same bytes written again, by us or by another tool, are another revision', async () => {
+  test('the same bytes written again, by the store or another tool, are another revision', async () => {
     const { ring, theirs } = newRing();
     const first = await ring.write('a', { expected: undefined });
     const second = await ring.write('a', { expected: first.revision });
@@ -89,7 +89,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     expect(await ring.read()).toEqual({ document: 'a', ...again });
   });
 
-  test('F9: a container that does not exist is unavailable for every call, never absent or a conflict', async () => {
+  test('a container that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
     const ring = azureBlobRing({ container: containerClient(freshName()), blob: 'k' });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -101,35 +101,41 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     ['empty', Buffer.alloc(0), 'corrupt'],
     ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
     ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
-  ] as const)('F9, F31: a blob that is %s is refused, and not overwritten', async (_, body, kind) => {
-    const { ring, theirs } = newRing();
-    await theirs.upload(body, body.length);
-    await expect(ring.read()).rejects.toMatchObject(failed(kind));
-    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
-    await expect(ring.write('x', { expected: '"0x1"' })).rejects.toBeInstanceOf(RingConflictError);
-    expect((await theirs.downloadToBuffer()).equals(body)).toBe(true);
-  });
+  ] as const)(
+    'a blob that is %s is corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
+    async (_, body, kind) => {
+      const { ring, theirs } = newRing();
+      await theirs.upload(body, body.length);
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.write('x', { expected: '"0x1"' })).rejects.toBeInstanceOf(RingConflictError);
+      expect((await theirs.downloadToBuffer()).equals(body)).toBe(true);
+    },
+  );
 
   test.each([
     ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
     ['empty', Buffer.alloc(0)],
     ['262 145 bytes', Buffer.alloc(262_145, 'x')],
-  ])('what is %s is written over by whoever saw it, by one of many, and by nobody who saw another', async (_, body) => {
-    const { ring, theirs } = newRing();
-    const put = (bytes: Buffer) => theirs.upload(bytes, bytes.length);
-    await put(body);
-    const seen = await revisionOf(ring);
-    await expect(revisionOf(ring)).resolves.toBe(seen);
-    await put(Buffer.concat([body, Buffer.from([0xff])]));
-    await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
-    const expected = await revisionOf(ring);
-    const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
-    const results = await Promise.allSettled(writes);
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect((await ring.read())?.document).toMatch(/^[0-7]$/);
-  });
+  ])(
+    'content that is %s is overwritten by exactly one of the servers that read it, and by no other server',
+    async (_, body) => {
+      const { ring, theirs } = newRing();
+      const put = (bytes: Buffer) => theirs.upload(bytes, bytes.length);
+      await put(body);
+      const seen = await revisionOf(ring);
+      await expect(revisionOf(ring)).resolves.toBe(seen);
+      await put(Buffer.concat([body, Buffer.from([0xff])]));
+      await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
+      const expected = await revisionOf(ring);
+      const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
+      const results = await Promise.allSettled(writes);
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      expect((await ring.read())?.document).toMatch(/^[0-7]$/);
+    },
+  );
 
-  test('a blob under a lease is unavailable to a write, not a conflict: reading again does not help', async () => {
+  test('a write to a leased blob is unavailable, not a conflict, because reading again does not help', async () => {
     const { ring, theirs } = newRing();
     const { revision } = await ring.write('a', { expected: undefined });
     const lease = theirs.getBlobLeaseClient();
@@ -140,7 +146,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     await expect(ring.write('b', { expected: revision })).resolves.toHaveProperty('revision');
   });
 
-  test('the service’s date is reported', async () => {
+  test('the date of the service is reported', async () => {
     const { ring } = newRing();
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
@@ -150,7 +156,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
     for (const date of dates) expect(Math.abs(date.getTime() - Date.now())).toBeLessThan(3_600_000);
   });
 
-  describe('rights', () => {
+  describe('permissions', () => {
     const credential = new StorageSharedKeyCredential(accountName, accountKey);
 
     /** A ring whose URL is signed for this one blob. */
@@ -167,7 +173,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       return azureBlobRing({ container: `${container.url}?${sas.toString()}`, blob });
     }
 
-    test('the permissions of the README suffice for a member and for a reader, and a reader writes nothing', async () => {
+    test('the permissions of the README are enough for a member and for a reader, and a reader writes nothing', async () => {
       const { blob } = newRing();
       const [member, reader] = [signed(blob, 'rw'), signed(blob, 'r')];
       expect(await member.read()).toBeUndefined();
@@ -181,7 +187,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       expect(await member.read()).toEqual(stored);
     });
 
-    test('F9: who may not read is denied, whether or not there is a ring', async () => {
+    test('a server that may not read is denied, whether or not there is a ring (F9)', async () => {
       const { blob, ring } = newRing();
       for (let founded = 0; founded < 2; founded++) {
         await expect(signed(blob, 'w').read()).rejects.toMatchObject(failed('denied'));
@@ -190,7 +196,7 @@ describe.skipIf(address === '')('@azure/storage-blob against Azurite', () => {
       }
     });
 
-    test('a signature that is over, an account key that is another: denied', async () => {
+    test('an expired signature and a wrong account key are denied', async () => {
       const { blob } = newRing();
       await expect(signed(blob, 'rw', -60).read()).rejects.toMatchObject(failed('denied'));
       const other = containerClient(containerName, randomBytes(64).toString('base64'));

@@ -4,7 +4,7 @@ import { ContainerClient, StorageSharedKeyCredential } from '@azure/storage-blob
 // @boundaries-ignore the servers of the tests are shared, and no package
 import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
-/** The real SDK at an endpoint of ours, without retries; signs with the account key if there is one. */
+/** The real SDK at a local endpoint, without retries; signs with the account key if there is one. */
 export function clientOf(endpoint: string, accountKey?: string): ContainerClient {
   const credential = accountKey === undefined ? undefined : new StorageSharedKeyCredential('account', accountKey);
   return new ContainerClient(`${endpoint}/account/ring`, credential, { retryOptions: { maxTries: 1 } });
@@ -40,7 +40,7 @@ export function sendCreated(
   response.writeHead(201, { 'content-length': '0', ...headers }).end();
 }
 
-/** Answers with an error as Blob Storage spells it. */
+/** Answers with an error in Blob Storage's form. */
 export function sendError(response: ServerResponse, status: number, code: string, message = 'text'): void {
   response.writeHead(status, { 'content-type': 'application/xml', 'x-ms-error-code': code });
   response.end(

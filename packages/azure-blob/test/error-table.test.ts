@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, type Failure } from '../src/error-table.ts';
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Failure['kind'], string> = {
   absent: 'BlobNotFound',
   conflict: 'BlobAlreadyExists ConditionNotMet TargetConditionNotMet',
@@ -41,12 +41,12 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     expect(classify({ name: code, statusCode })).toEqual(expected);
   });
 
-  test('every row of the table is named here', () => {
+  test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ code }) => code).toSorted());
   });
 
   test.each([undefined, 200, 304, 400, 403, 409, 500, '404'])(
-    'F9: BlobNotFound with a status of %s is not absent',
+    'BlobNotFound with a status of %s is not absent (F9)',
     (statusCode) => {
       expect(classify({ name: 'RestError', code: 'BlobNotFound', statusCode }).kind).not.toBe('absent');
     },
@@ -87,11 +87,11 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     ['a code of Object.prototype', { code: 'constructor' }],
     ['a status that is not a status', { statusCode: '403' }],
     ['a status out of range', { statusCode: 40_300 }],
-  ])('%s is unavailable and says no more', (_, error) => {
+  ])('%s is unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
   });
 
-  test('F33: an object that throws when it is read is unavailable', () => {
+  test('an object that throws when it is read is unavailable (F33)', () => {
     const thrower = {
       get code(): string {
         throw new Error('canary');

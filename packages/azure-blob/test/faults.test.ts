@@ -12,7 +12,7 @@ import { clientOf, kindOf, sendBlob, sendCreated, sendError } from './blob-stub.
 const NO_REQUEST = { url: '', headers: {}, body: Buffer.alloc(0) } as SeenRequest;
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
-describe('the Blob Storage SDK against a server of ours', () => {
+describe('the Blob Storage SDK against a local server', () => {
   const closing: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
@@ -30,7 +30,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);
 
-  test('a write is one request: the condition, the checksum of the document, and its bytes', async () => {
+  test('a write is one request with the condition, the document and its checksum', async () => {
     const { stub, ring } = await stubbed((_, response) => sendCreated(response));
     expect(await ring.write('€', { expected: '"0x1"' })).toEqual({ revision: '"0x2"' });
     await ring.write('€', { expected: undefined });
@@ -51,7 +51,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     [412, 'ConditionNotMet'],
     [404, 'BlobNotFound'],
     [412, 'Novelty'],
-  ])('%i %s to a write is a conflict, and not repeated', async (status, code) => {
+  ])('%i %s to a write is a conflict, and is not retried', async (status, code) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, code));
     for (const expected of [undefined, '"0x1"']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -60,7 +60,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
   });
 
   test.each(['', '*', '"*"', '""', '0x1', '"0x1" ', '="0x1"', 'W/"0x1"', '"0x1", "0x2"', 'absent'])(
-    'the revision %j, which nobody was given, is a conflict, and nothing is asked: it could mean any version',
+    'the revision %j, which no read returns, is a conflict without any request, because it could match any version',
     async (expected) => {
       const { stub, ring } = await stubbed((_, response) => sendCreated(response));
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -80,7 +80,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     ['500 OperationTimedOut', 500, 'OperationTimedOut', 'unavailable'],
     ['412 to a read', 412, 'ConditionNotMet', 'unavailable'],
     ['an archived blob', 409, 'BlobArchived', 'unavailable'],
-  ] as const)('F9: %s is never absent, and not asked again', async (_, status, code, kind) => {
+  ] as const)('%s is never absent, and is not retried (F9)', async (_, status, code, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(asked(stub)).toEqual(['GET']);
@@ -93,7 +93,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     ['a 200 with an empty body and no ETag', 200, ''],
     ['a 200 with a page and no ETag', 200, '<html>welcome</html>'],
     ['a 204', 204, ''],
-  ])('F9: %s, as a proxy sends it, is never absent', async (_, status, body) => {
+  ])('%s, as a proxy sends it, is never absent (F9)', async (_, status, body) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end(body));
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
@@ -104,17 +104,17 @@ describe('the Blob Storage SDK against a server of ours', () => {
   });
 
   test.each([
-    ['a lease that somebody holds', 412, 'LeaseIdMissing', 'unavailable'],
+    ['a lease of another client', 412, 'LeaseIdMissing', 'unavailable'],
     ['an immutability policy', 409, 'BlobImmutableDueToPolicy', 'read-only'],
-    ['a document that was damaged on its way', 400, 'Md5Mismatch', 'unavailable'],
+    ['a document that was damaged in transit', 400, 'Md5Mismatch', 'unavailable'],
     ['a container that does not exist', 404, 'ContainerNotFound', 'unavailable'],
-    ['a conflict that is none of the condition', 409, 'Novelty', 'unavailable'],
-  ] as const)('%s is no conflict', async (_, status, code, kind) => {
+    ['a conflict for another reason than the condition', 409, 'Novelty', 'unavailable'],
+  ] as const)('%s is not a conflict', async (_, status, code, kind) => {
     const { ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed(kind));
   });
 
-  test('a write whose answer has no ETag is unavailable: it may have been done', async () => {
+  test('a write whose answer has no ETag is unavailable, because it may have succeeded', async () => {
     const { ring } = await stubbed((_, response) => sendCreated(response, {}));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
@@ -130,7 +130,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  test('a body that ends early is unavailable, and not asked for again', async () => {
+  test('a body that ends early is unavailable, and is not requested again', async () => {
     const { stub, ring } = await stubbed((_, response) => {
       response.writeHead(200, { etag: '"0x1"', 'content-length': '100' });
       response.write('half');
@@ -140,7 +140,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     expect(asked(stub)).toEqual(['GET']);
   });
 
-  test('a body that was damaged on its way, by its checksum, is unavailable', async () => {
+  test('a body whose checksum does not match is unavailable', async () => {
     const { ring } = await stubbed((_, response) =>
       sendBlob(response, 'x', { 'content-md5': Buffer.alloc(16).toString('base64') }),
     );
@@ -148,20 +148,23 @@ describe('the Blob Storage SDK against a server of ours', () => {
   });
 
   test.each([
-    ['that says so', { 'content-length': `${2 ** 30}` }, { ...failed('too-large'), revision: '"0x1"' }],
-    // The SDK insists on a length.
-    ['that does not say so', {}, { ...failed('unavailable'), revision: undefined }],
-  ] as const)('F23: an over-long body %s is refused, and the connection is let go', async (_, headers, refusal) => {
-    let sent = 0;
-    const { stub, ring } = await stubbed((__, response) => {
-      response.writeHead(200, { etag: '"0x1"', ...headers });
-      flood(response, (bytes) => (sent += bytes));
-    });
-    await expect(ring.read()).rejects.toMatchObject(refusal);
-    await stub.allClosed();
-    // What the sockets of both sides hold; not a gigabyte.
-    expect(sent).toBeLessThan(64 * 2 ** 20);
-  });
+    ['with a length', { 'content-length': `${2 ** 30}` }, { ...failed('too-large'), revision: '"0x1"' }],
+    // The SDK requires a length.
+    ['without a length', {}, { ...failed('unavailable'), revision: undefined }],
+  ] as const)(
+    'a body over the limit %s is rejected, and the connection is closed (F23)',
+    async (_, headers, refusal) => {
+      let sent = 0;
+      const { stub, ring } = await stubbed((__, response) => {
+        response.writeHead(200, { etag: '"0x1"', ...headers });
+        flood(response, (bytes) => (sent += bytes));
+      });
+      await expect(ring.read()).rejects.toMatchObject(refusal);
+      await stub.allClosed();
+      // The buffers of both sockets, far less than a gigabyte.
+      expect(sent).toBeLessThan(64 * 2 ** 20);
+    },
+  );
 
   test.each([
     ['before the answer', () => undefined],
@@ -179,7 +182,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
         response.write('half');
       },
     ],
-  ])('F29: a server that hangs %s is unavailable, and the connection is let go', async (_, answer) => {
+  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: '"0x1"' })).rejects.toMatchObject(failed('unavailable'));
@@ -195,7 +198,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     await stub.allClosed();
   });
 
-  test('F29: where nothing listens it is unavailable', async () => {
+  test('a port where nothing listens is unavailable (F29)', async () => {
     const { stub, ring } = await stubbed(() => undefined);
     await stub.close();
     closing.pop();
@@ -203,7 +206,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a client that the store makes itself repeats nothing', async () => {
+  test('a client that the store creates does not retry', async () => {
     const { stub } = await stubbed((_, response) => sendError(response, 503, 'ServerBusy'));
     const ring = azureBlobRing({ container: `${stub.endpoint}/account/ring`, blob: 'k' });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
@@ -211,7 +214,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
     expect(asked(stub)).toEqual(['GET', 'PUT *']);
   });
 
-  test('F33: what the service says and what the client holds is in no error', async () => {
+  test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'canary-6c1f';
     const key = Buffer.from(canary).toString('base64');
     const stub = await startHttpStub((_, response) => sendError(response, 500, canary, canary));
@@ -236,7 +239,7 @@ describe('the Blob Storage SDK against a server of ours', () => {
       }
       expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(new RegExp(`${canary}|${key}`));
     }
-    // They were there to be told.
+    // The error could have contained them.
     expect(stub.requests.some(({ headers }) => headers.authorization?.startsWith('SharedKey account:'))).toBe(true);
     expect(stub.requests.some(({ url }) => url.includes(`sig=${canary}`))).toBe(true);
   });

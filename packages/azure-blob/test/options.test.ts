@@ -8,7 +8,7 @@ const blob = 'payments.ring';
 const client = { getBlockBlobClient: () => ({ download: async () => undefined, upload: async () => undefined }) };
 const credential = { getToken: async () => null };
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): AzureBlobRingOptions {
   return Object(options);
 }
@@ -19,12 +19,12 @@ describe('options', () => {
     ['an unknown option', { container, blob, account: 'payments' }],
     ['no container', { blob }],
     ['no blob', { container }],
-    ['a container that is none', { container: {}, blob }],
+    ['a container that is not one', { container: {}, blob }],
     ['a container of null', { container: null, blob }],
     ['a URL that is an object', { container: new URL(container), blob }],
-    ['a credential that is none', { container, blob, credential: {} }],
+    ['a credential that is not one', { container, blob, credential: {} }],
     ['a credential as text', { container, blob, credential: 'key' }],
-    ['a credential whose getToken is none', { container, blob, credential: { getToken: 7 } }],
+    ['a credential whose getToken is not a function', { container, blob, credential: { getToken: 7 } }],
     ['a blob that is not a string', { container, blob: Buffer.from('k') }],
     ['callTimeoutSeconds as text', { container, blob, callTimeoutSeconds: '5' }],
   ])('%s is a TypeError', (_, options) => {
@@ -61,11 +61,11 @@ describe('options', () => {
     ['a URL on this machine', { container: 'http://127.0.0.1:10000/account/sealring', blob }],
     ['a client', { container: new ContainerClient(container), blob }],
     ['anything with its method', { container: client, blob }],
-  ])('%s is a container', (_, options) => {
+  ])('%s is accepted as the container', (_, options) => {
     expect(azureBlobRing(options).kind).toBe('azure-blob');
   });
 
-  test('F21, F33: a signature is in no message about a URL', () => {
+  test('no message about a URL has its signature (F21, F33)', () => {
     for (const url of ['http://host/ring?sig=canary', 'https://host?sig=canary', 'sig=canary']) {
       const thrown = (): unknown => azureBlobRing({ container: url, blob });
       expect(thrown).toThrow(RangeError);
@@ -73,7 +73,7 @@ describe('options', () => {
     }
   });
 
-  test('F21: inspect shows the kind, and nothing of the client', () => {
+  test('inspect shows the kind, and nothing of the client (F21)', () => {
     const rings = [
       azureBlobRing({ container: `${container}?sig=canary`, blob }),
       azureBlobRing({ container, credential: new StorageSharedKeyCredential('canary', 'canary'), blob }),
@@ -84,7 +84,7 @@ describe('options', () => {
     }
   });
 
-  test('a store that is closed is unavailable', async () => {
+  test('a closed store is unavailable', async () => {
     const ring = azureBlobRing({ container, blob });
     await ring.close();
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
@@ -100,7 +100,7 @@ describe('options', () => {
         },
       },
     ],
-  ])('a credential %s is unavailable: that says nothing about the permission on the ring', async (_, without) => {
+  ])('a credential %s is unavailable, not denied, because permissions on the ring are unknown', async (_, without) => {
     const ring = azureBlobRing({ container: 'https://127.0.0.1:1/ring', credential: without, blob });
     const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

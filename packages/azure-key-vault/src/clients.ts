@@ -1,7 +1,7 @@
 import { CryptographyClient, KeyClient } from '@azure/keyvault-keys';
 import { formatKeyId, type VaultKeyVersionId } from './key-id.ts';
 
-/** What provides bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
+/** Provides bearer tokens: a `TokenCredential` of `@azure/identity`, or anything with its `getToken`. */
 export interface AzureCredential {
   /** Resolves to a token for the scopes and when it expires, in milliseconds since the epoch; null if there is none. */
   getToken(
@@ -10,7 +10,7 @@ export interface AzureCredential {
   ): Promise<{ readonly token: string; readonly expiresOnTimestamp: number } | null>;
 }
 
-/** What each call of a client is given. */
+/** Options of each call of a client. */
 export interface AzureCallOptions {
   /** Ends the request. */
   readonly abortSignal: AbortSignal;
@@ -18,7 +18,7 @@ export interface AzureCallOptions {
   readonly onResponse: (response: object) => void;
 }
 
-/** The part of `KeyClient` (`@azure/keyvault-keys`) that is used. What it resolves to is checked by the caller. */
+/** The part of `KeyClient` (`@azure/keyvault-keys`) that is used. The caller checks its results. */
 export interface AzureKeyClient {
   /** Gets the public part of a key, in its current version unless one is named. */
   getKey(name: string, options: AzureCallOptions & { readonly version?: string }): Promise<unknown>;
@@ -38,8 +38,8 @@ export interface AzureCryptographyClient {
 }
 
 /**
- * One version of a key, in the form that makes a `CryptographyClient` ask the vault for nothing first and check no date
- * of its own: what a key may do is the vault's to say.
+ * One version of a key, in the form with which a `CryptographyClient` makes no earlier request and checks no dates
+ * itself: the vault decides what a key may do.
  */
 export interface AzureKeyReference {
   /** With the version. */
@@ -49,7 +49,7 @@ export interface AzureKeyReference {
 }
 
 /**
- * Makes the SDK's clients. Give one of your own to set what `KeyClient` and `CryptographyClient` take, such as a proxy.
+ * Makes the SDK's clients. Pass your own to set options of `KeyClient` and `CryptographyClient`, such as a proxy.
  *
  * Set `retryOptions: { maxRetries: 0 }` on both: the SDK's retries would multiply the wrapper's, outlast its deadline and
  * hide the first refusal.

@@ -17,7 +17,7 @@ export interface AzureKeyVaultCodecOptions
     Omit<KmsCodecOptions, 'keyWrapper' | 'closeKeyWrappers'> {
   /**
    * Further versions of signing keys whose signatures are accepted: those before `signKeyId`, and the next one. Their
-   * public halves are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
+   * public keys are fetched with that of `signKeyId`, so it is not for `signPublicKeys`; 0 to 15. Default none.
    */
   readonly alsoVerify?: readonly string[];
   /** Attempts per call of the ring; 1 to 10. Default 1: the ring itself repeats calls that something waits for. */
@@ -26,14 +26,14 @@ export interface AzureKeyVaultCodecOptions
 
 /**
  * Makes a codec over a ring whose data keys are wrapped by Azure Key Vault or Managed HSM: `azureKeyVaultKeyWrapper` and
- * `createKmsCodec` in one. With `signKeyId` and without `signPublicKeys` it first fetches the public halves of
+ * `createKmsCodec` in one call. With `signKeyId` and without `signPublicKeys` it first fetches the public keys of
  * `signKeyId` and `alsoVerify`, and uses these until it is closed. Fetching them is part of the start: it is retried, and
  * counts towards the policy's `startTimeoutSeconds`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type; for RSA-OAEP-256 without a signing key, unless
  * `dangerouslyTrustStore` is set.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
  *
  * @example
  * ```ts
@@ -106,14 +106,14 @@ export async function createAzureKeyVaultCodec(options: AzureKeyVaultCodecOption
   });
 }
 
-/** The options that say which signatures are accepted. */
+/** The options that determine which signatures are accepted. */
 interface SigningOptions {
   readonly signKeyId: string | undefined;
   readonly signPublicKeys: readonly AzureSignPublicKey[] | undefined;
   readonly alsoVerify: readonly string[] | undefined;
 }
 
-/** The versions whose public halves nobody pinned; undefined where there are none to fetch. */
+/** The versions whose public keys are not pinned; undefined where there are none to fetch. */
 function signKeysToFetch({
   signKeyId,
   signPublicKeys,

@@ -15,7 +15,7 @@ export interface ErrorRow {
   readonly hint?: string;
 }
 
-/** What was seen of the last HTTP answer, whatever the SDK made of it. */
+/** What was observed of the last HTTP answer, independent of the SDK. */
 export interface SeenAnswer {
   readonly status: number | undefined;
   readonly requestId: string | undefined;
@@ -28,7 +28,7 @@ const NETWORK = "the vault's firewall or network rules refuse this client";
 
 /**
  * Code of the vault, the inner one before the outer one, or name or system code of an error in this process, to kind.
- * Where none of them is here, the status decides.
+ * If none of them is listed, the status decides.
  *
  * Sources: "REST API error codes" and the operations' pages of the Azure Key Vault REST API reference; "About keys" for
  * dates; the troubleshooting guide of the Azure SDKs; Node's system errors. KeyDisabled, KeyOperationForbidden and
@@ -47,8 +47,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ForbiddenByFirewall: { kind: 'denied', hint: NETWORK },
   ForbiddenByConnection: { kind: 'denied', hint: NETWORK },
   Unauthorized: { kind: 'denied', hint: CREDENTIALS },
-  // Errors of the configuration have no kind of their own. They are `denied` because that is what they amount to, the
-  // caller may not use this key this way, and because a retry cannot help. The hint says what to change.
+  // Errors of the configuration have no kind of their own. They are `denied` because the caller may not use this key
+  // this way and a retry cannot help. The hint names the fix.
   KeyOperationForbidden: { kind: 'denied', hint: USAGE },
   BadParameter: { kind: 'denied', hint: REQUEST },
 
@@ -60,19 +60,19 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   InternalServerError: { kind: 'unavailable' },
   ServiceUnavailable: { kind: 'unavailable' },
 
-  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired says nothing about the
-  // permission to use the key, and three denials stop a fleet from sealing.
+  // Of @azure/identity. Not `denied`, although some have a status of 401: a credential that has expired does not show that the
+  // permission to use the key is missing, and three denials stop a fleet from sealing.
   AuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AggregateAuthenticationError: { kind: 'unavailable', hint: CREDENTIALS },
   AuthenticationRequiredError: { kind: 'unavailable', hint: CREDENTIALS },
   CredentialUnavailableError: { kind: 'unavailable', hint: CREDENTIALS },
 } satisfies Record<string, ErrorRow>);
 
-/** Rows that mean something else when a key is unwrapped: there, the wrapped key is what the vault finds wrong. */
+/** Rows with another meaning for an unwrap, where the vault rejects the wrapped key. */
 const UNWRAP_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({ BadParameter: { kind: 'corrupt' } });
 
 /**
- * What the SDK refuses before it sends a request is distinguished by its text only. The texts are listed here, matched
+ * Refusals by the SDK before a request differ only in their text. The texts are listed here, matched
  * from their beginning, and never copied.
  *
  * Source: `keyVaultAuthenticationPolicy` of `@azure/keyvault-common`.
@@ -88,11 +88,11 @@ const SDK_REFUSALS: readonly { readonly text: RegExp; readonly code: string; rea
 ];
 
 /**
- * What a rejection of the SDK means. Looks at codes, names and statuses, and at the beginning of a message where the SDK
- * sent no request: nothing of a message is copied, which can hold an unwrapped key. Never looks at a class, which differs
+ * What a rejection of the SDK means. Reads codes, names and statuses, and the beginning of a message where the SDK sent
+ * no request. A message, which can contain an unwrapped key, is never copied. Never reads the class, which differs
  * between copies of the SDK. Never throws, whatever it is given.
  *
- * The status is that of the error or, where the SDK lost it, of the answer that was seen: it turns a refusal with an
+ * The status is that of the error or, if the SDK lost it, of the observed answer: the SDK turns a refusal with an
  * empty body into a `TypeError`.
  */
 export function classify(error: unknown, operation: KeyWrapperOperation, seen: SeenAnswer): ServiceFailure {
@@ -113,7 +113,7 @@ export function classify(error: unknown, operation: KeyWrapperOperation, seen: S
     if (unanswered !== undefined) return { kind: 'unavailable', ...unanswered };
   }
   if (status === 409) return { kind: 'disabled', status, requestId };
-  // A body that is cut short is the network's; one that is whole and says nothing is not.
+  // A body that is cut short is a failure of the network; one that is complete but empty is not.
   if (seen.status === 200 && property(error, 'code') !== 'PARSE_ERROR') {
     return { kind: 'corrupt', status, requestId, hint: 'the answer is empty or not one of the vault' };
   }

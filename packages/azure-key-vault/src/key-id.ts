@@ -15,11 +15,11 @@ export interface VaultKeyVersionId extends VaultKeyId {
   readonly version: string;
 }
 
-// Name and version go into the path of requests: their alphabets are closed.
+// Name and version become part of the path of requests, so only listed characters are allowed.
 const KEY_ID =
   /^(?<vault>https:\/\/[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?)\/keys\/(?<name>[A-Za-z0-9-]{1,127})(?:\/(?<version>[0-9a-f]{32}))?$/;
 
-/** Reads a key identifier; undefined for anything else. Host names are brought into lower case, port 443 is left out. */
+/** Parses a key identifier; undefined for anything else. Host names are lowercased, port 443 is dropped. */
 export function parseKeyId(text: unknown): VaultKeyId | undefined {
   const groups = typeof text === 'string' ? KEY_ID.exec(text)?.groups : undefined;
   if (groups === undefined) return undefined;
@@ -28,7 +28,7 @@ export function parseKeyId(text: unknown): VaultKeyId | undefined {
   return { vaultUrl: new URL(vault).origin, name, version };
 }
 
-/** Reads the identifier of one version; undefined for anything else. */
+/** Parses the identifier of one version; undefined for anything else. */
 export function parseVersionId(text: unknown): VaultKeyVersionId | undefined {
   const id = parseKeyId(text);
   return id?.version === undefined ? undefined : { ...id, version: id.version };

@@ -14,7 +14,7 @@ import { DataKeyWrapping, SUPPORTS } from './wrapping.ts';
  * of `keyId` nor of `alsoUnwrap` is refused before any call. Where `keyId` names no version, the current one is looked up
  * when a key is wrapped, and remembered for 300 seconds.
  *
- * **RSA wrapping does not authenticate its origin**: whoever has the public key can wrap a data key of their own. With
+ * **RSA wrapping does not authenticate its origin**: anyone who has the public key can wrap a data key of their own. With
  * RSA-OAEP-256 a ring therefore accepts this wrapper only with `signKeyId` and `signPublicKeys`; to read a ring,
  * `signPublicKeys` is enough.
  *
@@ -54,7 +54,7 @@ export function azureKeyVaultKeyWrapper(
       ? undefined
       : new EntrySigner(signKeyId, cryptographyClient(clients, signKeyId), calls, signPublicKeys);
 
-  // Closures and the public facts: what a client holds shows up in inspect(), credentials included.
+  // Closures and public facts only: fields of a client appear in inspect(), credentials included.
   return Object.freeze({
     provider: PROVIDER,
     keyId: formatKeyId(keyId),

@@ -24,8 +24,8 @@ export interface AzureKeyVaultAccess {
   readonly clients?: AzureKeyVaultClients;
   /**
    * Whether the SDK skips its check that the vault asks for a token for its own domain. For an emulator, or a vault behind
-   * another host name: whoever answers there is then sent a token for the domain that it names. With `credential` only;
-   * your own `clients` have it as an option of the SDK's. Default false.
+   * another host name: the server there then gets a token for the domain that it names. With `credential` only;
+   * with `clients`, set the SDK's own option. Default false.
    */
   readonly disableChallengeResourceVerification?: boolean;
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
@@ -41,13 +41,16 @@ export interface AzureKeyVaultKeyWrapperOptions extends AzureKeyVaultAccess {
   readonly keyId: string;
   /** `RSA-OAEP-256` for an RSA key of a vault or HSM, `A256KW` for an oct-HSM key. Default `RSA-OAEP-256`. */
   readonly algorithm?: AzureWrapAlgorithm;
-  /** Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
+  /**
+   * Replaced keys of the same algorithm, whole or in one version, whose wrapped keys may still be unwrapped; 0 to 64.
+   * Default none.
+   */
   readonly alsoUnwrap?: readonly string[];
   /** One version of an EC key on P-256, which signs ring entries; needs `signPublicKeys`. Not for A256KW. Default none. */
   readonly signKeyId?: string;
-  /** Pinned public halves: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
+  /** Pinned public keys: an entry that any of them signed is accepted; 1 to 16. Not for A256KW. Default none. */
   readonly signPublicKeys?: readonly AzureSignPublicKey[];
-  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
 }
 
@@ -83,7 +86,7 @@ const KEY_FORM = 'https://VAULT/keys/NAME or https://VAULT/keys/NAME/VERSION';
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, or options that contradict.
+ * @throws {RangeError} for a value outside its bounds, or options that contradict each other.
  */
 export function readOptions(options: AzureKeyVaultKeyWrapperOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
@@ -130,7 +133,7 @@ export function readAccess(
   return { clients: objectWith(owner, 'clients', clients, 'cryptography', wanted), timeoutMs };
 }
 
-/** @throws {TypeError | RangeError} for what is no identifier of one version. */
+/** @throws {TypeError | RangeError} for a value that is not an identifier of one version. */
 export function versionIdOf(owner: string, name: string, value: unknown): VaultKeyVersionId {
   const given = text(owner, name, value);
   const id = parseVersionId(given);

@@ -40,11 +40,12 @@ const OPTION_NAMES: readonly (keyof FetchAzureSignPublicKeysOptions)[] = [
 const MAX_KEYS = 16;
 
 /**
- * Gets the public halves of signing keys from the vault, for `signPublicKeys`. One call each, with the permission `get` on
- * the key. What comes back is as trustworthy as the connection to the vault; pin it in your deployment to rely on less.
+ * Gets public signing keys from the vault, for `signPublicKeys`. One call each, with the permission `get` on
+ * the key. The keys are as trustworthy as the connection to the vault; pin them in your deployment to avoid that dependency.
  *
  * @throws {TypeError | RangeError} for wrong options.
- * @throws {KeyWrapperError} `corrupt` for an answer that is no P-256 key of that identifier; else what the vault says.
+ * @throws {KeyWrapperError} `corrupt` for an answer that is not a P-256 key with that identifier; otherwise the vault's
+ * refusal.
  *
  * @example
  * ```ts no-run
@@ -65,7 +66,7 @@ export async function fetchAzureSignPublicKeys(
   return fetchAll(versions, clients, calls, signalOf(OWNER, signal));
 }
 
-/** What a start that fetches public keys goes by. */
+/** The deadlines of a start that fetches public keys. */
 export interface StartLimits {
   readonly clients: AzureKeyVaultClients;
   /** Longest wait for one attempt. */
@@ -76,9 +77,9 @@ export interface StartLimits {
 }
 
 /**
- * As {@link fetchAzureSignPublicKeys}, retrying until the start has taken all the time it has.
+ * As {@link fetchAzureSignPublicKeys}, retrying until the time for the start is over.
  *
- * @throws {KeyWrapperError} a refusal at once; else the last failure that was an answer, with the attempts made.
+ * @throws {KeyWrapperError} a refusal at once; otherwise the last failure that was an answer, with the attempts made.
  */
 export async function fetchAtStart(
   versions: readonly VaultKeyVersionId[],
@@ -94,7 +95,7 @@ export async function fetchAtStart(
     return await fetchAll(versions, clients, calls, signal ? AbortSignal.any([signal, deadline]) : deadline);
   } catch (error) {
     const hasTimedOut = deadline.aborted && signal?.aborted !== true;
-    // The abort at the deadline says less than what the vault answered before it.
+    // The vault's last answer is more informative than the abort at the deadline.
     if (!hasTimedOut || !(error instanceof KeyWrapperError) || error.kind !== 'unavailable') throw error;
     const { attempts } = error.summary;
     throw keyWrapperError(PROVIDER, 'sign', { failure: last, ...(attempts !== undefined && { attempts }) });
@@ -119,7 +120,7 @@ function fetchAll(
   );
 }
 
-/** The public half in an answer of `getKey`, whose coordinates the SDK has turned into bytes. */
+/** The public key in an answer of `getKey`, whose coordinates the SDK has turned into bytes. */
 function publicKeyIn(answer: unknown, version: VaultKeyVersionId): AzureSignPublicKey {
   const key = property(answer, 'key');
   const coordinate = (name: string): string => {

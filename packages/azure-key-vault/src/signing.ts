@@ -16,7 +16,7 @@ import { type CallerOptions, PROVIDER, type VaultCalls } from './vault-calls.ts'
 
 const MAX_PUBLIC_KEYS = 16;
 
-/** The public half of an EC key on P-256, as a JSON Web Key (RFC 7517); other members, such as `kid`, are ignored. */
+/** A public key on P-256, as a JSON Web Key (RFC 7517); other members, such as `kid`, are ignored. */
 export interface AzureSignPublicKey {
   /** `EC`, or `EC-HSM`. */
   readonly kty: string;
@@ -30,7 +30,7 @@ export interface AzureSignPublicKey {
 
 /**
  * Reads pinned public keys.
- * @throws {TypeError | RangeError} for what is no P-256 key.
+ * @throws {TypeError | RangeError} for a value that is not a P-256 key.
  */
 export function readPublicKeys(owner: string, value: unknown): readonly KeyObject[] {
   const keys = listOf(owner, 'signPublicKeys', value, 'JSON Web Keys', MAX_PUBLIC_KEYS, (name, entry) => {
@@ -44,14 +44,14 @@ export function readPublicKeys(owner: string, value: unknown): readonly KeyObjec
   return keys;
 }
 
-/** The P-256 key of a JSON Web Key; undefined if it is none. A private half that came along by mistake is not read. */
+/** The P-256 key of a JSON Web Key; undefined for anything else. A private part that was included by mistake is not read. */
 export function publicKeyOf(jwk: object): KeyObject | undefined {
   const [crv, x, y] = ['crv', 'x', 'y'].map((name) => property(jwk, name));
   if (crv !== 'P-256' || typeof x !== 'string' || typeof y !== 'string') return undefined;
   try {
     return createPublicKey({ format: 'jwk', key: { kty: 'EC', crv, x, y } });
   } catch {
-    // No point of the curve.
+    // Not a point of the curve.
     return undefined;
   }
 }
@@ -85,7 +85,7 @@ export class EntrySigner {
     this.#publicKeys = publicKeys;
   }
 
-  /** @throws {KeyWrapperError} also `corrupt` for a signature that nobody with the pinned keys would accept. */
+  /** @throws {KeyWrapperError} `corrupt` also for a signature by a key that is not pinned. */
   async sign(entry: Uint8Array, options: CallerOptions): Promise<Uint8Array> {
     if (!types.isUint8Array(entry)) throw optionTypeError(`${PROVIDER}: an entry is bytes, got ${show(entry)}`);
     // A copy: the caller may change the original while the call is pending.

@@ -14,7 +14,7 @@ import { classify, type SeenAnswer } from './error-table.ts';
 
 export const PROVIDER = 'azure-key-vault';
 
-/** What a caller of the key wrapper wants of one call. */
+/** What the caller of the key wrapper requests in one call. */
 export interface CallerOptions {
   readonly signal: AbortSignal | undefined;
   readonly onServiceDate: ((date: Date) => void) | undefined;
@@ -22,17 +22,17 @@ export interface CallerOptions {
 
 /** What the vault answered. */
 export interface VaultAnswer {
-  /** What the SDK made of it, unchecked. */
+  /** The SDK's result, unchecked. */
   readonly answer: unknown;
-  /** The key version that did it by the vault's own word; by the client's, where that shows no HTTP answers. */
+  /** The key version that the vault reports; the client's, where that does not show HTTP answers. */
   readonly keyId: unknown;
 }
 
-/** The calls of one key wrapper: deadlines, bounded retries, and errors in words of our own. */
+/** The calls of one key wrapper: deadlines, bounded retries, and errors with fixed texts. */
 export class VaultCalls {
   readonly #calls: Calls<ServiceFailure>;
 
-  /** @param mayPass - Whether a failure that may pass is worth another attempt; by default it is. */
+  /** @param mayPass - Whether a transient failure is retried; by default it is. */
   constructor(
     limits: { readonly timeoutMs: number; readonly maxAttempts: number },
     mayPass?: (failure: ServiceFailure) => boolean,
@@ -60,7 +60,7 @@ export class VaultCalls {
           if (seen.date !== undefined) onServiceDate?.(seen.date);
         }
       },
-      // Too late for anybody to take the key out of it.
+      // The caller has given up, so the key in it is overwritten here.
       (late) => overwrite(property(late.answer, 'result')),
     );
     if ('answer' in outcome) return outcome.answer;
@@ -73,8 +73,8 @@ export class VaultCalls {
 }
 
 /**
- * What an HTTP answer says beside what the SDK makes of it: the SDK reports its own key id as the one that was used,
- * and forgets the status where the body is empty. Nothing else of the answer is kept: its text can hold a data key.
+ * Facts of an HTTP answer that the SDK loses: it reports its own key id as the one that was used,
+ * and drops the status if the body is empty. Nothing else of the answer is kept: its text can contain a data key.
  */
 class LastAnswer implements SeenAnswer {
   isKnown = false;

@@ -85,14 +85,14 @@ export class DataKeyWrapping {
       this.#clientOf(version).wrapKey(this.#algorithm, plaintext, call),
     );
     if (!isOf(version, keyId))
-      throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key version than was asked');
+      throw corrupt(PROVIDER, 'wrap', 'the vault answered for another key version than the requested one');
     const wrapped = copyWrapped(PROVIDER, 'wrap', property(answer, 'result'), MAX_WRAPPED_BYTES);
     return { provider: PROVIDER, keyId: formatKeyId(version), wrapped };
   }
 
   /**
-   * Never left to the vault: a call without a version wraps with the current one and does not say, to whoever reads the
-   * SDK's result, which that was. What it wrapped could not be unwrapped after the next rotation.
+   * Always looked up: a call without a version wraps with the current one, and the SDK's result does not show which
+   * that was. Its wraps could not be unwrapped after the next rotation.
    */
   async #versionToWrapWith(options: CallerOptions): Promise<VaultKeyVersionId> {
     const { version } = this.#keyId;
@@ -109,14 +109,14 @@ export class DataKeyWrapping {
     return id;
   }
 
-  /** The version that a recorded identifier names, in the configuration's own spelling but for the version's digits. */
+  /** The version that a recorded identifier names, in the configured spelling, except for the version's digits. */
   #find(recorded: unknown, among: readonly VaultKeyId[] = this.#mayAsk): VaultKeyVersionId | undefined {
     const configured = among.find((key) => isOf(key, recorded));
     const version = parseVersionId(recorded)?.version;
     return configured === undefined || version === undefined ? undefined : { ...configured, version };
   }
 
-  /** Within a call only: what makes clients is not ours, and may throw an error of the vendor's. */
+  /** Only within a call: a client factory may throw the vendor's errors. */
   #clientOf(version: VaultKeyVersionId): AzureCryptographyClient {
     const id = formatKeyId(version);
     let client = this.#cryptography.get(id);

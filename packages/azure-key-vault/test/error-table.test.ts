@@ -2,7 +2,7 @@ import type { KeyWrapperErrorKind } from '@sealring/core';
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE } from '../src/error-table.ts';
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Exclude<KeyWrapperErrorKind, 'corrupt'>, string> = {
   throttled: 'Throttled TooManyRequests',
   disabled: 'KeyDisabled KeyExpired KeyNotYetValid ObjectIsBeingDeleted ObjectIsDeletedButRecoverable',
@@ -40,7 +40,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     });
   });
 
-  test('every row of the table is named here', () => {
+  test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
   });
 
@@ -48,7 +48,7 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     expect(classify(restError(401, 'Unauthorized', 'KeyDisabled'), 'unwrap', NOTHING).kind).toBe('disabled');
   });
 
-  test('BadParameter is corrupt on unwrap, where the wrapped key is wrong, and else an error of the configuration', () => {
+  test('BadParameter is corrupt on unwrap, where the wrapped key is wrong, and otherwise a configuration error', () => {
     const error = restError(400, 'BadParameter');
     expect(classify(error, 'unwrap', NOTHING)).toMatchObject({ kind: 'corrupt', code: 'BadParameter', status: 400 });
     for (const operation of ['wrap', 'sign'] as const) {
@@ -66,12 +66,12 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     [408, 'unavailable'],
     [500, 'unavailable'],
     [503, 'unavailable'],
-  ])('a status of %i under an unknown code is %s, the error’s or the one that was seen', (status, kind) => {
+  ])('a status of %i under an unknown code is %s, whether the error has it or only the response', (status, kind) => {
     expect(classify(restError(status, 'Novelty'), 'unwrap', NOTHING)).toEqual({ kind, status });
     expect(classify(new TypeError('x'), 'unwrap', { status, requestId: undefined })).toEqual({ kind, status });
   });
 
-  test('a 200 that the SDK could make nothing of is corrupt; one that was cut short is unavailable', () => {
+  test('a 200 that the SDK could not parse is corrupt; one that was cut short is unavailable', () => {
     const seen = { status: 200, requestId: undefined };
     expect(classify(new TypeError('x'), 'unwrap', seen).kind).toBe('corrupt');
     const cut = Object.assign(new Error('x'), { name: 'RestError', code: 'PARSE_ERROR', statusCode: 200 });
@@ -95,12 +95,12 @@ describe('adapter rule 2: errors are classified by code and status', () => {
     ['a name of Object.prototype', { name: 'constructor' }],
     ['a status that is not a status', { statusCode: '403' }],
     ['a status out of range', { statusCode: 40_300 }],
-    ['details that are no object', { details: 'KeyDisabled' }],
-  ])('%s is unavailable and says no more', (_, error) => {
+    ['details that are not an object', { details: 'KeyDisabled' }],
+  ])('%s is unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error, 'unwrap', NOTHING)).toEqual({ kind: 'unavailable' });
   });
 
-  test('F33: an object that throws when it is read is unavailable', () => {
+  test('an object that throws when it is read is unavailable (F33)', () => {
     const thrower = {
       get name(): string {
         throw new Error('canary');

@@ -6,14 +6,14 @@ const KEY = 'https://payments.vault.azure.net/keys/ring-wrapping';
 
 describe('key identifiers', () => {
   test.each([KEY, `${KEY}/${VERSION}`, 'https://hsm.managedhsm.azure.net/keys/K', 'https://127.0.0.1:8443/keys/k-1'])(
-    '%s is read, and written as it was',
+    '%s is parsed, and formatted as it was',
     (id) => {
       const parsed = parseKeyId(id);
       expect(parsed === undefined ? undefined : formatKeyId(parsed)).toBe(id);
     },
   );
 
-  test('host names are brought into lower case, and the default port is left out', () => {
+  test('host names are lowercased, and the default port is dropped', () => {
     expect(parseKeyId('https://Payments.Vault.Azure.NET:443/keys/Ring')).toEqual({
       vaultUrl: 'https://payments.vault.azure.net',
       name: 'Ring',
@@ -43,20 +43,20 @@ describe('key identifiers', () => {
     'https://payments.vault.azure.net\\keys\\k',
     'https://ｐayments.vault.azure.net/keys/k',
     '',
-  ])('%j is none', (text) => {
+  ])('%j is rejected', (text) => {
     expect(parseKeyId(text)).toBeUndefined();
   });
 
-  test.each([undefined, null, 7, {}, [KEY]])('what is no text is none: %j', (value) => {
+  test.each([undefined, null, 7, {}, [KEY]])('a value that is not a string is rejected: %j', (value) => {
     expect(parseKeyId(value)).toBeUndefined();
   });
 
-  test('only an identifier with a version is one of a version', () => {
+  test('only an identifier with a version names a version', () => {
     expect(parseVersionId(KEY)).toBeUndefined();
     expect(parseVersionId(`${KEY}/${VERSION}`)).toMatchObject({ name: 'ring-wrapping', version: VERSION });
   });
 
-  test('adapter rule 6: a key without a version means all of its versions, and one with a version means that one alone', () => {
+  test('adapter rule 6: a key without a version matches all of its versions, and one with a version only that one', () => {
     const other = 'f'.repeat(32);
     const whole = parseKeyId(KEY);
     const one = parseKeyId(`${KEY}/${VERSION}`);

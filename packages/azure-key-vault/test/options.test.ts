@@ -23,7 +23,7 @@ const JWK = {
 
 const P384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' });
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): AzureKeyVaultKeyWrapperOptions & FetchAzureSignPublicKeysOptions {
   return Object(options);
 }
@@ -40,13 +40,13 @@ describe('options of the key wrapper', () => {
     ['a credential of null', { keyId: KEY, credential: null }],
     ['clients without keys', { keyId: KEY, clients: { cryptography: clients.cryptography } }],
     ['clients without cryptography', { keyId: KEY, clients: { keys: clients.keys } }],
-    ['an algorithm that is no text', { keyId: KEY, credential, algorithm: 7 }],
+    ['an algorithm that is not a string', { keyId: KEY, credential, algorithm: 7 }],
     ['alsoUnwrap as one string', { keyId: KEY, credential, alsoUnwrap: KEY }],
     ['alsoUnwrap with a number', { keyId: KEY, credential, alsoUnwrap: [7] }],
-    ['a signKeyId that is no text', { keyId: KEY, credential, signKeyId: 7, signPublicKeys: [JWK] }],
+    ['a signKeyId that is not a string', { keyId: KEY, credential, signKeyId: 7, signPublicKeys: [JWK] }],
     ['a signKeyId without signPublicKeys', { keyId: KEY, credential, signKeyId: SIGN }],
     ['signPublicKeys as one key', { keyId: KEY, credential, signPublicKeys: JWK }],
-    ['signPublicKeys with a text', { keyId: KEY, credential, signPublicKeys: ['canary'] }],
+    ['signPublicKeys with a string', { keyId: KEY, credential, signPublicKeys: ['canary'] }],
     ['callTimeoutSeconds as text', { keyId: KEY, credential, callTimeoutSeconds: '5' }],
     ['maxAttempts as text', { keyId: KEY, credential, maxAttempts: '3' }],
   ])('%s is a TypeError', (_, options) => {
@@ -80,7 +80,7 @@ describe('options of the key wrapper', () => {
     expect(() => azureKeyVaultKeyWrapper(given)).toThrow(new RegExp(name));
   });
 
-  test('the private half in a JSON Web Key is neither used nor shown', () => {
+  test('the private part of a JSON Web Key is neither used nor shown', () => {
     const signPublicKeys = [{ ...JWK, d: 'canary' }];
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signPublicKeys });
     expect(inspect(keyWrapper, { depth: Infinity, showHidden: true })).not.toContain('canary');
@@ -88,7 +88,7 @@ describe('options of the key wrapper', () => {
     expect(() => azureKeyVaultKeyWrapper(wrong)).not.toThrow(/canary/);
   });
 
-  test('F21: inspect shows provider, key and capabilities, and nothing of the credential', async () => {
+  test('inspect shows provider, key and capabilities, and nothing of the credential (F21)', async () => {
     const keyWrapper = azureKeyVaultKeyWrapper({ keyId: KEY, credential, signKeyId: SIGN, signPublicKeys: [JWK] });
     await expect(
       keyWrapper.wrap(new Uint8Array(32).fill(1, 1), { context: {}, signal: AbortSignal.abort() }),
@@ -103,13 +103,13 @@ describe('options of the key wrapper', () => {
     });
   });
 
-  test('a key that is given by one of its versions gets no new one', () => {
+  test('a key that is configured with a version gets no new version', () => {
     const oneVersion = `${KEY}/0123456789abcdef0123456789abcdef`;
     expect(azureKeyVaultKeyWrapper({ keyId: KEY, credential }).supports.keyVersions).toBe(true);
     expect(azureKeyVaultKeyWrapper({ keyId: oneVersion, credential }).supports.keyVersions).toBe(false);
   });
 
-  test('A256KW authenticates who wrapped, RSA-OAEP-256 does not; what signs and what only verifies', () => {
+  test('capabilities: A256KW authenticates wraps and RSA-OAEP-256 does not; signing needs signKeyId', () => {
     const rsa = { keyId: KEY, credential };
     expect(azureKeyVaultKeyWrapper({ ...rsa, algorithm: 'A256KW' }).supports.authenticated).toBe(true);
     expect(azureKeyVaultKeyWrapper(rsa).supports.authenticated).toBe(false);
@@ -125,7 +125,7 @@ describe('options of fetchAzureSignPublicKeys', () => {
     ['no signKeyIds', { credential }, TypeError],
     ['no credential', { signKeyIds: [SIGN] }, TypeError],
     ['signKeyIds as one string', { signKeyIds: SIGN, credential }, TypeError],
-    ['a signal that is none', { signKeyIds: [SIGN], credential, signal: {} }, TypeError],
+    ['a signal that is not an AbortSignal', { signKeyIds: [SIGN], credential, signal: {} }, TypeError],
     ['an id without a version', { signKeyIds: [KEY], credential }, RangeError],
     ['no ids', { signKeyIds: [], credential }, RangeError],
     ['more than 16 ids', { signKeyIds: Array.from({ length: 17 }, () => SIGN), credential }, RangeError],

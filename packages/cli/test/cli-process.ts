@@ -50,7 +50,7 @@ export function newProject(): { readonly cwd: string; remove(): void } {
   return { cwd, remove: () => rmSync(cwd, { recursive: true, force: true }) };
 }
 
-/** Without what the runner of these tests says about colours and its own options, and without a ring of anybody's. */
+/** Without the test runner's variables for colours and its own options, and without a configured ring. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
   const ours = ['NO_COLOR', 'FORCE_COLOR', 'NODE_OPTIONS'];
   return Object.fromEntries(

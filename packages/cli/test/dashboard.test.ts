@@ -43,7 +43,7 @@ async function start(args: readonly string[] = []): Promise<Running> {
   const failed = ended.then(({ stderr }) => {
     throw new Error(`it ended: ${stderr}`);
   });
-  // It ends in the end, when nobody waits for it any more.
+  // It ends later, when no test waits for it.
   failed.catch(() => undefined);
   const { url, child } = await Promise.race([said, failed]);
   const one = { url, port: Number(new URL(url).port), child, ended };
@@ -118,7 +118,7 @@ describe('the command line', () => {
     expect(stderr).toMatch(/^error: cannot listen on 127\.0\.0\.1 port \d+: EADDRINUSE$/m);
   });
 
-  test('F21 dashboard rejects an invalid address, or one with a secret, and does not repeat it', async () => {
+  test('dashboard rejects an invalid address, or one with a secret, and does not repeat it (F21)', async () => {
     const wrong = [
       'http://ada:canary-password@127.0.0.1/metrics',
       'http://127.0.0.1/metrics?token=canary-password',

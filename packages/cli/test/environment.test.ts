@@ -59,7 +59,7 @@ describe('a URL of another store', () => {
     'postgres://ada:hunter2@127.0.0.1:1/db',
     'mysql://ada:hunter2@127.0.0.1/db',
     'redis://ada:hunter2@[',
-  ])('F21: %s is never repeated', async (url) => {
+  ])('%s is never repeated (F21)', async (url) => {
     const { code, stdout, stderr } = await run(['doctor'], { SEALRING_RING_STORE: url });
     expect(code).toBeGreaterThan(0);
     expect(stdout + stderr).not.toContain('hunter2');

@@ -95,8 +95,8 @@ describe('a revocation', () => {
     ['a document without the key', read(documentOf({ [ID]: 'own' }, undefined, OTHER))],
     ['a revocation without certificates', read(documentOf({}))],
     ['nothing', { kind: 'absent' }],
-    ['what is no document', { kind: 'foreign' }],
-    ['what is no ring', read('{}')],
+    ['a value that is not a document', { kind: 'foreign' }],
+    ['a document that is not a ring', read('{}')],
   ] as const)('that is replaced by %s starts the wait over', async (_, observation) => {
     const { endedAt, progress, failure } = await watched([
       [0, read(KEPT)],

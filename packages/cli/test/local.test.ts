@@ -329,7 +329,7 @@ describe('on a local ring', () => {
     expect((await run(['inspect'], { input: token })).stdout).toMatch(/state: +revoked/);
   });
 
-  test('F9: a KMS key that did not wrap the ring is an error, and creates no ring', async () => {
+  test('a KMS key that did not wrap the ring is an error, and creates no ring (F9)', async () => {
     writeFileSync(join(project.cwd, 'sealring.local.key'), randomBytes(32).toString('base64url'));
     const before = readFileSync(join(project.cwd, 'sealring.local.ring'), 'utf8');
     for (const command of [['status'], ['rotate'], ['init']]) {

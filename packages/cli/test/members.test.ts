@@ -75,7 +75,7 @@ test.each(['ftp://a', 'a.example', ''])('--member %j is rejected with exit code 
   expect((await status(member)).code).toBe(2);
 });
 
-test('F21: --member rejects an address with a password and does not repeat it', async () => {
+test('--member rejects an address with a password and does not repeat it (F21)', async () => {
   const { code, stderr, stdout } = await status('http://ada:hunter2@127.0.0.1/health');
   expect(code).toBe(2);
   expect(stderr).toMatch(/user or a password/);

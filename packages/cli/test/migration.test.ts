@@ -63,7 +63,7 @@ describe('export', () => {
     expect(existsSync(at('backup.ring'))).toBe(false);
   });
 
-  test('F21: export --plain requires a second flag and prints a warning', async () => {
+  test('export --plain requires a second flag and prints a warning (F21)', async () => {
     const refused = await run(['export', 'plain.json', '--plain', 'python']);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(/--they-leave-the-kms.*import --from/);
@@ -98,7 +98,7 @@ describe('export', () => {
 });
 
 describe('import', () => {
-  test('F31: import restores a lost ring, and its tokens unseal again', async () => {
+  test('import restores a lost ring, and its tokens unseal again (F31)', async () => {
     await using codec = await openOld();
     const token = codec.seal(Buffer.from('x'));
     await codec.close();
@@ -121,7 +121,7 @@ describe('import', () => {
     expect(textOf('sealring.local.ring')).toBe(text);
   });
 
-  test('F31: import does not overwrite a ring', async () => {
+  test('import does not overwrite a ring (F31)', async () => {
     await run(['export', 'backup.ring']);
     const before = textOf('sealring.local.ring');
     const { code, stderr } = await run(['import', 'backup.ring']);
@@ -130,7 +130,7 @@ describe('import', () => {
     expect(textOf('sealring.local.ring')).toBe(before);
   });
 
-  test('F26: import stores no document that the configuration cannot unwrap', async () => {
+  test('import stores no document that the configuration cannot unwrap (F26)', async () => {
     await run(['export', 'backup.ring']);
     writeNewConfig();
     writeFileSync(at('edited.ring'), textOf('backup.ring').replace('"keys":', '"epoch":1,"keys":'));
@@ -173,7 +173,7 @@ describe('import', () => {
     expect(textOf('sealring.local.ring')).toBe(before);
   });
 
-  test('F25: import --from rejects another ring name', async () => {
+  test('import --from rejects another ring name (F25)', async () => {
     writeNewConfig('other');
     const { code, stderr } = await run(['import', '--from', OLD, '--config', NEW]);
     expect(code).toBe(2);

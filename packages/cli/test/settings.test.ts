@@ -115,7 +115,7 @@ setInterval(() => undefined, 1000);`,
     expect(stderr.trimEnd()).not.toContain('\n');
   });
 
-  test('F21: an error of a configuration file is reported by class and line, without its message', async () => {
+  test('an error of a configuration file is reported by class and line, without its message (F21)', async () => {
     write('sealring.config.mjs', "\nthrow new Error('postgres://app:hunter2@db');");
     const { code, stderr } = await run(['status']);
     expect(code).toBe(2);

@@ -6,7 +6,7 @@ import { classify, type Failure } from './error-table.ts';
 import type { Settings } from './options.ts';
 
 /**
- * The SDK takes any empty 200, even a proxy's, for the answer that there is no item, or that one was written. Only
+ * The SDK accepts any empty 200, even a proxy's, as the answer that no item exists, or that one was written. Only
  * DynamoDB can report what a call consumed, so every command asks for it.
  */
 export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.freeze({
@@ -15,7 +15,7 @@ export const CAPACITY: { readonly ReturnConsumedCapacity: 'TOTAL' } = Object.fre
 
 const FOREIGN: Failure = Object.freeze({ kind: 'unavailable', detail: 'the answer is not one of DynamoDB' });
 
-/** What the stores use to reach the table: the client they were given, or one of their own. */
+/** The connection of the stores to the table: the caller's client, or one of their own. */
 export class Connection {
   readonly #client: DynamodbStoreClient;
   readonly #isOwn: boolean;
@@ -40,7 +40,7 @@ export class Connection {
     });
   }
 
-  /** Ends the calls under way, and closes a client of its own; later calls are `unavailable`. */
+  /** Ends calls in progress, and closes its own client; later calls are `unavailable`. */
   close(): void {
     this.#calls.close();
     if (this.#isOwn) this.#client.destroy?.();

@@ -1,13 +1,13 @@
 import type { RingStoreErrorKind } from '@sealring/core';
 import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** `conflict`: the condition of a write did not hold. `contended`: another write was in the way. */
+/** `conflict`: the condition of a write did not hold. `contended`: another write was in progress. */
 export type Failure = StoreFailure<RingStoreErrorKind | 'conflict' | 'contended'>;
 
 const SERVICE = 'DynamoDB';
 const DENIED = 'DynamoDB refused the call';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
-const TABLE = 'there is no such table in this account and region, or it is not ready yet';
+const TABLE = 'the table does not exist in this account and region, or is not ready yet';
 const REQUEST = "DynamoDB does not accept the request: the table's only key must be a string, pk";
 const THROTTLED = 'DynamoDB throttles: the table or the account is over its capacity';
 const BUSY = 'DynamoDB cannot serve requests at the moment';
@@ -23,7 +23,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   ReplicatedWriteConflictException: { kind: 'contended', detail: 'another Region wrote at the same time' },
   TransactionConflictException: { kind: 'contended', detail: 'a transaction on the item is under way' },
 
-  // A table that is not there must not look like a ring that is not there yet; somebody may be making it.
+  // A missing table must not look like an absent ring; it may be about to be created.
   ResourceNotFoundException: { kind: 'unavailable', detail: TABLE },
   ResourceInUseException: { kind: 'unavailable', detail: TABLE },
 
@@ -32,7 +32,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // No kind of its own: the caller may not do this, and a repetition cannot help.
+    // No kind of its own: the caller may not do this, and a retry cannot help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: THROTTLED },
     busy: { kind: 'unavailable', detail: BUSY },
@@ -44,11 +44,11 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 } satisfies Record<string, Failure>);
 
 /**
- * What a rejection of the SDK means. Looks at `name`, `code` and `$metadata.httpStatusCode` only: never at a message,
- * and never at a class, which differs between copies of the SDK. Never throws, whatever it is given.
+ * What a rejection of the SDK means. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
+ * never the class, which differs between copies of the SDK. Never throws, whatever it is given.
  *
- * A name in the table decides. Else the status does: a 403 without a JSON body, as proxies send it, reaches us as a
- * `SyntaxError`. Else it is `unavailable`.
+ * A name in the table decides, otherwise the status: a 403 without a JSON body, as proxies send it, arrives as a
+ * `SyntaxError`. Anything else is `unavailable`.
  */
 export function classify(error: unknown): Failure {
   const status = property(property(error, '$metadata'), 'httpStatusCode');

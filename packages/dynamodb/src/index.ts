@@ -1,5 +1,6 @@
 /**
- * Keeps a ring in an item of DynamoDB: {@link dynamodbRing}; and ids that may be used once: {@link dynamodbSingleUse}.
+ * Keeps a ring in an item of DynamoDB: {@link dynamodbRing}; and ids of tokens that may be redeemed once:
+ * {@link dynamodbSingleUse}.
  *
  * @packageDocumentation
  */

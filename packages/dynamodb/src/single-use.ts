@@ -8,7 +8,7 @@ const OWNER = 'dynamodbSingleUse';
 
 /**
  * Remembers redeemed tokens in a DynamoDB table, one item each: `{ pk: 'used#<id>', expires }`. A claim is one PutItem
- * on the condition that there is no such item, or that it has expired.
+ * on the condition that the item does not exist or has expired.
  *
  * `expires` is a number of seconds since the Unix epoch, `clockSkewSeconds` after the token's own end: the
  * attribute for the table's time to live, which then removes expired items. Without it the table only grows.

@@ -3,7 +3,7 @@ import { CreateTableCommand, DynamoDBClient } from '@aws-sdk/client-dynamodb';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
-/** A server that answers as a test says. */
+/** A server whose answers the test sets. */
 export interface Stub extends Omit<HttpStub, 'requests'> {
   /** The operation and the input of every request so far. */
   readonly requests: readonly (readonly [string, unknown])[];
@@ -24,13 +24,13 @@ function callOf({ headers, body }: SeenRequest): readonly [string, unknown] {
   return [String(headers['x-amz-target']).split('.')[1] ?? '', JSON.parse(body.toString('utf8'))];
 }
 
-/** Answers with an error as DynamoDB spells it. */
+/** Answers with an error in DynamoDB's form. */
 export function sendError(response: ServerResponse, status: number, name: string, message = 'text'): void {
   response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' });
   response.end(JSON.stringify({ __type: `com.amazonaws.dynamodb.v20120810#${name}`, message }));
 }
 
-/** The real SDK, at an endpoint of ours. */
+/** The real SDK, at a local endpoint. */
 export function clientOf(endpoint: string, accessKeyId = 'test', secretAccessKey = 'test'): DynamoDBClient {
   return new DynamoDBClient({
     endpoint,

@@ -12,7 +12,7 @@ const MEANINGS = {
   busy: 'busy',
 };
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Failure['kind'], string> = {
   conflict: 'ConditionalCheckFailedException',
   contended: 'ReplicatedWriteConflictException TransactionConflictException',
@@ -38,7 +38,7 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     expect(classify({ name: 'Error', code: name, ...metadata })).toMatchObject({ kind });
   });
 
-  test('every row of the table is named here, and each meaning that AWS services share once', () => {
+  test('every row of the table is listed in this test, and each meaning that AWS services share once', () => {
     const named = new Set(ROWS.map(({ name }) => name));
     const shared = awsErrorRows<string>(MEANINGS);
     expect(Object.keys(ERROR_TABLE).filter((name) => !named.has(name) && !Object.hasOwn(shared, name))).toEqual([]);
@@ -72,11 +72,11 @@ describe('adapter rule 2: errors are classified by name and status', () => {
     ['a name of Object.prototype', { name: 'constructor' }],
     ['a status that is not a status', { $metadata: { httpStatusCode: '403' } }],
     ['a status out of range', { $metadata: { httpStatusCode: 40_300 } }],
-  ])('%s is unavailable and says no more', (_, error) => {
+  ])('%s is unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error)).toEqual({ kind: 'unavailable', detail: 'the call failed' });
   });
 
-  test('F33: an object that throws when it is read is unavailable', () => {
+  test('an object that throws when it is read is unavailable (F33)', () => {
     const thrower = {
       get name(): string {
         throw new Error('canary');

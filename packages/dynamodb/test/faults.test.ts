@@ -8,7 +8,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 const cannotTell = (kind: RingStoreErrorKind) => ({ name: 'SingleUseStoreError', kind });
 const soon = (): Date => new Date(Date.now() + 60_000);
 
-describe('the DynamoDB SDK against a server of ours', () => {
+describe('the DynamoDB SDK against a local server', () => {
   const closing: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
@@ -27,7 +27,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     return { ring: dynamodbRing({ ...options, name: 'payments' }), used: dynamodbSingleUse(options) };
   }
 
-  test('reads are strongly consistent: others may be of the past', async () => {
+  test('reads are strongly consistent, because other reads may be stale', async () => {
     const { stub, ring } = await stubbed((_, response) =>
       response.end('{"ConsumedCapacity":{"TableName":"sealring","CapacityUnits":1}}'),
     );
@@ -41,7 +41,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     ['ConditionalCheckFailedException', 400],
     ['TransactionConflictException', 400],
     ['ReplicatedWriteConflictException', 400],
-  ])('%s to a write is a conflict, and not repeated', async (name, status) => {
+  ])('%s to a write is a conflict, and is not retried', async (name, status) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, name));
     for (const expected of [undefined, 'x']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -60,7 +60,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     ['AccessDeniedException', 400, 'denied'],
     ['UnrecognizedClientException', 400, 'denied'],
     ['ValidationException', 400, 'denied'],
-  ] as const)('F9: %s is never absent, and a claim rejects', async (name, status, kind) => {
+  ] as const)('%s is never absent, and makes a claim reject (F9)', async (name, status, kind) => {
     const { stub, ring, used } = await stubbed((_, response) => sendError(response, status, name));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell(kind));
@@ -73,12 +73,15 @@ describe('the DynamoDB SDK against a server of ours', () => {
     ['null', 'null'],
     ['a page', '<html>welcome</html>'],
     ['of another service', '{"Item":{"document":{"S":"x"},"revision":{"S":"y"}}}'],
-  ])('F9: a 200 that is %s, as a proxy sends it, is no absence, no write and no claim', async (_, body) => {
-    const { ring, used } = await stubbed((__, response) => response.end(body));
-    await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
-    await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
-    await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
-  });
+  ])(
+    'a 200 that is %s, as a proxy sends it, is not taken for an absent ring, a write or a claim (F9)',
+    async (_, body) => {
+      const { ring, used } = await stubbed((__, response) => response.end(body));
+      await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
+      await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
+      await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
+    },
+  );
 
   test.each([
     ['a 403 with a page is denied', 403, 'denied'],
@@ -88,7 +91,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('F29: a server that hangs is unavailable, by deadline, abort and close, and connections are let go', async () => {
+  test('a server that hangs is unavailable, by deadline, abort and close, and its connections are closed (F29)', async () => {
     const { stub, ring, used } = await stubbed(() => undefined, 0.2);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -104,7 +107,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     await stub.allClosed();
   });
 
-  test('F29: where nothing listens it is unavailable', async () => {
+  test('a port where nothing listens is unavailable (F29)', async () => {
     const stub = await startStub(() => undefined);
     await stub.close();
     const { ring, used } = storesAt(stub.endpoint, 5);
@@ -112,7 +115,7 @@ describe('the DynamoDB SDK against a server of ours', () => {
     await expect(used.claim('id', soon())).rejects.toMatchObject(cannotTell('unavailable'));
   });
 
-  test('F33: what the service says and what the client holds is in no error', async () => {
+  test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());

@@ -33,14 +33,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
   }
 
   describe('ring', () => {
-    test('the item is three strings, for whoever reads it', async () => {
+    test('the item is three strings, so other tools can read it', async () => {
       const { name, ring } = newRing();
       const { revision } = await ring.write('{"keys":[]}', { expected: undefined });
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: keyOf(name) }));
       expect(Item).toEqual({ ...keyOf(name), document: { S: '{"keys":[]}' }, revision: { S: revision } });
     });
 
-    test('A, B and A again: the revision of the first A does not come back with its text', async () => {
+    test('writing A, B and A again does not bring back the revision of the first A', async () => {
       const { ring } = newRing();
       const first = await ring.write('a', { expected: undefined });
       const second = await ring.write('b', { expected: first.revision });
@@ -50,14 +50,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       expect(await ring.read()).toEqual({ document: 'a', ...third });
     });
 
-    test('of 20 who write the same text over itself at once, one does', async () => {
+    test('of 20 concurrent writes of the same text, one succeeds', async () => {
       const { ring } = newRing();
       const { revision: expected } = await ring.write('a', { expected: undefined });
       const calls = await Promise.allSettled(Array.from({ length: 20 }, () => ring.write('a', { expected })));
       expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     });
 
-    test('the revision of an item without one replaces no ring, and nothing that is not there', async () => {
+    test('the revision of an item without a revision replaces neither a ring nor an absent item', async () => {
       const { ring } = newRing();
       await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
       await ring.write('x', { expected: undefined });
@@ -74,7 +74,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       await expect(ring.write('b', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('F9: a table that does not exist is unavailable for every call, never absent or a conflict', async () => {
+    test('a table that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
       const ring = dynamodbRing({ table: 'missing', client });
       await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
       await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -95,7 +95,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       ['no document, and the revision of an item without', { revision: text('foreign') }, 'corrupt'],
       ['a document of 262 145 bytes', { document: text(`${'é'.repeat(131_072)}x`), revision: text('r') }, 'too-large'],
     ])(
-      'F9, F31: an item with %s is refused, not overwritten by who found nothing, and by one of those who saw it',
+      'an item with %s is rejected, and is overwritten by exactly one of the servers that read it (F9, F31)',
       async (_, attributes, kind) => {
         const { name, ring } = newRing();
         await client.send(new PutItemCommand({ TableName: table, Item: { ...keyOf(name), ...attributes } }));
@@ -115,7 +115,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
     const used = () => dynamodbSingleUse({ table, client });
     const inSeconds = (seconds: number): Date => new Date(Date.now() + seconds * 1000);
 
-    test('true for exactly one of 20 who claim at once, false for every other and ever after', async () => {
+    test('one of 20 concurrent claims is true, and every other and later one is false', async () => {
       for (let round = 0; round < 20; round++) {
         const id = `race-${round}`;
         const claims = await Promise.all(Array.from({ length: 20 }, () => used().claim(id, inSeconds(60))));
@@ -124,7 +124,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       }
     });
 
-    test('F48: the item says when the table may remove it: the clock skew after the token has ended, in seconds', async () => {
+    test('the item’s TTL is the end of the token plus the clock skew, in seconds (F48)', async () => {
       const expiresAt = inSeconds(60);
       await used().claim('kept', expiresAt);
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#kept' } } }));
@@ -134,14 +134,14 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       });
     });
 
-    test('F48: when its end and the clock skew have passed an id is claimed by nobody', async () => {
+    test('an id cannot be claimed once its end and the clock skew have passed (F48)', async () => {
       expect(await used().claim('late', inSeconds(-300))).toBe(false);
       expect(await used().claim('late', inSeconds(-310))).toBe(false);
       const { Item } = await client.send(new GetItemCommand({ TableName: table, Key: { pk: { S: 'used#late' } } }));
       expect(Item).toBeUndefined();
     });
 
-    test('F48: an id is free again the clock skew after its token has ended, and not before, removed or not', async () => {
+    test('a claimed id becomes free only when its end and the clock skew have passed, whether or not the item was removed (F48)', async () => {
       expect(await used().claim('again', inSeconds(60))).toBe(true);
       const startMs = Date.now();
       const clock = vi.spyOn(Date, 'now');
@@ -156,7 +156,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
       }
     });
 
-    test('a ring and the ids share a table without meeting', async () => {
+    test('a ring and ids in one table do not collide', async () => {
       const { name, ring } = newRing();
       await ring.write('x', { expected: undefined });
       expect(await used().claim(`ring#${name}`, inSeconds(60))).toBe(true);
@@ -165,13 +165,13 @@ describe.skipIf(moto === '')('@aws-sdk/client-dynamodb against moto', () => {
     });
 
     test.each([
-      ['no text', [7, new Date()], TypeError],
+      ['not a string', [7, new Date()], TypeError],
       ['empty', ['', new Date()], RangeError],
       ['257 characters', ['x'.repeat(257), new Date()], RangeError],
       ['a lone surrogate', ['\ud800', new Date()], RangeError],
       ['without a date', ['id', 7], TypeError],
       ['with an invalid date', ['id', new Date(Number.NaN)], RangeError],
-    ])('F17: an id that is %s is refused', async (_, given, error) => {
+    ])('an id that is %s is rejected (F17)', async (_, given, error) => {
       await expect(Reflect.apply(Object(used()).claim, undefined, given)).rejects.toBeInstanceOf(error);
     });
   });

@@ -38,20 +38,20 @@ describe.each(STORES)('options of %s', (owner, create) => {
     expect(() => create(options)).toThrow(name);
   });
 
-  test('F21: inspect shows nothing of the client', () => {
+  test('inspect shows nothing of the client (F21)', () => {
     const store = create({ table, client: new DynamoDBClient({ region: 'eu-west-1', maxAttempts: 1, credentials }) });
     expect(inspect(store, { depth: Infinity, showHidden: true })).not.toMatch(/canary|accessKey/i);
     expect(Object.isFrozen(store)).toBe(true);
   });
 
   test.each([table, 'arn:aws:dynamodb:eu-west-1:111122223333:table/sealring'])(
-    'a store of %s with a client of its own needs no region or credentials to be made and closed',
+    'a store of %s with its own client is created and closed without a region or credentials',
     async (name) => {
       await expect(create({ table: name }).close()).resolves.toBeUndefined();
     },
   );
 
-  test('a client that was given stays open', async () => {
+  test('the caller’s client is not closed', async () => {
     let destroyed = false;
     const client = { send: async () => undefined, destroy: () => void (destroyed = true) };
     await create({ table, client }).close();
@@ -64,6 +64,6 @@ test.each([
   ['empty', '', RangeError],
   ['with a #', 'a#b', RangeError],
   ['of 65 characters', 'x'.repeat(65), RangeError],
-])('a ring name that is %s is refused', (_, name, error) => {
+])('a ring name that is %s is rejected', (_, name, error) => {
   expect(() => Reflect.apply(dynamodbRing, undefined, [{ table, name }])).toThrow(error);
 });

@@ -1,4 +1,4 @@
-/** A CRC32C as the SDK takes it: `google.protobuf.Int64Value`. */
+/** A CRC32C in the SDK's form: `google.protobuf.Int64Value`. */
 export interface GcpKmsChecksum {
   /** 0 to 4 294 967 295. */
   readonly value: number;
@@ -22,7 +22,7 @@ export interface GcpKmsEncryptRequest {
 export interface GcpKmsDecryptRequest {
   /** Resource name of the CryptoKey, without a version. */
   readonly name: string;
-  /** What an EncryptResponse held. */
+  /** The ciphertext of an EncryptResponse. */
   readonly ciphertext: Uint8Array;
   /** Of `ciphertext`. */
   readonly ciphertextCrc32c: GcpKmsChecksum;
@@ -32,30 +32,30 @@ export interface GcpKmsDecryptRequest {
   readonly additionalAuthenticatedDataCrc32c: GcpKmsChecksum;
 }
 
-/** How each call is made: one attempt, with a deadline. */
+/** Options of each call: one attempt, with a deadline. */
 export interface GcpKmsCallOptions {
   /** Milliseconds until the call ends by itself. */
   readonly timeout: number;
   /** No codes: the SDK's own retries last up to 600 s and hide the status of the first refusal. */
   readonly retry: { readonly retryCodes: number[] };
-  /** Cancels the call. Versions of the SDK that do not know it leave the call to its deadline. */
+  /** Cancels the call. Older versions of the SDK ignore it; the call then ends at its deadline. */
   readonly signal: AbortSignal;
 }
 
 /**
  * The part of `KeyManagementServiceClient` (`@google-cloud/kms`, a peer dependency) that is used, over gRPC; a
- * fake fits too. Not for the REST transport (`fallback: true`): its errors hold the request, and so the data key.
+ * fake works too. Not for the REST transport (`fallback: true`): its errors contain the request, and so the data key.
  */
 export interface GcpKmsClient {
-  /** Resolves to an array whose first element is the EncryptResponse. What it holds is checked by the caller. */
+  /** Resolves to an array whose first element is the EncryptResponse. The caller checks its contents. */
   encrypt(request: GcpKmsEncryptRequest, options: GcpKmsCallOptions): Promise<unknown>;
-  /** Resolves to an array whose first element is the DecryptResponse. What it holds is checked by the caller. */
+  /** Resolves to an array whose first element is the DecryptResponse. The caller checks its contents. */
   decrypt(request: GcpKmsDecryptRequest, options: GcpKmsCallOptions): Promise<unknown>;
   /**
-   * Finds credentials and makes the channel; the same promise every time. Awaited before each call: without it, missing
-   * credentials would be an unhandled rejection besides, which ends a process.
+   * Finds credentials and creates the channel; returns the same promise every time. Awaited before each call: otherwise
+   * missing credentials would also be an unhandled rejection, which ends a process.
    */
   initialize?(): Promise<unknown>;
-  /** Closes the channel. Called on a client that the wrapper made itself, never on one it was given. */
+  /** Closes the channel. Called only on a client that the wrapper created. */
   close?(): Promise<void>;
 }

@@ -9,11 +9,11 @@ interface GoogleGax {
   readonly grpc: { readonly credentials: { createInsecure(): NonNullable<ClientOptions['sslCreds']> } };
 }
 
-/** Where the calls of a key wrapper go. */
+/** The connection of a key wrapper. */
 export interface Connection {
-  /** A client that has found credentials. Rejects with whatever the SDK rejects with. */
+  /** A client that has found credentials. Rejects with the SDK's error. */
   ready(): Promise<GcpKmsClient>;
-  /** Closes what the connection made itself. */
+  /** Closes what the connection created. */
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export function givenConnection(client: GcpKmsClient): Connection {
   };
 }
 
-/** A client of our own, made by `make` at the first call. */
+/** The wrapper's own client, created by `make` at the first call. */
 export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
   let client: Promise<GcpKmsClient> | undefined;
 
@@ -43,8 +43,8 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
       if (client === undefined) {
         const connecting = connect();
         client = connecting;
-        // The SDK remembers for ever that it found no credentials. A new client finds those that came later, as where a
-        // metadata server starts after us.
+        // The SDK remembers permanently that it found no credentials. A new client finds credentials that appear later,
+        // for instance because a metadata server starts after this process.
         connecting.catch(() => {
           if (client === connecting) client = undefined;
         });
@@ -55,7 +55,7 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
       const last = client;
       client = undefined;
       if (last === undefined) return;
-      // What failed to connect has nothing to close.
+      // A client that failed to connect has nothing to close.
       const connected = await last.catch(() => undefined);
       await connected?.close?.();
     },
@@ -64,7 +64,7 @@ export function ownConnection(make: () => Promise<GcpKmsClient>): Connection {
 
 /**
  * The vendor's client, with Application Default Credentials; without credentials and TLS where `endpoint` is an `http://`
- * URL. Loaded here only: a client that the caller passes may be of another version.
+ * URL. Loaded only here: a client that the caller passes may be of another version.
  */
 export async function makeClient(endpoint: URL | undefined): Promise<GcpKmsClient> {
   const { KeyManagementServiceClient } = await import('@google-cloud/kms');

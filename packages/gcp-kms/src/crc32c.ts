@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import { property } from '@sealring/core/adapter';
 
-// In fifteen lines, because the SDK brings none, and zlib.crc32 has another polynomial.
+// Implemented here because the SDK has none and zlib.crc32 uses another polynomial.
 
 /** The Castagnoli polynomial, bits reversed (RFC 3720 section 12.1). */
 const POLYNOMIAL = 0x82f63b78;
@@ -19,8 +19,8 @@ export function crc32c(bytes: Uint8Array): number {
 }
 
 /**
- * Whether bytes of an answer are there and have the checksum that came with them: a `google.protobuf.Int64Value`, whose
- * value the SDK decodes to decimal text. An absent checksum does not hold.
+ * Whether the bytes of an answer exist and match their checksum: a `google.protobuf.Int64Value`, whose
+ * value the SDK decodes to decimal text. A missing checksum does not match.
  */
 export function checksumHolds(bytes: unknown, checksum: unknown): boolean {
   const value = property(checksum, 'value');

@@ -13,11 +13,11 @@ export interface GcpKmsCodecOptions
 
 /**
  * Makes a codec over a ring whose data keys are wrapped by Google Cloud KMS: `gcpKmsKeyWrapper` and `createKmsCodec` in
- * one. Without `client` it takes Application Default Credentials.
+ * one call. Without `client` it takes Application Default Credentials.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
  *
  * @example
  * ```ts

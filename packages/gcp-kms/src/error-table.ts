@@ -33,10 +33,10 @@ export const STATUS_NAMES: readonly string[] = Object.freeze([
 ]);
 
 /**
- * What a status means, and what the details mean that Google's services add to one.
+ * What a status means, and the details that Google's services add to it.
  *
  * Sources: gRPC's status codes; `google.rpc.PreconditionFailure` as Cloud KMS fills it (its violations name the state of
- * the key, and what an external key manager said: Cloud KMS documentation, "Cloud EKM errors"); `google.api.ErrorReason`.
+ * the key, and what an external key manager reported: Cloud KMS documentation, "Cloud EKM errors"); `google.api.ErrorReason`.
  */
 export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // Violations of a FAILED_PRECONDITION.
@@ -47,12 +47,13 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   EXTERNAL_PERMISSION_DENIED: { kind: 'denied', hint: 'the external key manager refuses Cloud KMS' },
   EXTERNAL_NOT_FOUND: { kind: 'not-found', hint: 'the external key manager has no such key' },
 
-  // Reasons. An expired token says nothing about the permission to use the key, and three denials stop a fleet from sealing.
+  // Reasons. An expired token does not show that the permission to use the key is missing, and three denials stop a
+  // fleet from sealing.
   ACCESS_TOKEN_EXPIRED: { kind: 'unavailable', hint: CREDENTIALS },
   CREDENTIALS_MISSING: { kind: 'denied', hint: CREDENTIALS },
   ACCESS_TOKEN_SCOPE_INSUFFICIENT: { kind: 'denied', hint: 'the access token lacks the scope cloudkms' },
   IAM_PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
-  SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter keeps the caller out' },
+  SECURITY_POLICY_VIOLATED: { kind: 'denied', hint: 'a VPC Service Controls perimeter blocks the caller' },
   ...sameRow(['SERVICE_DISABLED', 'BILLING_DISABLED', 'CONSUMER_SUSPENDED'], { kind: 'denied', hint: NO_API }),
 
   PERMISSION_DENIED: { kind: 'denied', hint: DENIED },
@@ -63,7 +64,7 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   // Of an unwrap: another context, another key's bytes, or changed ones.
   INVALID_ARGUMENT: { kind: 'corrupt' },
 
-  // Also what a token source that failed looks like: its status is UNKNOWN.
+  // Also of a token source that failed: its status is UNKNOWN.
   ...sameRow(
     [
       'CANCELLED',
@@ -81,8 +82,8 @@ export const ERROR_TABLE: Readonly<Record<string, ErrorRow>> = Object.freeze({
   ),
 } satisfies Record<string, ErrorRow>);
 
-// The service could not read what we sent to be wrapped: an error of the configuration. It is `denied` because a retry
-// cannot help, and because nothing stored is in doubt.
+// The service could not read the wrap request: a configuration error. It is `denied` because a retry cannot help, and
+// because no stored data is suspect.
 const WRAP_REFUSED: ErrorRow = Object.freeze({
   kind: 'denied',
   hint: 'Cloud KMS does not accept the request: keyId must be a key for symmetric encryption (ENCRYPT_DECRYPT)',
@@ -92,7 +93,7 @@ const EXTERNAL_MANAGER: ErrorRow = Object.freeze({ kind: 'unavailable', hint: 't
 
 /**
  * How `@grpc/grpc-js` describes the error of a connection that was never established, and the code of that error: gRPC
- * has UNAVAILABLE for all of them. The texts are searched for, and never copied.
+ * has UNAVAILABLE for all of them. The texts are only searched for, never copied.
  */
 const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
   [/\bself-signed certificate in certificate chain\b/, 'SELF_SIGNED_CERT_IN_CHAIN'],
@@ -112,14 +113,14 @@ const NO_CONNECTION: readonly (readonly [text: RegExp, code: string])[] = [
   [/^Name resolution failed\b/, 'ENOTFOUND'],
 ];
 
-/** Most entries that are looked at in a list of a stranger's. */
+/** Most entries that are read from a list in an error. */
 const MAX_ENTRIES = 8;
 
 /**
- * What a rejection of the SDK means. Looks at `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
- * only, searches `details` for the texts above: nothing of a message is copied, which can hold what the request held. Never looks at a class, which differs between copies of the SDK. Never
- * throws, whatever it is given. What is no gRPC status is `unavailable`; so is a number outside of 1 to 16, as a failed
- * token source can give it.
+ * What a rejection of the SDK means. Reads `code`, `reason` and the violations in `statusDetails`, and, of UNAVAILABLE
+ * only, searches `details` for the texts above. A message, which can contain parts of the request, is never copied.
+ * Never reads the class, which differs between copies of the SDK. Never throws, whatever it is given. A value that is
+ * not a gRPC status is `unavailable`; so is a number outside 1 to 16, which a failed token source can return.
  */
 export function classify(error: unknown, operation: 'wrap' | 'unwrap'): ServiceFailure {
   const code = property(error, 'code');

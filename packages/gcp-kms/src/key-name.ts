@@ -1,6 +1,6 @@
 /*
  * Resource names (Cloud KMS REST reference, v1: projects.locations.keyRings.cryptoKeys and …cryptoKeyVersions). Compared
- * as they are: the service has one spelling for each key.
+ * literally: the service has one spelling for each key.
  */
 const KEY = [
   // A domain-scoped project id has a colon, and its domain dots.
@@ -12,7 +12,7 @@ const KEY = [
 const KEY_NAME = new RegExp(`^${KEY}$`);
 const VERSION_NAME = new RegExp(`^(?<key>${KEY})/cryptoKeyVersions/[1-9][0-9]{0,18}$`);
 
-/** What a key's name looks like, for messages. */
+/** The form of a key's name, for messages. */
 export const KEY_NAME_FORM = 'projects/…/locations/…/keyRings/…/cryptoKeys/… (no version)';
 
 /** Whether a text is the resource name of a CryptoKey. */

@@ -22,7 +22,10 @@ import { type GcpKmsKeyWrapperOptions, readOptions, type Settings } from './opti
 import { VERSION_TAG_BYTES, versionTag, versionTagHolds } from './version-tag.ts';
 
 const PROVIDER = 'gcp-kms';
-/** Longest wrapped key, in bytes, its tag included. A bound of ours: Cloud KMS makes about 100 bytes of a data key and states none. */
+/**
+ * Longest wrapped key, in bytes, its tag included. Cloud KMS documents no limit; its ciphertext of a data key has about
+ * 100 bytes.
+ */
 const MAX_WRAPPED_BYTES = 4096;
 
 const NOT_INITIALIZED: ServiceFailure = Object.freeze({
@@ -36,9 +39,9 @@ const NOT_INITIALIZED: ServiceFailure = Object.freeze({
  * and those of the answers are verified. Wrapped keys record the name of the key version that Cloud KMS reports.
  *
  * A wrapped key never chooses which key is called: one that names a version of neither `keyId` nor a key in `alsoUnwrap`
- * is refused before any call. Decrypt takes no version and does not say which it used, so a wrapped key is what Cloud KMS
- * made of the data key and then 32 bytes, an HMAC under the data key that holds the version's name; one that names
- * another version of the same key is refused when it has been unwrapped.
+ * is refused before any call. Decrypt takes no version and does not report which it used, so a wrapped key is Cloud KMS's
+ * ciphertext of the data key followed by 32 bytes: an HMAC, under the data key, of the version's name. One that
+ * names another version of the same key is refused after it has been unwrapped.
  *
  * Its methods reject with `KeyWrapperError`, or with a `TypeError` or `RangeError` for wrong arguments. A call ends
  * within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
@@ -63,7 +66,7 @@ export function gcpKmsKeyWrapper(options: GcpKmsKeyWrapperOptions): KeyWrapper &
   return Object.freeze(new GcpKmsKeyWrapper(readOptions(options)));
 }
 
-// Everything but the public facts is in private fields: those of a client show up in inspect(), credentials included.
+// Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class GcpKmsKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
@@ -131,7 +134,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
       'unwrap',
       isWhole
         ? 'the wrapped key was made under another version than the one it names'
-        : 'the checksum of the answer does not hold',
+        : 'the checksum of the answer does not match',
     );
   }
 
@@ -144,7 +147,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     await this.#connection.close();
   }
 
-  /** The configured key that made a wrapped key of this version, in the configuration's own spelling. */
+  /** The configured key that made a wrapped key of this version, in the configured spelling. */
   #keyToAsk(version: string): string | undefined {
     const key = keyOfVersion(version);
     return [this.keyId, ...this.#settings.alsoUnwrap].find((name) => name === key);
@@ -153,7 +156,11 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   #wrappedKeyOf(dataKey: Uint8Array, answer: unknown): WrappedKey {
     const version = property(answer, 'name');
     if (typeof version !== 'string' || keyOfVersion(version) !== this.keyId) {
-      throw corrupt(PROVIDER, 'wrap', 'Cloud KMS answered for another key than keyId, or spells its name otherwise');
+      throw corrupt(
+        PROVIDER,
+        'wrap',
+        'Cloud KMS answered for another key than keyId, or with another spelling of its name',
+      );
     }
     if (
       property(answer, 'verifiedPlaintextCrc32c') !== true ||
@@ -164,7 +171,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
     const ciphertext = property(answer, 'ciphertext');
     const copy = copyWrapped(PROVIDER, 'wrap', ciphertext, MAX_WRAPPED_BYTES - VERSION_TAG_BYTES);
     if (!checksumHolds(copy, property(answer, 'ciphertextCrc32c'))) {
-      throw corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not hold');
+      throw corrupt(PROVIDER, 'wrap', 'the checksum of the answer does not match');
     }
     const wrapped = new Uint8Array([...copy, ...versionTag(dataKey, version)]);
     return { provider: PROVIDER, keyId: version, wrapped };
@@ -206,7 +213,7 @@ class GcpKmsKeyWrapper implements KeyWrapper {
   }
 }
 
-/** Other servers of this protocol say INTERNAL of another context, which no repetition mends: one has to be enough. */
+/** Other servers of this protocol return INTERNAL for another context, which no retry fixes: one retry has to be enough. */
 function mayPass({ code }: ServiceFailure, attempts: number): boolean {
   return code !== 'INTERNAL' || attempts < 2;
 }

@@ -30,13 +30,16 @@ export interface GcpKmsKeyWrapperOptions {
    * `http://` no credentials are sent and the channel is insecure. Without `client` only. Default: the SDK's.
    */
   readonly endpoint?: string;
-  /** Whether `endpoint` may be an `http://` URL of another machine: data keys then cross the network in plaintext. Default false. */
+  /**
+   * Whether `endpoint` may be an `http://` URL of another machine: data keys then cross the network in plaintext.
+   * Default false.
+   */
   readonly dangerouslyAllowHttp?: boolean;
   /** Resource names of replaced keys whose wrapped keys may still be unwrapped; 0 to 64. Default none. */
   readonly alsoUnwrap?: readonly string[];
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
 }
 
@@ -44,7 +47,7 @@ export interface GcpKmsKeyWrapperOptions {
 export interface Settings {
   readonly keyId: string;
   readonly client: GcpKmsClient | undefined;
-  /** Of a client of the wrapper's own. */
+  /** For the wrapper's own client. */
   readonly endpoint: URL | undefined;
   readonly alsoUnwrap: readonly string[];
   readonly timeoutMs: number;
@@ -86,7 +89,7 @@ export function readOptions(options: GcpKmsKeyWrapperOptions): Settings {
   });
 }
 
-// A version would pin every wrap to it, and hide rotations.
+// With a version, every wrap would be pinned to it, and rotations would go unnoticed.
 function keyNameOf(name: string, value: unknown): string {
   const keyId = text(OWNER, name, value);
   if (!isKeyName(keyId)) throw outOfRange(OWNER, name, KEY_NAME_FORM, keyId);

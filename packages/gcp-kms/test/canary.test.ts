@@ -38,7 +38,7 @@ function spellingsOf(key: Uint8Array): string[] {
   ];
 }
 
-/** Everything a logger could make of a value. */
+/** Everything a logger could print of a value. */
 function everySinkOf(value: unknown): string {
   const sinks: string[] = [];
   for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
@@ -63,14 +63,14 @@ function everySinkOf(value: unknown): string {
 
 function leaksIn(value: unknown): string[] {
   const text = everySinkOf(value);
-  // Halves too: a message that was cut still gives half of a key away. And its checksum, which is 32 bits of it.
+  // Halves too: a truncated message still reveals half of a key. And its checksum, which is 32 bits of it.
   const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)].flatMap((part) => spellingsOf(part));
   return [...halves.map((spelling) => spelling.replace(/=+$/, '')), String(crc32cBitwise(CANARY))].filter((spelling) =>
     text.includes(spelling),
   );
 }
 
-test('F33: the search finds a key in a message, a cause, a hidden field, a cut text and a checksum', () => {
+test('the search finds a key in a message, a cause, a hidden field, a cut text and a checksum (F33)', () => {
   const key = Buffer.from(CANARY);
   const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
   for (const error of [
@@ -85,76 +85,73 @@ test('F33: the search finds a key in a message, a cause, a hidden field, a cut t
   expect(leaksIn(new Error('nothing'))).toEqual([]);
 });
 
-describe.each(SDK_VERSIONS)(
-  'F33: no error holds the data key that an error of @google-cloud/kms %s held',
-  (version) => {
-    const world = new World(version);
+describe.each(SDK_VERSIONS)('no error has the data key that an error of @google-cloud/kms %s has (F33)', (version) => {
+  const world = new World(version);
 
-    async function setUp(
-      client: GcpKmsClient = world.client,
-      callTimeoutSeconds = 5,
-    ): Promise<{ keyWrapper: Wrapper; made: WrappedKey }> {
-      const { keyId, keyWrapper } = world.setUp();
-      const made = await keyWrapper.wrap(CANARY, { context });
-      return { keyWrapper: gcpKmsKeyWrapper({ keyId, client, maxAttempts: 2, callTimeoutSeconds }), made };
+  async function setUp(
+    client: GcpKmsClient = world.client,
+    callTimeoutSeconds = 5,
+  ): Promise<{ keyWrapper: Wrapper; made: WrappedKey }> {
+    const { keyId, keyWrapper } = world.setUp();
+    const made = await keyWrapper.wrap(CANARY, { context });
+    return { keyWrapper: gcpKmsKeyWrapper({ keyId, client, maxAttempts: 2, callTimeoutSeconds }), made };
+  }
+
+  const cases = CALLS.flatMap(([call, run]) =>
+    Object.entries(Status).map(([name, code]) => ({ call, run, name, code })),
+  );
+  test.each(cases)('$call, $name', async ({ run, code }) => {
+    const errors: unknown[] = [];
+    const watch = async (call: Promise<unknown>): Promise<unknown> => {
+      errors.push(await rejectionOf(call));
+      throw errors.at(-1);
+    };
+    const { keyWrapper, made } = await setUp({
+      encrypt: (request, options) => watch(world.client.encrypt(request, options)),
+      decrypt: (request, options) => watch(world.client.decrypt(request, options)),
+    });
+    world.kms.failAlways({
+      code,
+      details: `${IN_HEX} ${IN_BASE64}`,
+      violations: [IN_HEX, 'KEY_DISABLED'].map((type) => ({ type, subject: IN_BASE64 })),
+      reason: IN_BASE64,
+      trailers: { 'x-key': IN_HEX },
+    });
+    const error = await rejectionOf(run(keyWrapper, made));
+    // The SDK's error contains it.
+    expect(errors.length).toBeGreaterThan(0);
+    for (const theirs of errors) expect(inspect(theirs, { depth: 4 })).toContain(IN_HEX);
+    expect(error).toMatchObject({ name: 'KeyWrapperError' });
+    expect(error).not.toHaveProperty('cause');
+    expect(leaksIn(error)).toEqual([]);
+    expect(leaksIn(keyWrapper)).toEqual([]);
+  });
+
+  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
+    const { keyWrapper, made } = await setUp(world.client, 0.2);
+    world.kms.hang();
+    const error = await rejectionOf(run(keyWrapper, made));
+    expect(error).toMatchObject({ kind: 'unavailable' });
+    expect(leaksIn(error)).toEqual([]);
+  });
+
+  test.each<[string, (answer: KmsAnswer) => KmsAnswer]>([
+    ['an answer for another key', (answer) => ({ ...answer, name: IN_HEX, plaintext: CANARY.subarray(1) })],
+    ['a truncated plaintext', (answer) => ({ ...answer, ciphertext: CANARY, plaintext: CANARY.subarray(1) })],
+    ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 1 }, plaintextCrc32c: { value: 1 } })],
+  ])('every call, %s', async (_, spoil) => {
+    for (const [, run] of CALLS) {
+      const { keyWrapper, made } = await setUp();
+      world.kms.spoil(spoil);
+      const error = await rejectionOf(run(keyWrapper, made));
+      expect(error).toMatchObject({ kind: 'corrupt' });
+      expect(leaksIn(error)).toEqual([]);
+      world.kms.heal();
     }
+  });
+});
 
-    const cases = CALLS.flatMap(([call, run]) =>
-      Object.entries(Status).map(([name, code]) => ({ call, run, name, code })),
-    );
-    test.each(cases)('$call, $name', async ({ run, code }) => {
-      const errors: unknown[] = [];
-      const watch = async (call: Promise<unknown>): Promise<unknown> => {
-        errors.push(await rejectionOf(call));
-        throw errors.at(-1);
-      };
-      const { keyWrapper, made } = await setUp({
-        encrypt: (request, options) => watch(world.client.encrypt(request, options)),
-        decrypt: (request, options) => watch(world.client.decrypt(request, options)),
-      });
-      world.kms.failAlways({
-        code,
-        details: `${IN_HEX} ${IN_BASE64}`,
-        violations: [IN_HEX, 'KEY_DISABLED'].map((type) => ({ type, subject: IN_BASE64 })),
-        reason: IN_BASE64,
-        trailers: { 'x-key': IN_HEX },
-      });
-      const error = await rejectionOf(run(keyWrapper, made));
-      // The SDK's error does hold it.
-      expect(errors.length).toBeGreaterThan(0);
-      for (const theirs of errors) expect(inspect(theirs, { depth: 4 })).toContain(IN_HEX);
-      expect(error).toMatchObject({ name: 'KeyWrapperError' });
-      expect(error).not.toHaveProperty('cause');
-      expect(leaksIn(error)).toEqual([]);
-      expect(leaksIn(keyWrapper)).toEqual([]);
-    });
-
-    test.each(CALLS)('%s, no answer in time', async (_, run) => {
-      const { keyWrapper, made } = await setUp(world.client, 0.2);
-      world.kms.hang();
-      const error = await rejectionOf(run(keyWrapper, made));
-      expect(error).toMatchObject({ kind: 'unavailable' });
-      expect(leaksIn(error)).toEqual([]);
-    });
-
-    test.each<[string, (answer: KmsAnswer) => KmsAnswer]>([
-      ['an answer for another key', (answer) => ({ ...answer, name: IN_HEX, plaintext: CANARY.subarray(1) })],
-      ['a truncated plaintext', (answer) => ({ ...answer, ciphertext: CANARY, plaintext: CANARY.subarray(1) })],
-      ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 1 }, plaintextCrc32c: { value: 1 } })],
-    ])('every call, %s', async (_, spoil) => {
-      for (const [, run] of CALLS) {
-        const { keyWrapper, made } = await setUp();
-        world.kms.spoil(spoil);
-        const error = await rejectionOf(run(keyWrapper, made));
-        expect(error).toMatchObject({ kind: 'corrupt' });
-        expect(leaksIn(error)).toEqual([]);
-        world.kms.heal();
-      }
-    });
-  },
-);
-
-describe('F33: nor what a stranger’s client throws', () => {
+describe('no error has what a client of another kind throws (F33)', () => {
   const world = new World();
   const shapes: [string, () => unknown][] = [
     ['text', () => IN_HEX],

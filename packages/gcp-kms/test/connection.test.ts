@@ -10,7 +10,7 @@ import { context, rejectionOf, sampleKey, World } from './world.ts';
 
 const world = new World();
 
-describe('a client of the wrapper’s own', () => {
+describe('the wrapper’s own client', () => {
   /** Clients whose initialization ends as the list says. */
   function making(outcomes: (() => Promise<unknown>)[]): {
     make: () => Promise<GcpKmsClient>;
@@ -37,7 +37,7 @@ describe('a client of the wrapper’s own', () => {
   }
   const failing = (): Promise<never> => Promise.reject(new Error('no credentials'));
 
-  test('is made at the first call, once for all who wait', async () => {
+  test('is created once, at the first call', async () => {
     const { make, made } = making([]);
     const connection = ownConnection(make);
     expect(made).toHaveLength(0);
@@ -47,7 +47,7 @@ describe('a client of the wrapper’s own', () => {
     expect(made).toHaveLength(1);
   });
 
-  test('is created again where it found no credentials: the SDK’s client remembers that for ever', async () => {
+  test('is created again if it found no credentials, because the SDK’s client never looks again', async () => {
     const { make, made } = making([failing, failing]);
     const connection = ownConnection(make);
     for (const _ of [1, 2]) {
@@ -58,7 +58,7 @@ describe('a client of the wrapper’s own', () => {
     expect(made).toHaveLength(3);
   });
 
-  test('is closed with the wrapper, also where it is still looking for credentials', async () => {
+  test('is closed with the wrapper, even while it is looking for credentials', async () => {
     let found = (): void => {};
     const { make, made } = making([
       () =>
@@ -75,7 +75,7 @@ describe('a client of the wrapper’s own', () => {
     expect(made).toMatchObject([{ closed: 1 }]);
   });
 
-  test('that was never made, or never connected, has nothing to close', async () => {
+  test('is not created by close(), and is not closed before it connected', async () => {
     const { make, made } = making([failing]);
     await ownConnection(make).close();
     const connection = ownConnection(make);
@@ -86,8 +86,8 @@ describe('a client of the wrapper’s own', () => {
   });
 });
 
-describe('a client of the caller’s', () => {
-  test('that cannot be initialized is unavailable, and is not called', async () => {
+describe('the caller’s client', () => {
+  test('is unavailable and not called if it cannot be initialized', async () => {
     const client: GcpKmsClient = {
       ...world.watchedClient(() => {}),
       initialize: () => Promise.reject(new Error('Could not load the default credentials')),
@@ -100,7 +100,7 @@ describe('a client of the caller’s', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test('that needs no initialization is called at once', async () => {
+  test('is called at once if it needs no initialization', async () => {
     const { keyWrapper } = world.setUp({ client: world.watchedClient(() => {}) });
     await keyWrapper.wrap(sampleKey(), { context });
     expect(world.kms.requests).toHaveLength(1);
@@ -108,7 +108,7 @@ describe('a client of the caller’s', () => {
 });
 
 describe('without credentials', () => {
-  /** Runs a script in a process that has none, and never finds any. */
+  /** Runs a script in a process without credentials. */
   async function runAlone(name: string): Promise<string> {
     const home = mkdtempSync(join(tmpdir(), 'sealring-gcp-'));
     try {
@@ -121,13 +121,13 @@ describe('without credentials', () => {
     }
   }
 
-  test('every call is unavailable, and the process lives: the SDK alone would end it', async () => {
+  test('every call is unavailable, and the process continues, though the SDK alone would end it', async () => {
     expect(await runAlone('no-credentials.ts')).toBe(
       ['own client: unavailable, closed', 'given client: unavailable', 'SDK alone: unhandled rejection', ''].join('\n'),
     );
   });
 
-  test('a wrapper that is closed before its first call makes no client, and says why it refuses', async () => {
+  test('a wrapper that is closed before its first call creates no client, and reports that it is closed', async () => {
     const keyWrapper = gcpKmsKeyWrapper({ keyId: world.setUp().keyId });
     await keyWrapper.close();
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({

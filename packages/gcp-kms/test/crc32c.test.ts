@@ -11,11 +11,11 @@ describe('CRC32C', () => {
     ['31 to 0', Uint8Array.from({ length: 32 }, (_, i) => 31 - i), 0x113fdb5c],
     ['123456789', Buffer.from('123456789'), 0xe3069283],
     ['nothing', new Uint8Array(), 0],
-  ])('of %s is as in RFC 3720, B.4, and elsewhere', (_, bytes, expected) => {
+  ])('of %s matches RFC 3720, B.4, and other published values', (_, bytes, expected) => {
     expect(crc32c(bytes)).toBe(expected);
   });
 
-  test('agrees with one that is computed bit by bit', () => {
+  test('matches a bitwise computation', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         expect(crc32c(bytes)).toBe(crc32cBitwise(bytes));
@@ -33,11 +33,11 @@ describe('CRC32C', () => {
     ['nothing', null, false],
     ['an empty object', {}, false],
     ['a bare number', 3808858755, false],
-  ])('a checksum that is %s: %j holds: %s', (_, checksum, holds) => {
+  ])('matches a checksum that is %s: %j: %s', (_, checksum, holds) => {
     expect(checksumHolds(Buffer.from('123456789'), checksum)).toBe(holds);
   });
 
-  test('of no bytes none holds, not even that of nothing where there should be bytes', () => {
+  test('matches no checksum of a value that is not bytes, not even that of the empty input', () => {
     expect(checksumHolds('123456789', { value: 3808858755 })).toBe(false);
     expect(checksumHolds(undefined, { value: 0 })).toBe(false);
     expect(checksumHolds(new Uint8Array(), null)).toBe(false);

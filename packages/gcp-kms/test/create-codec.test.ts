@@ -24,7 +24,7 @@ describe('createGcpKmsCodec', () => {
     }
   });
 
-  test('F5: sealing and unsealing ask Cloud KMS for nothing', async () => {
+  test('sealing and unsealing make no call to Cloud KMS (F5)', async () => {
     await using codec = await createGcpKmsCodec(setUp());
     world.kms.requests.length = 0;
     for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
@@ -32,7 +32,7 @@ describe('createGcpKmsCodec', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test('the rest of the options reaches createKmsCodec, which refuses what neither knows', async () => {
+  test('other options are passed to createKmsCodec, which rejects unknown ones', async () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);
@@ -40,7 +40,7 @@ describe('createGcpKmsCodec', () => {
     await expect(createGcpKmsCodec({ ...options, keyId: 'no such form' })).rejects.toThrow(RangeError);
   });
 
-  test('a Cloud KMS that denies is the reason it does not start', async () => {
+  test('the start fails with the error of a Cloud KMS that denies access', async () => {
     const options = setUp();
     world.kms.deny();
     const start = createGcpKmsCodec(options);
@@ -48,14 +48,14 @@ describe('createGcpKmsCodec', () => {
     await expect(start).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('closing it leaves the caller’s client open', async () => {
+  test('closing it does not close the caller’s client', async () => {
     const options = setUp();
     await (await createGcpKmsCodec(options)).close();
     await using codec = await createGcpKmsCodec(options);
     expect(codec.unseal(codec.seal(payload))).toEqual(payload);
   });
 
-  test('the ring repeats calls that somebody waits for, and the key wrapper does not as well', async () => {
+  test('the ring repeats calls that something waits for, and the key wrapper does not repeat them again', async () => {
     const options = setUp();
     await using codec = await createGcpKmsCodec(options);
     world.kms.failAlways({ code: Status.UNAVAILABLE, details: 'down' });
@@ -66,9 +66,9 @@ describe('createGcpKmsCodec', () => {
 describe('createGcpKmsCodec without a client', () => {
   afterEach(() => void vi.restoreAllMocks());
 
-  test('makes one of the vendor’s at its first call, and closes it when it is closed', async () => {
+  test('creates the vendor’s client at its first call, and closes it', async () => {
     const { client: _, ...options } = setUp();
-    // What it sends arrives at the fake through a client of another version: its own would look for Google.
+    // Its requests reach the fake through a client of another version: its own would call Google.
     const way = sdkClient('5.7', world.server);
     const own = KeyManagementServiceClient.prototype as unknown as Required<GcpKmsClient>;
     const initialize = vi.spyOn(own, 'initialize').mockResolvedValue(undefined);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, STATUS_NAMES } from '../src/error-table.ts';
 import { Status } from './world.ts';
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<KeyWrapperErrorKind, string> = {
   throttled: 'RESOURCE_EXHAUSTED',
   disabled: 'FAILED_PRECONDITION KEY_DISABLED KEY_DESTROY_SCHEDULED KEY_DESTROYED KEY_PENDING_GENERATION',
@@ -33,11 +33,11 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     expect(classify({ code: 0 }, 'unwrap')).toEqual({ kind: 'unavailable', code: 'OK' });
   });
 
-  test('every row of the table is named here', () => {
+  test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ name }) => name).toSorted());
   });
 
-  test('INVALID_ARGUMENT of a wrap, an error of the configuration, is denied and says what to mend', () => {
+  test('INVALID_ARGUMENT of a wrap, a configuration error, is denied with a hint that names the fix', () => {
     expect(classify({ code: Status.INVALID_ARGUMENT }, 'wrap')).toMatchObject({
       kind: 'denied',
       code: 'INVALID_ARGUMENT',
@@ -53,7 +53,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     },
   );
 
-  test('a key that is disabled is disabled, whatever an external key manager said besides', () => {
+  test('a disabled key is reported as disabled, whatever an external key manager reported as well', () => {
     expect(classify(withViolations('KEY_DISABLED', 'EXTERNAL_NOT_FOUND'), 'unwrap').kind).toBe('disabled');
   });
 
@@ -64,7 +64,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     });
   });
 
-  test('a FAILED_PRECONDITION without details, or with those of tomorrow, is disabled', () => {
+  test('a FAILED_PRECONDITION without details, or with unknown ones, is disabled', () => {
     expect(classify({ code: Status.FAILED_PRECONDITION }, 'unwrap').kind).toBe('disabled');
     expect(classify(withViolations('KEY_STATE_OF_TOMORROW'), 'unwrap').kind).toBe('disabled');
   });
@@ -95,18 +95,18 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     ['a number', 7],
     ['a reason without a status', { reason: 'IAM_PERMISSION_DENIED' }],
     ['violations without a status', { ...withViolations('KEY_DISABLED'), code: undefined }],
-  ])('%s is unavailable and says no more', (_, error) => {
+  ])('%s is unavailable, without a code, status or hint', (_, error) => {
     expect(classify(error, 'unwrap')).toEqual({ kind: 'unavailable' });
     expect(classify(error, 'wrap')).toEqual({ kind: 'unavailable' });
   });
 
-  test('a reason that is no row changes nothing', () => {
+  test('a reason that is not in the table changes nothing', () => {
     for (const reason of ['constructor', 'REASON_OF_TOMORROW', 7, {}]) {
       expect(classify({ code: Status.PERMISSION_DENIED, reason }, 'unwrap').kind).toBe('denied');
     }
   });
 
-  test('F33: an object that throws when it is read is unavailable, and details that do are passed over', () => {
+  test('an object that throws when it is read is unavailable, and details that throw are skipped (F33)', () => {
     const throwing = (name: string): object =>
       Object.defineProperty({}, name, {
         get(): never {
@@ -135,7 +135,7 @@ describe('adapter rule 2: errors are classified by status and details', () => {
     }
   });
 
-  test('of a long list of details only the first are looked at', () => {
+  test('only the first of a long list of details are read', () => {
     const types = Array.from({ length: 1000 }, (_, i) => (i < 8 ? 'KEY_STATE_OF_TOMORROW' : 'EXTERNAL_NOT_FOUND'));
     expect(classify(withViolations(...types), 'unwrap').kind).toBe('disabled');
   });

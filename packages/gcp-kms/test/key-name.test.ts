@@ -9,7 +9,7 @@ describe('resource names', () => {
     'projects/example.com:shop-1/locations/global/keyRings/A_b-9/cryptoKeys/9',
     'projects/123456789012/locations/us/keyRings/r/cryptoKeys/k',
     `projects/shop/locations/eu/keyRings/${'r'.repeat(63)}/cryptoKeys/${'k'.repeat(63)}`,
-  ])('%s is a key’s, and its versions name it', (name) => {
+  ])('%s names a key, and its versions belong to it', (name) => {
     expect(isKeyName(name)).toBe(true);
     expect(keyOfVersion(`${name}/cryptoKeyVersions/1`)).toBe(name);
     expect(keyOfVersion(`${name}/cryptoKeyVersions/1204`)).toBe(name);
@@ -35,11 +35,14 @@ describe('resource names', () => {
     KEY.replace('sealring', ''),
     KEY.replace('sealring', 'ключ'),
     KEY.replace('cryptoKeys', 'cryptokeys'),
-  ])('%j is not a key’s', (name) => {
+  ])('%j does not name a key', (name) => {
     expect(isKeyName(name)).toBe(false);
   });
 
-  test.each(['0', '01', '-1', '1.0', '', 'latest', '1/', '1\n', '9'.repeat(20)])('a version %j is none', (version) => {
-    expect(keyOfVersion(`${KEY}/cryptoKeyVersions/${version}`)).toBeUndefined();
-  });
+  test.each(['0', '01', '-1', '1.0', '', 'latest', '1/', '1\n', '9'.repeat(20)])(
+    'a version %j is rejected',
+    (version) => {
+      expect(keyOfVersion(`${KEY}/cryptoKeyVersions/${version}`)).toBeUndefined();
+    },
+  );
 });

@@ -17,7 +17,7 @@ import {
 const world = new World();
 const ZEROS = new Uint8Array(32);
 
-/** Every call of a wrapper, for laws that hold for both. */
+/** Every call of a wrapper, for invariants that hold for both. */
 const CALLS: readonly [
   string,
   (keyWrapper: Wrapper, made: WrappedKey, options?: Partial<WrapOptions>) => Promise<unknown>,
@@ -33,7 +33,7 @@ function flipped(bytes: Uint8Array, bit: number): Uint8Array {
 }
 
 describe('requests', () => {
-  test('every call names the key without a version, and carries the whole context and all checksums', async () => {
+  test('every call names the key without a version, and sends the whole context and all checksums', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     await keyWrapper.unwrap(made, { context });
@@ -54,7 +54,7 @@ describe('requests', () => {
     ]);
   });
 
-  test('contract 1: what was wrapped comes back in an array of its own, and the argument is left as it was', async () => {
+  test('contract 1: unwrap returns the data key in a new array, and wrap leaves its argument unchanged', async () => {
     const handedOut: unknown[] = [];
     const client = world.watchedClient((answer) => handedOut.push(answer['plaintext']));
     const { keyWrapper } = world.setUp({ client });
@@ -63,11 +63,11 @@ describe('requests', () => {
     expect(opened).toEqual(sampleKey());
     expect(dataKey).toEqual(sampleKey());
     expect(opened.byteLength).toBe(opened.buffer.byteLength);
-    // Law 5: what the SDK handed out is overwritten.
+    // Rule 5: the SDK's buffers are overwritten.
     expect(handedOut).toEqual([undefined, Buffer.from(ZEROS)]);
   });
 
-  test('contract 1: a data key that the caller overwrites while the call is tried again is wrapped as it was given', async () => {
+  test('contract 1: a data key that the caller overwrites during a retry is wrapped as it was given', async () => {
     const { keyWrapper } = world.setUp();
     world.kms.throttleNext(1);
     const dataKey = sampleKey();
@@ -77,7 +77,7 @@ describe('requests', () => {
     expect(world.kms.requests).toHaveLength(3);
   });
 
-  test('adapter rule 5: the wrapper’s own copy of a data key is overwritten once it is wrapped', async () => {
+  test('adapter rule 5: the wrapper’s copy of a data key is overwritten after the wrap', async () => {
     const sent: Uint8Array[] = [];
     const real = world.client;
     const client: GcpKmsClient = {
@@ -94,7 +94,7 @@ describe('requests', () => {
     expect(sent).toEqual([ZEROS, ZEROS]);
   });
 
-  test('contexts that differ in the order of their keys are the same', async () => {
+  test('contexts that differ only in the order of their keys are equal', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context: { b: '2', a: '1' } });
     expect(await keyWrapper.unwrap(made, { context: { a: '1', b: '2' } })).toEqual(sampleKey());
@@ -107,28 +107,32 @@ describe('requests', () => {
     ['a data key as text', (w: Wrapper) => w.wrap(Object('x'.repeat(32)), { context }), TypeError],
     ['no options', (w: Wrapper) => w.wrap(sampleKey(), Object(undefined)), TypeError],
     ['a context with a number', (w: Wrapper) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
-    ['a signal that is none', (w: Wrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }), TypeError],
+    [
+      'a signal that is not an AbortSignal',
+      (w: Wrapper) => w.wrap(sampleKey(), { context, signal: Object({}) }),
+      TypeError,
+    ],
     ['a wrapped key that is text', (w: Wrapper) => w.unwrap(Object('blob'), { context }), TypeError],
     [
       'a wrapped key without bytes',
       (w: Wrapper) => w.unwrap(Object({ provider: 'gcp-kms', keyId: w.keyId }), { context }),
       TypeError,
     ],
-  ])('contract 4: %s is the caller’s mistake, and no call is made', async (_, run, type) => {
+  ])('contract 4: %s is a TypeError or RangeError, and no call is made', async (_, run, type) => {
     const { keyWrapper } = world.setUp();
     await expect(run(keyWrapper)).rejects.toThrow(type);
     expect(world.kms.requests).toEqual([]);
   });
 });
 
-describe('adapter rule 6: a wrapped key never chooses which key is asked', () => {
+describe('adapter rule 6: a wrapped key never chooses which key is called', () => {
   const KEY = 'projects/fake-project/locations/europe-west1/keyRings/mcp/cryptoKeys/relabelled';
   test.each([
     ['another provider', { provider: 'aws-kms' }],
     ['a version of another key', { keyId: `${KEY}/cryptoKeyVersions/1` }],
     ['a key in another location', { keyId: `${KEY.replace('europe-west1', 'us-east1')}/cryptoKeyVersions/1` }],
     ['the key itself, without a version', { keyId: KEY }],
-    ['a version that is none', { keyId: `${KEY}/cryptoKeyVersions/x` }],
+    ['an invalid version', { keyId: `${KEY}/cryptoKeyVersions/x` }],
     ['nothing', { keyId: '' }],
   ])('contract 3: one that names %s is corrupt, and no call is made', async (_, change) => {
     const { keyWrapper } = world.setUp();
@@ -168,7 +172,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
     expect(world.kms.requests).toEqual([]);
   });
 
-  test('F15: another key’s bytes under its own name are corrupt: Cloud KMS refuses them', async () => {
+  test('a wrapped key with another key’s bytes is corrupt, because Cloud KMS rejects them (F15)', async () => {
     const other = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -180,7 +184,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
   });
 
   test.each(['a version that does not exist', 'a version that exists, after a rotation', 'a version that is disabled'])(
-    'F15: relabelled to %s of the same key, a wrapped key is corrupt',
+    'relabelled to %s of the same key, a wrapped key is corrupt (F15)',
     async (which) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -193,7 +197,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
     },
   );
 
-  test('the tag of the version is the HMAC that the documentation names, behind what Cloud KMS made', async () => {
+  test('the version tag is the documented HMAC, appended to Cloud KMS’s ciphertext', async () => {
     const ciphertexts: Uint8Array[] = [];
     const client = world.watchedClient(({ ciphertext }) => {
       if (ciphertext instanceof Uint8Array) ciphertexts.push(Uint8Array.from(ciphertext));
@@ -204,7 +208,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
     expect(Buffer.from(made.wrapped)).toEqual(Buffer.concat([...ciphertexts, tag]));
   });
 
-  test('F25: one of another ring is corrupt, with the same key', async () => {
+  test('a wrapped key of another ring is corrupt under the same key (F25)', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const other = { ...context, 'sealring:ring': 'other' };
@@ -233,7 +237,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
     expect(world.kms.requests.map(({ name }) => name)).toEqual([retired.keyId, keyId]);
   });
 
-  test('F11: when the key is rotated, the next wrap names the new version, and the old one still unwraps', async () => {
+  test('when the key is rotated, the next wrap names the new version, and the old one still unwraps (F11)', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const old = await keyWrapper.wrap(sampleKey(), { context });
     expect(old.keyId).toBe(`${keyId}/cryptoKeyVersions/1`);
@@ -243,7 +247,7 @@ describe('adapter rule 6: a wrapped key never chooses which key is asked', () =>
     for (const made of [old, newer]) expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('F10: of a rotated key, one version can be disabled without the other', async () => {
+  test('one version of a rotated key can be disabled without the other (F10)', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const old = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.rotate(keyId);
@@ -280,7 +284,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a wrong checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: 7 } })],
     ['a negative checksum', (answer) => ({ ...answer, plaintextCrc32c: { value: -1 } })],
     ['no checksum', (answer) => ({ ...answer, plaintextCrc32c: null })],
-  ])('%s to an unwrap is corrupt, is not asked for again, and is overwritten', async (_, spoil) => {
+  ])('%s to an unwrap is corrupt, is not requested again, and is overwritten', async (_, spoil) => {
     const handedOut: Uint8Array[] = [];
     const client = world.watchedClient(({ plaintext }) => {
       if (plaintext instanceof Uint8Array) handedOut.push(plaintext);
@@ -312,7 +316,7 @@ describe('adapter rule 4: the answer is checked', () => {
     ['a flipped bit', (answer) => ({ ...answer, ciphertext: flipped(answer.ciphertext ?? ZEROS, 9) })],
     ['a wrong checksum', (answer) => ({ ...answer, ciphertextCrc32c: { value: 7 } })],
     ['no checksum', (answer) => ({ ...answer, ciphertextCrc32c: null })],
-  ])('%s to a wrap is corrupt, and is not asked for again', async (_, spoil) => {
+  ])('%s to a wrap is corrupt, and is not requested again', async (_, spoil) => {
     const { keyWrapper } = world.setUp();
     world.kms.spoil(spoil);
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
@@ -338,26 +342,29 @@ describe('adapter rule 4: the answer is checked', () => {
   });
 });
 
-describe('what Cloud KMS refuses', () => {
-  test.each(CALLS)('F10: %s: disabled, to be destroyed and destroyed is disabled, not tried again', async (_, run) => {
-    const { keyId, keyWrapper } = world.setUp();
-    const made = await keyWrapper.wrap(sampleKey(), { context });
-    for (const [change, code] of [
-      ['disable', 'KEY_DISABLED'],
-      ['scheduleDestruction', 'KEY_DESTROY_SCHEDULED'],
-      ['destroy', 'KEY_DESTROYED'],
-    ] as const) {
-      world.kms.requests.length = 0;
-      world.kms[change](keyId);
-      expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
-        kind: 'disabled',
-        summary: { provider: 'gcp-kms', operation: _, code, attempts: 1 },
-      });
-      expect(world.kms.requests).toHaveLength(1);
-    }
-  });
+describe('refusals by Cloud KMS', () => {
+  test.each(CALLS)(
+    '%s: a version that is disabled, scheduled for destruction or destroyed is disabled, and is not retried (F10)',
+    async (_, run) => {
+      const { keyId, keyWrapper } = world.setUp();
+      const made = await keyWrapper.wrap(sampleKey(), { context });
+      for (const [change, code] of [
+        ['disable', 'KEY_DISABLED'],
+        ['scheduleDestruction', 'KEY_DESTROY_SCHEDULED'],
+        ['destroy', 'KEY_DESTROYED'],
+      ] as const) {
+        world.kms.requests.length = 0;
+        world.kms[change](keyId);
+        expect(await rejectionOf(run(keyWrapper, made))).toMatchObject({
+          kind: 'disabled',
+          summary: { provider: 'gcp-kms', operation: _, code, attempts: 1 },
+        });
+        expect(world.kms.requests).toHaveLength(1);
+      }
+    },
+  );
 
-  test('F10: a key that is enabled again unwraps what it wrapped before', async () => {
+  test('a key that is enabled again unwraps earlier wraps (F10)', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.disable(keyId);
@@ -367,7 +374,7 @@ describe('what Cloud KMS refuses', () => {
   });
 
   test.each(CALLS)(
-    '%s: denied is denied, and a key that is not there not-found; neither is tried again',
+    '%s: a missing permission is denied, a missing key is not-found, and neither call is retried',
     async (_, run) => {
       const { keyId, keyWrapper } = world.setUp();
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -391,7 +398,7 @@ describe('what Cloud KMS refuses', () => {
     expect(world.kms.requests).toHaveLength(3);
   });
 
-  test.each(CALLS)('F29: %s: throttling without end is throttled, after maxAttempts', async (_, run) => {
+  test.each(CALLS)('%s: throttling without end is throttled after maxAttempts attempts (F29)', async (_, run) => {
     const { keyWrapper } = world.setUp({ maxAttempts: 2 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;
@@ -404,7 +411,7 @@ describe('what Cloud KMS refuses', () => {
   });
 
   test.each([Status.UNAVAILABLE, Status.DEADLINE_EXCEEDED, Status.UNKNOWN, Status.ABORTED])(
-    'adapter rule 3: status %i is tried again by us, not by the SDK',
+    'adapter rule 3: status %i is retried by the key wrapper, not by the SDK',
     async (code) => {
       const { keyWrapper } = world.setUp({ maxAttempts: 3 });
       world.kms.failAlways({ code, details: 'as told' });
@@ -417,7 +424,7 @@ describe('what Cloud KMS refuses', () => {
   );
 
   test.each(CALLS)(
-    '%s: INTERNAL, which some servers say of another context, is tried again only once',
+    '%s: INTERNAL, which some servers return for another context, is retried only once',
     async (_, run) => {
       const { keyWrapper } = world.setUp({ maxAttempts: 10 });
       const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -431,7 +438,7 @@ describe('what Cloud KMS refuses', () => {
     },
   );
 
-  test('a key that is not for symmetric encryption is a configuration error: a denied wrap that says so', async () => {
+  test('a wrap with a key that is not for symmetric encryption is denied, with a hint that names the fix', async () => {
     const { keyWrapper } = world.setUp();
     world.kms.failAlways({ code: Status.INVALID_ARGUMENT, details: 'as told' });
     expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
@@ -449,7 +456,7 @@ describe('what Cloud KMS refuses', () => {
   });
 });
 
-describe('F29: every call ends', () => {
+describe('every call ends (F29)', () => {
   test.each(CALLS)('%s: a Cloud KMS that hangs is unavailable after maxAttempts deadlines', async (_, run) => {
     const { keyWrapper } = world.setUp({ callTimeoutSeconds: 0.5, maxAttempts: 2 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -458,22 +465,19 @@ describe('F29: every call ends', () => {
     expect(world.kms.hanging).toBe(2);
   });
 
-  test.each(CALLS)(
-    'contract 5: %s: an abort ends a call that hangs at once, and it is not tried again',
-    async (_, run) => {
-      const { keyWrapper } = world.setUp();
-      const made = await keyWrapper.wrap(sampleKey(), { context });
-      world.kms.hang();
-      const controller = new AbortController();
-      const call = rejectionOf(run(keyWrapper, made, { signal: controller.signal }));
-      await expect.poll(() => world.kms.hanging).toBe(1);
-      controller.abort();
-      expect(await call).toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
-      expect(world.kms.requests).toHaveLength(2);
-    },
-  );
+  test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+    const { keyWrapper } = world.setUp();
+    const made = await keyWrapper.wrap(sampleKey(), { context });
+    world.kms.hang();
+    const controller = new AbortController();
+    const call = rejectionOf(run(keyWrapper, made, { signal: controller.signal }));
+    await expect.poll(() => world.kms.hanging).toBe(1);
+    controller.abort();
+    expect(await call).toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
+    expect(world.kms.requests).toHaveLength(2);
+  });
 
-  test.each(CALLS)('contract 5: %s: with a signal aborted before, no call is made', async (_, run) => {
+  test.each(CALLS)('contract 5: %s: with a signal that was aborted before, no call is made', async (_, run) => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.requests.length = 0;
@@ -483,7 +487,7 @@ describe('F29: every call ends', () => {
     expect(world.kms.requests).toEqual([]);
   });
 
-  test.each(CALLS)('%s: a client that heeds neither deadline nor signal is given up all the same', async (_, run) => {
+  test.each(CALLS)('%s: a client that ignores deadline and signal is abandoned at the deadline', async (_, run) => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const deaf = { encrypt: () => new Promise(() => {}), decrypt: () => new Promise(() => {}) };
@@ -491,16 +495,19 @@ describe('F29: every call ends', () => {
     expect(await rejectionOf(run(stuck, made))).toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
   });
 
-  test.each(CALLS)('%s: a client that never finds credentials is given up, and no call is made', async (_, run) => {
-    const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
-    const client = { ...world.watchedClient(() => {}), initialize: () => new Promise(() => {}) };
-    const { keyWrapper } = world.setUp({ client, callTimeoutSeconds: 0.02, maxAttempts: 1 });
-    const moved = { ...made, keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1` };
-    expect(await rejectionOf(run(keyWrapper, moved))).toMatchObject({ kind: 'unavailable' });
-    expect(world.kms.requests).toEqual([]);
-  });
+  test.each(CALLS)(
+    '%s: a client that never finds credentials is abandoned at the deadline, and no call is made',
+    async (_, run) => {
+      const made = await world.setUp().keyWrapper.wrap(sampleKey(), { context });
+      const client = { ...world.watchedClient(() => {}), initialize: () => new Promise(() => {}) };
+      const { keyWrapper } = world.setUp({ client, callTimeoutSeconds: 0.02, maxAttempts: 1 });
+      const moved = { ...made, keyId: `${keyWrapper.keyId}/cryptoKeyVersions/1` };
+      expect(await rejectionOf(run(keyWrapper, moved))).toMatchObject({ kind: 'unavailable' });
+      expect(world.kms.requests).toEqual([]);
+    },
+  );
 
-  test('an attempt that was given up while credentials were looked for sends nothing afterwards', async () => {
+  test('an attempt that was abandoned while looking for credentials sends nothing later', async () => {
     let found = (): void => {};
     const looking = new Promise<void>((resolve) => {
       found = resolve;
@@ -519,12 +526,12 @@ describe('F29: every call ends', () => {
     expect(sent).toBe(1);
   });
 
-  test('the data key of an answer that comes too late is overwritten', async () => {
+  test('the data key of an answer after the deadline is overwritten', async () => {
     const handedOut: unknown[] = [];
     const watched = world.watchedClient(({ plaintext }) => handedOut.push(plaintext));
     const patient: GcpKmsClient = {
       encrypt: (request, options) => watched.encrypt(request, options),
-      // Without a deadline or a signal: the answer comes, and nobody waits for it.
+      // Without a deadline or a signal: the answer arrives after the caller gave up.
       decrypt: (request, { retry }) =>
         watched.decrypt(request, { retry, timeout: 60_000, signal: new AbortController().signal }),
     };
@@ -549,7 +556,7 @@ describe('F29: every call ends', () => {
     expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
-  test('close() ends what is under way, refuses what comes later, and leaves the caller’s client open', async () => {
+  test('close() ends calls in progress, refuses later ones, and does not close the caller’s client', async () => {
     const { keyWrapper } = world.setUp();
     world.kms.hang();
     const call = rejectionOf(keyWrapper.wrap(sampleKey(), { context }));

@@ -20,7 +20,7 @@ async function listen(server: Server): Promise<{ port: number; close: () => Prom
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
-    // A client that gives up resets the connection.
+    // A client that abandons a call resets the connection.
     socket.on('error', () => socket.destroy());
   });
   server.listen(0, '127.0.0.1');
@@ -50,7 +50,7 @@ async function withClient(
 }
 
 describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (version) => {
-  test('F29: where nothing listens, it is unavailable after maxAttempts attempts', async () => {
+  test('a port where nothing listens is unavailable after maxAttempts attempts (F29)', async () => {
     const { port, close } = await listen(createServer());
     await close();
     await withClient(version, port, { maxAttempts: 2 }, async (keyWrapper) => {
@@ -61,7 +61,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     });
   });
 
-  test('F29: a server that takes connections and never answers is unavailable', async () => {
+  test('a server that accepts connections and never answers is unavailable (F29)', async () => {
     const server = await listen(createServer());
     await withClient(version, server.port, { callTimeoutSeconds: 0.2, maxAttempts: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({
@@ -72,7 +72,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     await server.close();
   });
 
-  test('F29: a server that hangs up is unavailable', async () => {
+  test('a server that closes the connection is unavailable (F29)', async () => {
     const server = await listen(createServer((socket) => socket.destroy()));
     await withClient(version, server.port, { maxAttempts: 2, callTimeoutSeconds: 2 }, async (keyWrapper) => {
       expect(await rejectionOf(keyWrapper.wrap(sampleKey(), { context }))).toMatchObject({ kind: 'unavailable' });
@@ -83,7 +83,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
   test.each([
     ['a 401 is denied', 401, 'denied', 1],
     ['a 403 is denied', 403, 'denied', 1],
-    ['a 429 is unavailable: gRPC makes UNAVAILABLE of it', 429, 'unavailable', 2],
+    ['a 429 is unavailable, because gRPC maps it to UNAVAILABLE', 429, 'unavailable', 2],
     ['a 503 is unavailable', 503, 'unavailable', 2],
     ['a 200 that is not gRPC is unavailable', 200, 'unavailable', 2],
   ])('adapter rule 2: a proxy that answers in HTML: %s', async (_, status, kind, attempts) => {
@@ -101,7 +101,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s and a network that fails', (ve
     await close();
   });
 
-  test('when the server comes back, so does the key wrapper', async () => {
+  test('the key wrapper works again when the server is back', async () => {
     const first = await startGcpKms();
     const { port } = first;
     await first.stop();

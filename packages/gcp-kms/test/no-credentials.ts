@@ -2,7 +2,7 @@ import { KeyManagementServiceClient } from '@google-cloud/kms';
 import { KeyWrapperError } from '@sealring/core';
 import { gcpKmsKeyWrapper } from '../src/index.ts';
 
-// Run where there are no credentials. Says what becomes of a wrap, and of the process.
+// Runs without credentials. Prints the outcome of a wrap, and whether the process continues.
 
 const keyId = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
 const dataKey = Uint8Array.from({ length: 32 }, (_, i) => i);
@@ -24,7 +24,7 @@ process.stdout.write(`own client: ${kind}, closed\n`);
 const client = new KeyManagementServiceClient();
 const given = gcpKmsKeyWrapper({ keyId, client, maxAttempts: 2 });
 process.stdout.write(`given client: ${await kindOf(given.wrap(dataKey, { context: {} }))}\n`);
-// An unhandled rejection would have been told by now, and would have ended the process.
+// An unhandled rejection would have been reported by now, and would have ended the process.
 await new Promise(setImmediate);
 
 process.once('unhandledRejection', () => process.stdout.write('SDK alone: unhandled rejection\n'));

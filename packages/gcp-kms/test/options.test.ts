@@ -7,7 +7,7 @@ import { clientOptions, context, rejectionOf, sampleKey, World } from './world.t
 const world = new World();
 const KEY = 'projects/shop/locations/europe-west1/keyRings/mcp/cryptoKeys/sealring';
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): GcpKmsKeyWrapperOptions {
   return Object(options);
 }
@@ -54,7 +54,7 @@ describe('options', () => {
     expect(await rejectionOf(keyWrapper.unwrap(wrapped, { context }))).toMatchObject({ kind: 'corrupt' });
   });
 
-  test('F21: inspect shows provider, key and capabilities, and nothing of the client', async () => {
+  test('inspect shows provider, key and capabilities, and nothing of the client (F21)', async () => {
     const client = new KeyManagementServiceClient({ ...clientOptions(world.server), projectId: 'canary' });
     expect(inspect(client, { depth: 2 })).toContain('canary');
     const keyWrapper = gcpKmsKeyWrapper({ keyId: KEY, client });

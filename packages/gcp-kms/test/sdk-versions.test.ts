@@ -4,7 +4,7 @@ import { context, rejectionOf, SDK_VERSIONS, Status, sampleKey, World } from './
 describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
   const world = new World(version);
 
-  test('every status reaches us as it is, after one request', async () => {
+  test('every status is reported unchanged, after one request', async () => {
     const { keyWrapper } = world.setUp({ maxAttempts: 1 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (const [name, code] of Object.entries(Status)) {
@@ -15,7 +15,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     }
   });
 
-  test('the details of a failure reach us: violations and reasons', async () => {
+  test('the violations and reasons of a failure are reported', async () => {
     const { keyId, keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.disable(keyId);
@@ -34,7 +34,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     });
   });
 
-  test('F29: the SDK ends a call that was aborted: at once, or, where it knows no signal, by its deadline', async () => {
+  test('the SDK ends an aborted call at once, or by its deadline where it has no signal (F29)', async () => {
     const { keyWrapper } = world.setUp({ callTimeoutSeconds: version === '6.3' ? 60 : 1 });
     const made = await keyWrapper.wrap(sampleKey(), { context });
     const before = world.kms.cancelled;
@@ -47,7 +47,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     await expect.poll(() => world.kms.cancelled, { timeout: 20_000 }).toBe(before + 1);
   });
 
-  test('F29: a connection that is reset is unavailable, and the next attempt has a new one', async () => {
+  test('a connection that is reset is unavailable, and the next attempt uses a new one (F29)', async () => {
     const { keyWrapper } = world.setUp();
     const made = await keyWrapper.wrap(sampleKey(), { context });
     world.kms.hang();
@@ -60,7 +60,7 @@ describe.each(SDK_VERSIONS)('@google-cloud/kms %s, over gRPC', (version) => {
     expect(world.server.accepted).toBe(accepted + 1);
   });
 
-  test('calls that are made at once go side by side', async () => {
+  test('concurrent calls run in parallel', async () => {
     const { keyWrapper } = world.setUp();
     world.kms.hang();
     const calls = Promise.all(Array.from({ length: 20 }, () => keyWrapper.wrap(sampleKey(), { context })));

@@ -15,7 +15,7 @@ export * from '../../../test/support/gcp-kms/index.ts';
 
 export type Wrapper = ReturnType<typeof gcpKmsKeyWrapper>;
 
-/** The two major versions of the vendor's client that fit. */
+/** The two supported major versions of the vendor's client. */
 export const SDK_VERSIONS = ['6.3', '5.7'] as const;
 export type SdkVersion = (typeof SDK_VERSIONS)[number];
 
@@ -28,7 +28,7 @@ export function sdkClient(
 ): GcpKmsClient & { close(): Promise<void> } {
   const options = clientOptions(address);
   if (version === '6.3') return new KeyManagementServiceClient(options);
-  // Each major version has a copy of these types of its own.
+  // Each major version has its own copy of these types.
   return new KeyManagementServiceClient5(
     options as unknown as ConstructorParameters<typeof KeyManagementServiceClient5>[0],
   );

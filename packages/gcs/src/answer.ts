@@ -2,14 +2,14 @@ import { type Outcome, readBody, type StoreFailure, statusOf } from '@sealring/c
 
 /** An HTTP answer whose body has not been read. */
 export interface Answer {
-  /** 100 to 599; 0 for what is no answer. */
+  /** 100 to 599; 0 for anything that is not an answer. */
   readonly status: number;
   readonly header: (name: string) => string | undefined;
   /** Every byte of the body, or `too-large`: see `readBody`. */
   readonly readBody: () => Promise<Outcome<Buffer, StoreFailure>>;
 }
 
-/** What the SDK's transport resolved to: a response of `fetch`, with its body as `data`. */
+/** The result of the SDK's transport: a response of `fetch`, with its body as `data`. */
 export function answerOf(response: unknown): Answer {
   const headers = field(response, 'headers');
   const body = field(response, 'data');
@@ -24,7 +24,7 @@ export function answerOf(response: unknown): Answer {
   };
 }
 
-/** A property of the answer to a call, inherited getters included: a response of `fetch` has nothing else. */
+/** A property of the answer to a call, inherited getters included: a response of `fetch` has only those. */
 export function field(answer: unknown, name: string): unknown {
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
 }

@@ -1,38 +1,38 @@
 import type { Readable } from 'node:stream';
 
-/** One request of the JSON API, as the SDK's authenticated transport takes it. */
+/** One request of the JSON API, for the SDK's authenticated transport. */
 export interface GcsRingRequest {
   /** Below `apiEndpoint`, with its query. */
   readonly url: string;
-  /** What reads, and what writes. */
+  /** GET to read, POST to write. */
   readonly method: 'GET' | 'POST';
   /** Without credentials: `authClient` adds them. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body of a POST: at most 263 KiB, as long as its header `content-length` says. */
   readonly data?: Readable;
-  /** The body of the answer is read here, and no further than it may be long. */
+  /** The body of the answer is read here, up to its limit. */
   readonly responseType: 'stream';
-  /** Aborts when there is no answer in time, or nobody waits for it any more. */
+  /** Aborts at the deadline, or when the caller aborts. */
   readonly signal: AbortSignal;
-  /** Wherever a redirect would lead, it is not where the ring is. */
+  /** Redirects are errors: the ring is never at another address. */
   readonly redirect: 'error';
-  /** The ring repeats what it has to. */
+  /** The ring retries where necessary. */
   readonly retry: false;
-  /** Accepts every status: what it means is decided here. */
+  /** Accepts every status, because statuses are classified here. */
   readonly validateStatus: () => boolean;
 }
 
 /**
  * The part of `Storage` (`@google-cloud/storage`, a peer dependency) that is used: where it sends requests, and what
- * authenticates them; a fake fits too.
+ * authenticates them; a fake works too.
  *
  * Not the methods of `File`: `save` deletes the object when a checksum does not match, and they cannot be aborted, follow
  * redirects with the access token, and read an error whatever its size.
  */
 export interface GcsRingClient {
-  /** `https://storage.googleapis.com`, or what the client was given instead. */
+  /** `https://storage.googleapis.com`, or the configured endpoint. */
   readonly apiEndpoint: string;
-  /** Whether the client was given an endpoint. */
+  /** Whether the client has a configured endpoint. */
   readonly customEndpoint?: boolean;
   /** Whether it authenticates there too. */
   readonly useAuthWithCustomEndpoint?: boolean | undefined;

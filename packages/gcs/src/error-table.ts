@@ -3,11 +3,11 @@ import { findRow, type StoreFailure, sameRow, unexplained, unreachable } from '@
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
-  /** Of what is stored, where it is no document. */
+  /** Of stored content that is not a document. */
   readonly revision?: string;
 }
 
-/** A failure that is meant under one status only. */
+/** A failure with this meaning only under one status. */
 interface Row extends Failure {
   readonly status?: number;
 }
@@ -30,8 +30,8 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   conditionNotMet: { kind: 'conflict', detail: 'another generation is stored', status: 412 },
   conflict: { kind: 'conflict', detail: 'another write is under way', status: 409 },
 
-  // The same reason for an object and for a bucket that is not there: the ring looks again.
-  notFound: { kind: 'not-found', detail: 'there is no such bucket or object', status: 404 },
+  // A missing object and a missing bucket have the same reason, so the ring sends a listing.
+  notFound: { kind: 'not-found', detail: 'the bucket or the object does not exist', status: 404 },
 
   forbidden: { kind: 'denied', detail: DENIED },
   insufficientPermissions: { kind: 'denied', detail: DENIED },
@@ -40,7 +40,7 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
   orgPolicyConstraintFailed: { kind: 'denied', detail: 'a policy of the organisation forbids it' },
   authError: { kind: 'denied', detail: CREDENTIALS },
 
-  // No kind of their own: the caller may not do this, and a repetition cannot help.
+  // No kind of their own: the caller may not do this, and a retry cannot help.
   badRequest: { kind: 'denied', detail: REQUEST },
   invalidArgument: { kind: 'denied', detail: REQUEST },
   invalidParameter: { kind: 'denied', detail: REQUEST },
@@ -72,22 +72,22 @@ export const ERROR_TABLE: Readonly<Record<string, Row>> = Object.freeze({
 
   objectUnderActiveHold: { kind: 'read-only', detail: KEPT },
   retentionPolicyNotMet: { kind: 'read-only', detail: KEPT },
-  uploadTooLarge: { kind: 'too-large', detail: 'the service takes no object of this size' },
+  uploadTooLarge: { kind: 'too-large', detail: 'the service does not accept an object of this size' },
 
-  // What a checksum that does not match is called too.
-  invalid: { kind: 'unavailable', detail: 'the document was damaged on its way, or the request is not accepted' },
+  // Also the reason for a checksum that does not match.
+  invalid: { kind: 'unavailable', detail: 'the document was damaged in transit, or the request is not accepted' },
   backendError: { kind: 'unavailable', detail: BUSY },
   internalError: { kind: 'unavailable', detail: BUSY },
   uploadBrokenConnection: { kind: 'unavailable', detail: BUSY },
-  // Not `denied`, though some come with a 403: the right is there, the rate is not.
+  // Not `denied`, though some have a 403: the rate limit was exceeded, no permission is missing.
   quotaExceeded: { kind: 'unavailable', detail: BUSY },
   rateLimitExceeded: { kind: 'unavailable', detail: BUSY },
   userRateLimitExceeded: { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Row>);
 
 /**
- * What an answer that is no success means, by its status and the reason in its body, never by its text. A reason in the
- * table decides, under the status it belongs to. Else the status does; else it is `unavailable`.
+ * What an unsuccessful answer means, by its status and the reason in its body, never by its text. A reason in the
+ * table decides, under the status it belongs to, otherwise the status. Anything else is `unavailable`.
  */
 export function failureOf(status: number, reason: unknown): Failure {
   const found = findRow(ERROR_TABLE, [reason], (row) => row.status === undefined || row.status === status);
@@ -95,14 +95,14 @@ export function failureOf(status: number, reason: unknown): Failure {
     return { kind: found.row.kind, detail: `${found.row.detail} (${found.code})`, code: found.code };
   }
   if (status === 401 || status === 403) return { kind: 'denied', detail: `${DENIED} (status ${status})` };
-  if (status === 404) return { kind: 'not-found', detail: 'there is no such bucket or object (status 404)' };
+  if (status === 404) return { kind: 'not-found', detail: 'the bucket or the object does not exist (status 404)' };
   if (status === 412) return { kind: 'conflict', detail: 'another generation is stored (status 412)' };
   return unexplained(status);
 }
 
 /**
- * What a rejection of the SDK means: no answer of Cloud Storage, because every one of those resolves. So it is the
- * network, or that no access token was to be had, and `unavailable` whatever it says. Never throws.
+ * What a rejection of the SDK means: not an answer of Cloud Storage, because each of those resolves. The network
+ * failed or no access token was available, so it is always `unavailable`. Never throws.
  */
 export function classify(error: unknown): Failure {
   return (

@@ -18,7 +18,7 @@ export interface GcsRingOptions {
   /** The object's name; 1 to 1 024 bytes of UTF-8, no line break, no part `.` or `..`. One per ring. Required. */
   readonly object: string;
   /**
-   * The client to call; stays yours. One with an `apiEndpoint` of its own needs `useAuthWithCustomEndpoint: true`. Default:
+   * The client to call; you own it. One with its own `apiEndpoint` needs `useAuthWithCustomEndpoint: true`. Default:
    * the store creates a `Storage`, with the Application Default Credentials (environment, gcloud's file, metadata
    * server).
    */
@@ -30,7 +30,7 @@ export interface GcsRingOptions {
   readonly endpoint?: string;
   /** Whether `endpoint` may be an `http://` URL of another machine. Default false. */
   readonly dangerouslyAllowHttp?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. Finding that there is no ring takes two. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. Detecting an absent ring takes two. Default 5. */
   readonly callTimeoutSeconds?: number;
 }
 
@@ -39,7 +39,7 @@ export interface Settings {
   readonly bucket: string;
   readonly object: string;
   readonly client: GcsRingClient | undefined;
-  /** Of a client of the store's own. */
+  /** For the store's own client. */
   readonly endpoint: URL | undefined;
   readonly timeoutMs: number;
 }
@@ -80,8 +80,8 @@ export function readOptions(options: GcsRingOptions): Settings {
 }
 
 /**
- * @throws {TypeError} for what is no client.
- * @throws {RangeError} for one that says it does not authenticate at its endpoint: the requests of a ring always do.
+ * @throws {TypeError} for a value that is not a client.
+ * @throws {RangeError} for a client that does not authenticate at its endpoint: the requests of a ring always do.
  */
 export function checkClient(client: unknown): GcsRingClient {
   if (!isClient(client)) {
@@ -92,7 +92,7 @@ export function checkClient(client: unknown): GcsRingClient {
   }
   if (client.customEndpoint === true && client.useAuthWithCustomEndpoint !== true) {
     throw optionRangeError(
-      `${OWNER}: client has an apiEndpoint of its own and must say useAuthWithCustomEndpoint: true; ` +
+      `${OWNER}: client has its own apiEndpoint and must set useAuthWithCustomEndpoint: true; ` +
         'for an emulator give it an authClient without credentials',
     );
   }
@@ -124,9 +124,9 @@ function objectOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_OBJECT_BYTES || !object.isWellFormed()) {
     throw optionRangeError(`${OWNER}: object must be 1 to ${MAX_OBJECT_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // Somebody on the way may resolve dots, and then it is another object. A line break is refused by the service.
+  // A proxy may resolve dots, and the name would then be that of another object. The service refuses line breaks.
   if (/[\r\n]/.test(object) || object.split('/').some((part) => part === '.' || part === '..')) {
-    throw optionRangeError(`${OWNER}: object must have no line break and no part . or .., got ${quote(object)}`);
+    throw optionRangeError(`${OWNER}: object must not have a line break or a part . or .., got ${quote(object)}`);
   }
   return object;
 }

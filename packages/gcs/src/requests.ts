@@ -3,10 +3,10 @@ import { Readable } from 'node:stream';
 import { CRC32C } from '@google-cloud/storage';
 import type { GcsRingRequest } from './client.ts';
 
-/** What of a request depends on what is asked. */
+/** The parts of a request that differ. */
 export type Asked = Pick<GcsRingRequest, 'url' | 'method' | 'headers' | 'data'>;
 
-/** The object that a store is about, and where. */
+/** The object of a store, and its endpoint. */
 export interface Place {
   /** Without a slash at its end. */
   readonly endpoint: string;
@@ -15,10 +15,10 @@ export interface Place {
 }
 
 const DOCUMENT_TYPE = 'text/plain; charset=utf-8';
-/** As it is stored: a length and a checksum are those of what was sent. */
+/** Uncompressed, so that length and checksum are those of the stored bytes. */
 const PLAIN = { 'accept-encoding': 'identity' };
 
-/** Asks for the bytes of the object and its generation: one answer, so that they belong together. */
+/** Requests the bytes of the object and its generation in one answer, so that they belong together. */
 export function mediaRequest({ endpoint, bucket, object }: Place): Asked {
   // Without /download the service may answer with a redirect (303 mediaDownloadRedirect).
   const path = `/download/storage/v1/b/${encode(bucket)}/o/${encode(object)}`;
@@ -29,7 +29,7 @@ export function mediaRequest({ endpoint, bucket, object }: Place): Asked {
   };
 }
 
-/** Asks for the first object whose name begins with the object's: itself, if it is there. */
+/** Requests the first object whose name begins with the object's: itself, if it exists. */
 export function listRequest({ endpoint, bucket, object }: Place): Asked {
   const fields = encode('kind,nextPageToken,items(name)');
   const query = `prefix=${encode(object)}&maxResults=1&fields=${fields}`;
@@ -37,8 +37,8 @@ export function listRequest({ endpoint, bucket, object }: Place): Asked {
 }
 
 /**
- * Asks for a document to be stored if the object has the given generation; `0` means that there is none. The checksum
- * goes along, so that the service refuses a document that was damaged on its way instead of storing it.
+ * Stores a document if the object has the given generation; `0` means that it does not exist. The checksum is sent
+ * along, so that the service rejects a document that was damaged in transit.
  */
 export function uploadRequest({ endpoint, bucket, object }: Place, document: string, generation: string): Asked {
   const bytes = Buffer.from(document, 'utf8');
@@ -65,14 +65,14 @@ export function uploadRequest({ endpoint, bucket, object }: Place, document: str
 }
 
 /**
- * Bytes as a stream whose errors are heard. Of bytes the SDK's transport (node-fetch 3) makes a stream of its own, and
- * ends it with an error that nobody hears when the signal has aborted before it starts: that would end the process.
+ * Bytes as a stream whose errors are handled. The SDK's transport (node-fetch 3) converts bytes to its own stream, and
+ * destroys it with an unhandled error, which ends the process, if the signal aborted before it starts.
  */
 function streamOf(bytes: Buffer): Readable {
   return Readable.from([bytes], { objectMode: false }).on('error', () => undefined);
 }
 
-/** The CRC-32C as Cloud Storage spells it: base64 of 4 bytes, big endian. */
+/** The CRC-32C in Cloud Storage's form: base64 of 4 bytes, big endian. */
 export function crc32cOf(bytes: Buffer): string {
   const crc32c = new CRC32C();
   crc32c.update(bytes);

@@ -16,21 +16,21 @@ import { type GcsRingOptions, OWNER, readOptions, type Settings } from './option
 import { ownClient } from './own-client.ts';
 import { type Asked, crc32cOf, listRequest, mediaRequest, type Place, uploadRequest } from './requests.ts';
 
-/** A generation as the service spells it: a positive 64-bit number. */
+/** A generation in the service's form: a positive 64-bit number. */
 const GENERATION = /^[1-9]\d{0,18}$/;
-/** The generation of an object that is not there. */
+/** The generation of a missing object. */
 const ABSENT = '0';
 
 /**
  * A ring store in one object of Google Cloud Storage. The object's body is the document, byte for byte; the revision is
- * the object's generation, which the service never gives twice.
+ * the object's generation, which the service never reuses.
  *
  * Every write has the precondition `ifGenerationMatch`. Cloud Storage answers 404 for a missing object and for a missing
  * bucket, so a ring is absent only if a listing of the bucket succeeds and does not have the object.
  *
- * Of an object of 262 145 bytes or more the rest is not read: it is `too-large`. That error, and the one for an object that
- * is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A write that ends
- * as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
+ * Of an object of 262 145 bytes or more only the beginning is read: it is `too-large`. That error, and the one for an
+ * object that is `corrupt`, has the generation, so that the object can be replaced. Checksums are verified both ways. A
+ * write that ends as `unavailable` may have succeeded. Its methods reject with {@link RingStoreError},
  * {@link RingConflictError}, or a `TypeError` for wrong arguments; each request ends within `callTimeoutSeconds`.
  *
  * Source: Cloud Storage JSON API v1, Objects: get, list and insert; "Request preconditions".
@@ -49,7 +49,7 @@ export function gcsRing(options: GcsRingOptions): RingStore & Required<Pick<Ring
   return Object.freeze(new GcsRing(readOptions(options)));
 }
 
-// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+// Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class GcsRing implements RingStore {
   readonly kind = 'gcs';
   readonly #client: GcsRingClient;
@@ -70,7 +70,7 @@ class GcsRing implements RingStore {
     // Created between the two requests.
     const created = await this.#get(options);
     if (created === undefined)
-      throw new RingStoreError('unavailable', 'the object is in the listing, and cannot be read');
+      throw new RingStoreError('unavailable', 'the object is in the listing but cannot be read');
     return created;
   }
 
@@ -80,7 +80,7 @@ class GcsRing implements RingStore {
   ): Promise<{ readonly revision: string }> {
     checkWrite(OWNER, document, options);
     const { expected } = options;
-    // Nobody has ever read such a revision, so another one is stored; and it must not become a part of the request.
+    // No read returns such a revision, so another one is stored; and it must not become part of the request.
     if (expected !== undefined && !GENERATION.test(expected)) throw new RingConflictError();
     const outcome = await this.#ask(uploadRequest(this.#place, document, expected ?? ABSENT), options, generationOf);
     if ('answer' in outcome) return { revision: outcome.answer };
@@ -100,10 +100,10 @@ class GcsRing implements RingStore {
     throw refusal(outcome.failure);
   }
 
-  /** Whether the bucket is there and the object is not. */
+  /** Whether the bucket exists and the object does not. */
   async #isAbsent(options: RingStoreCallOptions | undefined): Promise<boolean> {
     const signal = options?.signal;
-    // Without onServiceDate: a call reports one date, and has done so.
+    // Without onServiceDate: a call reports one date, and already has.
     const outcome = await this.#ask(listRequest(this.#place), signal && { signal }, firstName);
     if ('answer' in outcome) return outcome.answer !== this.#place.object;
     throw refusal(outcome.failure);
@@ -144,7 +144,7 @@ async function storedRing(answer: Answer): Promise<Outcome<StoredRing, Failure>>
   }
   const crc32c = /(?:^|[, ])crc32c=([A-Za-z0-9+/=]+)/.exec(answer.header('x-goog-hash') ?? '')?.[1];
   if (crc32c !== crc32cOf(body.answer)) {
-    return { failure: { kind: 'unavailable', detail: 'the document was damaged on its way' } };
+    return { failure: { kind: 'unavailable', detail: 'the document was damaged in transit' } };
   }
   const document = decodeDocument(body.answer, 'object');
   if ('failure' in document) return { failure: { ...document.failure, revision } };
@@ -175,7 +175,7 @@ async function explain(answer: Answer): Promise<Failure> {
   return failureOf(answer.status, Array.isArray(errors) ? field(errors[0], 'reason') : undefined);
 }
 
-/** The body as JSON; undefined for any other, for one that is too long, and for one that does not come whole. */
+/** The body as JSON; undefined for any other, for one that is too long, and for one that ends early. */
 async function readJson(answer: Answer): Promise<unknown> {
   try {
     const body = await answer.readBody();

@@ -6,7 +6,7 @@ import { checksum } from './gcs-stub.ts';
 const bytes = Buffer.from('abcdef');
 const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
 
-/** A ring whose client gives these answers, one after the other. */
+/** A ring whose client returns these answers, one after the other. */
 function ringWith(...answers: unknown[]) {
   const client = { apiEndpoint: 'https://x', authClient: { request: async () => answers.shift() } };
   return gcsRing({ bucket: 'payments-sealring', object: 'k', client });
@@ -23,8 +23,8 @@ function jsonOf(value: unknown, status = 200) {
 
 const notFound = () => jsonOf({ error: { errors: [{ reason: 'notFound' }] } }, 404);
 
-describe('answers that no server at hand gives', () => {
-  test('a body in pieces is put together, also where a character is cut', async () => {
+describe('answers that the emulator never gives', () => {
+  test('a body in chunks is joined, even if a chunk ends within a character', async () => {
     const euro = Buffer.from('€');
     const body = Readable.from([euro.subarray(0, 1), euro.subarray(1)]);
     const headers = { 'x-goog-hash': `md5=AAAA, crc32c=${checksum(euro)}` };
@@ -36,13 +36,13 @@ describe('answers that no server at hand gives', () => {
     ['longer than declared', objectOf(Readable.from([bytes]), { 'content-length': '5' })],
     ['not of bytes', objectOf(Readable.from(['abcdef']))],
     ['of a type with no stream', objectOf('abcdef')],
-    ['not there', objectOf(undefined)],
+    ['missing', objectOf(undefined)],
     ['without a generation', objectOf(Readable.from([bytes]), { 'x-goog-generation': '' })],
     ['of generation 0', objectOf(Readable.from([bytes]), { 'x-goog-generation': '0' })],
-    ['of a generation that is no number', objectOf(Readable.from([bytes]), { 'x-goog-generation': '1e3' })],
+    ['of a generation that is not a number', objectOf(Readable.from([bytes]), { 'x-goog-generation': '1e3' })],
     ['without a checksum', objectOf(Readable.from([bytes]), { 'x-goog-hash': 'md5=AAAA' })],
     ['of another checksum', objectOf(Readable.from([Buffer.from('abcdeF')]))],
-    ['a part only', objectOf(Readable.from([bytes]), {}, 206)],
+    ['only a part', objectOf(Readable.from([bytes]), {}, 206)],
   ])('a body that is %s is unavailable', async (_, answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
   });
@@ -59,7 +59,7 @@ describe('answers that no server at hand gives', () => {
     ['an empty object', {}],
     ['an answer without headers', { status: 200, data: Readable.from([bytes]) }],
     ['a status as text', { ...objectOf(Readable.from([bytes])), status: '200' }],
-  ])('%s, from a client that is none of Cloud Storage, is unavailable', async (_, answer) => {
+  ])('%s, from a client that is not one of Cloud Storage, is unavailable', async (_, answer) => {
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
     await expect(ringWith(answer).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
@@ -72,15 +72,15 @@ describe('answers that no server at hand gives', () => {
     [{ generation: '-1' }],
     ['text'],
     [null],
-  ])('an answer of %j to a write is unavailable: it may have been done', async (answer) => {
+  ])('an answer of %j to a write is unavailable, because the write may have succeeded', async (answer) => {
     await expect(ringWith(jsonOf(answer)).write('x', { expected: undefined })).rejects.toMatchObject(unavailable);
   });
 
   test.each([
     ['that is empty', { kind: 'storage#objects', items: [] }],
-    ['that says nothing of objects', { kind: 'storage#objects' }],
+    ['without a list of objects', { kind: 'storage#objects' }],
     ['of another object', { kind: 'storage#objects', items: [{ name: 'k2' }] }],
-  ])('F9: a 404 is absent after a listing %s', async (_, listing) => {
+  ])('a 404 is absent after a listing %s (F9)', async (_, listing) => {
     expect(await ringWith(notFound(), jsonOf(listing)).read()).toBeUndefined();
   });
 
@@ -90,19 +90,19 @@ describe('answers that no server at hand gives', () => {
     ['of nothing', {}],
     ['of text', 'x'],
     ['of objects without names', { kind: 'storage#objects', items: [{}] }],
-    ['of what is no list', { kind: 'storage#objects', items: { length: 0 } }],
-  ])('F9: a 404 is never absent after a listing %s', async (_, listing) => {
+    ['of a value that is not a list', { kind: 'storage#objects', items: { length: 0 } }],
+  ])('a 404 is never absent after a listing %s (F9)', async (_, listing) => {
     await expect(ringWith(notFound(), jsonOf(listing)).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('F8: an object that is created between the 404 and the listing is read', async () => {
+  test('an object that is created between the 404 and the listing is read (F8)', async () => {
     const listing = { kind: 'storage#objects', items: [{ name: 'k' }] };
     const ring = ringWith(notFound(), jsonOf(listing), objectOf(Readable.from([bytes])));
     expect(await ring.read()).toEqual({ document: 'abcdef', revision: '1' });
     await expect(ringWith(notFound(), jsonOf(listing), notFound()).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('F13: the date of a call’s first answer is reported, of a 404 too; a bad date is not', async () => {
+  test('the date of a call’s first answer is reported, of a 404 too; an invalid date is not (F13)', async () => {
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);
     const dated = (answer: { headers: Headers }, date: string) => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { classify, ERROR_TABLE, type Failure, failureOf } from '../src/error-table.ts';
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const EXPECTED: Record<Failure['kind'], string> = {
   'not-found': 'notFound',
   conflict: 'conditionNotMet conflict',
@@ -30,7 +30,7 @@ describe('adapter rule 2: answers are classified by status and reason', () => {
     expect(failure).toEqual({ kind, code: reason, detail: expect.stringContaining(`(${reason})`) });
   });
 
-  test('every row of the table is named here', () => {
+  test('every row of the table is listed in this test', () => {
     expect(Object.keys(ERROR_TABLE).toSorted()).toEqual(ROWS.map(({ reason }) => reason).toSorted());
   });
 
@@ -69,7 +69,7 @@ describe('adapter rule 2: answers are classified by status and reason', () => {
   });
 });
 
-describe('what is no answer of Cloud Storage is unavailable', () => {
+describe('anything but an answer of Cloud Storage is unavailable', () => {
   test.each(['ECONNREFUSED', 'CERT_HAS_EXPIRED', 'AbortError'])('%s', (code) => {
     const detail = expect.stringMatching(new RegExp(`^Cloud Storage cannot be reached: .+ \\(${code}\\)$`));
     expect(classify({ code })).toEqual({ kind: 'unavailable', code, detail });
@@ -79,7 +79,7 @@ describe('what is no answer of Cloud Storage is unavailable', () => {
 
   test.each([
     ['an unknown exception', new Error('forbidden')],
-    ['a refusal of who gives out the tokens', Object.assign(new Error('invalid_grant'), { status: 401, code: '401' })],
+    ['a refusal by the token issuer', Object.assign(new Error('invalid_grant'), { status: 401, code: '401' })],
     ['a reason that only an answer can have', { code: 'notFound', status: 404 }],
     ['a TypeError out of the SDK', new TypeError('notFound')],
     ['a string', 'notFound'],
@@ -91,7 +91,7 @@ describe('what is no answer of Cloud Storage is unavailable', () => {
     expect(classify(error)).toEqual(unknown);
   });
 
-  test('F33: an object that throws when it is read', () => {
+  test('an object that throws when it is read (F33)', () => {
     const thrower = {
       get code(): string {
         throw new Error('canary');

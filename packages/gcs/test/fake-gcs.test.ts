@@ -9,7 +9,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `gcs-${process.pid}-${++names}`;
 
-/** Of what is no ring, as the error about it says. */
+/** The revision of a value that is not a ring, from its error. */
 async function revisionOf(ring: RingStore): Promise<string> {
   const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ name: 'RingStoreError', revision: expect.any(String) });
@@ -31,7 +31,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     return { bucket, object, ring: gcsRing({ bucket, object, client }), theirs: client.bucket(bucket).file(object) };
   }
 
-  test('the object is the document, byte for byte: whoever can read it needs nothing of us', async () => {
+  test('the object is the document, byte for byte, so other tools can read it', async () => {
     const { ring, theirs } = newRing();
     const document = '{"format":"sealring/ring/1"}\r\n{"macs":{}}\r\n--\r\n';
     await ring.write(document, { expected: undefined });
@@ -40,7 +40,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     expect(metadata).toMatchObject({ contentType: 'text/plain; charset=utf-8', cacheControl: 'no-store' });
   });
 
-  test('a document that another tool put there is read, and replaced', async () => {
+  test('a document that another tool wrote is read and replaced', async () => {
     const { ring, theirs } = newRing();
     await theirs.save('theirs', { resumable: false });
     const stored = await ring.read();
@@ -58,7 +58,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
   });
 
   describe.each([[false], [true]])('versions %s', (versions) => {
-    test('what a write returns is what a read returns', async () => {
+    test('a read returns the revision that the write returned', async () => {
       const { ring } = newRing(versions);
       const first = await ring.write('a', { expected: undefined });
       expect(await ring.read()).toEqual({ document: 'a', ...first });
@@ -66,7 +66,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
       expect(await ring.read()).toEqual({ document: 'b', ...second });
     });
 
-    test('A, B and A again: the revision of the first A does not come back with its bytes', async () => {
+    test('writing A, B and A again does not bring back the revision of the first A', async () => {
       const { ring } = newRing(versions);
       const first = await ring.write('a', { expected: undefined });
       const second = await ring.write('b', { expected: first.revision });
@@ -89,7 +89,7 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     });
   });
 
-  test('F9: a bucket that does not exist is unavailable for every call, never absent or a conflict', async () => {
+  test('a bucket that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
     const ring = gcsRing({ bucket: freshName(), object: 'k', client });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -101,36 +101,42 @@ describe.skipIf(address === '')('@google-cloud/storage against fake-gcs-server',
     ['empty', Buffer.alloc(0), 'corrupt'],
     ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
     ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
-  ] as const)('F9, F31: an object that is %s is refused, and not overwritten', async (_, body, kind) => {
-    const { ring, theirs } = newRing();
-    await theirs.save(body, { resumable: false });
-    const [{ generation }] = await theirs.getMetadata();
-    await expect(ring.read()).rejects.toMatchObject(failed(kind));
-    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
-    await expect(ring.write('x', { expected: '1' })).rejects.toBeInstanceOf(RingConflictError);
-    expect((await theirs.getMetadata())[0]).toMatchObject({ generation, size: `${body.length}` });
-  });
+  ] as const)(
+    'an object that is %s is corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
+    async (_, body, kind) => {
+      const { ring, theirs } = newRing();
+      await theirs.save(body, { resumable: false });
+      const [{ generation }] = await theirs.getMetadata();
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.write('x', { expected: '1' })).rejects.toBeInstanceOf(RingConflictError);
+      expect((await theirs.getMetadata())[0]).toMatchObject({ generation, size: `${body.length}` });
+    },
+  );
 
   test.each([
     ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
     ['empty', Buffer.alloc(0)],
     ['262 145 bytes', Buffer.alloc(262_145, 'x')],
-  ])('what is %s is written over by whoever saw it, by one of many, and by nobody who saw another', async (_, body) => {
-    const { ring, theirs } = newRing();
-    const put = (bytes: Buffer) => theirs.save(bytes, { resumable: false });
-    await put(body);
-    const seen = await revisionOf(ring);
-    await expect(revisionOf(ring)).resolves.toBe(seen);
-    await put(Buffer.concat([body, Buffer.from([0xff])]));
-    await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
-    const expected = await revisionOf(ring);
-    const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
-    const results = await Promise.allSettled(writes);
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect((await ring.read())?.document).toMatch(/^[0-7]$/);
-  });
+  ])(
+    'content that is %s is overwritten by exactly one of the servers that read it, and by no other server',
+    async (_, body) => {
+      const { ring, theirs } = newRing();
+      const put = (bytes: Buffer) => theirs.save(bytes, { resumable: false });
+      await put(body);
+      const seen = await revisionOf(ring);
+      await expect(revisionOf(ring)).resolves.toBe(seen);
+      await put(Buffer.concat([body, Buffer.from([0xff])]));
+      await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
+      const expected = await revisionOf(ring);
+      const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
+      const results = await Promise.allSettled(writes);
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      expect((await ring.read())?.document).toMatch(/^[0-7]$/);
+    },
+  );
 
-  test('the service’s date is reported', async () => {
+  test('the date of the service is reported', async () => {
     const { ring } = newRing();
     const dates: Date[] = [];
     const onServiceDate = (date: Date): void => void dates.push(date);

@@ -14,7 +14,7 @@ const NO_REQUEST = { url: '', headers: {}, body: Buffer.alloc(0) } as SeenReques
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 const newline = Buffer.from('\r\n');
 
-describe('the Cloud Storage SDK against a server of ours', () => {
+describe('the Cloud Storage SDK against a local server', () => {
   const closing: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
@@ -32,7 +32,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
 
   const asked = (stub: HttpStub): string[] => stub.requests.map(kindOf);
 
-  test('a write is one request: the condition, the checksum of the document, and its bytes', async () => {
+  test('a write is one request with the condition, the document and its checksum', async () => {
     const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
     const document = '{"epoch":1}\n{"€":"\r\n--\r\n"}\n';
     expect(await ring.write(document, { expected: '1234567890123456789' })).toEqual({ revision: '7' });
@@ -51,7 +51,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     });
   });
 
-  test('F29: a write that is given up before its request starts is unavailable, and ends nothing else', async () => {
+  test('a write that is abandoned before its request starts is unavailable, and ends no other call (F29)', async () => {
     const { ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
     const uncaught: unknown[] = [];
     const note = (error: unknown): void => void uncaught.push(error);
@@ -67,7 +67,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     expect(uncaught).toEqual([]);
   });
 
-  test('a foundation says that no object is there', async () => {
+  test('creating a ring sends the condition that the object does not exist', async () => {
     const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '1' }));
     await ring.write('x', { expected: undefined });
     expect(asked(stub)).toEqual(['upload 0']);
@@ -77,7 +77,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     [412, 'conditionNotMet'],
     [409, 'conflict'],
     [412, 'novelty'],
-  ])('%i %s to a write is a conflict, and not repeated', async (status, reason) => {
+  ])('%i %s to a write is a conflict, and is not retried', async (status, reason) => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, status, reason));
     for (const expected of [undefined, '1']) {
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -86,7 +86,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
   });
 
   test.each(['', '0', '01', '-1', '1&ifGenerationMatch=', '1 ', '1e3', '12345678901234567890', '*', 'absent'])(
-    'the revision %j, which nobody was given, is a conflict, and nothing is asked',
+    'the revision %j, which no read returns, is a conflict without any request',
     async (expected) => {
       const { stub, ring } = await stubbed((_, response) => sendJson(response, 200, { generation: '7' }));
       await expect(ring.write('x', { expected })).rejects.toBeInstanceOf(RingConflictError);
@@ -95,7 +95,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
   );
 
   test.each([
-    ['403 forbidden, also for an object that is not there', 403, 'forbidden', 'denied'],
+    ['403 forbidden, also for a missing object', 403, 'forbidden', 'denied'],
     ['401 authError', 401, 'authError', 'denied'],
     ['429 rateLimitExceeded', 429, 'rateLimitExceeded', 'unavailable'],
     ['403 rateLimitExceeded', 403, 'rateLimitExceeded', 'unavailable'],
@@ -105,7 +105,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     ['409 conflict', 409, 'conflict', 'unavailable'],
     ['notFound under another status', 400, 'notFound', 'unavailable'],
     ['an unknown refusal', 403, 'novelty', 'denied'],
-  ] as const)('F9: %s to a read is never absent, and not repeated', async (_, status, reason, kind) => {
+  ] as const)('%s to a read is never absent, and is not retried (F9)', async (_, status, reason, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, reason));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(asked(stub)).toEqual(['media']);
@@ -119,7 +119,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     ['an empty body', (response: ServerResponse) => response.writeHead(200).end(), 'unavailable'],
     ['no content', (response: ServerResponse) => response.writeHead(204).end(), 'unavailable'],
     ['a listing that says there is more', endlessListing, 'unavailable'],
-  ] as const)('F9: a 404 is never absent when the listing is %s', async (_, list, kind) => {
+  ] as const)('a 404 is never absent when the listing is %s (F9)', async (_, list, kind) => {
     const { stub, ring } = await stubbed((request, response) =>
       kindOf(request) === 'media' ? response.writeHead(404).end('No such object') : list(response),
     );
@@ -128,7 +128,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
   });
 
   test.each(['', '<html>not found</html>', '{"error":{"errors":[{"reason":"notFound"}]}}', 'No such object: ring/k'])(
-    'a 404 with the body %j is absent once the bucket says that it has no such object',
+    'a 404 with the body %j is absent once a listing shows that the bucket has no such object',
     async (body) => {
       const { stub, ring } = await stubbed((request, response) => {
         if (kindOf(request) === 'media') response.writeHead(404).end(body);
@@ -141,14 +141,14 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     },
   );
 
-  test('a 404 to a write is unavailable: there is no such bucket', async () => {
+  test('a 404 to a write is unavailable, because the bucket does not exist', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 404, 'notFound'));
     for (const expected of [undefined, '1']) {
       await expect(ring.write('x', { expected })).rejects.toMatchObject(failed('unavailable'));
     }
   });
 
-  test('a redirect is not followed: neither the token nor the question goes elsewhere', async () => {
+  test('a redirect is not followed, and neither the token nor the request is sent elsewhere', async () => {
     const elsewhere = await startHttpStub((_, response) => sendObject(response, 'theirs'));
     closing.push(() => elsewhere.close());
     const { stub, ring } = await stubbed((_, response) =>
@@ -169,20 +169,20 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a body that was damaged on its way, by its checksum, is unavailable', async () => {
+  test('a body whose checksum does not match is unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-goog-hash': 'crc32c=AAAAAA==' }));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a document that was damaged on its way is not stored, and the write is unavailable', async () => {
+  test('a document that was damaged in transit is not stored, and the write is unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendError(response, 400, 'invalid'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
   test.each([
-    ['that says so', { 'content-length': `${2 ** 30}` }],
-    ['that does not say so', {}],
-  ])('F23: an over-long body %s is too large, and the connection is let go', async (_, headers) => {
+    ['with a length', { 'content-length': `${2 ** 30}` }],
+    ['without a length', {}],
+  ])('a body over the limit %s is too large, and the connection is closed (F23)', async (_, headers) => {
     let sent = 0;
     const { stub, ring } = await stubbed((__, response) => {
       response.writeHead(200, { ...generation(), ...headers });
@@ -191,11 +191,11 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     });
     await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision: '1' });
     await stub.allClosed();
-    // What the sockets of both sides hold; not a gigabyte.
+    // The buffers of both sockets, far less than a gigabyte.
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });
 
-  test('a body that was packed on its way is unpacked: the length is that of the pack, the checksum is not', async () => {
+  test('a body that was compressed in transit is decompressed, and its checksum is that of the object', async () => {
     const { ring } = await stubbed((_, response) => {
       const document = Buffer.from('x'.repeat(1000));
       const packed = gzipSync(document);
@@ -205,7 +205,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     expect(await ring.read()).toEqual({ document: 'x'.repeat(1000), revision: '1' });
   });
 
-  test('F23: a body that unpacks to more than it may is let go too', async () => {
+  test('a body that decompresses to more than the limit is cut off too (F23)', async () => {
     const { stub, ring } = await stubbed((_, response) => {
       response.writeHead(200, { ...generation(), 'content-encoding': 'gzip' });
       response.end(gzipSync(Buffer.alloc(2 ** 28)));
@@ -218,7 +218,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     ['an error', 500, 'media'],
     ['a listing', 200, 'list'],
     ['an answer to a write', 200, 'upload 0'],
-  ])('F23: %s that does not end is unavailable, and the connection is let go', async (_, status, kind) => {
+  ])('%s that does not end is unavailable, and the connection is closed (F23)', async (_, status, kind) => {
     const { stub, ring } = await stubbed((request, response) => {
       if (kindOf(request) === 'media' && kind === 'list') return sendError(response, 404, 'notFound');
       response.writeHead(status);
@@ -246,7 +246,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
         response.write('half');
       },
     ],
-  ])('F29: a server that hangs %s is unavailable, and the connection is let go', async (_, answer) => {
+  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: '1' })).rejects.toMatchObject(failed('unavailable'));
@@ -262,7 +262,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     await stub.allClosed();
   });
 
-  test('F29: where nothing listens it is unavailable', async () => {
+  test('a port where nothing listens is unavailable (F29)', async () => {
     const { stub, ring } = await stubbed(() => undefined);
     await stub.close();
     closing.pop();
@@ -270,7 +270,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('F33: what the service says and what the client holds is in no error', async () => {
+  test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'canary-6c1f';
     const stub = await startHttpStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());
@@ -290,7 +290,7 @@ describe('the Cloud Storage SDK against a server of ours', () => {
       }
       expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toContain(canary);
     }
-    // It was there to be told.
+    // The error could have contained it.
     expect(stub.requests.map(({ headers }) => headers.authorization)).toEqual(Array(3).fill(`Bearer ${canary}`));
   });
 });

@@ -4,7 +4,7 @@ import { type AuthClient, OAuth2Client, PassThroughClient } from 'google-auth-li
 // @boundaries-ignore the servers of the tests are shared, and no package
 import type { SeenRequest } from '../../../test/support/http-stub.ts';
 
-/** The real SDK at an endpoint of ours, without credentials unless there is a token. */
+/** The real SDK at a local endpoint, without credentials unless there is a token. */
 export function clientOf(endpoint: string, accessToken?: string): Storage {
   let authClient: AuthClient = new PassThroughClient();
   if (accessToken !== undefined) {
@@ -44,12 +44,12 @@ export function sendJson(response: ServerResponse, status: number, value: unknow
   response.end(JSON.stringify(value));
 }
 
-/** Answers with an error as the JSON API spells it. */
+/** Answers with an error in the form of the JSON API. */
 export function sendError(response: ServerResponse, status: number, reason: string, message = 'text'): void {
   sendJson(response, status, { error: { code: status, message, errors: [{ message, domain: 'global', reason }] } });
 }
 
-/** Answers that the bucket is there and has no such object. */
+/** Answers that the bucket exists and does not have the object. */
 export function sendEmptyListing(response: ServerResponse): void {
   sendJson(response, 200, { kind: 'storage#objects' });
 }

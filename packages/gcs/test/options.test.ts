@@ -10,7 +10,7 @@ const object = 'payments.ring';
 const authClient = { request: async () => undefined };
 const apiEndpoint = 'https://storage.googleapis.com';
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): GcsRingOptions {
   return Object(options);
 }
@@ -55,11 +55,11 @@ describe('options', () => {
     expect(() => gcsRing(untyped(options))).toThrow(name);
   });
 
-  test.each(['payments-sealring', 'a.b_c-d', 'a'.repeat(222)])('%s is a bucket', (name) => {
+  test.each(['payments-sealring', 'a.b_c-d', 'a'.repeat(222)])('%s is accepted as the bucket name', (name) => {
     expect(gcsRing({ bucket: name, object, client: { apiEndpoint, authClient } }).kind).toBe('gcs');
   });
 
-  test('a client that does not authenticate at its endpoint is a RangeError: it would send its token all the same', () => {
+  test('a client that does not authenticate at its endpoint is a RangeError, because it would still send its token', () => {
     const at = 'https://storage.internal';
     const client = new Storage({ apiEndpoint: at });
     expect(() => gcsRing({ bucket, object, client })).toThrow(RangeError);
@@ -68,19 +68,19 @@ describe('options', () => {
     expect(gcsRing({ bucket, object, client: telling }).kind).toBe('gcs');
   });
 
-  test('F21: inspect shows the kind, and nothing of the client', () => {
+  test('inspect shows the kind, and nothing of the client (F21)', () => {
     const ring = gcsRing({ bucket, object, client: clientOf(apiEndpoint, 'canary-token') });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|token|endpoint/i);
     expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 'gcs' });
   });
 
-  test('a ring with a client of its own needs no credentials to be made, and none once it is closed', async () => {
+  test('a ring with its own client is created and closed without credentials', async () => {
     const ring = gcsRing({ bucket, object });
     await ring.close();
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
   });
 
-  test('credentials that are not there are unavailable, in the call and nowhere else', async () => {
+  test('missing credentials make the call unavailable, and cause no other error', async () => {
     const stray: unknown[] = [];
     const hear = (reason: unknown): void => void stray.push(reason);
     process.on('unhandledRejection', hear);

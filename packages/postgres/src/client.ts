@@ -1,4 +1,4 @@
-/** One query as `pg` spells it. */
+/** One query in the form of `pg`. */
 export interface PostgresQuery {
   /** SQL, with `$1` and so on. */
   readonly text: string;
@@ -6,29 +6,29 @@ export interface PostgresQuery {
   readonly values: unknown[];
 }
 
-/** What is looked at of an answer; its cells are checked by the caller. */
+/** The part of an answer that is used; the caller checks the cells. */
 export interface PostgresResult {
   /** One object a row. */
   readonly rows: readonly unknown[];
 }
 
-/** A connection out of the pool. */
+/** A connection from the pool. */
 export interface PostgresClient {
   /** Runs one statement. */
   query(query: PostgresQuery): Promise<PostgresResult>;
-  /** An idle connection that breaks says so here. */
+  /** Adds a listener for the failure of an idle connection. */
   on(event: 'error', listener: () => void): unknown;
-  /** Ends {@link on}. */
+  /** Removes that listener. */
   off(event: 'error', listener: () => void): unknown;
-  /** Gives it back; `true` closes it instead. */
+  /** Returns it to the pool; `true` closes it instead. */
   release(destroy?: boolean): void;
 }
 
-/** The part of a `pg.Pool` that is used; a fake fits too. It stays yours to end. */
+/** The part of a `pg.Pool` that is used; a fake works too. You end it. */
 export interface PostgresPool {
-  /** Takes a connection out. */
+  /** Gets a connection. */
   connect(): Promise<PostgresClient>;
-  /** What its connections are made with; the connection that listens is made with the same. */
+  /** The options of its connections; the listening connection uses the same. */
   readonly options?: object;
 }
 
@@ -38,10 +38,10 @@ export interface PostgresListener {
   connect(): Promise<unknown>;
   /** Runs one statement. */
   query(text: string): Promise<unknown>;
-  /** A notification, or the end of the connection. */
+  /** Adds a listener for notifications, or for the end of the connection. */
   on(event: 'notification' | 'error', listener: () => void): unknown;
   /** Closes it. */
   end(): Promise<unknown>;
-  /** Lets the process end while the connection is open. */
+  /** Lets the process end before the connection does. */
   unref?(): void;
 }

@@ -6,13 +6,13 @@ import type { Settings } from './options.ts';
 
 const OWN_POOL_CONNECTIONS = 4;
 
-/** What the stores use to reach the server: the pool they were given, or one of their own. */
+/** The connection of the stores to the server: the caller's pool, or one of their own. */
 export interface Connection {
   /** Runs one statement, with a deadline, and resolves to its rows. Never rejects. */
   query(signal: AbortSignal | undefined, query: PostgresQuery): Promise<Outcome<readonly unknown[], Failure>>;
-  /** Makes a client for push, not connected yet; undefined where it is not known how. */
+  /** Makes a client for push, not connected yet; undefined if its options are unknown. */
   readonly createListener: (() => PostgresListener) | undefined;
-  /** Ends the calls under way, and a pool of its own; later calls are `unavailable`. */
+  /** Ends calls in progress, and its own pool; later calls are `unavailable`. */
   close(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ export function connectionOf(settings: Settings): Connection {
   };
 }
 
-/** The pool that was given, or one of the store's own, and what ends the latter. */
+/** The caller's pool, or the store's own and a function that ends it. */
 function sourceOf(settings: Settings): { readonly pool: PostgresPool; readonly end: () => Promise<void> } {
   if (settings.pool !== undefined) return { pool: settings.pool, end: async () => undefined };
   const pool = ownPool(settings);
@@ -41,8 +41,8 @@ function sourceOf(settings: Settings): { readonly pool: PostgresPool; readonly e
 }
 
 /**
- * Takes a connection, runs the statement, gives the connection back. One that fails in any way is closed: it may still
- * be busy. When `ended` aborts, a statement that was not sent never is, and the connection of one that was is closed.
+ * Gets a connection, runs the statement, and returns the connection. After any failure it is closed instead, because
+ * it may still be busy. When `ended` aborts, an unsent statement is never sent, and the connection of a sent one is closed.
  */
 async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortSignal): Promise<readonly unknown[]> {
   const client = await pool.connect();
@@ -71,7 +71,7 @@ async function queryOnce(pool: PostgresPool, query: PostgresQuery, ended: AbortS
   }
 }
 
-/** A connection that breaks says so in an event, which would end the process if nobody listened. */
+/** A broken connection emits an event, which would end the process without a listener. */
 function ignore(): void {}
 
 function ownPool({ connectionString = '', timeoutMs }: Settings): Pool {
@@ -96,7 +96,7 @@ function listenerLike(
     : () => new Client({ ...passed(options), keepAlive: true, connectionTimeoutMillis });
 }
 
-/** `pg` hides the password from being listed, and so from being spread. */
+/** `pg` makes the password non-enumerable, so that spreading the options drops it. */
 function passed(options: object): object {
   return 'password' in options ? { ...options, password: options.password } : options;
 }

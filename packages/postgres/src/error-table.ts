@@ -1,6 +1,6 @@
 import { findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** What a failed call says; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
+/** What a failed call means; `code` is the SQLSTATE, if it is a row of {@link ERROR_TABLE}. */
 export type Failure = StoreFailure;
 
 const LOGIN = 'the server refused the user';
@@ -10,14 +10,14 @@ const BUSY = 'the server cannot serve requests at the moment';
 const STANDBY = 'the server is read-only: a failover is under way, or the address is wrong';
 
 /**
- * SQLSTATE to kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). What is not in it is `unavailable`.
+ * SQLSTATE to kind (PostgreSQL documentation, appendix A, "PostgreSQL Error Codes"). Any other code is `unavailable`.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '28000': { kind: 'denied', detail: LOGIN },
   '28P01': { kind: 'denied', detail: LOGIN },
   '42501': { kind: 'denied', detail: 'the user lacks a permission on the table' },
 
-  // Not absent: a ring may be created only where its table shows that there is none.
+  // Not absent: a ring may be created only if its table shows that it is absent.
   '42P01': { kind: 'unavailable', detail: TABLE },
   '3F000': { kind: 'unavailable', detail: TABLE },
   '3D000': { kind: 'unavailable', detail: 'the database is missing' },
@@ -28,7 +28,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   '23502': { kind: 'corrupt', detail: SHAPE },
   '23514': { kind: 'too-large', detail: 'the document exceeds the bound of the table' },
 
-  // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
+  // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
   '25006': { kind: 'unavailable', detail: STANDBY },
   '40001': { kind: 'unavailable', detail: 'another transaction changed the row first' },
   '40P01': { kind: 'unavailable', detail: 'another transaction changed the row first' },

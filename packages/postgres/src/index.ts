@@ -1,5 +1,6 @@
 /**
- * Keeps a ring in PostgreSQL, with push: {@link postgresRing}; and ids that may be used once: {@link postgresSingleUse}.
+ * Keeps a ring in PostgreSQL, with push: {@link postgresRing}; and ids of tokens that may be redeemed once:
+ * {@link postgresSingleUse}.
  *
  * @packageDocumentation
  */

@@ -1,7 +1,7 @@
 import { MAX_DOCUMENT_BYTES, refuseUnknownOptions } from '@sealring/core/adapter';
 import { tableOf } from './options.ts';
 
-/** The tables to make; a name left out is the default of the store that uses it. */
+/** The tables to create; a missing name is the default of the store that uses it. */
 export interface PostgresTables {
   /** Default `sealring_ring`. */
   readonly ring?: string;
@@ -9,14 +9,14 @@ export interface PostgresTables {
   readonly singleUse?: string;
 }
 
-/** Keeps two migrations at once apart: CREATE TABLE IF NOT EXISTS does not. Any number that nobody else uses. */
+/** Serializes concurrent migrations, which CREATE TABLE IF NOT EXISTS does not. Any number that no other program uses. */
 const LOCK = 5_387_104_662;
 
 /**
- * The statements that make both tables, as text, for a migration tool of yours; with default names it is the file
- * `schema.sql` of this package. Run it as one transaction (`psql -1`). It changes nothing that is there already.
+ * The statements that create both tables, as text, for your migration tool; with default names it is the file
+ * `schema.sql` of this package. Run it as one transaction (`psql -1`). It changes no existing table.
  *
- * @throws {TypeError | RangeError} for a name that is no table's.
+ * @throws {TypeError | RangeError} for an invalid table name.
  */
 export function schemaSql(tables: PostgresTables = {}): string {
   const owner = 'schemaSql';
@@ -39,8 +39,8 @@ CREATE INDEX IF NOT EXISTS "${singleUse.bare}_expires_at" ON ${singleUse.sql} (e
 }
 
 /**
- * Makes both tables where they are missing, with a `pg` client or pool whose user may. The stores themselves never do:
- * a database that lost its tables must not look like a new one.
+ * Creates both tables if they are missing, with a `pg` client or pool whose user has the permission. The stores never
+ * create them: a database that lost its tables must not look like a new one.
  *
  * @throws what the client throws; only a deployment calls this, so its errors are passed on as they are.
  *

@@ -15,27 +15,27 @@ import { parseTableName, type TableName } from './table-name.ts';
 
 /** Where the server is: exactly one of the two. */
 export interface PostgresSource {
-  /** A pool of yours; you end it. */
+  /** Your pool; you end it. */
   readonly pool?: PostgresPool;
   /**
    * For convenience: `postgres://user:password@host[:port]/database`. The store then creates a pool of at most 4
-   * connections, and ends it with its own `close`. As always with `pg`, what the URL leaves out is taken from `PG…`
-   * environment variables.
+   * connections, and ends it with its own `close`. As always with `pg`, missing parts of the URL are taken from
+   * `PG…` environment variables.
    */
   readonly connectionString?: string;
   /** Longest wait for one call, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
 }
 
-/** Options of {@link postgresRing}: `pool` or `connectionString`, and where the ring lies. */
+/** Options of {@link postgresRing}: `pool` or `connectionString`, and where the ring is. */
 export interface PostgresRingOptions extends PostgresSource {
   /** `table` or `schema.table`, each 1 to 48 of `[a-z0-9_]`, not beginning with a digit. Default `sealring_ring`. */
   readonly table?: string;
   /** The ring's row; 1 to 64 of `[A-Za-z0-9._-]`. One per ring. Default `default`. */
   readonly name?: string;
   /**
-   * Makes a client for push, not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN hears
-   * nothing. Default: a `pg.Client` with the options of the pool.
+   * Creates a client for push, not connected yet: for pools behind PgBouncer in transaction mode, where LISTEN
+   * receives nothing. Default: a `pg.Client` with the options of the pool.
    */
   readonly createListener?: () => PostgresListener;
 }
@@ -44,7 +44,7 @@ export interface PostgresRingOptions extends PostgresSource {
 export interface PostgresSingleUseOptions extends PostgresSource {
   /** Like the ring's. Default `sealring_single_use`. */
   readonly table?: string;
-  /** As in the policy of the ring: how much longer than it lives a token is remembered. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -62,7 +62,7 @@ export interface Settings {
 
 const SOURCE = ['pool', 'connectionString', 'callTimeoutSeconds', 'table'];
 
-/** @throws {TypeError | RangeError} naming option and value, but never a connection string: it may hold a password. */
+/** @throws {TypeError | RangeError} naming option and value, but never a connection string: it may contain a password. */
 export function readRingOptions(options: unknown): Settings {
   return readOptions('postgresRing', options, [...SOURCE, 'name', 'createListener'], 'sealring_ring');
 }

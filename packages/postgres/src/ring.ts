@@ -19,7 +19,7 @@ const OWNER = 'postgresRing';
 
 /**
  * A ring store in one row of a PostgreSQL table, 13 or later, compared and replaced by a single statement. The table is
- * made by {@link migrate} or `schema.sql`, never by the store.
+ * created by {@link migrate} or `schema.sql`, never by the store.
  *
  * A revision is a random UUID, so that none recurs after a deletion or a restored backup. A document may have up to
  * 262 144 bytes and no NUL; the error for a stored one that is `too-large` or empty has its revision. Only a primary is
@@ -73,7 +73,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
           ? { text: statements.create, values: [name, document, channel] }
           : { text: statements.replace, values: [name, document, channel, expected] },
       );
-      // Of two transactions above READ COMMITTED, the one that lost gets this code.
+      // Above READ COMMITTED, the transaction that lost gets this code.
       if ('failure' in outcome && outcome.failure.code === '40001') throw new RingConflictError();
       const row = rowOf(outcome);
       if (row === undefined) throw new RingConflictError();
@@ -103,7 +103,7 @@ interface Statements {
 }
 
 function statementsFor({ sql }: TableName): Statements {
-  // In the statement, so that it is sent when the write is committed, and never without.
+  // Part of the statement, so that it is sent if and only if the write is committed.
   const told = "SELECT revision::text AS revision, pg_notify($3, '') FROM written";
   return {
     // One row in any case: an answer without a row does not show that the ring is absent. The size is compared before the
@@ -115,7 +115,7 @@ function statementsFor({ sql }: TableName): Statements {
       FROM (VALUES (1)) AS one LEFT JOIN ${sql} AS ring ON ring.name = $1`,
     create: `WITH written AS (INSERT INTO ${sql} (name, document, revision) VALUES ($1, $2, gen_random_uuid())
       ON CONFLICT (name) DO NOTHING RETURNING revision) ${told}`,
-    // As text: a revision of another store is no UUID, and just as wrong.
+    // Compared as text: a revision of another store is not a UUID, and must be a conflict as well.
     replace: `WITH written AS (UPDATE ${sql} SET document = $2, revision = gen_random_uuid()
       WHERE name = $1 AND revision::text = $4 RETURNING revision) ${told}`,
   };

@@ -10,7 +10,7 @@ const ATTEMPTS = 3;
 
 /**
  * Remembers redeemed tokens in a PostgreSQL table with a unique key, one row each. A claim also removes up to 16 expired
- * rows, so no job has to. At most once holds as long as the server keeps what it committed.
+ * rows, so no job has to. A token is redeemed at most once as long as the server keeps what it committed.
  *
  * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `pool` and `connectionString` is given.
  * @throws {RangeError} for a value outside its bounds.
@@ -24,7 +24,7 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
   const settings = readSingleUseOptions(options);
   const connection = connectionOf(settings);
   const { sql } = settings.table;
-  // What is being removed by another claim is skipped, not waited for.
+  // Rows that another claim is removing are skipped without waiting.
   const text = `WITH expired AS (DELETE FROM ${sql} WHERE id IN (SELECT id FROM ${sql}
       WHERE expires_at < now() AND id <> $1 ORDER BY expires_at LIMIT ${REMOVED_PER_CLAIM} FOR UPDATE SKIP LOCKED))
     INSERT INTO ${sql} (id, expires_at) VALUES ($1, now() + $2 * interval '1 millisecond')
@@ -37,13 +37,13 @@ export function postgresSingleUse(options: PostgresSingleUseOptions): Required<S
       checkClaim(OWNER, id, expiresAt);
       if (id.includes('\0')) throw new RangeError(`${OWNER}: id has a NUL, which PostgreSQL text cannot hold`);
       for (let attempt = 1; ; attempt++) {
-        // What is left by the caller's clock, which judges the token too; the server's may differ.
+        // The remaining time by the caller's clock, which also checks the token; the server's may differ.
         const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
         if (leftMs <= 0) return false;
         const outcome = await connection.query(undefined, { text, values: [id, leftMs] });
         if (!('failure' in outcome)) return outcome.answer.length > 0;
         const { kind, detail, code } = outcome.failure;
-        // Above READ COMMITTED: it was rolled back, so that nothing is claimed yet.
+        // Above READ COMMITTED: it was rolled back, so nothing is claimed yet.
         if (code !== '40001' || attempt >= ATTEMPTS) throw new SingleUseStoreError(kind, detail, { code });
       }
     },

@@ -1,4 +1,4 @@
-/** Room for what is added to it for an index: PostgreSQL cuts identifiers at 63 bytes. */
+/** Leaves room for the suffix of an index: PostgreSQL truncates identifiers at 63 bytes. */
 const PATTERN = /^(?:([a-z_][a-z0-9_]{0,47})\.)?([a-z_][a-z0-9_]{0,47})$/;
 
 /** A table's name, safe to put into SQL. */
@@ -10,7 +10,7 @@ export interface TableName {
 }
 
 /**
- * Identifiers cannot be parameters of a statement, so what may be one is a closed alphabet: `table` or `schema.table`,
+ * Identifiers cannot be parameters of a statement, so only listed characters are allowed: `table` or `schema.table`,
  * each of a to z, 0 to 9 and `_`, up to 48, not beginning with a digit. Undefined for anything else.
  */
 export function parseTableName(name: string): TableName | undefined {

@@ -30,7 +30,7 @@ describe('options', () => {
     [{ pool, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ pool, table: 7 }, TypeError],
     [{ pool, schema: 'x' }, TypeError],
-  ])('%o is refused by both stores, and shows no secret', (options, type) => {
+  ])('%o is rejected by both stores, without showing a secret', (options, type) => {
     for (const make of [postgresRing, postgresSingleUse]) {
       const attempt = () => Reflect.apply(make, undefined, [options]);
       expect(attempt).toThrow(type);
@@ -53,7 +53,7 @@ describe('options', () => {
     'é',
     '',
     'x'.repeat(49),
-  ])('F17: %o is no table, anywhere', async (table) => {
+  ])('%o is rejected as a table name everywhere (F17)', async (table) => {
     expect(() => postgresRing({ pool, table })).toThrow(RangeError);
     expect(() => postgresSingleUse({ pool, table })).toThrow(RangeError);
     expect(() => schemaSql({ ring: table })).toThrow(RangeError);
@@ -67,21 +67,21 @@ describe('options', () => {
     ['a b', RangeError],
     ['x'.repeat(65), RangeError],
     ["'", RangeError],
-  ])('%o is no name', (name, type) => {
+  ])('%o is rejected as a name', (name, type) => {
     expect(() => Reflect.apply(postgresRing, undefined, [{ pool, name }])).toThrow(type);
   });
 
-  test('createListener is a function', () => {
+  test('a createListener that is not a function is rejected', () => {
     expect(() => Reflect.apply(postgresRing, undefined, [{ pool, createListener: {} }])).toThrow(TypeError);
   });
 });
 
-test('the connection that listens logs in like those of the pool, whose password is not listed', () => {
+test('the listening connection logs in like the pool, whose password is not enumerable', () => {
   const client = connectionOf(readRingOptions({ pool: new Pool({ user: 'me', password: 'secret', host: 'db' }) }));
   expect(client.createListener?.()).toMatchObject({ user: 'me', password: 'secret', host: 'db' });
 });
 
-describe('answers that no server gives', () => {
+describe('answers that no real server gives', () => {
   const whole = { standby: false, revision: 'r', isTooLarge: false, document: 'd' };
 
   test.each([
@@ -94,12 +94,12 @@ describe('answers that no server gives', () => {
     [[{ ...whole, document: 7 }]],
     [[{ ...whole, revision: 7 }]],
     [[{ ...whole, revision: undefined }]],
-  ])('F9: %o is an error, never absent', async (rows) => {
+  ])('%o is an error, never absent (F9)', async (rows) => {
     const ring = postgresRing({ pool: answering(rows) });
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
   });
 
-  test('F9: an empty document is corrupt, and only a row that says so is absent', async () => {
+  test('an empty document is corrupt, and only a row that reports absence is absent (F9)', async () => {
     const empty = postgresRing({ pool: answering([{ ...whole, document: '' }]) });
     await expect(empty.read()).rejects.toMatchObject({ kind: 'corrupt' });
     const absent = { standby: false, revision: null, isTooLarge: null, document: null };
@@ -131,7 +131,7 @@ describe('errors', () => {
     expect(classify(error)).not.toHaveProperty('code');
   });
 
-  test('F33: no text, cause or property of the client’s error is in ours', async () => {
+  test('no text, cause or property of the client’s error is in the store’s error (F33)', async () => {
     const vendor = Object.assign(new Error('canary'), { code: '42501', detail: 'canary', cause: new Error('canary') });
     const ring = postgresRing({ pool: { connect: () => Promise.reject(vendor) } });
     const error: unknown = await ring.read().catch((thrown: unknown) => thrown);

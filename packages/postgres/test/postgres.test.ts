@@ -24,7 +24,7 @@ function poolOf(options: object = {}, at: string = connectionString): Pool {
   return pool;
 }
 
-/** What the README grants a role on the ring's table. */
+/** The permissions of the README on the ring's table. */
 async function grantOfReadme(role: string): Promise<string> {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   return new RegExp(`^GRANT (.+ ON sealring_ring) TO ${role};$`, 'm').exec(readme)?.[1] ?? '';
@@ -32,7 +32,7 @@ async function grantOfReadme(role: string): Promise<string> {
 
 const freshName = (): string => randomUUID();
 
-/** A connection string for a new role with these rights. */
+/** A connection string for a new role with these permissions. */
 async function roleWith(pool: Pool, grants: readonly string[], settings: readonly string[] = []): Promise<string> {
   const role = `r${randomUUID().replaceAll('-', '')}`;
   await pool.query(`CREATE ROLE ${role} LOGIN`);
@@ -52,7 +52,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await client.end();
   });
 
-  test('a pool of yours is used and stays open, and push takes none of its connections', async () => {
+  test('the caller’s pool is used and not closed, and push uses none of its connections', async () => {
     const pool = poolOf({ max: 1 });
     const ring = postgresRing({ pool, name: freshName() });
     let heard = 0;
@@ -67,7 +67,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
   });
 
-  test('a pool whose options are not known has push by createListener, or none', async () => {
+  test('a pool whose options are unknown has push only with createListener', async () => {
     const pool = poolOf();
     const bare: PostgresPool = { connect: () => pool.connect() };
     expect(postgresRing({ pool: bare })).not.toHaveProperty('watch');
@@ -82,7 +82,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect.poll(() => heard).toBe(1);
   });
 
-  test('F9: without its table a ring is unavailable, and nobody makes one', async () => {
+  test('a ring without its table is unavailable, and the table is not created (F9)', async () => {
     const pool = poolOf();
     for (const table of ['not_there', 'no_schema.sealring_ring']) {
       const ring = postgresRing({ pool, table });
@@ -93,13 +93,13 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(rows).toEqual([{ found: null }]);
   });
 
-  test('F9: a table of another shape is corrupt', async () => {
+  test('a table of another shape is corrupt (F9)', async () => {
     const pool = poolOf();
     await pool.query('CREATE TABLE IF NOT EXISTS misshapen (name text PRIMARY KEY, value text)');
     await expect(postgresRing({ pool, table: 'misshapen' }).read()).rejects.toMatchObject(failed('corrupt'));
   });
 
-  test('F23: an over-long document does not travel', async () => {
+  test('a document over the limit is not transferred (F23)', async () => {
     const pool = poolOf();
     await pool.query('DROP TABLE IF EXISTS unbounded');
     await pool.query('CREATE TABLE unbounded (name text PRIMARY KEY, document text, revision uuid)');
@@ -124,7 +124,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     const [{ revision }] = (await pool.query("SELECT revision::text FROM unbounded WHERE name = 'long'")).rows;
     await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision });
     expect(answers).toMatchObject([{ isTooLarge: true, document: null }]);
-    // Whoever knows the ring writes over it.
+    // A member that knows the ring overwrites it.
     await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     const written = await ring.write('x', { expected: revision });
     expect(await ring.read()).toEqual({ document: 'x', ...written });
@@ -133,14 +133,14 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await expect(ring.read()).rejects.toMatchObject({ ...failed('corrupt'), ...written });
   });
 
-  test('the table of the migration refuses what is too long or empty, whoever writes', async () => {
+  test('the table of the migration rejects values that are too long or empty, from every client', async () => {
     const pool = poolOf();
     const insert = 'INSERT INTO sealring_ring (name, document) VALUES ($1, $2)';
     await expect(pool.query(insert, [freshName(), 'x'.repeat(262_145)])).rejects.toMatchObject({ code: '23514' });
     await expect(pool.query(insert, [freshName(), ''])).rejects.toMatchObject({ code: '23514' });
   });
 
-  test('the permissions of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
     const pool = poolOf();
     const name = freshName();
     const open = async (...grants: string[]) => {
@@ -165,7 +165,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(await reader.read()).toEqual({ document: 'y', revision });
   });
 
-  test('a role that may not log in is denied, a database that is not there unavailable; no password shows', async () => {
+  test('a role that may not log in is denied, a missing database is unavailable, and no password is shown', async () => {
     const pool = poolOf();
     await pool.query('DROP ROLE IF EXISTS nologin');
     await pool.query('CREATE ROLE nologin NOLOGIN');
@@ -187,7 +187,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
   });
 
   test.each(['read committed', 'repeatable read', 'serializable'])(
-    'F32: of 20 who write at once, one succeeds and the others conflict, at %s',
+    'of 20 concurrent writes one succeeds and the others conflict, at %s (F32)',
     async (isolation) => {
       const setting = `default_transaction_isolation = '${isolation}'`;
       const url = await roleWith(poolOf(), ['SELECT, INSERT, UPDATE ON sealring_ring'], [setting]);
@@ -205,7 +205,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     },
   );
 
-  test('F29: a row that somebody holds: the write ends by its deadline, and the pool is not used up', async () => {
+  test('a write to a locked row ends by its deadline, and the pool keeps its connections (F29)', async () => {
     const pool = poolOf({ max: 2 });
     const ring = postgresRing({ pool, name: 'held', callTimeoutSeconds: 0.3 });
     const holder = new Client({ connectionString });
@@ -220,12 +220,12 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     }
     expect(await ring.read()).toEqual({ document: 'x', revision });
     await holder.query('ROLLBACK');
-    // What the server was still working on it may have done since: of all the writes, one.
+    // The server may have completed the statement that it was executing, but only one of the writes.
     await pause(200);
     expect(['x', 'y']).toContain((await ring.read())?.document);
   });
 
-  test('what was not sent when its caller gave up never is', async () => {
+  test('a call that was abandoned before it was sent is never sent', async () => {
     const pool = poolOf({ max: 1 });
     const ring = postgresRing({ pool, name: freshName(), callTimeoutSeconds: 0.2 });
     const busy = await pool.connect();
@@ -236,7 +236,7 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('F9, F31: a standby is unavailable, it may be behind; after its promotion it serves', {
+  test('a standby is unavailable, because it may be behind; after its promotion it works (F9, F31)', {
     timeout: 60_000,
   }, async () => {
     const server = await startPostgres();
@@ -254,14 +254,14 @@ describe.skipIf(connectionString === '')('postgresRing on PostgreSQL', () => {
     await ring.write('y', { expected: revision });
   });
 
-  test('a document with a NUL is a TypeError: PostgreSQL text holds none', async () => {
+  test('a document with a NUL is a TypeError, because PostgreSQL text cannot contain one', async () => {
     const ring = postgresRing({ pool: poolOf(), name: freshName() });
     await expect(ring.write('a\0b', { expected: undefined })).rejects.toBeInstanceOf(TypeError);
   });
 });
 
 describe.skipIf(connectionString === '')('the migration', () => {
-  test('run by ten at once, and again, it changes nothing that is there', async () => {
+  test('run ten times concurrently, and again, it changes no existing data', async () => {
     const pool = poolOf({ max: 10 });
     await pool.query('CREATE SCHEMA IF NOT EXISTS apart');
     const tables = { ring: 'apart.ring', singleUse: 'apart.used' };

@@ -31,7 +31,7 @@ async function notifier(channel: string): Promise<() => Promise<unknown>> {
 }
 
 describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
-  test('F29: a connection that hangs is noticed and replaced', async () => {
+  test('a connection that hangs is detected and replaced (F29)', async () => {
     const { proxy, connect } = await startProxy();
     const push = new Push({ connect: () => pushListener(connect(), 'hangs'), timeoutMs: 1_000, heartbeatMs: 100 });
     closing.push(() => push.close());
@@ -51,7 +51,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     await expect.poll(() => heard).toBe(3);
   });
 
-  test('a connection that is reset is replaced at once, and reports what may have been missed', async () => {
+  test('a connection that is reset is replaced at once, and watchers are notified of possibly missed changes', async () => {
     const { proxy, connect } = await startProxy();
     const push = new Push({ connect: () => pushListener(connect(), 'reset'), timeoutMs: 2_000 });
     closing.push(() => push.close());
@@ -62,7 +62,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     await expect.poll(() => heard).toBe(2);
   });
 
-  test('one connection serves all watchers, from the first to the last', async () => {
+  test('all watchers share one connection, which closes with the last one', async () => {
     const { proxy, connect } = await startProxy();
     const push = new Push({ connect: () => pushListener(connect(), 'shared'), timeoutMs: 2_000 });
     const notify = await notifier('shared');
@@ -85,7 +85,7 @@ describe.skipIf(connectionString === '')('push over PostgreSQL', () => {
     expect(heard).toBe(5);
   });
 
-  test('a client that cannot be made, or not be connected, is tried again later', async () => {
+  test('a client that cannot be created or connected is retried later', async () => {
     let attempts = 0;
     const connect = (): PostgresListener => {
       attempts++;

@@ -21,7 +21,7 @@ function poolOf(options: object = {}): Pool {
   return pool;
 }
 
-/** A table of this test's own. */
+/** A table for this test only. */
 async function freshTable(pool: Pool): Promise<string> {
   const table = `used_${randomUUID().replaceAll('-', '').slice(0, 16)}`;
   await migrate(pool, { singleUse: table });
@@ -40,7 +40,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     await pool.end();
   });
 
-  test('of 51 claims at once, over several pools, one resolves to true', async () => {
+  test('of 51 concurrent claims over several pools, one resolves to true', async () => {
     const stores = [1, 2, 3].map(() => postgresSingleUse({ connectionString }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -51,7 +51,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
   });
 
   test.each(['repeatable read', 'serializable'])(
-    'the same holds at %s, and nobody is turned away',
+    'concurrent claims work at %s, and none is rejected',
     async (isolation) => {
       const options = `-c default_transaction_isolation=${isolation.replaceAll(' ', '\\ ')}`;
       const store = postgresSingleUse({ pool: poolOf({ max: 10, options }) });
@@ -63,7 +63,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     },
   );
 
-  test('expired claims are removed by later ones, at most 16 by each, and others never', async () => {
+  test('each claim removes at most 16 expired ones, and never any other', async () => {
     const pool = poolOf({ max: 10 });
     const table = await freshTable(pool);
     const store = postgresSingleUse({ pool, table });
@@ -80,7 +80,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     expect(await store.claim(kept, inAnHour())).toBe(false);
   });
 
-  test('claims at once do not wait for each other’s removals, nor lock each other out', async () => {
+  test('concurrent claims neither wait for each other’s removals nor deadlock', async () => {
     const pool = poolOf({ max: 10 });
     const table = await freshTable(pool);
     const store = postgresSingleUse({ pool, table });
@@ -92,14 +92,14 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     expect(await expiredIn(pool, table)).toBe(0);
   });
 
-  test('F48: a claim is false when its end and the clock skew have passed, and leaves nothing', async () => {
+  test('a claim is false and stores nothing once its end and the clock skew have passed (F48)', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     expect(await postgresSingleUse({ pool, table }).claim('x', new Date(Date.now() - 300_001))).toBe(false);
     expect((await pool.query(`SELECT FROM ${table}`)).rowCount).toBe(0);
   });
 
-  test('the permissions of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
     const pool = poolOf();
     const table = await freshTable(pool);
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
@@ -122,7 +122,7 @@ describe.skipIf(connectionString === '')('postgresSingleUse on PostgreSQL', () =
     }
   });
 
-  test('a store that is down, has no table or is closed rejects', async () => {
+  test('a claim rejects if the store is down, has no table or is closed', async () => {
     const down = postgresSingleUse({ connectionString: 'postgres://app@127.0.0.1:1/postgres', callTimeoutSeconds: 1 });
     await expect(down.claim('x', inAnHour())).rejects.toMatchObject(rejection('unavailable'));
     await down.close();
@@ -140,7 +140,7 @@ test.each([
   ['\ud800', inAnHour(), RangeError],
   ['x', 1, TypeError],
   ['x', new Date(Number.NaN), RangeError],
-])('F17: a claim of %o until %o is refused', async (id, expiresAt, type) => {
+])('a claim of %o until %o is rejected (F17)', async (id, expiresAt, type) => {
   const store = postgresSingleUse({ pool: { connect: () => Promise.reject(new Error('asked')) } });
   await expect(Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt])).rejects.toBeInstanceOf(type);
 });

@@ -1,25 +1,26 @@
-/** How a reply is decoded: a RESP type byte to the class it becomes, as node-redis spells it. */
+/** How a reply is decoded: a RESP type byte to the class it becomes, in node-redis's form. */
 export interface RedisReplyTypes {
-  /** 36 is `$`, a bulk string. A client that ignores this and gives strings fits too. */
+  /** 36 is `$`, a bulk string. A client that ignores this and returns strings works too. */
   readonly 36: typeof Buffer;
 }
 
-/** What is given with a command. */
+/** Options of a command. */
 export interface RedisSendOptions {
   /** Takes the command out of the client's queue if it was not sent yet: it must not be sent later. */
   readonly abortSignal?: AbortSignal;
-  /** How the reply is to be decoded. */
+  /** How to decode the reply. */
   readonly typeMapping?: RedisReplyTypes;
 }
 
 /**
- * The part of a node-redis client that is used: `createClient` and `createClientPool` of `redis` 5 and 6 fit, and so does a
- * fake. A cluster's or a Sentinel's own client does not, its `sendCommand` is another: give one node's, or the primary's.
+ * The part of a node-redis client that is used: `createClient` and `createClientPool` of `redis` 5 and 6 work, and so does
+ * a fake. A cluster or Sentinel client does not, because its `sendCommand` differs: pass the client of one node, or of
+ * the primary.
  *
- * Connect it, and listen to its `error` events, before or after you make the store; it stays yours to close.
+ * Connect it, and listen to its `error` events, before or after you create the store; you close it.
  */
 export interface RedisClient {
-  /** Sends one command. What it resolves to is checked by the caller, hence `unknown`. */
+  /** Sends one command. The caller checks the result, hence `unknown`. */
   sendCommand(args: string[], options?: RedisSendOptions): Promise<unknown>;
   /** Another client with the same settings, not connected yet. Without it, as in a pool, the ring has no push. */
   duplicate?(): RedisSubscriber;
@@ -31,13 +32,13 @@ export interface RedisSubscriber {
   readonly isOpen: boolean;
   /** Opens the connection. */
   connect(): Promise<unknown>;
-  /** Asks for the messages of a channel. */
+  /** Subscribes to a channel. */
   subscribe(channel: string, listener: (message: string) => void): Promise<unknown>;
-  /** `PING`: a connection that is open at one end only shows in no other way. */
+  /** `PING`: the only way to detect a half-open connection. */
   sendCommand(args: string[]): Promise<unknown>;
-  /** The connection broke, or is there again. */
+  /** Adds a listener for the loss of the connection, or its return. */
   on(event: 'error' | 'ready', listener: () => void): unknown;
-  /** Lets the process end while the connection is open. */
+  /** Lets the process end before the connection does. */
   unref?(): void;
   /** Closes the connection at once, without waiting for answers. */
   destroy(): void;

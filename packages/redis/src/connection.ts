@@ -7,7 +7,7 @@ import type { Settings } from './options.ts';
 const FIRST_BACKOFF_MS = 50;
 const LONGEST_BACKOFF_MS = 2_000;
 
-/** What the stores use to reach the server: the client they were given, or one of their own. */
+/** The connection of the stores to the server: the caller's client, or one of their own. */
 export interface Connection {
   readonly client: RedisClient;
   /** Runs one call, connected and with a deadline. Never rejects. */
@@ -15,7 +15,7 @@ export interface Connection {
     signal: AbortSignal | undefined,
     call: (client: RedisClient, signal: AbortSignal) => Promise<unknown>,
   ): Promise<Outcome<unknown, Failure>>;
-  /** Ends the calls under way, and closes a client of its own; later calls are `unavailable`. */
+  /** Ends calls in progress, and closes its own client; later calls are `unavailable`. */
   close(): void;
 }
 
@@ -29,11 +29,11 @@ export function connectionOf(settings: Settings): Connection {
     async run(signal, call) {
       const outcome = await calls.run(signal, async (ended) => {
         await own.connect();
-        // Nobody waits any more: what has not been sent must not be.
+        // The caller has given up: an unsent command must not be sent.
         ended.throwIfAborted();
         return { answer: await call(own.client, ended) };
       });
-      // A client that keeps reconnecting lets the call end by its deadline, which does not say why.
+      // With a client that keeps reconnecting the call ends at its deadline, which does not show the cause.
       const why = 'failure' in outcome && !isClosed && signal?.aborted !== true ? own.notConnected() : undefined;
       return why === undefined ? outcome : { failure: why };
     },
@@ -48,7 +48,7 @@ export function connectionOf(settings: Settings): Connection {
 interface Connectable {
   readonly client: RedisClient;
   connect(): Promise<void>;
-  /** Why there is no connection at the moment, where that is known. */
+  /** Why there is no connection at the moment, if known. */
   notConnected(): Failure | undefined;
   destroy(): void;
 }
@@ -71,7 +71,7 @@ function ownClient(url: string, connectTimeout: number): Connectable {
       duplicate: (): RedisSubscriber => client.duplicate(),
     },
     async connect() {
-      // While the server is down this stays pending and the client tries on; a refusal ends it.
+      // While the server is down this stays pending and the client keeps trying; a refusal ends it.
       if (!client.isOpen) connecting = client.connect();
       await connecting;
     },

@@ -10,7 +10,7 @@ const CLUSTER = 'the server is a node of a cluster that does not hold this key a
 
 /**
  * Prefix of an error reply to kind. The first word of the reply is its code (Redis serialization protocol
- * specification, "Simple errors"); the rest is text for people.
+ * specification, "Simple errors"); the rest is for humans.
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   NOAUTH: { kind: 'denied', detail: DENIED },
@@ -19,7 +19,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   DENIED: { kind: 'denied', detail: DENIED },
   WRONGTYPE: { kind: 'corrupt', detail: 'the key holds something other than a ring' },
 
-  // Not `read-only`, which says that nobody may write through this store: after the failover somebody may.
+  // Not `read-only`, which means that no server may write through this store: after the failover writes succeed.
   READONLY: { kind: 'unavailable', detail: REPLICA },
   NOREPLICAS: { kind: 'unavailable', detail: REPLICA },
   MASTERDOWN: { kind: 'unavailable', detail: REPLICA },
@@ -46,7 +46,7 @@ const CLIENT_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   },
 } satisfies Record<string, Failure>);
 
-/** What a rejection means. What is not in the tables is `unavailable`: a failure is never taken for an absent ring. */
+/** What a rejection means. Anything that is not in the tables is `unavailable`, never an absent ring. */
 export function classify(error: unknown): Failure {
   const name = error instanceof Error ? error.constructor.name : '';
   const found = findRow(ERROR_TABLE, [codeOf(error)]) ?? findRow(CLIENT_TABLE, [name]);
@@ -54,10 +54,10 @@ export function classify(error: unknown): Failure {
   return unreachable(error, 'the server') ?? unexplained();
 }
 
-/** The code of an error reply; empty for anything that has none. */
+/** The code of an error reply; empty for anything without one. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
-  // What a user may not do inside a script has no code of its own in Redis 7 (acl.c, script.c).
+  // A missing permission inside a script has no code of its own in Redis 7 (acl.c, script.c).
   if (/^ERR (?:The user executing the script can't|ACL failure in script)/.test(error.message)) return 'NOPERM';
   return /^([A-Z]{2,32}) /.exec(`${error.message} `)?.[1] ?? '';
 }

@@ -1,5 +1,6 @@
 /**
- * Keeps a ring in Redis or Valkey, with push: {@link redisRing}; and ids that may be used once: {@link redisSingleUse}.
+ * Keeps a ring in Redis or Valkey, with push: {@link redisRing}; and ids of tokens that may be redeemed once:
+ * {@link redisSingleUse}.
  *
  * @packageDocumentation
  */

@@ -11,7 +11,7 @@ import type { RedisClient } from './client.ts';
 
 /** Where the server is: exactly one of the two. */
 export interface RedisSource {
-  /** A client of yours, connected by you; you close it. */
+  /** Your client, which you connect and close. */
   readonly client?: RedisClient;
   /**
    * For convenience: `redis://[user:password@]host[:port][/db]`, or `rediss://` for TLS. The store then creates a client,
@@ -22,7 +22,7 @@ export interface RedisSource {
   readonly callTimeoutSeconds?: number;
 }
 
-/** Options of {@link redisRing}: `client` or `url`, and where the ring lies. */
+/** Options of {@link redisRing}: `client` or `url`, and where the ring is. */
 export interface RedisRingOptions extends RedisSource {
   /** The ring's key, and the name of its channel; 1 to 512 characters. One per ring. Default `sealring:ring`. */
   readonly key?: string;
@@ -32,7 +32,7 @@ export interface RedisRingOptions extends RedisSource {
 export interface RedisSingleUseOptions extends RedisSource {
   /** What every key begins with; 1 to 512 characters. Default `sealring:used:`. */
   readonly prefix?: string;
-  /** As in the policy of the ring: how much longer than it lives a token is remembered. Seconds, 0 to 86 400. Default 300. */
+  /** As in the policy of the ring: how long a token is remembered after its end. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;
 }
 
@@ -49,7 +49,7 @@ export interface Settings {
 
 const MAX_NAME_LENGTH = 512;
 
-/** @throws {TypeError | RangeError} naming option and value, but never the URL: it may hold a password. */
+/** @throws {TypeError | RangeError} naming option and value, but never the URL: it may contain a password. */
 export function readRingOptions(options: unknown): Settings {
   return readOptions('redisRing', options, 'key', 'sealring:ring', []);
 }

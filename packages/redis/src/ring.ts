@@ -102,7 +102,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
 
 type Field = string | Buffer;
 
-/** The script's answer: a status of ours, then what it found. @throws {RingStoreError} */
+/** The script's answer: a status, then what it found. @throws {RingStoreError} */
 function fieldsOf(outcome: Outcome<unknown, Failure>): readonly [string, ...Field[]] {
   if ('failure' in outcome) throw new RingStoreError(outcome.failure.kind, outcome.failure.detail, outcome.failure);
   const fields: readonly unknown[] = Array.isArray(outcome.answer) ? outcome.answer : [];

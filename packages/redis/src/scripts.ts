@@ -2,11 +2,14 @@ import { createHash } from 'node:crypto';
 import type { RedisClient } from './client.ts';
 import { codeOf } from './error-table.ts';
 
-/** A Lua script with the name the server knows it by. */
+/** A Lua script with its name on the server. */
 export interface Script {
   readonly source: string;
   readonly sha1: string;
-  /** `_RO` where it only reads: a user who may not write may run it, and the server sees to it that it does not. */
+  /**
+   * `_RO` for a script that only reads: a user who may not write may run it, and the server enforces that it does not
+   * write.
+   */
   readonly suffix: '_RO' | '';
 }
 
@@ -14,10 +17,10 @@ function script(source: string, suffix: '_RO' | ''): Script {
   return Object.freeze({ source, sha1: createHash('sha1').update(source).digest('hex'), suffix });
 }
 
-/** Over this a revision was not written by us. */
+/** A longer revision was not written by this store. */
 const MAX_REVISION_LENGTH = 64;
 
-/** `revision`: that of what the key holds, of the type `kind`; `foreign` for what no ring store has written. */
+/** `revision`: that of the key's value, whose type is `kind`; `foreign` for a value that no ring store wrote. */
 const REVISION = `
 local revision = 'foreign'
 if kind == 'hash' then
@@ -29,8 +32,9 @@ end
 /**
  * KEYS: the ring. ARGV: most bytes of a document.
  *
- * A replica may be behind, and what it does not have yet is not absent: only a primary answers. Sizes are looked at
- * before the values, so that an over-long one is never sent. The server's time is included where the user may ask for it.
+ * Only a primary answers: a replica may be behind, and a key that it does not have yet is not absent. Sizes are
+ * checked before the values, so that one over the limit is never sent. The server's time is included if the user has
+ * the permission.
  */
 export const READ: Script = script(
   `
@@ -51,8 +55,8 @@ return {'held', time, revision, document}
 /**
  * KEYS: the ring. ARGV: 'absent', or '=' and the expected revision; the document; its revision.
  *
- * A script runs alone, from the comparison to the write. What is no ring and was read as that goes first. The push may
- * fail, where the user may not publish: by then the write is done, and it must not be reported as failed.
+ * A script runs alone, from the comparison to the write. A value that is not a ring, and was read as such, is deleted
+ * first. The push may fail if the user may not publish; the write is done by then, and must not be reported as failed.
  */
 export const WRITE: Script = script(
   `
@@ -67,7 +71,7 @@ return {'written'}
   '',
 );
 
-/** Runs a script by its name, and by its text where the server does not know it (any more). */
+/** Runs a script by its name, or by its text if the server lost it. */
 export async function runScript(
   client: RedisClient,
   { source, sha1, suffix }: Script,

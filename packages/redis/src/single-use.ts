@@ -8,8 +8,8 @@ const OWNER = 'redisSingleUse';
 /**
  * Remembers redeemed tokens in Redis, one key each (`SET NX PX`), until they expire by themselves.
  *
- * At most once holds as long as the server keeps what it acknowledged: not across a failover that loses writes, a
- * restart without persistence, or an eviction. See the README.
+ * A token is redeemed at most once as long as the server keeps what it acknowledged: not across a failover that loses
+ * writes, a restart without persistence, or an eviction. See the README.
  *
  * @throws {TypeError} for a wrong or unknown option, and unless exactly one of `client` and `url` is given.
  * @throws {RangeError} for a value outside its bounds.
@@ -27,7 +27,7 @@ export function redisSingleUse(options: RedisSingleUseOptions): Required<SingleU
 
     async claim(id, expiresAt) {
       checkClaim(OWNER, id, expiresAt);
-      // What is left by the caller's clock, which judges the token too; the server's may differ.
+      // The remaining time by the caller's clock, which also checks the token; the server's may differ.
       const leftMs = claimLifeMs(expiresAt, settings.clockSkewMs);
       if (leftMs <= 0) return false;
       const command = ['SET', settings.name + id, '', 'NX', 'PX', String(leftMs)];

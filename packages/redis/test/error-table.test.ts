@@ -5,14 +5,14 @@ import { classify, codeOf, ERROR_TABLE } from '../src/error-table.ts';
 import { redisRing } from '../src/index.ts';
 
 describe('error replies', () => {
-  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its first word, whatever follows', (code) => {
+  test.each(Object.keys(ERROR_TABLE))('%s is recognized by its first word alone', (code) => {
     expect(classify(new Error(`${code} canary text`))).toEqual({ ...ERROR_TABLE[code], code });
     expect(classify(new Error(code))).toEqual({ ...ERROR_TABLE[code], code });
     expect(JSON.stringify(classify(new Error(`${code} canary`)))).not.toContain('canary');
   });
 
   test.each([['ERR unknown command'], ['something NOAUTH'], ['noauth x'], ['NOAUTHX y'], ['__proto__ x'], ['']])(
-    '%o is unavailable: a failure is never taken for an absent ring',
+    '%o is unavailable, never absent',
     (message) => {
       expect(classify(new Error(message)).kind).toBe('unavailable');
     },
@@ -21,7 +21,7 @@ describe('error replies', () => {
   test.each([
     [new ClientClosedError(), 'closed'],
     [new ClientOfflineError(), 'not connected'],
-  ])('%o of the client itself says what to mend', (error, what) => {
+  ])('%o of the client itself has a hint that names the fix', (error, what) => {
     expect(classify(error)).toMatchObject({ kind: 'unavailable', detail: expect.stringContaining(what) });
   });
 
@@ -30,7 +30,7 @@ describe('error replies', () => {
     expect(classify(thrown).kind).toBe('unavailable');
   });
 
-  test('F33: no text, cause or property of the client’s error is in ours', async () => {
+  test('no text, cause or property of the client’s error is in the store’s error (F33)', async () => {
     const vendor = Object.assign(new Error('NOPERM canary'), { command: 'canary', cause: new Error('canary') });
     const ring = redisRing({ client: { sendCommand: () => Promise.reject(vendor) } });
     const error: unknown = await ring.read().catch((thrown: unknown) => thrown);

@@ -20,7 +20,7 @@ describe('options', () => {
     [{ client, callTimeoutSeconds: 61 }, RangeError],
     [{ client, callTimeoutSeconds: Number.NaN }, RangeError],
     [{ client, timeoutMs: 5 }, TypeError],
-  ])('%o is refused by both stores, and shows no secret', (options, type) => {
+  ])('%o is rejected by both stores, without showing a secret', (options, type) => {
     for (const make of [redisRing, redisSingleUse]) {
       const attempt = () => Reflect.apply(make, undefined, [options]);
       expect(attempt).toThrow(type);
@@ -34,12 +34,12 @@ describe('options', () => {
     ['', RangeError],
     ['x'.repeat(513), RangeError],
     ['\ud800', RangeError],
-  ])('%o is no key and no prefix', (name, type) => {
+  ])('%o is rejected as a key and as a prefix', (name, type) => {
     expect(() => Reflect.apply(redisRing, undefined, [{ client, key: name }])).toThrow(type);
     expect(() => Reflect.apply(redisSingleUse, undefined, [{ client, prefix: name }])).toThrow(type);
   });
 
-  test('constructing connects to nothing, and later changes of the options have no effect', async () => {
+  test('the constructor does not connect, and later changes of the options have no effect', async () => {
     const keys: unknown[] = [];
     const options = {
       key: 'a',
@@ -58,9 +58,9 @@ describe('options', () => {
   });
 });
 
-describe('answers that no server gives', () => {
+describe('answers that no real server gives', () => {
   test.each([[null], ['OK'], [[]], [['held']], [['held', 'x']], [['held', 7, 'x']], [['done']], [{}]])(
-    'F9: %o is an error, never absent and never written',
+    '%o is an error, never absent and never written (F9)',
     async (answer) => {
       const ring = redisRing({ client: { sendCommand: async () => answer } });
       await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

@@ -22,7 +22,7 @@ async function publisher(channel: string): Promise<() => Promise<unknown>> {
 }
 
 describe.skipIf(url === '')('push over Redis', () => {
-  test.each([2, 3] as const)('F29: a connection that hangs is noticed and replaced (RESP %i)', async (RESP) => {
+  test.each([2, 3] as const)('a connection that hangs is detected and replaced (RESP %i) (F29)', async (RESP) => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     const connect = (): RedisSubscriber =>
@@ -45,7 +45,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     await expect.poll(() => heard).toBe(3);
   });
 
-  test('one connection serves all watchers, from the first to the last', async () => {
+  test('all watchers share one connection, which closes with the last one', async () => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     let made = 0;
@@ -75,7 +75,7 @@ describe.skipIf(url === '')('push over Redis', () => {
     expect([made, heard, open?.isOpen]).toEqual([2, 5, false]);
   });
 
-  test('a client that cannot be made, or not be connected, is tried again later', async () => {
+  test('a client that cannot be created or connected is retried later', async () => {
     let attempts = 0;
     const connect = (): RedisSubscriber => {
       attempts++;

@@ -34,7 +34,7 @@ async function server(args: readonly string[]): Promise<TestServer> {
   return started;
 }
 
-/** The rules of a user in the README, for a key of ours. */
+/** The rules of a user in the README, for this test's key. */
 async function rightsOfReadme(): Promise<(user: string, key: string) => string> {
   const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
   return (user, key) => {
@@ -47,7 +47,7 @@ const freshKey = (): string => `test:${randomUUID()}`;
 
 // Only where this machine lacks Redis; under CI=true the set-up fails instead.
 describe.skipIf(url === '')('redisRing on Redis', () => {
-  test.each([2, 3] as const)('a client of yours, RESP %i, is used and stays open', async (RESP) => {
+  test.each([2, 3] as const)('the caller’s client is used and not closed (RESP %i)', async (RESP) => {
     const client = await connected(url, { RESP });
     const ring = redisRing({ client, key: freshKey() });
     let heard = 0;
@@ -60,7 +60,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await client.ping()).toBe('PONG');
   });
 
-  test('a pool of clients fits, without push, and so does a client that gives strings', async () => {
+  test('a pool of clients works without push, and so does a client that returns strings', async () => {
     const pool = createClientPool({ url });
     pool.on('error', () => undefined);
     await pool.connect();
@@ -84,7 +84,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a server that forgot its scripts is given them again', async () => {
+  test('scripts are sent again to a server that lost them', async () => {
     const client = await connected();
     const ring = redisRing({ client, key: freshKey() });
     const first = await ring.write('one', { expected: undefined });
@@ -102,9 +102,9 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     ['a hash of something else', ['HSET', '%', 'user', '7']],
     ['a hash without a revision', ['HSET', '%', 'document', '{}']],
     ['a hash without a document', ['HSET', '%', 'revision', 'x']],
-    ['a hash that calls itself none', ['HSET', '%', 'document', '{}', 'revision', 'foreign']],
-    ['a revision nobody wrote', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
-  ])('F9: %s at the key is corrupt, never absent', async (_, command) => {
+    ['a hash that claims to be absent', ['HSET', '%', 'document', '{}', 'revision', 'foreign']],
+    ['a revision that no write made', ['HSET', '%', 'document', '{}', 'revision', 'x'.repeat(65)]],
+  ])('%s at the key is corrupt, never absent (F9)', async (_, command) => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(command.map((word) => (word === '%' ? key : word)));
@@ -113,7 +113,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
     await expect(ring.read()).rejects.toMatchObject(failed('corrupt'));
-    // Whoever knows the ring writes over it, one of many.
+    // One of the members that know the ring overwrites it.
     const { revision: expected } = Object(await ring.read().catch((thrown: unknown) => thrown));
     const writes = await Promise.allSettled(Array.from({ length: 8 }, () => ring.write('x', { expected })));
     expect(writes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
@@ -121,14 +121,14 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(ring.write('late', { expected })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('the revision of what is no ring replaces none, and nothing that is not there', async () => {
+  test('the revision of a value that is not a ring replaces neither a ring nor an absent key', async () => {
     const ring = redisRing({ client: await connected(), key: freshKey() });
     await expect(ring.write('x', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
     await ring.write('x', { expected: undefined });
     await expect(ring.write('y', { expected: 'foreign' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('F9: bytes that are no UTF-8 are corrupt', async () => {
+  test('bytes that are not UTF-8 are corrupt (F9)', async () => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(['HSET', key, 'document', Buffer.from([0x7b, 0xff, 0x7d]), 'revision', 'x']);
@@ -138,7 +138,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await ring.read()).toMatchObject({ document: '{}' });
   });
 
-  test('F23: an over-long document does not travel', async () => {
+  test('a document over the limit is not transferred (F23)', async () => {
     const client = await connected();
     const key = freshKey();
     await client.sendCommand(['HSET', key, 'document', 'x'.repeat(2 ** 24), 'revision', 'x']);
@@ -151,7 +151,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect((await bytesOut()) - before).toBeLessThan(100_000);
   });
 
-  test('F9, F31: a replica is unavailable, it may be behind', async () => {
+  test('a replica is unavailable, because it may be behind (F9, F31)', async () => {
     const primary = await server(['--repl-diskless-sync-delay', '0']);
     const replica = await server(['--replicaof', `127.0.0.1 ${primary.port}`]);
     const key = freshKey();
@@ -168,7 +168,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await behind.read()).toEqual({ document: 'x', revision });
   });
 
-  test('a server out of memory is unavailable for writes, and read all the same', async () => {
+  test('a server out of memory is unavailable for writes, and still readable', async () => {
     const { address } = await server([]);
     const client = await connected(address);
     const ring = redisRing({ client });
@@ -178,7 +178,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await ring.read()).toEqual({ document: 'x', revision });
   });
 
-  test('denied: no password, a wrong one, and a wrong one in a URL, which shows in no error', async () => {
+  test('a missing or wrong password is denied, and one in a URL is in no error', async () => {
     const { port } = await server(['--requirepass', 'right']);
     const wrong = `redis://:canary-password@127.0.0.1:${port}`;
     const anonymous = await connected(`redis://127.0.0.1:${port}`, { RESP: 2, disableClientInfo: true });
@@ -196,7 +196,7 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await right.read()).toBeUndefined();
   });
 
-  test('the permissions of the README suffice, and one less is denied', async () => {
+  test('the permissions of the README are enough, and without any one of them a call is denied', async () => {
     const root = await connected();
     const key = freshKey();
     const rights = await rightsOfReadme();
@@ -225,11 +225,11 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
       const less = await as(`without-${command}`, `${member} -${command}`);
       await expect(less.read(), command).rejects.toMatchObject(failed('denied'));
     }
-    // A push that is not allowed must not make a write that was done look like one that was not.
+    // A denied push must not make a successful write look like a failed one.
     const silent = await as('silent', `${member} -publish`);
     const written = await silent.write('z', { expected: revision });
     expect(await ring.read()).toEqual({ document: 'z', revision: written.revision });
-    // Junk in the ring's place is removed by who writes over it.
+    // The server that overwrites an invalid value removes it.
     await root.sendCommand(['SET', key, 'junk']);
     const undeleting = await as('undeleting', `${member} -del`);
     await expect(undeleting.write('z', { expected: 'foreign' })).rejects.toMatchObject(failed('denied'));
@@ -241,14 +241,14 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     await expect(elsewhere.read()).rejects.toMatchObject(failed('denied'));
   });
 
-  test('a write waits for nothing: what was not sent when its caller gave up never is', async () => {
+  test('a write is not queued: one that was abandoned before it was sent is never sent', async () => {
     const proxy = await startTcpProxy(Number(new URL(url).port));
     closing.push(() => proxy.close());
     const client = await connected(`redis://127.0.0.1:${proxy.port}`);
     const ring = redisRing({ client, key: freshKey(), callTimeoutSeconds: 0.2 });
     const store = redisSingleUse({ client, callTimeoutSeconds: 0.2 });
     const id = randomUUID();
-    // The server knows the script from here on: sent late, it would run.
+    // From here on the server has the script: a call that is sent late would run.
     await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
     proxy.cut();
     await expect.poll(() => client.isReady).toBe(false);
@@ -260,14 +260,14 @@ describe.skipIf(url === '')('redisRing on Redis', () => {
     expect(await client.exists(`sealring:used:${id}`)).toBe(0);
   });
 
-  test('a conflict has no kind and no text of the server', async () => {
+  test('a conflict has neither a kind nor text of the server', async () => {
     const ring = redisRing({ client: await connected(), key: freshKey() });
     await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
   });
 });
 
 describe.skipIf(url === '')('redisSingleUse on Redis', () => {
-  test('of 51 claims at once, over several connections, one resolves to true', async () => {
+  test('of 51 concurrent claims over several connections, one resolves to true', async () => {
     const stores = [1, 2, 3].map(() => redisSingleUse({ url }));
     for (const store of stores) closing.push(() => store.close());
     for (let round = 0; round < 20; round++) {
@@ -277,7 +277,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     }
   });
 
-  test('F48: a claim is kept until it expires and the clock skew longer, to the millisecond given, and then no longer', async () => {
+  test('a claim is kept exactly until its end and the clock skew have passed, to the millisecond (F48)', async () => {
     const client = await connected();
     const store = redisSingleUse({ client, prefix: 'p:' });
     const [id, brief] = [randomUUID(), randomUUID()];
@@ -289,14 +289,14 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     await expect.poll(() => client.exists(`p:${brief}`)).toBe(0);
   });
 
-  test('F48: a claim is false when its end and the clock skew have passed, and leaves nothing', async () => {
+  test('a claim is false and stores nothing once its end and the clock skew have passed (F48)', async () => {
     const client = await connected();
     const id = randomUUID();
     expect(await redisSingleUse({ client }).claim(id, new Date(Date.now() - 300_001))).toBe(false);
     expect(await client.exists(`sealring:used:${id}`)).toBe(0);
   });
 
-  test('a store that is down, full or forbidden rejects', async () => {
+  test('a claim rejects if the store is down, full or denies access', async () => {
     const redis = await server(['--requirepass', 'right']);
     const client = await connected(redis.address.replace('//', '//:right@'));
     const store = redisSingleUse({ client, callTimeoutSeconds: 0.3 });
@@ -313,7 +313,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     await expect(store.claim(randomUUID(), inAnHour())).rejects.toMatchObject(rejection('unavailable'));
   });
 
-  test('the permissions of the README suffice', async () => {
+  test('the permissions of the README are enough', async () => {
     const root = await connected();
     const rights = await rightsOfReadme();
     await root.sendCommand(['ACL', 'SETUSER', 'claims', 'reset', ...rights('payments-claims', 'sealring').split(' ')]);
@@ -331,7 +331,7 @@ describe.skipIf(url === '')('redisSingleUse on Redis', () => {
     ['\ud800', inAnHour(), RangeError],
     ['x', 1, TypeError],
     ['x', new Date(Number.NaN), RangeError],
-  ])('F17: a claim of %o until %o is refused', async (id, expiresAt, type) => {
+  ])('a claim of %o until %o is rejected (F17)', async (id, expiresAt, type) => {
     const store = redisSingleUse({ client: { sendCommand: async () => 'OK' } });
     await expect(Reflect.apply(Reflect.get(store, 'claim'), store, [id, expiresAt])).rejects.toBeInstanceOf(type);
   });

@@ -1,17 +1,17 @@
-/** One call as the SDK spells it: `GetObjectCommand` or `PutObjectCommand`. */
+/** One call in the SDK's form: `GetObjectCommand` or `PutObjectCommand`. */
 export interface S3RingCommand {
   readonly input: object;
 }
 
 /**
- * The part of `S3Client` (`@aws-sdk/client-s3`, a peer dependency) that is used; a fake fits too.
+ * The part of `S3Client` (`@aws-sdk/client-s3`, a peer dependency) that is used; a fake works too.
  *
- * Set `maxAttempts: 1` on a client of your own: a write that the SDK repeats after it was done is refused as a conflict
- * with itself, and the SDK's retries outlast the deadline.
+ * Set `maxAttempts: 1` on a client of your own: a write that the SDK retries after it succeeded is refused as a
+ * conflict with itself, and the SDK's retries outlast the deadline.
  */
 export interface S3RingClient {
-  /** Resolves to the service's answer. What it holds is checked by the caller, hence `unknown`. */
+  /** Resolves to the service's answer. The caller checks its contents, hence `unknown`. */
   send(command: S3RingCommand, options: { readonly abortSignal: AbortSignal }): Promise<unknown>;
-  /** Closes sockets. Called on a client that the store made itself, never on one it was given. */
+  /** Closes sockets. Called only on a client that the store created. */
   destroy?(): void;
 }

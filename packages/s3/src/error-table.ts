@@ -1,13 +1,13 @@
 import type { RingStoreErrorKind } from '@sealring/core';
 import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
-/** `absent`: there is no such object. `conflict`: the condition of a write did not hold. */
+/** `absent`: the object does not exist. `conflict`: the condition of a write did not hold. */
 export interface Failure extends StoreFailure<RingStoreErrorKind | 'absent' | 'conflict'> {
-  /** Of what is stored, where it is no document. */
+  /** Of stored content that is not a document. */
   readonly stored?: Identity;
 }
 
-/** What distinguishes one version of the object from every other, and what a condition can name of it. */
+/** What distinguishes one version of the object from every other, and the part that a condition can name. */
 export interface Identity {
   readonly etag: string;
   readonly revision: string;
@@ -17,7 +17,7 @@ const SERVICE = 'S3';
 const DENIED = 'S3 refused the call; without the permission to list the bucket, also for an object that does not exist';
 const CREDENTIALS = 'the credentials are missing, wrong or expired';
 const REGION = "the client's region is not the bucket's";
-const BUCKET = 'there is no such bucket';
+const BUCKET = 'the bucket does not exist';
 const REQUEST = 'S3 does not accept the request: check bucket, key and expectedBucketOwner';
 const KMS = "the object's KMS key cannot be used";
 const BUSY = 'S3 cannot serve requests at the moment';
@@ -29,12 +29,12 @@ const BUSY = 'S3 cannot serve requests at the moment';
  * of the Amazon S3 user guide (409, 412 and the 404 of an object deleted meanwhile).
  */
 export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
-  NoSuchKey: { kind: 'absent', detail: 'there is no such object' },
+  NoSuchKey: { kind: 'absent', detail: 'the object does not exist' },
 
   PreconditionFailed: { kind: 'conflict', detail: 'another version is stored' },
   ConditionalRequestConflict: { kind: 'conflict', detail: 'another write is under way' },
 
-  // A bucket that is not there must not look like a ring that is not there yet; somebody may be making it.
+  // A missing bucket must not look like an absent ring; it may be about to be created.
   NoSuchBucket: { kind: 'unavailable', detail: BUCKET },
 
   ...awsErrorRows<Failure>({
@@ -42,7 +42,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
     credentials: { kind: 'denied', detail: CREDENTIALS },
     expired: { kind: 'unavailable', detail: CREDENTIALS },
     clock: { kind: 'unavailable', detail: "this machine's clock differs from the service's" },
-    // No kind of its own: the caller may not do this, and a repetition cannot help.
+    // No kind of its own: the caller may not do this, and a retry cannot help.
     request: { kind: 'denied', detail: REQUEST },
     throttled: { kind: 'unavailable', detail: BUSY },
     busy: { kind: 'unavailable', detail: BUSY },
@@ -66,7 +66,7 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
   'KMS.NotFoundException': { kind: 'denied', detail: KMS },
 
   NotImplemented: { kind: 'read-only', detail: 'this service has no conditional writes' },
-  EntityTooLarge: { kind: 'too-large', detail: 'the service accepts no object of this size' },
+  EntityTooLarge: { kind: 'too-large', detail: 'the service does not accept an object of this size' },
   InvalidObjectState: { kind: 'unavailable', detail: 'the object is archived: a lifecycle rule applies to it' },
 
   AuthorizationHeaderMalformed: { kind: 'unavailable', detail: REGION },
@@ -77,19 +77,19 @@ export const ERROR_TABLE: Readonly<Record<string, Failure>> = Object.freeze({
 
   TokenRefreshRequired: { kind: 'unavailable', detail: CREDENTIALS },
 
-  BadDigest: { kind: 'unavailable', detail: 'the document was damaged on its way' },
-  XAmzContentChecksumMismatch: { kind: 'unavailable', detail: 'the document was damaged on its way' },
-  IncompleteBody: { kind: 'unavailable', detail: 'the document was cut short on its way' },
+  BadDigest: { kind: 'unavailable', detail: 'the document was damaged in transit' },
+  XAmzContentChecksumMismatch: { kind: 'unavailable', detail: 'the document was damaged in transit' },
+  IncompleteBody: { kind: 'unavailable', detail: 'the document was cut short in transit' },
   InternalError: { kind: 'unavailable', detail: BUSY },
   OperationAborted: { kind: 'unavailable', detail: BUSY },
   SlowDown: { kind: 'unavailable', detail: BUSY },
 } satisfies Record<string, Failure>);
 
 /**
- * What a rejection of the SDK means. Looks at `name`, `code` and `$metadata.httpStatusCode` only: never at a message,
- * and never at a class, which differs between copies of the SDK. Never throws, whatever it is given.
+ * What a rejection of the SDK means. Reads `name`, `code` and `$metadata.httpStatusCode` only: never a message, and
+ * never the class, which differs between copies of the SDK. Never throws, whatever it is given.
  *
- * A name in the table decides. Else the status does. Else it is `unavailable`: nothing but S3's own NoSuchKey with its
+ * A name in the table decides, otherwise the status. Anything else is `unavailable`: nothing but S3's own NoSuchKey with its
  * 404 is an absent object, not the 404 of a proxy and not that of a bucket that is gone.
  */
 export function classify(error: unknown): Failure {

@@ -32,13 +32,13 @@ export interface S3RingOptions {
    * require. Without `client` only; the endpoint itself is `AWS_ENDPOINT_URL_S3` or `AWS_ENDPOINT_URL`. Default false.
    */
   readonly forcePathStyle?: boolean;
-  /** Longest wait for one request, in seconds; 0.01 to 60. A write that replaces makes two. Default 5. */
+  /** Longest wait for one request, in seconds; 0.01 to 60. A replacing write makes two. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** The 12 digits of the AWS account that owns the bucket; S3 then refuses any other's. Default: not checked. */
+  /** The 12 digits of the AWS account that owns the bucket; S3 then refuses buckets of other accounts. Default: not checked. */
   readonly expectedBucketOwner?: string;
-  /** How S3 encrypts the object at rest. Default: as the bucket says. */
+  /** How S3 encrypts the object at rest. Default: the bucket's setting. */
   readonly serverSideEncryption?: S3Encryption;
-  /** The KMS key for `aws:kms` and `aws:kms:dsse`; 1 to 2 048 characters. Default: as the bucket says. */
+  /** The KMS key for `aws:kms` and `aws:kms:dsse`; 1 to 2 048 characters. Default: the bucket's setting. */
   readonly sseKmsKeyId?: string;
 }
 
@@ -47,7 +47,7 @@ export interface Settings {
   readonly bucket: string;
   readonly key: string;
   readonly client: S3RingClient | undefined;
-  /** Of a client of the store's own. */
+  /** For the store's own client. */
   readonly forcePathStyle: boolean;
   readonly timeoutMs: number;
   readonly expectedBucketOwner: string | undefined;
@@ -73,7 +73,7 @@ const MAX_KEY_BYTES = 1_024;
 
 /**
  * @throws {TypeError} for an unknown option or a wrong type.
- * @throws {RangeError} for a value outside its bounds, or options that contradict.
+ * @throws {RangeError} for a value outside its bounds, or options that contradict each other.
  */
 export function readOptions(options: S3RingOptions): Settings {
   refuseUnknownOptions(OWNER, options, OPTION_NAMES);
@@ -98,9 +98,9 @@ export function readOptions(options: S3RingOptions): Settings {
   });
 }
 
-// Wider than AWS's rules of today: old buckets and other services have upper case and underscores.
+// Wider than AWS's current rules: old buckets and other services have upper case and underscores.
 const BUCKET_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
-// With a Region: a Multi-Region Access Point has none, and may answer from a copy that is behind.
+// With a Region: a Multi-Region Access Point has none, and may answer from a replica that lags behind.
 const ACCESS_POINT = /^arn:aws[a-z-]*:s3:[a-z0-9-]+:\d{12}:accesspoint\/[a-z0-9-]{3,63}$/;
 
 function bucketOf(value: unknown): string {
@@ -115,7 +115,7 @@ function keyOf(value: unknown): string {
   if (bytes === 0 || bytes > MAX_KEY_BYTES || !key.isWellFormed()) {
     throw optionRangeError(`${OWNER}: key must be 1 to ${MAX_KEY_BYTES} bytes of UTF-8, got ${bytes}`);
   }
-  // Somebody on the way may resolve them, and then it is another object.
+  // A proxy may resolve them, and the key would then be that of another object.
   if (key.split('/').some((part) => part === '.' || part === '..')) {
     throw optionRangeError(`${OWNER}: no part of key may be . or .., got ${quote(key)}`);
   }

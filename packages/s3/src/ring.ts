@@ -27,7 +27,7 @@ const WRITE_ID = 'sealring-write';
 const WRITE_ID_BYTES = 16;
 
 /**
- * A ring store in one object of Amazon S3, or of a service that has its conditional writes. The object's body is
+ * A ring store in one object of Amazon S3, or of a service that supports its conditional writes. The object's body is
  * the document, byte for byte.
  *
  * A ring is created with `If-None-Match: *` and replaced with `If-Match`, which compares the stored bytes by their ETag.
@@ -63,10 +63,10 @@ export function s3Ring(options: S3RingOptions): RingStore & Required<Pick<RingSt
   return Object.freeze(new S3Ring(readOptions(options)));
 }
 
-/** A ring with what a condition can name. */
+/** A ring with the part that a condition can name. */
 interface StoredObject extends StoredRing, Identity {}
 
-// Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
+// Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class S3Ring implements RingStore {
   readonly kind = 's3';
   readonly #settings: Settings;
@@ -148,7 +148,7 @@ class S3Ring implements RingStore {
       if (identity !== undefined) return { revision: identity.revision };
       throw new RingStoreError('unavailable', 'the answer to the write is not one of S3');
     }
-    // Absent: the object that was to be replaced has been deleted.
+    // Absent: the object to replace has been deleted.
     const { kind } = outcome.failure;
     throw kind === 'conflict' || kind === 'absent' ? new RingConflictError() : refusal(outcome.failure);
   }
@@ -175,14 +175,14 @@ async function storedObject(answer: unknown): Promise<Outcome<StoredObject, Fail
   return { answer: { document: outcome.answer, ...identity } };
 }
 
-/** What distinguishes this version of the object from every other. */
+/** Identifies this version of the object. */
 function identityOf(answer: unknown, writeId: unknown): Identity | undefined {
   const etag = property(answer, 'ETag');
   if (typeof etag !== 'string' || etag === '') return undefined;
   const version = property(answer, 'VersionId');
   // `null` is S3's name for an object without a version, given on reading only.
   const versionId = typeof version === 'string' && version !== 'null' ? version : '';
-  // Whoever puts a document there with another tool gives it no id.
+  // A document written by another tool has no id.
   return { etag, revision: JSON.stringify([typeof writeId === 'string' ? writeId : '', versionId, etag]) };
 }
 

@@ -6,15 +6,15 @@ function bodyOf(...chunks: unknown[]): Readable {
   return Readable.from(chunks);
 }
 
-/** A ring whose client gives these answers, one after the other. */
+/** A ring whose client returns these answers, one after the other. */
 function ringWith(...answers: unknown[]) {
   return s3Ring({ bucket: 'payments-sealring', key: 'k', client: { send: async () => answers.shift() } });
 }
 
 const bytes = Buffer.from('abcdef');
 
-describe('answers that no server at hand gives', () => {
-  test('a body in pieces is put together, also where a character is cut', async () => {
+describe('answers that the emulator never gives', () => {
+  test('a body in chunks is joined, even if a chunk ends within a character', async () => {
     const euro = Buffer.from('€');
     const Body = bodyOf(euro.subarray(0, 1), euro.subarray(1));
     expect(await ringWith({ ETag: '"e"', Body, ContentLength: 3 }).read()).toMatchObject({ document: '€' });
@@ -26,18 +26,18 @@ describe('answers that no server at hand gives', () => {
     ['not of bytes', { ETag: '"e"', Body: bodyOf('abcdef'), ContentLength: 6 }],
     ['of a type with no stream', { ETag: '"e"', Body: 'abcdef', ContentLength: 6 }],
     ['without an ETag', { Body: bodyOf(bytes), ContentLength: 6 }],
-    ['not there', { ETag: '"e"', ContentLength: 6 }],
+    ['missing', { ETag: '"e"', ContentLength: 6 }],
   ])('a body that is %s is unavailable', async (_, answer) => {
     const unavailable = { name: 'RingStoreError', kind: 'unavailable', revision: undefined };
     await expect(ringWith(answer).read()).rejects.toMatchObject(unavailable);
   });
 
-  test('what is no document and has no ETag is refused without a revision: nobody could say what to write over', async () => {
+  test('a value that is not a document and has no ETag is rejected without a revision', async () => {
     const answer = { Body: bodyOf(Buffer.from([0xff])), ContentLength: 1 };
     await expect(ringWith(answer).read()).rejects.toMatchObject({ kind: 'corrupt', revision: undefined });
   });
 
-  test('a bucket whose versions are suspended calls them null on reading and nothing on writing: one revision', async () => {
+  test('with suspended versioning, a read and a write return the same revision, though only reads name the version null', async () => {
     const Metadata: Record<string, string> = {};
     const client = {
       async send(command: { readonly input: object }): Promise<unknown> {
@@ -52,7 +52,7 @@ describe('answers that no server at hand gives', () => {
   });
 
   test.each([[undefined], [null], ['answer'], [{}], [{ ETag: 7 }], [{ ETag: '' }]])(
-    'an answer of %j to a write is unavailable: it may have been done',
+    'an answer of %j to a write is unavailable, because the write may have succeeded',
     async (answer) => {
       const written = ringWith(answer).write('x', { expected: undefined });
       await expect(written).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

@@ -10,7 +10,7 @@ import { clientOf, type Stub, sendError, sendObject, startStub } from './s3-stub
 
 const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 
-describe('the S3 SDK against a server of ours', () => {
+describe('the S3 SDK against a local server', () => {
   const closing: (() => Promise<void> | void)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();
@@ -28,7 +28,7 @@ describe('the S3 SDK against a server of ours', () => {
     return s3Ring({ bucket: 'ring', key: 'k', client, callTimeoutSeconds });
   }
 
-  test('409 ConditionalRequestConflict to a write is a conflict, and not repeated', async () => {
+  test('409 ConditionalRequestConflict to a write is a conflict, and is not retried', async () => {
     const { stub, ring } = await stubbed((_, response) => sendError(response, 409, 'ConditionalRequestConflict'));
     await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     expect(stub.requests).toEqual(['PUT *']);
@@ -38,7 +38,7 @@ describe('the S3 SDK against a server of ours', () => {
     [409, 'ConditionalRequestConflict'],
     [412, 'PreconditionFailed'],
     [404, 'NoSuchKey'],
-  ])('%i %s to a write that replaces is a conflict: the condition is sent, after a look', async (status, code) => {
+  ])('%i %s to a replacing write is a conflict: the condition is sent after a read', async (status, code) => {
     const { stub, ring } = await stubbed((request, response) =>
       request.method === 'GET' ? sendObject(response, 'x') : sendError(response, status, code),
     );
@@ -47,14 +47,14 @@ describe('the S3 SDK against a server of ours', () => {
     expect(stub.requests).toEqual(['GET', 'GET', 'PUT "e"']);
   });
 
-  test('whoever has lost already writes nothing', async () => {
+  test('a write whose revision is already outdated is not sent', async () => {
     const { stub, ring } = await stubbed((_, response) => sendObject(response, 'x'));
     await expect(ring.write('y', { expected: '"e"' })).rejects.toBeInstanceOf(RingConflictError);
     expect(stub.requests).toEqual(['GET']);
   });
 
   test.each([
-    ['403 AccessDenied, also for an object that is not there', 403, 'AccessDenied', 'denied'],
+    ['403 AccessDenied, also for a missing object', 403, 'AccessDenied', 'denied'],
     ['a bucket that does not exist', 404, 'NoSuchBucket', 'unavailable'],
     ['a 404 of another name', 404, 'NoSuchWebsiteConfiguration', 'unavailable'],
     ['NoSuchKey under another status', 400, 'NoSuchKey', 'unavailable'],
@@ -66,7 +66,7 @@ describe('the S3 SDK against a server of ours', () => {
     ['a clock that is off', 403, 'RequestTimeTooSkewed', 'unavailable'],
     ['the wrong region', 301, 'PermanentRedirect', 'unavailable'],
     ['an unknown refusal', 403, 'Novelty', 'denied'],
-  ] as const)('F9: %s is never absent', async (_, status, code, kind) => {
+  ] as const)('%s is never absent (F9)', async (_, status, code, kind) => {
     const { stub, ring } = await stubbed((__, response) => sendError(response, status, code));
     await expect(ring.read()).rejects.toMatchObject(failed(kind));
     expect(stub.requests).toEqual(['GET']);
@@ -79,7 +79,7 @@ describe('the S3 SDK against a server of ours', () => {
     ['a 200 with an empty body and no ETag', 200, ''],
     ['a 200 with a page and no ETag', 200, '<html>welcome</html>'],
     ['a 204', 204, ''],
-  ])('F9: %s, as a proxy sends it, is never absent', async (_, status, body) => {
+  ])('%s, as a proxy sends it, is never absent (F9)', async (_, status, body) => {
     const { ring } = await stubbed((__, response) => response.writeHead(status).end(body));
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError' });
   });
@@ -94,7 +94,7 @@ describe('the S3 SDK against a server of ours', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('read-only'));
   });
 
-  test('a write whose answer has no ETag is unavailable: it may have been done', async () => {
+  test('a write whose answer has no ETag is unavailable, because it may have succeeded', async () => {
     const { ring } = await stubbed((_, response) => response.writeHead(200).end());
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
@@ -112,17 +112,17 @@ describe('the S3 SDK against a server of ours', () => {
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('a body that was damaged on its way, by its checksum, is unavailable', async () => {
+  test('a body whose checksum does not match is unavailable', async () => {
     const { ring } = await stubbed((_, response) => sendObject(response, 'x', { 'x-amz-checksum-crc32': 'AAAAAA==' }));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
   });
 
   test.each([
-    ['that says so', { 'content-length': String(2 ** 30) }],
-    ['that says so, with a checksum', { 'content-length': String(2 ** 30), 'x-amz-checksum-crc32': 'AAAAAA==' }],
-    ['that does not say so', {}],
-    ['that does not say so, with a checksum', { 'x-amz-checksum-crc32': 'AAAAAA==' }],
-  ])('F23: an over-long body %s is too large, and the connection is let go', async (_, headers) => {
+    ['with a length', { 'content-length': String(2 ** 30) }],
+    ['with a length and a checksum', { 'content-length': String(2 ** 30), 'x-amz-checksum-crc32': 'AAAAAA==' }],
+    ['without a length', {}],
+    ['with a checksum but without a length', { 'x-amz-checksum-crc32': 'AAAAAA==' }],
+  ])('a body over the limit %s is too large, and the connection is closed (F23)', async (_, headers) => {
     let sent = 0;
     const { stub, ring } = await stubbed((__, response) => {
       response.writeHead(200, { etag: '"e"', ...headers });
@@ -134,7 +134,7 @@ describe('the S3 SDK against a server of ours', () => {
     });
     await expect(ring.read()).rejects.toMatchObject({ ...failed('too-large'), revision: '["","","\\"e\\""]' });
     await stub.allClosed();
-    // What the sockets of both sides hold; not a gigabyte.
+    // The buffers of both sockets, far less than a gigabyte.
     expect(sent).toBeLessThan(64 * 2 ** 20);
   });
 
@@ -154,7 +154,7 @@ describe('the S3 SDK against a server of ours', () => {
         response.write('half');
       },
     ],
-  ])('F29: a server that hangs %s is unavailable, and the connection is let go', async (_, answer) => {
+  ])('a server that hangs %s is unavailable, and the connection is closed (F29)', async (_, answer) => {
     const { stub, ring } = await stubbed(answer, 0.3);
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await stub.allClosed();
@@ -169,12 +169,12 @@ describe('the S3 SDK against a server of ours', () => {
     await stub.allClosed();
   });
 
-  test('F29: a write that hangs is unavailable', async () => {
+  test('a write that hangs is unavailable (F29)', async () => {
     const { ring } = await stubbed(() => undefined, 0.2);
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('F29: where nothing listens it is unavailable', async () => {
+  test('a port where nothing listens is unavailable (F29)', async () => {
     const { stub, ring } = await stubbed(() => undefined);
     await stub.close();
     closing.pop();
@@ -183,7 +183,7 @@ describe('the S3 SDK against a server of ours', () => {
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('F33: what the service says and what the client holds is in no error', async () => {
+  test('no error has text of the service or data of the client (F33)', async () => {
     const canary = 'CANARY-6c1f';
     const stub = await startStub((_, response) => sendError(response, 500, canary, canary));
     closing.push(() => stub.close());

@@ -19,7 +19,7 @@ const failed = (kind: RingStoreErrorKind) => ({ name: 'RingStoreError', kind });
 let names = 0;
 const freshName = (): string => `s3-${process.pid}-${++names}`;
 
-/** Of what is no ring, as the error about it says. */
+/** The revision of a value that is not a ring, from its error. */
 async function revisionOf(ring: RingStore): Promise<string> {
   const error: unknown = await ring.read().catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ name: 'RingStoreError', revision: expect.any(String) });
@@ -51,7 +51,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     return { bucket, key, ring: s3Ring({ bucket, key, client }) };
   }
 
-  test('the object is the document, byte for byte: whoever can read it needs nothing of us', async () => {
+  test('the object is the document, byte for byte, so other tools can read it', async () => {
     const { bucket, key, ring } = await newRing();
     const document = '{"format":"sealring/ring/1"}\n{"macs":{}}';
     await ring.write(document, { expected: undefined });
@@ -60,7 +60,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     expect(CacheControl).toBe('no-store');
   });
 
-  test('a document that another tool put there is read, and replaced', async () => {
+  test('a document that another tool wrote is read and replaced', async () => {
     const { bucket, key, ring } = await newRing();
     await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: 'theirs' }));
     const stored = await ring.read();
@@ -70,7 +70,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
   });
 
   describe.each([[undefined], ['Enabled'], ['Suspended']] as const)('versioning %s', (versioning) => {
-    test('what a write returns is what a read returns', async () => {
+    test('a read returns the revision that the write returned', async () => {
       const { ring } = await newRing(versioning);
       const first = await ring.write('a', { expected: undefined });
       expect(await ring.read()).toEqual({ document: 'a', ...first });
@@ -78,7 +78,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
       expect(await ring.read()).toEqual({ document: 'b', ...second });
     });
 
-    test('A, B and A again: the revision of the first A does not come back with its bytes', async () => {
+    test('writing A, B and A again does not bring back the revision of the first A', async () => {
       const { ring } = await newRing(versioning);
       const first = await ring.write('a', { expected: undefined });
       const second = await ring.write('b', { expected: first.revision });
@@ -101,7 +101,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     });
   });
 
-  test('versioning that is switched on leaves the revision of what is there as it was', async () => {
+  test('switching versioning on does not change the revision of the object', async () => {
     const { bucket, ring } = await newRing();
     const { revision } = await ring.write('a', { expected: undefined });
     await version(bucket, 'Enabled');
@@ -110,7 +110,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     expect((await ring.read())?.document).toBe('b');
   });
 
-  test('an old version that an operator put back is another revision than it was', async () => {
+  test('an old version that an operator restores has another revision than before', async () => {
     const { bucket, key, ring } = await newRing('Enabled');
     const first = await ring.write('a', { expected: undefined });
     const { VersionId } = await client.send(new HeadObjectCommand({ Bucket: bucket, Key: key }));
@@ -126,7 +126,7 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     await expect(ring.write('c', { expected: first.revision })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('F9: a bucket that does not exist is unavailable for every call, never absent or a conflict', async () => {
+  test('a bucket that does not exist is unavailable for every call, never absent or a conflict (F9)', async () => {
     const ring = s3Ring({ bucket: freshName(), key: 'k', client });
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
@@ -138,33 +138,39 @@ describe.skipIf(moto === '')('@aws-sdk/client-s3 against moto', () => {
     ['empty', Buffer.alloc(0), 'corrupt'],
     ['262 145 bytes', Buffer.alloc(262_145, 'x'), 'too-large'],
     ['8 MiB', Buffer.alloc(2 ** 23, 'x'), 'too-large'],
-  ] as const)('F9, F31: an object that is %s is refused, and not overwritten', async (_, Body, kind) => {
-    const { bucket, key, ring } = await newRing();
-    await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));
-    await expect(ring.read()).rejects.toMatchObject(failed(kind));
-    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
-    await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
-    await expect(ring.read()).rejects.toMatchObject(failed(kind));
-  });
+  ] as const)(
+    'an object that is %s is corrupt or too large, and creating the ring does not overwrite it (F9, F31)',
+    async (_, Body, kind) => {
+      const { bucket, key, ring } = await newRing();
+      await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.write('x', { expected: 'y' })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.read()).rejects.toMatchObject(failed(kind));
+    },
+  );
 
   test.each([
     ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d])],
     ['empty', Buffer.alloc(0)],
     ['262 145 bytes', Buffer.alloc(262_145, 'x')],
-  ])('what is %s is written over by whoever saw it, by one of many, and by nobody who saw another', async (_, body) => {
-    const { bucket, key, ring } = await newRing();
-    const put = (Body: Buffer) => client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));
-    await put(body);
-    const seen = await revisionOf(ring);
-    await expect(revisionOf(ring)).resolves.toBe(seen);
-    await put(Buffer.concat([body, Buffer.from([0xff])]));
-    await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
-    const expected = await revisionOf(ring);
-    const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
-    const results = await Promise.allSettled(writes);
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    expect((await ring.read())?.document).toMatch(/^[0-7]$/);
-  });
+  ])(
+    'content that is %s is overwritten by exactly one of the servers that read it, and by no other server',
+    async (_, body) => {
+      const { bucket, key, ring } = await newRing();
+      const put = (Body: Buffer) => client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body }));
+      await put(body);
+      const seen = await revisionOf(ring);
+      await expect(revisionOf(ring)).resolves.toBe(seen);
+      await put(Buffer.concat([body, Buffer.from([0xff])]));
+      await expect(ring.write('late', { expected: seen })).rejects.toBeInstanceOf(RingConflictError);
+      const expected = await revisionOf(ring);
+      const writes = Array.from({ length: 8 }, (__, i) => ring.write(`${i}`, { expected }));
+      const results = await Promise.allSettled(writes);
+      expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      expect((await ring.read())?.document).toMatch(/^[0-7]$/);
+    },
+  );
 
   test('encryption and the expected owner are sent', async () => {
     const bucket = await newBucket();

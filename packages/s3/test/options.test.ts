@@ -6,7 +6,7 @@ import { type S3RingOptions, s3Ring } from '../src/index.ts';
 const bucket = 'payments-sealring';
 const key = 'payments.ring';
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): S3RingOptions {
   return Object(options);
 }
@@ -54,26 +54,26 @@ describe('options', () => {
   });
 
   test.each(['payments-s3alias', 'Old_Bucket', 'arn:aws:s3:eu-west-1:111122223333:accesspoint/payments'])(
-    '%s is a bucket',
+    '%s is accepted as the bucket name',
     (name) => {
       expect(s3Ring({ bucket: name, key, client: { send: async () => undefined } }).kind).toBe('s3');
     },
   );
 
-  test('F21: inspect shows the kind, and nothing of the client', () => {
+  test('inspect shows the kind, and nothing of the client (F21)', () => {
     const credentials = { accessKeyId: 'AKCANARY', secretAccessKey: 'canary-secret' };
     const ring = s3Ring({ bucket, key, client: new S3Client({ region: 'eu-west-1', maxAttempts: 1, credentials }) });
     expect(inspect(ring, { depth: Infinity, showHidden: true })).not.toMatch(/canary|accessKey|config/i);
     expect(JSON.parse(JSON.stringify(ring))).toEqual({ kind: 's3' });
   });
 
-  test('a ring with a client of its own needs no region or credentials to be made, and none once it is closed', async () => {
+  test('a ring with its own client is created and closed without a region or credentials', async () => {
     const ring = s3Ring({ bucket, key });
     await ring.close();
     await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
   });
 
-  test('a client that was given stays open', async () => {
+  test('the caller’s client is not closed', async () => {
     let destroyed = false;
     const client = { send: async () => undefined, destroy: () => void (destroyed = true) };
     await s3Ring({ bucket, key, client }).close();
@@ -81,7 +81,7 @@ describe('options', () => {
   });
 
   test.each([[undefined], [null], ['answer'], [{ Body: 'text' }], [{ Body: ['text'] }], [{ ETag: '"e"', Body: [7] }]])(
-    'an answer of %j, from a client that is none of S3, is unavailable',
+    'an answer of %j, from a client that is not one of S3, is unavailable',
     async (answer) => {
       const ring = s3Ring({ bucket, key, client: { send: async () => answer } });
       await expect(ring.read()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });

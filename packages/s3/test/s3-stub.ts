@@ -3,7 +3,7 @@ import { S3Client } from '@aws-sdk/client-s3';
 // @boundaries-ignore the servers of the tests are shared, and no package
 import { type HttpStub, type SeenRequest, startHttpStub } from '../../../test/support/http-stub.ts';
 
-/** A server that answers as a test says. */
+/** A server whose answers the test sets. */
 export interface Stub extends Omit<HttpStub, 'requests'> {
   /** Method and conditions of every request so far. */
   readonly requests: readonly string[];
@@ -24,7 +24,7 @@ function kindOf({ method, headers }: SeenRequest): string {
   return [method, headers['if-match'], headers['if-none-match']].filter(Boolean).join(' ');
 }
 
-/** Answers with an error as S3 spells it. */
+/** Answers with an error in S3's form. */
 export function sendError(response: ServerResponse, status: number, code: string, message = 'text'): void {
   response.writeHead(status, { 'content-type': 'application/xml' });
   response.end(
@@ -42,7 +42,7 @@ export function sendObject(
   response.end(body);
 }
 
-/** The real SDK, at an endpoint of ours. */
+/** The real SDK, at a local endpoint. */
 export function clientOf(endpoint: string, accessKeyId = 'test', secretAccessKey = 'test'): S3Client {
   return new S3Client({
     endpoint,

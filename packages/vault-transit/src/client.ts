@@ -20,7 +20,7 @@ export interface VaultResponse {
 }
 
 /**
- * What makes the requests: an object with a `fetch` like the global one. Give one of your own for a client certificate,
+ * Makes the requests: an object with a `fetch` like the global one. Pass your own for a client certificate,
  * a certificate authority, a proxy or a Unix socket, or to talk to a Vault Agent that adds the token itself.
  */
 export interface VaultClient {
@@ -28,12 +28,12 @@ export interface VaultClient {
 }
 
 /**
- * A Vault token: a text, or a function that is called for every request, so that renewing stays with you. A function
- * that has no valid token should throw: that is `unavailable`, where an expired token would be `denied`.
+ * A Vault token: a string, or a function that is called for every request, so that you control renewal. A function
+ * without a valid token should throw: that is `unavailable`, whereas an expired token would be `denied`.
  */
 export type VaultToken = string | (() => string | Promise<string>);
 
-/** The platform's `fetch`, looked up at each call: who replaces it, for tracing say, replaces it here too. */
+/** The platform's `fetch`, looked up at each call, so that a replacement, for tracing for instance, takes effect here too. */
 export const PLATFORM_CLIENT: VaultClient = Object.freeze({
   fetch: (url: string, request: VaultRequest): Promise<VaultResponse> => fetch(url, request),
 });

@@ -13,11 +13,11 @@ export interface VaultTransitCodecOptions
 
 /**
  * Makes a codec over a ring whose data keys are wrapped by the transit engine of HashiCorp Vault or OpenBao:
- * `vaultTransitKeyWrapper` and `createKmsCodec` in one. Looks nothing up in the environment: not `VAULT_ADDR` either.
+ * `vaultTransitKeyWrapper` and `createKmsCodec` in one call. Reads no environment variables, not even `VAULT_ADDR`.
  *
  * @throws {TypeError} for an unknown option or one of a wrong type.
  * @throws {RangeError} for an option outside its bounds.
- * @throws {KeyWrapperError} or {@link RingStoreError}: why it could not start.
+ * @throws {KeyWrapperError} or {@link RingStoreError} if the start fails.
  *
  * @example
  * ```ts

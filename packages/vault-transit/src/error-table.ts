@@ -8,8 +8,8 @@ export type ErrorRow = Pick<ServiceFailure, 'kind' | 'hint'>;
 const KEY_TYPE = 'the transit key must be of type aes256-gcm96 or chacha20-poly1305, and not derived';
 
 /**
- * What Vault refuses with 400 is distinguished by its text only. The texts are listed here, compared as a whole, and never
- * copied. A text that is not on the list is `unavailable`.
+ * Refusals by Vault with 400 differ only in their text. The texts are listed here, compared as a whole, and never
+ * copied. Any other text is `unavailable`.
  *
  * Sources: `sdk/helper/keysutil/policy.go` and `builtin/logical/transit` of HashiCorp Vault 1.13 and later and of
  * OpenBao 2; run against OpenBao 2.7.2.
@@ -25,7 +25,7 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
   {
     text: /^invalid ciphertext: version is too new$/,
     kind: 'unavailable',
-    hint: 'this node does not know the version of the transit key, yet or any more',
+    hint: 'this node does not have the version of the transit key: not yet, or no longer',
   },
   {
     text: /^ciphertext or signature version is disallowed by policy \(too old\)$/,
@@ -33,21 +33,21 @@ export const REFUSALS: readonly (ErrorRow & { readonly text: RegExp })[] = Objec
     hint: 'the version of the transit key is below its min_decryption_version',
   },
   { text: /^refusing to use soft-deleted key$/, kind: 'disabled', hint: 'the transit key is soft-deleted' },
-  { text: /^encryption key not found$/, kind: 'not-found', hint: 'no such transit key in this mount' },
+  { text: /^encryption key not found$/, kind: 'not-found', hint: 'the transit key does not exist in this mount' },
   { text: /^'\[0\]\.associated_data' provided for non-AEAD cipher suite [a-z0-9-]+$/, kind: 'denied', hint: KEY_TYPE },
   { text: /^missing 'context' for key derivation; /, kind: 'denied', hint: KEY_TYPE },
   { text: /^message (?:de|en)cryption not supported for key type /, kind: 'denied', hint: KEY_TYPE },
 ]);
 
-/** Statuses that say more than {@link kindOfStatus} knows, or that a hint explains. */
+/** Statuses with a more specific meaning than in {@link kindOfStatus}, or with a hint. */
 export const STATUSES: Readonly<Record<number, ErrorRow>> = Object.freeze({
   400: { kind: 'unavailable', hint: 'Vault refused the request for a reason that is not on the list' },
   403: {
     kind: 'denied',
     hint: 'the policy lacks the permission, or the token is unknown, expired or revoked: Vault does not say which',
   },
-  404: { kind: 'not-found', hint: 'no such mount or namespace' },
-  405: { kind: 'denied', hint: 'the mount is no transit engine' },
+  404: { kind: 'not-found', hint: 'the mount or namespace does not exist' },
+  405: { kind: 'denied', hint: 'the mount is not a transit engine' },
   501: { kind: 'unavailable', hint: 'Vault is not initialised' },
   503: { kind: 'unavailable', hint: 'Vault is sealed, or has no active node' },
 });
@@ -87,7 +87,7 @@ function errorsIn(body: string): readonly string[] {
     const errors = property(JSON.parse(body), 'errors');
     return Array.isArray(errors) ? errors.filter((error) => typeof error === 'string') : [];
   } catch {
-    // Not JSON, so not Vault's: the status alone says what it says.
+    // Not JSON, so not Vault's: only the status counts.
     return [];
   }
 }

@@ -43,7 +43,7 @@ export function keyIdOf(key: TransitKey, version: string): string {
   return `${key.path}:v${version}`;
 }
 
-/** Takes a `keyId` apart; undefined for what {@link keyIdOf} does not make. */
+/** Parses a `keyId`; undefined for anything that {@link keyIdOf} does not return. */
 export function parseKeyId(keyId: string): { readonly path: string; readonly version: string } | undefined {
   const { path, version } = KEY_ID.exec(keyId)?.groups ?? {};
   return path === undefined || version === undefined ? undefined : { path, version };
@@ -51,7 +51,7 @@ export function parseKeyId(keyId: string): { readonly path: string; readonly ver
 
 /**
  * The version in a ciphertext of the transit engine, `vault:v3:…`; undefined for any other form. Vault itself is less
- * strict: it takes `v0`, `v03` and `v+3` for other versions, and base64 in more than one spelling.
+ * strict: it accepts `v0`, `v03` and `v+3` for other versions, and base64 in more than one form.
  */
 export function versionOf(ciphertext: string): string | undefined {
   const { version, body = '' } = CIPHERTEXT.exec(ciphertext)?.groups ?? {};

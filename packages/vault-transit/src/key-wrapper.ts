@@ -32,11 +32,11 @@ type Checked = ReturnType<typeof readWrapOptions>;
  * ciphertext, `vault:v3:…` in ASCII; its `keyId` is the key's path and version, `team/transit/keys/payments:v3`,
  * whatever the address.
  *
- * A wrapped key never chooses which key is asked: one that names neither the configured key nor one of `alsoUnwrap`, or
- * has any but the one canonical form, is refused before any call.
+ * A wrapped key never chooses which key is called: one that names neither the configured key nor one of `alsoUnwrap`, or
+ * is not in the canonical form, is refused before any call.
  *
- * Data keys are made in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, ignore associated data
- * there without a word.
+ * Data keys are generated in this process, not by `datakey`: HashiCorp Vault, and OpenBao before 2.5, silently ignore
+ * associated data there.
  *
  * Its methods reject with {@link KeyWrapperError}, or with a `TypeError` or `RangeError` for wrong arguments. A call
  * ends within `maxAttempts` × `callTimeoutSeconds` plus pauses of 0 to 0.1, 0.2, 0.4 … at most 2 seconds.
@@ -63,7 +63,7 @@ export function vaultTransitKeyWrapper(
   return Object.freeze(new VaultTransitKeyWrapper(readOptions(options)));
 }
 
-// Everything but the public facts is in private fields: the token among them.
+// Everything else is in private fields, including the token.
 class VaultTransitKeyWrapper implements KeyWrapper {
   readonly provider = PROVIDER;
   readonly keyId: string;
@@ -99,7 +99,11 @@ class VaultTransitKeyWrapper implements KeyWrapper {
     });
     const ciphertext = Buffer.from(bytes).toString('latin1');
     if (versionOf(ciphertext) !== parseKeyId(keyId)?.version) {
-      throw corrupt(PROVIDER, 'unwrap', 'the wrapped key is no ciphertext of a data key by the version that it names');
+      throw corrupt(
+        PROVIDER,
+        'unwrap',
+        'the wrapped key is not a ciphertext of a data key by the version that it names',
+      );
     }
     const key = this.#keyToAsk(keyId) ?? this.#settings.key;
     const data = await this.#call('unwrap', `${key.mount}/decrypt/${key.name}`, { ciphertext }, checked);
@@ -114,7 +118,7 @@ class VaultTransitKeyWrapper implements KeyWrapper {
     this.#calls.close();
   }
 
-  /** One of the configuration's own keys, or none: never a path out of the wrapped key. */
+  /** One of the configured keys, or none: never a path from the wrapped key. */
   #keyToAsk(keyId: string): TransitKey | undefined {
     const { key, alsoUnwrap } = this.#settings;
     const recorded = parseKeyId(keyId)?.path;
@@ -151,7 +155,7 @@ function wrappedKeyOf(key: TransitKey, ciphertext: unknown, keyVersion: unknown)
 }
 
 /**
- * A server that does not know the parameter wraps without the context, and says so in a warning at most ("Endpoint
+ * A server that does not know the parameter wraps without the context, with at most a warning ("Endpoint
  * ignored these unrecognized parameters: [associated_data]").
  */
 function ignoresAssociatedData(warnings: unknown): boolean {

@@ -18,7 +18,7 @@ import { KEY_NAME, MOUNT, parseKeyPath, type TransitKey, transitKey } from './ke
 
 /** Options of {@link vaultTransitKeyWrapper}. */
 export interface VaultTransitKeyWrapperOptions {
-  /** Where Vault or OpenBao answers: an `https://` URL, or an `http://` URL of this machine. Required. */
+  /** The address of Vault or OpenBao: an `https://` URL, or an `http://` URL of this machine. Required. */
   readonly address: string;
   /** The transit key: one of type `aes256-gcm96` or `chacha20-poly1305`, not derived. Required. */
   readonly keyId: string;
@@ -28,15 +28,21 @@ export interface VaultTransitKeyWrapperOptions {
   readonly namespace?: string;
   /** The token, or a function that returns one, called for every request. Required unless there is a `client`. */
   readonly token?: VaultToken;
-  /** What makes the requests; stays yours. Default: the platform's `fetch`. */
+  /** Makes the requests; you own it. Default: the platform's `fetch`. */
   readonly client?: VaultClient;
-  /** Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64. Default none. */
+  /**
+   * Whole paths of replaced transit keys whose wrapped keys may still be unwrapped, `team/transit/keys/old`; 0 to 64.
+   * Default none.
+   */
   readonly alsoUnwrap?: readonly string[];
   /** Longest wait for one attempt, in seconds; 0.01 to 60. Default 5. */
   readonly callTimeoutSeconds?: number;
-  /** Attempts per call, the first one included; only `throttled` and `unavailable` are tried again; 1 to 10. Default 3. */
+  /** Attempts per call, the first one included; only `throttled` and `unavailable` are retried; 1 to 10. Default 3. */
   readonly maxAttempts?: number;
-  /** Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in plaintext. Default false. */
+  /**
+   * Whether `address` may be an `http://` URL of another machine: token and data keys then cross the network in
+   * plaintext. Default false.
+   */
   readonly dangerouslyAllowHttp?: boolean;
 }
 

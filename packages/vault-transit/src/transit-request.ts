@@ -12,13 +12,13 @@ const NO_TOKEN: ServiceFailure = Object.freeze({
   hint: 'the token function failed, or gave something other than 1 to 8192 visible ASCII characters',
 });
 
-/** What Vault answered with 200. */
+/** Vault's answer with 200. */
 export interface TransitAnswer {
   /** The answer's `data`, or undefined. */
   readonly data: unknown;
   /** The answer's `warnings`. */
   readonly warnings: unknown;
-  /** The node's own time, where it says it. */
+  /** The node's own time, if it is in the answer. */
   readonly date: Date | undefined;
 }
 
@@ -31,7 +31,7 @@ export async function request(
 ): Promise<Outcome<TransitAnswer, ServiceFailure>> {
   const headers: Record<string, string> = {
     'Content-Type': 'application/json',
-    // Agents and proxies of Vault may insist on it: a browser cannot be made to send it.
+    // Agents and proxies of Vault may require it, because a browser cannot be tricked into sending it.
     'X-Vault-Request': 'true',
   };
   if (token !== undefined) {
@@ -53,7 +53,7 @@ export async function request(
   return parse(text, dateOf(response));
 }
 
-// What the function throws may hold the token.
+// An error of the function may contain the token.
 async function currentToken(token: VaultToken): Promise<string | undefined> {
   if (typeof token === 'string') return token;
   try {
@@ -79,7 +79,7 @@ async function readText({ body }: VaultResponse): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-// Also 204: an engine that stored what it was sent answers so.
+// Also 204: an engine that stored the request answers so.
 function isSuccess(status: number): boolean {
   return Number.isInteger(status) && status >= 200 && status <= 299;
 }
@@ -89,7 +89,7 @@ function parse(text: string, date: Date | undefined): Outcome<TransitAnswer, Ser
   try {
     answer = JSON.parse(text);
   } catch {
-    // As a gateway greets that has nothing behind it.
+    // A gateway without a backend may send this.
     return { failure: { kind: 'unavailable', status: 200, hint: 'the answer is not JSON' } };
   }
   return { answer: { data: property(answer, 'data'), warnings: property(answer, 'warnings'), date } };

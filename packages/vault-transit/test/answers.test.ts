@@ -25,7 +25,7 @@ function setUp(options: Partial<VaultTransitKeyWrapperOptions> = {}): Wrapper {
   return wrapperFor(name, { address: proxy.address, maxAttempts: 2, ...options });
 }
 
-/** Changes `data` in an answer of Vault's. */
+/** Changes `data` in an answer of Vault. */
 function data(change: (found: Record<string, unknown>) => unknown): (answer: PassingAnswer) => Partial<PassingAnswer> {
   return ({ body }) => {
     const answer = JSON.parse(body);
@@ -46,12 +46,12 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     made = await wrapperFor(name).wrap(sampleKey(), { context });
   });
   afterEach(() => {
-    proxy.mend();
+    proxy.restore();
     proxy.requests.length = 0;
   });
   afterAll(() => proxy.close());
 
-  describe('adapter rule 4: the answer is checked, and one that fails is corrupt and not asked for again', () => {
+  describe('adapter rule 4: an answer that fails a check is corrupt, and is not requested again', () => {
     const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
     const both: [string, (answer: PassingAnswer) => Partial<PassingAnswer>][] = [
       ['an empty body', () => ({ body: '' })],
@@ -66,7 +66,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     ];
     const ofWrap: typeof both = [
       ['no ciphertext', data(() => ({ key_version: 1 }))],
-      ['a ciphertext that is no text', data(() => ({ ciphertext: [1], key_version: 1 }))],
+      ['a ciphertext that is not a string', data(() => ({ ciphertext: [1], key_version: 1 }))],
       [
         'a ciphertext of version 0',
         data((d) => ({ ...d, ciphertext: String(d['ciphertext']).replace('v1', 'v0'), key_version: 0 })),
@@ -90,7 +90,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['a plaintext of 33 bytes', data(() => ({ plaintext: base64(Uint8Array.of(...sampleKey(), 1)) }))],
       ['a plaintext of 32 equal bytes', data(() => ({ plaintext: base64(new Uint8Array(32)) }))],
       ['a truncated plaintext', data((d) => ({ plaintext: String(d['plaintext']).slice(0, -1) }))],
-      ['a plaintext that is no base64', data((d) => ({ plaintext: `!${String(d['plaintext']).slice(1)}` }))],
+      ['a plaintext that is not base64', data((d) => ({ plaintext: `!${String(d['plaintext']).slice(1)}` }))],
       ['a plaintext with stray bits', data((d) => ({ plaintext: flipped(d['plaintext'], 42).replace(/.=$/, 'B=') }))],
       ['a plaintext as a list', data(() => ({ plaintext: [...sampleKey()] }))],
     ];
@@ -110,7 +110,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       for (let at = 9; at < length; at += 7) {
         proxy.spoilAnswers(data((d) => ({ ...d, ciphertext: flipped(d['ciphertext'], at) })));
         const wrapped = await setUp().wrap(sampleKey(), { context });
-        proxy.mend();
+        proxy.restore();
         await expect(setUp().unwrap(wrapped, { context })).rejects.toMatchObject({ kind: 'corrupt' });
         proxy.spoilRequests((body) => {
           const request = JSON.parse(body);
@@ -121,7 +121,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('adapter rule 6: a wrapped key never chooses which key is asked', () => {
+  describe('adapter rule 6: a wrapped key never chooses which key is called', () => {
     test.each([
       ['another provider', { provider: 'aws-kms' }],
       ['another key', { keyId: 'transit/keys/other:v1' }],
@@ -133,7 +133,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['another version than its ciphertext', { keyId: () => `transit/keys/${name}:v2` }],
       ['a path out of the mount', { keyId: () => `transit/keys/../keys/${name}:v1` }],
       ['nothing', { keyId: '' }],
-    ])('contract 3: one that names %s is corrupt, and no request leaves', async (_, change) => {
+    ])('contract 3: one that names %s is corrupt, and no request is made', async (_, change) => {
       const { keyId = made.keyId, provider = made.provider } = { keyId: undefined, provider: undefined, ...change };
       const relabelled = { ...made, provider, keyId: typeof keyId === 'string' ? keyId : keyId() };
       await expect(setUp().unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -148,10 +148,10 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       ['white space', (text: string) => `${text}\n`],
       ['base64url', (text: string) => `${text.slice(0, -4)}-_-_`],
       ['a missing group', (text: string) => text.slice(0, -4)],
-      ['too much of it', (text: string) => text + 'AAAA'.repeat(50)],
+      ['too many bytes', (text: string) => text + 'AAAA'.repeat(50)],
       ['nothing', () => ''],
     ])(
-      'one whose ciphertext has %s is corrupt, and no request leaves, though Vault might take it',
+      'one whose ciphertext has %s is corrupt, and no request is made, though Vault might accept it',
       async (_, change) => {
         const changed = withCiphertext(made, change(ciphertextOf(made)));
         await expect(setUp().unwrap(changed, { context })).rejects.toMatchObject({ kind: 'corrupt' });
@@ -172,22 +172,22 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('contract 4: the caller’s mistakes are no errors of Vault', () => {
+  describe('contract 4: wrong arguments are a TypeError or RangeError', () => {
     test.each<[string, (w: Wrapper) => Promise<unknown>, typeof TypeError | typeof RangeError]>([
       ['a data key of 31 bytes', (w) => w.wrap(sampleKey().subarray(1), { context }), RangeError],
       ['a data key of one repeated byte', (w) => w.wrap(new Uint8Array(32), { context }), RangeError],
       ['a data key as text', (w) => w.wrap(Object('x'.repeat(32)), { context }), TypeError],
       ['no options', (w) => w.wrap(sampleKey(), Object(undefined)), TypeError],
       ['a context with a number', (w) => w.wrap(sampleKey(), { context: Object({ a: 1 }) }), TypeError],
-      ['a signal that is none', (w) => w.wrap(sampleKey(), { context, signal: Object({}) }), TypeError],
+      ['a signal that is not an AbortSignal', (w) => w.wrap(sampleKey(), { context, signal: Object({}) }), TypeError],
       ['a wrapped key that is text', (w) => w.unwrap(Object('blob'), { context }), TypeError],
       ['a wrapped key without bytes', (w) => w.unwrap(Object({ ...made, wrapped: 'x' }), { context }), TypeError],
-    ])('%s, and no request leaves', async (_, run, type) => {
+    ])('%s is rejected, and no request is made', async (_, run, type) => {
       await expect(run(setUp())).rejects.toThrow(type);
       expect(proxy.requests).toEqual([]);
     });
 
-    test('contract 1: a data key that the caller overwrites while the call is under way is wrapped as it was given', async () => {
+    test('contract 1: a data key that the caller overwrites during the call is wrapped as it was given', async () => {
       const dataKey = sampleKey();
       const wrapping = setUp().wrap(dataKey, { context });
       dataKey.fill(0);
@@ -195,7 +195,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('adapter rule 3: only what may pass is tried again', () => {
+  describe('adapter rule 3: only transient failures are retried', () => {
     test.each([
       ['a 503 with an HTML body', { status: 503, body: '<html>' }, 'unavailable', 2],
       ['a 500', { status: 500, body: '{"errors":["internal error"]}' }, 'unavailable', 2],
@@ -226,7 +226,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       },
     );
 
-    test('an answer that is not UTF-8 is unavailable, at its end or within', async () => {
+    test('an answer that is not UTF-8, at its end or within, is unavailable', async () => {
       const good = Buffer.from(
         JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') }, x: '' }),
       );
@@ -251,7 +251,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       await expect(setUp({ client }).unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     });
 
-    test('adapter rule 5: the bytes of an answer are overwritten, in however many pieces they come', async () => {
+    test('adapter rule 5: every chunk of an answer is overwritten', async () => {
       const text = JSON.stringify({ data: { plaintext: Buffer.from(sampleKey()).toString('base64') } });
       const pieces = [text.slice(0, 25), text.slice(25)].map((piece) => new Uint8Array(Buffer.from(piece)));
       async function* body(): AsyncGenerator<Uint8Array> {
@@ -262,7 +262,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       for (const piece of pieces) expect(piece).toEqual(new Uint8Array(piece.length));
     });
 
-    test('what fails once and then does not is an answer', async () => {
+    test('a call that fails once is answered by its retry', async () => {
       let failures = 1;
       proxy.spoilAnswers(() => (failures-- > 0 ? { status: 503, body: '' } : {}));
       expect(await setUp().unwrap(made, { context })).toEqual(sampleKey());
@@ -277,10 +277,10 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
         },
       ],
       ['rejects', () => Promise.reject(new Error('renewal failed'))],
-      ['gives nothing', () => ''],
-      ['gives no text', () => Object(undefined)],
-      ['gives a line break', () => 'hvs.token\n'],
-    ])('a token function that %s is unavailable, not denied, and no request leaves', async (_, token) => {
+      ['returns nothing', () => ''],
+      ['returns no string', () => Object(undefined)],
+      ['returns a line break', () => 'hvs.token\n'],
+    ])('a token function that %s is unavailable, not denied, and no request is made', async (_, token) => {
       await expect(setUp({ token }).unwrap(made, { context })).rejects.toMatchObject({
         kind: 'unavailable',
         summary: { hint: expect.stringContaining('token function'), attempts: 2 },
@@ -290,7 +290,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
   });
 
   describe('redirects are not followed', () => {
-    test.each([301, 302, 303, 307, 308])('a %i is unavailable, and the token goes nowhere else', async (status) => {
+    test.each([301, 302, 303, 307, 308])('a %i is unavailable, and the token is not sent elsewhere', async (status) => {
       const elsewhere = await startSpoilingProxy(openbao.address);
       for (const [, run] of CALLS) {
         proxy.spoilAnswers(() => ({
@@ -307,18 +307,21 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
     });
   });
 
-  describe('F29: every call ends', () => {
-    test.each(CALLS)('%s: a Vault that hangs, before or in its answer, is unavailable and let go', async (_, run) => {
-      for (const where of ['before', 'inBody'] as const) {
-        const before = proxy.abandoned;
-        proxy.hang(where);
-        await expect(run(setUp({ callTimeoutSeconds: 0.2 }), made)).rejects.toMatchObject({
-          kind: 'unavailable',
-          summary: { attempts: 2, hint: expect.stringContaining('callTimeoutSeconds') },
-        });
-        await expect.poll(() => proxy.abandoned).toBe(before + 2);
-      }
-    });
+  describe('every call ends (F29)', () => {
+    test.each(CALLS)(
+      '%s: a Vault that hangs, before or in its answer, is unavailable, and its connection is closed',
+      async (_, run) => {
+        for (const where of ['before', 'inBody'] as const) {
+          const before = proxy.abandoned;
+          proxy.hang(where);
+          await expect(run(setUp({ callTimeoutSeconds: 0.2 }), made)).rejects.toMatchObject({
+            kind: 'unavailable',
+            summary: { attempts: 2, hint: expect.stringContaining('callTimeoutSeconds') },
+          });
+          await expect.poll(() => proxy.abandoned).toBe(before + 2);
+        }
+      },
+    );
 
     test.each(CALLS)('%s: a connection that is reset, before or in its answer, is unavailable', async (_, run) => {
       for (const where of ['before', 'inBody'] as const) {
@@ -327,7 +330,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       }
     });
 
-    test('where nothing listens it is unavailable, by its code', async () => {
+    test('a port where nothing listens is unavailable, with its code', async () => {
       const gone = await startSpoilingProxy('');
       await gone.close();
       await expect(setUp({ address: gone.address }).unwrap(made, { context })).rejects.toMatchObject({
@@ -341,7 +344,7 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       await expect(setUp({ address }).unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     });
 
-    test('a server that sends a body without end is left at 64 KiB', async () => {
+    test('a body without end is cut off at 64 KiB', async () => {
       const closed: Promise<unknown>[] = [];
       const server = createServer((socket) => {
         closed.push(new Promise((resolve) => socket.on('close', resolve)));
@@ -366,36 +369,33 @@ describe.skipIf(!hasOpenBao)('between the key wrapper and a real OpenBao', () =>
       server.close();
     });
 
-    test.each(CALLS)(
-      'contract 5: %s: an abort ends a call that hangs at once, and it is not tried again',
-      async (_, run) => {
-        proxy.hang();
-        const controller = new AbortController();
-        const { signal } = controller;
-        const call = run(setUp(), made, { context, signal });
-        await expect.poll(() => proxy.requests.length).toBe(1);
-        controller.abort();
-        await expect(call).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
-        expect(proxy.requests).toHaveLength(1);
-        expect(getEventListeners(signal, 'abort')).toEqual([]);
-      },
-    );
+    test.each(CALLS)('contract 5: %s: an abort ends a call immediately, and it is not retried', async (_, run) => {
+      proxy.hang();
+      const controller = new AbortController();
+      const { signal } = controller;
+      const call = run(setUp(), made, { context, signal });
+      await expect.poll(() => proxy.requests.length).toBe(1);
+      controller.abort();
+      await expect(call).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
+      expect(proxy.requests).toHaveLength(1);
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+    });
 
-    test('contract 5: with a signal aborted before, no request leaves', async () => {
+    test('contract 5: with a signal that was aborted before, no request is made', async () => {
       const signal = AbortSignal.abort();
       await expect(setUp().wrap(sampleKey(), { context, signal })).rejects.toMatchObject({ kind: 'unavailable' });
       await expect(setUp().unwrap(made, { context, signal })).rejects.toMatchObject({ kind: 'unavailable' });
       expect(proxy.requests).toEqual([]);
     });
 
-    test('close() ends what is under way and refuses what comes later', async () => {
+    test('close() ends calls in progress and refuses later ones', async () => {
       proxy.hang();
       const keyWrapper = setUp();
       const call = keyWrapper.unwrap(made, { context });
       await expect.poll(() => proxy.requests.length).toBe(1);
       await keyWrapper.close();
       await expect(call).rejects.toMatchObject({ kind: 'unavailable' });
-      proxy.mend();
+      proxy.restore();
       await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'unavailable' });
       expect(proxy.requests).toHaveLength(1);
     });

@@ -27,7 +27,7 @@ function spellingsOf(key: Uint8Array): string[] {
   ];
 }
 
-/** Everything a logger could make of a value. */
+/** Everything a logger could print of a value. */
 function everySinkOf(value: unknown): string {
   const sinks: string[] = [];
   for (let error = value; error !== undefined && error !== null; error = Object(error).cause) {
@@ -47,12 +47,12 @@ function everySinkOf(value: unknown): string {
 
 function leaksIn(value: unknown): string[] {
   const text = everySinkOf(value);
-  // Halves too: a message that was cut still gives half of a key away.
+  // Halves too: a truncated message still reveals half of a key.
   const halves = [CANARY, CANARY.subarray(0, 16), CANARY.subarray(16)].flatMap((part) => spellingsOf(part));
   return [...halves, 'canary-of'].filter((spelling) => text.includes(spelling.replace(/=+$/, '')));
 }
 
-/** What a server may say that repeats everything it was sent: token, data key. */
+/** An answer that repeats everything the server received: token, data key. */
 const LEAKS = [...spellingsOf(CANARY), TOKEN];
 const PLAINTEXT = Buffer.from(CANARY).toString('base64');
 
@@ -76,7 +76,7 @@ async function rejectionOf(call: Promise<unknown>): Promise<unknown> {
   throw new Error('it was expected to fail');
 }
 
-/** What can be found of the secrets in the error of a call that must fail, and in the key wrapper. */
+/** The secrets that are found in the error of a call that must fail, and in the key wrapper. */
 async function leaksOf(keyWrapper: KeyWrapper, run: (keyWrapper: KeyWrapper) => Promise<unknown>): Promise<string[]> {
   const error = await rejectionOf(run(keyWrapper));
   expect(error).toMatchObject({ name: 'KeyWrapperError' });
@@ -89,7 +89,7 @@ function wrapper(options: object = {}): KeyWrapper {
   return vaultTransitKeyWrapper({ address: server.address, keyId: 'payments', token: TOKEN, ...limits, ...options });
 }
 
-describe('F33: no error holds the data key or the token that an answer or an error held', () => {
+describe('no error has the data key or the token that an answer or an error has (F33)', () => {
   test('the search finds a key in a message, a cause, a hidden field and a cut text, and a token', () => {
     const key = Buffer.from(CANARY);
     const hidden = Object.defineProperty(new Error('x'), 'response', { value: { body: key }, enumerable: false });
@@ -138,7 +138,7 @@ describe('F33: no error holds the data key or the token that an answer or an err
     }
   });
 
-  test.each(CALLS)('%s, a client that rejects with everything it knows', async (_, run) => {
+  test.each(CALLS)('%s: a client that rejects with everything it has', async (_, run) => {
     const rejection = (): Error =>
       Object.assign(new TypeError(LEAKS.join(), { cause: { code: PLAINTEXT, body: CANARY, headers: { TOKEN } } }), {
         name: TOKEN,
@@ -167,7 +167,7 @@ describe('F33: no error holds the data key or the token that an answer or an err
     for (const client of clients) expect(await leaksOf(wrapper({ client }), run)).toEqual([]);
   });
 
-  test.each(CALLS)('%s, a token function that throws the token', async (_, run) => {
+  test.each(CALLS)('%s: a token function that throws the token', async (_, run) => {
     const token = (): never => {
       throw new Error(TOKEN, { cause: TOKEN });
     };
@@ -175,10 +175,10 @@ describe('F33: no error holds the data key or the token that an answer or an err
     expect(await leaksOf(wrapper({ token: () => `${TOKEN}\n` }), run)).toEqual([]);
   });
 
-  test.each(CALLS)('%s, no answer in time', async (_, run) => {
+  test.each(CALLS)('%s: no answer before the deadline', async (_, run) => {
     server.hang();
     expect(await leaksOf(wrapper({ callTimeoutSeconds: 0.02 }), run)).toEqual([]);
-    server.mend();
+    server.restore();
   });
 
   test('wrong arguments are not shown', async () => {

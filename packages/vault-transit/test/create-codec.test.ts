@@ -28,7 +28,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     }
   });
 
-  test('F5: sealing and unsealing ask Vault for nothing', async () => {
+  test('sealing and unsealing make no request to Vault (F5)', async () => {
     await using codec = await createVaultTransitCodec(await setUp());
     proxy.requests.length = 0;
     for (let i = 0; i < 1000; i++) codec.unseal(codec.seal(payload));
@@ -36,7 +36,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     expect(proxy.requests).toEqual([]);
   });
 
-  test('every option of the key wrapper reaches it, the rest createKmsCodec, which refuses what neither knows', async () => {
+  test('options of the key wrapper reach it, others are passed to createKmsCodec, which rejects unknown ones', async () => {
     const options = await setUp();
     await using codec = await createVaultTransitCodec({ ...options, policy: { tokenLifetimeSeconds: 1800 } });
     expect(codec.tokenLifetimeSeconds).toBe(1800);
@@ -61,7 +61,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     }
   });
 
-  test('a Vault that denies is the reason it does not start, after one request', async () => {
+  test('the start fails after one request, with the error of a Vault that denies access', async () => {
     const options = { ...(await setUp()), token: 'no-such-token' };
     proxy.requests.length = 0;
     const start = createVaultTransitCodec(options);
@@ -70,7 +70,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
     expect(proxy.requests).toHaveLength(1);
   });
 
-  test('a call is attempted once: it is the ring that repeats', async () => {
+  test('a call is attempted once, because the ring repeats it', async () => {
     await using codec = await createVaultTransitCodec(await setUp());
     await using patient = await createVaultTransitCodec({ ...(await setUp()), maxAttempts: 2 });
     proxy.answer({ status: 503 });
@@ -78,7 +78,7 @@ describe.skipIf(!hasOpenBao)('createVaultTransitCodec', () => {
       await expect(codec.rotate()).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 1 } });
       await expect(patient.rotate()).rejects.toMatchObject({ kind: 'unavailable', summary: { attempts: 2 } });
     } finally {
-      proxy.mend();
+      proxy.restore();
     }
   });
 });

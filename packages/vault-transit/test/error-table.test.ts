@@ -7,7 +7,7 @@ function errors(...texts: unknown[]): string {
   return JSON.stringify({ errors: texts });
 }
 
-// Written out a second time on purpose: a row that changes kind changes what a fleet does.
+// Repeated here on purpose, because a row that changes its kind changes the behaviour of a fleet.
 const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['corrupt', 'cipher: message authentication failed'],
   ['corrupt', 'chacha20poly1305: message authentication failed'],
@@ -29,13 +29,13 @@ const TEXTS: readonly [KeyWrapperErrorKind, string][] = [
   ['denied', 'message decryption not supported for key type hmac'],
 ];
 
-describe('what Vault refuses with 400 is distinguished by the texts on the list', () => {
+describe('a 400 of Vault is classified by the texts on the list', () => {
   test.each(TEXTS)('%s: %s', (kind, text) => {
     expect(classifyAnswer(400, errors(text))).toMatchObject({ kind, status: 400 });
     expect(classifyAnswer(400, errors(7, null, 'something else', text))).toMatchObject({ kind });
   });
 
-  test('every row of the list is named here', () => {
+  test('every row of the list is listed in this test', () => {
     expect(REFUSALS.filter(({ text }) => !TEXTS.some(([, given]) => text.test(given)))).toEqual([]);
   });
 
@@ -49,7 +49,7 @@ describe('what Vault refuses with 400 is distinguished by the texts on the list'
     expect(classifyAnswer(403, errors(text)).kind).toBe('denied');
   });
 
-  test('whatever else it is, is unavailable, and nothing of it is copied', () => {
+  test('any other text is unavailable, and is not copied', () => {
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.string()), (body) => {
         const failure = classifyAnswer(400, body);
@@ -89,7 +89,7 @@ describe('adapter rule 2: everything else is classified by its status', () => {
     [403, /policy.*token/],
     [404, /mount or namespace/],
     [503, /sealed/],
-  ])('%i says what to look at', (status, hint) => {
+  ])('%i has a hint that names what to check', (status, hint) => {
     expect(classifyAnswer(status, '').hint).toMatch(hint);
   });
 
@@ -129,7 +129,7 @@ describe('a request without an answer is unavailable', () => {
     ['undefined', undefined],
     ['null', null],
     ['a number', 7],
-    ['a text', 'ECONNREFUSED'],
+    ['a string', 'ECONNREFUSED'],
     ['an error', new Error('x')],
     ['an unknown code', { code: 'ENOTHING' }],
     ['a code of every object', { code: 'constructor' }],

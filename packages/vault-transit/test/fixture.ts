@@ -38,7 +38,7 @@ export async function operate(
   return Object(answer).data ?? answer;
 }
 
-/** Makes a transit key of its own for a test; returns its name. */
+/** Creates a transit key for one test; returns its name. */
 export async function newKey(options: object = {}, mount = 'transit'): Promise<string> {
   const name = `key-${randomUUID()}`;
   await operate('POST', `${mount}/keys/${name}`, options);
@@ -65,12 +65,12 @@ export async function newToken(
 
 export type Wrapper = ReturnType<typeof vaultTransitKeyWrapper>;
 
-/** A key wrapper with the root token, unless told otherwise. */
+/** A key wrapper with the root token by default. */
 export function wrapperFor(keyId: string, options: Partial<VaultTransitKeyWrapperOptions> = {}): Wrapper {
   return vaultTransitKeyWrapper({ address: openbao.address, token: openbao.token, keyId, ...options });
 }
 
-/** Every call of a wrapper, for laws that hold for both. */
+/** Every call of a wrapper, for invariants that hold for both. */
 export const CALLS: readonly [
   string,
   (keyWrapper: KeyWrapper, made: WrappedKey, options?: WrapOptions) => Promise<unknown>,

@@ -17,7 +17,7 @@ describe('paths of transit keys', () => {
     expect(transitKey('', 'transit', 'k').path).toBe('transit/keys/k');
   });
 
-  test('a path that was made is read as the same key', () => {
+  test('a formatted path is parsed as the same key', () => {
     fc.assert(
       fc.property(fc.option(segments, { nil: '' }), segments, segment, (namespace, mount, name) => {
         const key = transitKey(namespace, mount, name);
@@ -26,7 +26,7 @@ describe('paths of transit keys', () => {
     );
   });
 
-  test('a keyId that was made is read as the same path and version', () => {
+  test('a formatted keyId is parsed as the same path and version', () => {
     fc.assert(
       fc.property(segments, segment, version, (mount, name, made) => {
         const key = transitKey('', mount, name);
@@ -53,7 +53,7 @@ describe('paths of transit keys', () => {
     'tränsit/keys/k',
     'transit/keys/k?x',
     'transit/keys/%2e%2e',
-  ])('%j is no path of a key', (path) => {
+  ])('%j is not a path of a key', (path) => {
     expect(parseKeyPath(path)).toBeUndefined();
   });
 
@@ -71,13 +71,13 @@ describe('paths of transit keys', () => {
     'k:V1',
     'k:v12345678901',
     'k:1',
-  ])('%j is no keyId', (keyId) => {
+  ])('%j is not a keyId', (keyId) => {
     expect(parseKeyId(keyId)).toBeUndefined();
   });
 });
 
 describe('ciphertexts', () => {
-  test('one of any version is read', () => {
+  test('a ciphertext of any version is parsed', () => {
     fc.assert(
       fc.property(version, fc.uint8Array({ minLength: 60, maxLength: 100 }), (made, bytes) => {
         expect(versionOf(`vault:v${made}:${Buffer.from(bytes).toString('base64')}`)).toBe(made);
@@ -99,12 +99,12 @@ describe('ciphertexts', () => {
     ['base64url', `vault:v1:${Buffer.alloc(60, 0xff).toString('base64url')}`],
     ['fewer bytes than nonce, data key and tag', `vault:v1:${Buffer.alloc(57).toString('base64')}`],
     ['nothing', ''],
-  ])('%s is none', (_, text) => {
+  ])('%s is rejected', (_, text) => {
     expect(versionOf(text)).toBeUndefined();
   });
 });
 
-test('base64 is canonical, or none', () => {
+test('base64 that is not canonical is rejected', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 70 }), (bytes) => {
       expect(new Uint8Array(bytesOf(Buffer.from(bytes).toString('base64')) ?? [])).toEqual(bytes);

@@ -25,7 +25,7 @@ afterAll(() => proxy.close());
 
 describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   test.each(['aes256-gcm96', 'aes128-gcm96', 'chacha20-poly1305', 'xchacha20-poly1305'])(
-    'contract 1: %s: what was wrapped comes back, and key path and version are recorded',
+    'contract 1: %s: unwrap returns what was wrapped, and key path and version are recorded',
     async (type) => {
       const name = await newKey({ type });
       const keyWrapper = wrapperFor(name);
@@ -40,7 +40,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     },
   );
 
-  test('the canonical context is the associated data, the ciphertext is Vault’s own, and there is no data key by `datakey`', async () => {
+  test('the canonical context is the associated data, the ciphertext is Vault’s own, and `datakey` is not called', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -57,7 +57,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(keyWrapper).not.toHaveProperty('generate');
   });
 
-  test('contract 2, F25: another context is corrupt, an empty one is a context like any other', async () => {
+  test('contract 2: another context is corrupt, and an empty one is a context like any other (F25)', async () => {
     const keyWrapper = wrapperFor(await newKey());
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (const other of [{}, { ...context, 'sealring:ring': 'other' }, { ...context, more: '' }]) {
@@ -70,7 +70,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await keyWrapper.unwrap(made, { context: reordered })).toEqual(sampleKey());
   });
 
-  test('contract 2: any one flipped bit, a missing or a further character, is corrupt', async () => {
+  test('contract 2: a flipped bit, a missing character or an extra one is corrupt', async () => {
     const keyWrapper = wrapperFor(await newKey());
     const made = await keyWrapper.wrap(sampleKey(), { context });
     for (let at = 0; at < made.wrapped.length; at++) {
@@ -82,7 +82,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     }
   });
 
-  test('contract 2: another key’s ciphertext under our key’s name is corrupt', async () => {
+  test('contract 2: another key’s ciphertext under the configured key’s name is corrupt', async () => {
     const keyWrapper = wrapperFor(await newKey());
     const { wrapped } = await wrapperFor(await newKey()).wrap(sampleKey(), { context });
     const forged = { ...(await keyWrapper.wrap(sampleKey(), { context })), wrapped };
@@ -92,7 +92,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     });
   });
 
-  test('F11: after a rotation the next wrap names the new version, and old ones still open', async () => {
+  test('after a rotation the next wrap names the new version, and old wraps still unwrap (F11)', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const wraps = [await keyWrapper.wrap(sampleKey(), { context })];
@@ -105,7 +105,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     for (const made of wraps) expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('a wrap relabelled as another version, in both places, is refused by Vault', async () => {
+  test('a wrap relabelled as another version, in both places, is rejected by Vault', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -113,14 +113,14 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
       ...withCiphertext(made, ciphertextOf(made).replace(':v1:', ':v2:')),
       keyId: `transit/keys/${name}:v2`,
     };
-    // Unavailable, because a node that is behind says the same of a version it will know soon.
+    // Unavailable, because a node that lags behind returns the same for a version that it will have soon.
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'unavailable' });
     await rotateKey(name);
     await expect(keyWrapper.unwrap(relabelled, { context })).rejects.toMatchObject({ kind: 'corrupt' });
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('F10: a version below min_decryption_version, or trimmed, is disabled; later ones go on', async () => {
+  test('a version below min_decryption_version, or trimmed, is disabled; later ones still unwrap (F10)', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const old = await keyWrapper.wrap(sampleKey(), { context });
@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(await keyWrapper.unwrap(made, { context })).toEqual(sampleKey());
   });
 
-  test('F10: a soft-deleted key is disabled, a deleted one not-found, one created again under its name corrupt', async () => {
+  test('a soft-deleted key is disabled, a deleted one not-found, and one created again under its name corrupt (F10)', async () => {
     const name = await newKey();
     const keyWrapper = wrapperFor(name);
     const made = await keyWrapper.wrap(sampleKey(), { context });
@@ -170,7 +170,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
   );
 
   test.each([{ derived: true }, { derived: true, convergent_encryption: true }])(
-    'a key made with %o is denied, and the hint says so',
+    'a key created with %o is denied, and the hint names the setting',
     async (options) => {
       const made = await wrapperFor(await newKey()).wrap(sampleKey(), { context });
       const name = await newKey(options);
@@ -184,7 +184,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     },
   );
 
-  test('a mount or a namespace that is not there is not-found', async () => {
+  test('a mount or a namespace that does not exist is not-found', async () => {
     for (const options of [{ mount: 'nothing' }, { namespace: 'nowhere' }]) {
       await expect(wrapperFor('any', options).wrap(sampleKey(), { context })).rejects.toMatchObject({
         kind: 'not-found',
@@ -193,7 +193,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     }
   });
 
-  test('a mount of another engine, which would store what it is sent, is corrupt, and says what to look at', async () => {
+  test('a mount of another engine, which would store what it is sent, is corrupt, with a hint', async () => {
     const mount = `kv-${randomUUID()}`;
     await operate('POST', `sys/mounts/${mount}`, { type: 'kv' });
     await expect(wrapperFor('any', { mount }).wrap(sampleKey(), { context })).rejects.toMatchObject({
@@ -202,7 +202,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     });
   });
 
-  test('more than a quota allows is throttled, and is tried again within maxAttempts', async () => {
+  test('a call over the quota is throttled, and is retried within maxAttempts', async () => {
     const mount = `limited-${randomUUID()}`;
     await operate('POST', `sys/mounts/${mount}`, { type: 'transit' });
     const name = await newKey({}, mount);
@@ -217,14 +217,14 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(proxy.requests).toHaveLength(before + 2);
   });
 
-  test('one key at two addresses is one key: a wrap made at one unwraps at the other', async () => {
+  test('a wrap made at one address of a key unwraps at another', async () => {
     const name = await newKey();
     const made = await wrapperFor(name, { address: proxy.address }).wrap(sampleKey(), { context });
     expect(await wrapperFor(name).unwrap(made, { context })).toEqual(sampleKey());
     expect(wrapperFor(name).keyId).toBe(wrapperFor(name, { address: proxy.address }).keyId);
   });
 
-  test('namespaces: a mount deep in one is called there, recorded with it, and unwrapped by no other', async () => {
+  test('a mount in a nested namespace is called there, recorded with it, and unwrapped by no other', async () => {
     const team = `team-${randomUUID().slice(0, 8)}`;
     await operate('POST', `sys/namespaces/${team}`);
     await operate('POST', `${team}/sys/namespaces/sub`);
@@ -254,11 +254,11 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect((await keyWrapper.wrap(sampleKey(), { context })).keyId).toBe(`transit/keys/${second}:v1`);
   });
 
-  test('a server that ignores associated_data is refused, and would have wrapped without the context', async () => {
+  test('a server that ignores associated_data is rejected, because it would wrap without the context', async () => {
     const name = await newKey();
     const made = await wrapperFor(name).wrap(sampleKey(), { context });
     const keyWrapper = wrapperFor(name, { address: proxy.address });
-    // To OpenBao a parameter that it does not know, as associated_data is to HashiCorp Vault before 1.13.
+    // OpenBao does not know this parameter, as HashiCorp Vault before 1.13 does not know associated_data.
     proxy.spoilRequests((body) => body.replace('"associated_data"', '"not_yet_associated_data"'));
     try {
       await expect(keyWrapper.wrap(sampleKey(), { context })).rejects.toMatchObject({
@@ -267,11 +267,11 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
       });
       await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'corrupt' });
     } finally {
-      proxy.mend();
+      proxy.restore();
     }
   });
 
-  test('the token function is asked for every request, and what it returns last is sent', async () => {
+  test('the token function is called for every request, and its last result is sent', async () => {
     const policy = 'path "transit/*" { capabilities = ["update"] }';
     const name = await newKey();
     const tokens = [await newToken(policy), await newToken(policy), 'no-such-token'];
@@ -288,7 +288,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
     expect(proxy.requests.slice(before).map(({ headers }) => headers['x-vault-token'])).toEqual(tokens);
   });
 
-  test('an expired and a revoked token are denied', async () => {
+  test('an expired or revoked token is denied', async () => {
     const name = await newKey();
     const policy = 'path "transit/*" { capabilities = ["update"] }';
     const made = await wrapperFor(name).wrap(sampleKey(), { context });
@@ -303,7 +303,7 @@ describe.skipIf(!hasOpenBao)('the transit engine of a real OpenBao', () => {
       .toBe('denied');
   });
 
-  test('the service’s own time is handed on', async () => {
+  test('the time of the service is reported', async () => {
     const dates: Date[] = [];
     const keyWrapper = wrapperFor(await newKey());
     const options = { context, onServiceDate: (date: Date) => void dates.push(date) };

@@ -5,7 +5,7 @@ import { context, sampleKey } from './fixture.ts';
 
 const good = { address: 'https://vault.example.com:8200', keyId: 'payments', token: 'hvs.canary-token' };
 
-// As a caller without types could give them.
+// As a caller without types could pass them.
 function untyped(options: unknown): VaultTransitKeyWrapperOptions {
   return options as VaultTransitKeyWrapperOptions;
 }
@@ -26,7 +26,7 @@ describe('options', () => {
     ['no address', { ...good, address: undefined }, 'address'],
     ['an address that is a URL object', { ...good, address: new URL(good.address) }, 'address'],
     ['no keyId', { ...good, keyId: undefined }, 'keyId'],
-    ['a mount that is no text', { ...good, mount: 7 }, 'mount'],
+    ['a mount that is not a string', { ...good, mount: 7 }, 'mount'],
     ['a namespace of null', { ...good, namespace: null }, 'namespace'],
     ['neither token nor client', { ...good, token: undefined }, 'token'],
     ['a token as bytes', { ...good, token: Buffer.from('hvs.canary-token') }, 'token'],
@@ -90,11 +90,11 @@ describe('options', () => {
     'http://localhost:8200',
     'http://[::1]:8200',
     'https://vault.example.com/prefix/',
-  ])('%s is an address', (address) => {
+  ])('%s is accepted as the address', (address) => {
     expect(vaultTransitKeyWrapper({ ...good, address }).keyId).toBe('transit/keys/payments');
   });
 
-  test('http:// to another machine needs a dangerous word', () => {
+  test('http:// to another machine needs dangerouslyAllowHttp', () => {
     const address = 'http://vault.example.com:8200';
     expect(vaultTransitKeyWrapper({ ...good, address, dangerouslyAllowHttp: true }).provider).toBe('vault-transit');
   });
@@ -104,7 +104,7 @@ describe('options', () => {
     expect(keyWrapper.keyId).toBe('team/sub/deep/transit/keys/payments');
   });
 
-  test('requests go to the address with its path, as POST, with the token and no redirects; without a token there is none', async () => {
+  test('requests are POSTs to the address with its path, with the token, if there is one, and without redirects', async () => {
     const seen: unknown[] = [];
     const client = {
       fetch(url: string, { method, headers, redirect }: { method: string; headers: object; redirect: string }) {
@@ -140,7 +140,7 @@ describe('options', () => {
     expect(keyWrapper.owns?.(wrapOf('transit/keys/other'))).toBe(false);
   });
 
-  test('F21: inspect shows provider, key and capabilities, and no token', () => {
+  test('inspect shows provider, key and capabilities, and no token (F21)', () => {
     for (const token of [good.token, () => good.token]) {
       const keyWrapper = vaultTransitKeyWrapper({ ...good, token });
       expect(inspect(keyWrapper, { depth: Infinity, showHidden: true, getters: true })).not.toMatch(/canary|token/i);

@@ -2,7 +2,7 @@ import { createKmsCodec, type KeyWrapper, memoryRing, type WrappedKey } from '@s
 import { beforeAll, describe, expect, test } from 'vitest';
 import { context, hasOpenBao, newKey, newToken, operate, sampleKey, wrapperFor } from './fixture.ts';
 
-/** The rights of the README's roles, one by one. */
+/** The permissions of the README's roles, one by one. */
 const rightTo = (operation: string, name: string): string =>
   `path "transit/${operation}/${name}" { capabilities = ["update"] }`;
 const MEMBER = ['encrypt', 'decrypt'];
@@ -60,20 +60,20 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
     await expect(keyWrapper.unwrap(made, { context })).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('a member makes no key by accident: a name that is not there is denied, and still not there', async () => {
+  test('a member with a wrong key name is denied, and creates no key by accident', async () => {
     const missing = `missing-${name}`;
     const token = await newToken(MEMBER.map((operation) => rightTo(operation, missing)).join('\n'));
     await expect(wrapperFor(missing, { token }).wrap(sampleKey(), { context })).rejects.toMatchObject({
       kind: 'denied',
     });
     await expect(operate('GET', `transit/keys/${missing}`)).rejects.toThrow('404');
-    // What the policy must not give: with `create`, the same call makes the key.
+    // The policy must not grant `create`: with it, the same call creates the key.
     const careless = await newToken(`path "transit/encrypt/${missing}" { capabilities = ["create", "update"] }`);
     await wrapperFor(missing, { token: careless }).wrap(sampleKey(), { context });
     await expect(operate('GET', `transit/keys/${missing}`)).resolves.toMatchObject({ latest_version: 1 });
   });
 
-  test('F25: a policy bound to one ring’s context unwraps and wraps for that ring only', async () => {
+  test('a policy bound to one ring’s context allows wraps and unwraps for that ring only (F25)', async () => {
     const rings = { payments: memoryRing(), refunds: memoryRing() };
     const prefix = ringPrefix('payments');
     const bound = (operation: string, parameter: string): string => `
@@ -100,7 +100,7 @@ describe.skipIf(!hasOpenBao)('least privilege, as OpenBao enforces it', () => {
     await expect(spying).rejects.toMatchObject({ kind: 'denied' });
   });
 
-  test('who rotates the transit key needs that one right, and gets no other', async () => {
+  test('rotating the transit key needs one permission, and that permission allows nothing else', async () => {
     const token = await newToken(`path "transit/keys/${name}/rotate" { capabilities = ["update"] }`);
     await operate('POST', `transit/keys/${name}/rotate`, {}, token);
     const keyWrapper = wrapperFor(name, { token });

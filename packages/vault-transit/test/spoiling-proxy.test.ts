@@ -18,8 +18,8 @@ function post(signal?: AbortSignal): Promise<Response> {
   return fetch(`${proxy.address}/v1/x`, { method: 'POST', headers, body: 'asked', ...(signal && { signal }) });
 }
 
-describe('the spoiling proxy', () => {
-  test('passes request and answer as they are, and has seen them', async () => {
+describe('the proxy that injects faults', () => {
+  test('passes request and answer unchanged, and records them', async () => {
     const answer = await post();
     expect([answer.status, await answer.text()]).toEqual([400, '{"a":1}']);
     expect(answer.headers.get('date')).toBe('Thu, 01 Jan 2026 00:00:00 GMT');
@@ -28,13 +28,13 @@ describe('the spoiling proxy', () => {
     }
   });
 
-  test('changes both, and mend() undoes it', async () => {
+  test('changes both, until restore() is called', async () => {
     proxy.spoilRequests((body) => `${body}!`);
     proxy.spoilAnswers(({ body }) => ({ status: 200, body: `${body}?` }));
     const answer = await post();
     expect([answer.status, await answer.text()]).toEqual([200, '{"a":1}?']);
     expect(behind.requests[0]?.body).toBe('asked!');
-    proxy.mend();
+    proxy.restore();
     expect((await post()).status).toBe(400);
     expect(behind.requests[1]?.body).toBe('asked');
   });
@@ -45,7 +45,7 @@ describe('the spoiling proxy', () => {
     expect(behind.requests).toEqual([]);
   });
 
-  test('resets a connection, before the head or in the body', async () => {
+  test('resets a connection, before the headers or in the body', async () => {
     proxy.reset();
     await expect(post()).rejects.toThrow(TypeError);
     proxy.reset('inBody');
@@ -53,7 +53,7 @@ describe('the spoiling proxy', () => {
     await expect(answer.text()).rejects.toThrow(TypeError);
   });
 
-  test('hangs until its client goes, before the head or in the body', async () => {
+  test('hangs until its client disconnects, before the headers or in the body', async () => {
     proxy.hang();
     await expect(post(AbortSignal.timeout(50))).rejects.toThrow('aborted');
     proxy.hang('inBody');

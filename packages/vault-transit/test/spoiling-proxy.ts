@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A request as the proxy got it. */
+/** A request that the proxy received. */
 interface SeenRequest {
   /** `/v1/transit/encrypt/key`. */
   readonly path: string;
@@ -11,30 +11,30 @@ interface SeenRequest {
   readonly body: string;
 }
 
-/** An answer on its way back. */
+/** An answer before it is returned. */
 export interface PassingAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Stands between a key wrapper and Vault, sees everything, and changes it as a test asks. */
+/** A proxy between a key wrapper and Vault that records requests and answers, and changes them for a test. */
 export interface SpoilingProxy {
   readonly address: string;
   readonly requests: SeenRequest[];
   /** Changes the body of requests. */
   spoilRequests(change: (body: string) => string): void;
-  /** Changes answers; for one of its own it need not ask Vault. */
+  /** Changes answers. */
   spoilAnswers(change: (answer: PassingAnswer) => Partial<PassingAnswer>): void;
   /** Answers without Vault. */
   answer(answer: Partial<PassingAnswer>): void;
-  /** Keeps the connection open and says nothing; `inBody` after the head and half of the body. */
+  /** Keeps the connection open and sends nothing; `inBody` after the head and half of the body. */
   hang(where?: 'before' | 'inBody'): void;
   /** Resets the connection; `inBody` after the head and half of the body. */
   reset(where?: 'before' | 'inBody'): void;
-  /** Requests that were under way when their client went. */
+  /** Requests that were in progress when their client disconnected. */
   readonly abandoned: number;
-  mend(): void;
+  restore(): void;
   close(): Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export async function startSpoilingProxy(target: string): Promise<SpoilingProxy>
     get abandoned() {
       return abandoned;
     },
-    mend() {
+    restore() {
       change = same;
       own = undefined;
       fault = undefined;

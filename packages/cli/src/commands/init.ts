@@ -12,7 +12,7 @@ import { addCommonOptions, type CommonOptions, printJson } from './options.ts';
 
 const EXAMPLE = `
 Creates the ring at once. Servers would first wait until the store has had no
-ring for six minutes. An existing ring is left unchanged, which is no error.
+ring for six minutes. An existing ring is left unchanged, without an error.
 
 --local first writes a development key (${LOCAL_FILES.key}, mode 0600) and
 ${LOCAL_FILES.config} for a ring in a file, to the working directory. It

@@ -172,7 +172,7 @@ function checkEntries(
   ];
 }
 
-/** The findings for a ring that could not be opened. */
+/** The findings for a ring on which no codec could start. */
 function failureFindings(config: SealringConfig, unexpired: readonly RingEntry[], thrown: unknown): readonly Finding[] {
   const store = storeFailureOf(thrown);
   if (store?.kind === 'corrupt') {

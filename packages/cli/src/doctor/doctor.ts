@@ -17,7 +17,7 @@ export interface DoctorOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-/** The doctor waits this many times as long as a server: a slow answer tells more than a timeout. */
+/** The doctor waits this many times as long as a server: a slow answer is more informative than a timeout. */
 const PATIENCE = 2;
 
 /**

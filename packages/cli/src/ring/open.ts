@@ -7,7 +7,7 @@ import { UsageError } from '../usage-error.ts';
 import { policyOf } from './policy.ts';
 
 /**
- * Opens the ring of a configuration.
+ * Starts a codec on the ring of a configuration.
  *
  * @throws {Failure} with what the store or the KMS answered. @throws {UsageError} for options that core rejects.
  */
@@ -15,10 +15,10 @@ export async function open(config: SealringConfig, more: Pick<KmsCodecOptions, '
   return openWith('reading the ring and unwrapping its keys', { ...codecOptionsOf(config), ...more });
 }
 
-/** The longest start of a codec, seconds. A server may wait longer; whoever runs a command or a probe wants an answer. */
+/** The longest start of a codec, seconds. A server may wait longer; a command or a probe must answer soon. */
 const MAX_START_SECONDS = 30;
 
-/** Opens a ring with any options. `what` describes the operation in progress and errors. */
+/** Starts a codec with any options. `what` describes the operation in progress and errors. */
 export async function openWith(what: string, options: KmsCodecOptions): Promise<KmsCodec> {
   const rejection = await rejectionOfOptions(options);
   if (rejection !== undefined) throw new UsageError(rejection);
@@ -62,7 +62,7 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
   }
 }
 
-/** Longest wait for the store after the ring could not be opened. */
+/** Longest wait for the store after a codec could not start. */
 const READ_MS = 5_000;
 
 async function isAbsent(ring: KmsCodecOptions['ring']): Promise<boolean> {

@@ -12,7 +12,7 @@ export interface Rotation {
 export const ROTATION_REMEDY =
   'Make sure that at least one member runs, and can use the KMS key and write the ring. Or run: sealring rotate.';
 
-/** Judges the newest live key of a ring. */
+/** Whether the newest live key of a ring is due for rotation. */
 export function rotationOf(newest: KeyTimes, times: ResolvedPolicy, nowMs: number): Rotation {
   const dueMs = rotateAt(newest, times);
   const due = new Date(dueMs);

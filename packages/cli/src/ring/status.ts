@@ -93,7 +93,7 @@ function revokedAt(id: string, stored: RingDocument | undefined): Date | undefin
   return at === undefined ? undefined : new Date(at);
 }
 
-/** Undefined if the document is not a ring, or the store fails: whoever opens the ring reports that. */
+/** Undefined if the document is not a ring, or the store fails: the start of the codec reports that. */
 async function storedDocument(config: SealringConfig): Promise<RingDocument | undefined> {
   const deadlineMs = policyOf(config).kmsTimeoutSeconds * 1_000;
   const stored = await config.ring.read({ signal: AbortSignal.timeout(deadlineMs) }).catch(() => undefined);

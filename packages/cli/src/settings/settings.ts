@@ -34,7 +34,7 @@ export interface Settings {
   readonly config: SealringConfig;
   /** Where it came from, for messages: `sealring.config.mjs`, `the environment`. */
   readonly origin: string;
-  /** Closes the ring store, the key wrappers, and whatever else the configuration opened. */
+  /** Closes the ring store, the key wrappers, and everything else that the configuration uses. */
   close(): Promise<void>;
 }
 

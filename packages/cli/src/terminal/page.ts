@@ -5,7 +5,7 @@ import { Help } from 'commander';
 /** The narrowest and the widest text: longer lines are hard to read. */
 const MIN_WIDTH = 40;
 const MAX_WIDTH = 120;
-/** Of a pipe or a file, where nobody says how wide a line may be. */
+/** For a pipe or a file, which has no width. */
 const DEFAULT_WIDTH = 80;
 
 /** The width of standard output, in columns. */
