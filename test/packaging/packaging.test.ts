@@ -70,7 +70,8 @@ describe.each(published)('the tarball of $manifest.name', ({ folder, manifest })
 
   test('has no compiled file without its source', () => {
     const compiled = filesOf().filter((file) => file.startsWith('dist/') && file.endsWith('.js'));
-    expect(compiled.filter((file) => !filesOf().includes(`src${file.slice(4, -3)}.ts`))).toEqual([]);
+    expect(compiled.length).toBeGreaterThan(0);
+    expect(compiled.filter((file) => !existsSync(join(folder, `src${file.slice(4, -3)}.ts`)))).toEqual([]);
   });
 
   test('has a report of the public API for every entry point', () => {

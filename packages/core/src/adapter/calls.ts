@@ -81,8 +81,10 @@ export class Calls<Failure> {
     try {
       const answer = await retry(attempt, {
         waitMs: (error) => {
-          const mayRepeat = error instanceof Failed && this.#mayRepeat(error.failure as Failure, attempts);
-          return mayRepeat && !this.#isEnded(signal) ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
+          // An abort is no failure of the service: `mayPass` must not see it.
+          if (this.#isEnded(signal) || !(error instanceof Failed)) return undefined;
+          const mayRepeat = this.#mayRepeat(error.failure as Failure, attempts);
+          return mayRepeat ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
         },
         pause: (delayMs) => this.#pause(delayMs, signal),
       });

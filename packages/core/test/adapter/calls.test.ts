@@ -227,6 +227,17 @@ describe('attempts of a key wrapper', () => {
     ]);
   });
 
+  test('does not ask mayPass about an abort by the caller', async () => {
+    const asked: string[] = [];
+    const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify, ({ kind }) => {
+      asked.push(kind);
+      return true;
+    });
+    const outcome = calls.run(AbortSignal.timeout(20), () => new Promise(() => undefined));
+    expect(await outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 1 });
+    expect(asked).toEqual([]);
+  });
+
   test('F29: each attempt ends at its own deadline, and a late answer of any is discarded', async () => {
     const answers: Uint8Array[] = [];
     const signals: AbortSignal[] = [];
