@@ -4,6 +4,7 @@ told."""
 import hmac
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -258,6 +259,14 @@ def run_pass(codec: KmsCodec, *, reads: bool = False) -> None:
     """One pass of the keeper, in this thread."""
     with suppress(KeyWrapperError, RingStoreError):
         codec._keeper._pass(BACKGROUND, reads=reads)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Waits for what another thread does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.01)
 
 
 def miss(codec: KmsCodec) -> None:
