@@ -18,6 +18,7 @@ from sealring import (
     KeyWrapperError,
     KmsCodec,
     LocalKeyWrapper,
+    RingConflictError,
     RingPolicy,
     RingStoreError,
     SealUnavailableError,
@@ -469,3 +470,20 @@ def test_the_state_is_logged_when_it_changes(
 def test_a_key_wrapper_of_your_own_fits(fleet: Fleet) -> None:
     assert isinstance(fleet.wrapper, LocalKeyWrapper)
     assert isinstance(fleet.reader(key_wrapper=[fleet.kms]), KmsCodec)
+
+
+@pytest.mark.parametrize(
+    ("error", "anchor"),
+    [
+        (InvalidRequestState("seal"), "invalidrequeststate-authentication-failed"),
+        (InvalidRequestState("unknown key"), "invalidrequeststate-unknown-key"),
+        (SealUnavailableError("KMS check too old"), "sealunavailableerror-kms-check-too-old"),
+        (CodecClosedError(), "codecclosederror"),
+        (KeyWrapperError("not-found", "local"), "keywrappererror-not-found"),
+        (RingStoreError("denied", "no"), "ringstoreerror-denied"),
+        (RingConflictError(), "ringconflicterror"),
+    ],
+)
+def test_an_error_has_the_address_of_its_section(error: Exception, anchor: str) -> None:
+    page = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
+    assert vars(error)["help"] == f"{page}#{anchor}"

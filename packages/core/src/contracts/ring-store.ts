@@ -52,13 +52,11 @@ export interface RingStore {
 /** Another member wrote first: read again. */
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
+  /** Address of the documentation on this error. */
+  readonly help: string = sectionOn('RingConflictError');
+
   constructor() {
     super('the ring was changed by somebody else: read it again');
-  }
-
-  /** The section of the documentation on it, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn('RingConflictError');
   }
 }
 
@@ -80,6 +78,9 @@ export class RingStoreError extends Error {
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */
   readonly code: string | undefined;
+  /** Address of the documentation on this kind. */
+  readonly help: string;
+
   constructor(
     kind: RingStoreErrorKind,
     detail: string,
@@ -90,11 +91,7 @@ export class RingStoreError extends Error {
     this.detail = detail;
     this.revision = revision;
     this.code = code;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`RingStoreError: ${this.kind}`);
+    this.help = sectionOn(`RingStoreError: ${kind}`);
   }
 }
 

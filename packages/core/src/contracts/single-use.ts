@@ -40,16 +40,14 @@ export class SingleUseStoreError extends Error {
   readonly detail: string;
   /** The vendor's code, if the store lists it. */
   readonly code: string | undefined;
+  /** Address of the documentation on this kind. */
+  readonly help: string;
 
   constructor(kind: RingStoreErrorKind, detail: string, { code }: { readonly code?: string | undefined } = {}) {
     super(`single-use store ${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
     this.code = code;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`SingleUseStoreError: ${this.kind}`);
+    this.help = sectionOn(`SingleUseStoreError: ${kind}`);
   }
 }
