@@ -63,6 +63,7 @@ export function kubernetesRing(
 // Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
+  readonly location: string;
   readonly #client: ClientSource;
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
@@ -71,6 +72,7 @@ class KubernetesRing implements RingStore {
   constructor({ client, timeoutMs, ...place }: Settings) {
     this.#client = clientSource(client);
     this.#place = place;
+    this.location = `kubernetes ${place.kind} ${place.namespace}/${place.name}`;
     this.#calls = storeCalls(timeoutMs, classify);
     this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
   }

@@ -1,6 +1,6 @@
 import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn, storeFailureOf } from '../foreign-error.ts';
+import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn } from '../foreign-error.ts';
 import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { UsageError } from '../usage-error.ts';
@@ -23,13 +23,9 @@ export async function openWith(what: string, options: KmsCodecOptions): Promise<
   const rejection = await rejectionOfOptions(options);
   if (rejection !== undefined) throw new UsageError(rejection);
   return attempt(what, async () => {
-    try {
-      return await createKmsCodec({ ...options, policy: withShortStart(options) });
-    } catch (error) {
-      const mayBeAbsent = options.create === 'never' && storeFailureOf(error) !== undefined;
-      if (mayBeAbsent && (await isAbsent(options.ring))) throw new Failure('ring-absent', ABSENT);
-      throw error;
-    }
+    // A codec would wait until another process has created the ring.
+    if (options.create === 'never' && (await isAbsent(options.ring))) throw new Failure('ring-absent', ABSENT);
+    return createKmsCodec({ ...options, policy: withShortStart(options) });
   });
 }
 
@@ -62,14 +58,14 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
   }
 }
 
-/** Longest wait for the store after a codec could not start. */
+/** Longest wait for the store before a codec is started. */
 const READ_MS = 5_000;
 
 async function isAbsent(ring: KmsCodecOptions['ring']): Promise<boolean> {
   try {
     return (await ring.read({ signal: AbortSignal.timeout(READ_MS) })) === undefined;
   } catch {
-    // The error that is about to be reported already says why the store fails.
+    // The codec is about to read the ring too, and reports why the store fails.
     return false;
   }
 }
