@@ -56,14 +56,18 @@ export function azureBlobRing(options: AzureBlobRingOptions): RingStore & Requir
 // Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class AzureBlobRing implements RingStore {
   readonly kind = 'azure-blob';
-  readonly location: string;
+  readonly #name: string;
   readonly #blob: AzureBlobRingBlob;
   readonly #calls: Calls<Failure>;
 
   constructor({ container, blob, timeoutMs }: Settings) {
     this.#blob = container.getBlockBlobClient(blob);
-    this.location = addressOf(property(this.#blob, 'url')) ?? `azure-blob ${blob}`;
+    this.#name = blob;
     this.#calls = storeCalls(timeoutMs, classify);
+  }
+
+  get location(): string {
+    return addressOf(property(this.#blob, 'url')) ?? `azure-blob ${this.#name}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {

@@ -52,16 +52,18 @@ export function gcsRing(options: GcsRingOptions): RingStore & Required<Pick<Ring
 // Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class GcsRing implements RingStore {
   readonly kind = 'gcs';
-  readonly location: string;
   readonly #client: GcsRingClient;
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
 
   constructor({ bucket, object, client, endpoint, timeoutMs }: Settings) {
-    this.location = `gs://${bucket}/${object}`;
     this.#client = client ?? ownClient(endpoint);
     this.#place = { endpoint: this.#client.apiEndpoint.replace(/\/+$/, ''), bucket, object };
     this.#calls = storeCalls(timeoutMs, classify);
+  }
+
+  get location(): string {
+    return `gs://${this.#place.bucket}/${this.#place.object}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {

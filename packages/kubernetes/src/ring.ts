@@ -63,7 +63,6 @@ export function kubernetesRing(
 // Everything but the kind is in private fields: those of a client show up in inspect(), credentials included.
 class KubernetesRing implements RingStore {
   readonly kind = 'kubernetes';
-  readonly location: string;
   readonly #client: ClientSource;
   readonly #place: Place;
   readonly #calls: Calls<Failure>;
@@ -72,9 +71,12 @@ class KubernetesRing implements RingStore {
   constructor({ client, timeoutMs, ...place }: Settings) {
     this.#client = clientSource(client);
     this.#place = place;
-    this.location = `kubernetes ${place.kind} ${place.namespace}/${place.name}`;
     this.#calls = storeCalls(timeoutMs, classify);
     this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
+  }
+
+  get location(): string {
+    return `kubernetes ${this.#place.kind} ${this.#place.namespace}/${this.#place.name}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {

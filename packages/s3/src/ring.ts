@@ -69,16 +69,18 @@ interface StoredObject extends StoredRing, Identity {}
 // Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class S3Ring implements RingStore {
   readonly kind = 's3';
-  readonly location: string;
   readonly #settings: Settings;
   readonly #client: S3RingClient;
   readonly #calls: Calls<Failure>;
 
   constructor(settings: Settings) {
     this.#settings = settings;
-    this.location = `s3://${settings.bucket}/${settings.key}`;
     this.#client = settings.client ?? new S3Client({ maxAttempts: 1, forcePathStyle: settings.forcePathStyle });
     this.#calls = storeCalls(settings.timeoutMs, classify);
+  }
+
+  get location(): string {
+    return `s3://${this.#settings.bucket}/${this.#settings.key}`;
   }
 
   async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
