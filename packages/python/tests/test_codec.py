@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -197,8 +198,44 @@ def test_a_start_waits_for_a_ring_and_then_says_so(fleet: Fleet) -> None:
     codec = fleet.reader(policy=FAST, clock=None)
     with pytest.raises(RingStoreError, match="no ring yet") as caught:
         codec.start()
-    assert caught.value.kind == "unavailable"
+    assert caught.value.kind == "absent"
     assert fleet.store.reads > 1
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+SLOW = replace(FAST, start_timeout_seconds=3)
+
+
+def test_a_start_warns_after_two_seconds_once(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.store.text = None
+    with pytest.raises(RingStoreError):
+        fleet.reader(policy=SLOW, clock=None).start()
+    (warning,) = _warnings(caplog)
+    assert "no ring yet: run `sealring init`, or set create=" in warning
+    assert "retrying until 20" in warning
+
+
+def test_a_start_warns_with_the_failure_that_it_waits_out(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.break_store()
+    with pytest.raises(RingStoreError) as caught:
+        fleet.reader(policy=SLOW, clock=None).start()
+    (warning,) = _warnings(caplog)
+    assert warning.startswith(f"waiting to start: {caught.value}, retrying until 20")
+
+
+def test_a_start_that_is_quick_does_not_warn(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fleet.reader():
+        time.sleep(2.2)
+    assert _warnings(caplog) == []
 
 
 @pytest.mark.parametrize("kind", ["denied", "disabled", "not-found", "corrupt"])

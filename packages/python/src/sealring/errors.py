@@ -23,11 +23,9 @@ KeyWrapperErrorKind = Literal[
     "throttled", "unavailable", "denied", "disabled", "not-found", "corrupt"
 ]
 
-RingStoreErrorKind = Literal["unavailable", "denied", "corrupt", "too-large", "read-only"]
+RingStoreErrorKind = Literal["unavailable", "absent", "denied", "corrupt", "too-large", "read-only"]
 
 KeyWrapperOperation = Literal["wrap", "unwrap", "generate", "sign"]
-
-
 
 
 @lru_cache(maxsize=64)
@@ -127,6 +125,7 @@ class RingStoreError(Exception):
 
     * `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this
       store.
+    * `absent`: a start found no ring. A store never raises it: its `read` returns None.
     * `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the
       ring or of the store.
     """
