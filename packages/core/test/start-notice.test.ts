@@ -1,7 +1,13 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createKmsCodec } from '../src/codec/kms-codec.ts';
 import type { KmsCodecOptions } from '../src/codec/kms-codec-options.ts';
 import { KeyWrapperError } from '../src/contracts/key-wrapper.ts';
 import { type RingStore, RingStoreError } from '../src/contracts/ring-store.ts';
+import { localKeyWrapper } from '../src/kms/local-key-wrapper.ts';
+import { fileRing } from '../src/stores/file-ring.ts';
 import { Fleet } from './support/fleet.ts';
 
 const LOCATION = 's3://payments-sealring/payments.ring';
@@ -95,6 +101,13 @@ describe('a start that takes longer than two seconds', () => {
     ]);
   });
 
+  test('warns about the absent ring, not about a failure of the store that is over', async () => {
+    fleet.store.down = true;
+    fleet.clock.schedule(() => (fleet.store.down = false), 300);
+    const { warned } = await start({});
+    expect(warned).toEqual([expect.stringContaining(NO_RING)]);
+  });
+
   test('does not warn about what was over by then', async () => {
     fleet.store.down = true;
     fleet.clock.schedule(() => (fleet.store.down = false), 300);
@@ -151,6 +164,15 @@ describe('what waiting cannot repair', () => {
     expect(warned).toEqual([]);
   });
 
+  test('fails a start on a file in a directory that does not exist, and names the file', async () => {
+    const path = join(tmpdir(), randomUUID(), 'payments.ring');
+    const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
+    await expect(createKmsCodec({ ring: fileRing(path), keyWrapper })).rejects.toMatchObject({
+      message: `ring store ${path} unavailable: the directory does not exist`,
+      code: 'ENOENT',
+    });
+  }, 10_000);
+
   test.each(['ENOTFOUND', 'CredentialsProviderError'])('%s fails a start after ten seconds', async (code) => {
     const ring = failingWith(new RingStoreError('unavailable', 'no', { code }));
     const { failure, seconds } = await start({ ring });
@@ -192,6 +214,16 @@ describe('a start that gives up on the KMS', () => {
     expect(summary.hint).toBeUndefined();
     expect(summary.attempts).toBe(fleet.kms.calls.unwrap - unwrapsOfFounder);
     expect(message).toBe(`aws-kms unwrap: ${kind} (${summary.attempts} attempts)`);
+  });
+
+  test('rejects with what it answered before it stopped to answer', async () => {
+    const ring = await withKeyOf('aws-kms');
+    fleet.kms.failing = 'throttled';
+    fleet.clock.schedule(() => (fleet.kms.hanging = true), 10_000);
+    const policy = { startTimeoutSeconds: 12 };
+    const { failure } = await start({ ring, keyWrapper: fleet.kms.connect('aws-kms'), policy });
+    expect(failure).toMatchObject({ kind: 'throttled' });
+    expect((failure as KeyWrapperError).summary.hint).toBeUndefined();
   });
 
   test.each(['unwrapped', 'created'])('names each of three key wrappers that hang: a ring is %s', async (how) => {
