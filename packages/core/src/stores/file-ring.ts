@@ -238,6 +238,7 @@ function revisionOf(bytes: Uint8Array): string {
 
 /** Ours are passed on; the system's lose their text, which names paths, and keep their code. */
 function translate(error: unknown): never {
+  if (error instanceof RingStoreError) throw error;
   if (error instanceof Error && error.name === 'AbortError') {
     throw new RingStoreError('unavailable', 'aborted by the caller');
   }
