@@ -71,7 +71,7 @@ describe.skipIf(moto === '')('the page on AWS, in an empty folder, with packed t
       env,
       timeoutMs: 300_000,
     });
-    expect(output).toContain('the ring was founded');
+    expect(output).toContain('created the ring; published key');
     expect(output).toMatch(/\[kms-rotation\][^]*0 errors, 1 warning/);
     expect(output).toMatch(/the client holds sr1\.[\w-]{8}…\nRefund order 1017\?\nrefunded 1017\n/);
     expect(code).toBe(0);

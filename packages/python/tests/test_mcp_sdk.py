@@ -107,7 +107,7 @@ def test_two_servers_of_one_ring_open_each_others_state(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda token: token[:-3], "malformed"),
+        (lambda token: token[:-1] + "!", "malformed"),
         (lambda token: token[:4] + "A" * 12 + token[16:], "unknown key"),
         (lambda token: token[:80] + ("A" if token[80] != "A" else "B") + token[81:], "seal"),
     ],
