@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { inspect } from 'node:util';
 import * as core from '@sealring/core';
 import * as dynamodb from '@sealring/dynamodb';
 import * as mcp from '@sealring/mcp';
@@ -8,9 +9,10 @@ import * as redis from '@sealring/redis';
 import { expect, test } from 'vitest';
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/errors.md', import.meta.url)), 'utf8');
-const anchors = new Map(
+const ADDRESS = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
+const titles = new Map(
   [...page.matchAll(/^#{2,3} (.*)$/gm)].map(({ 1: title = '' }) => [
-    `docs/errors.md#${title
+    `${ADDRESS}#${title
       .toLowerCase()
       .replaceAll(/[^a-z0-9 -]/g, '')
       .replaceAll(' ', '-')}`,
@@ -18,20 +20,29 @@ const anchors = new Map(
   ]),
 );
 
+/** The word is the kind or the reason of an error that has one, and the message of any other. */
+type ErrorClass = new (word: string, facts: object) => Error & { readonly help: string };
+
 const classes = [core, mcp, redis, postgres, dynamodb].flatMap((names) =>
   Object.entries(names).flatMap(([name, value]) =>
-    typeof value === 'function' && value.prototype instanceof Error ? [[name, value.prototype] as const] : [],
+    typeof value === 'function' && value.prototype instanceof Error
+      ? [[name, value as unknown as ErrorClass] as const]
+      : [],
   ),
 );
 
-test.each(classes)('%s has a help link for each of its kinds or reasons', (name, prototype) => {
+test.each(classes)('%s has as its help the address of the section for each of its kinds or reasons', (name, Class) => {
   const words = [...page.matchAll(new RegExp(`^### ${name}: (.*)$`, 'gm'))].map(({ 1: word = '' }) => word);
   for (const word of words.length === 0 ? [''] : words) {
-    const error = Object.assign(Object.create(prototype), { kind: word, reason: word });
-    const [, path = error.help] =
-      /^https:\/\/github\.com\/sealring\/sealring\/blob\/main\/(.*)$/.exec(error.help) ?? [];
-    expect(anchors.get(path), error.help).toBe(word === '' ? name : `${name}: ${word}`);
-    // Found on the prototype: an error that is thrown for every hostile token carries no text more.
-    expect(Object.hasOwn(error, 'help')).toBe(false);
+    const error = new Class(word, { provider: 'local', operation: 'wrap' });
+    expect(titles.get(error.help), error.help).toBe(word === '' ? name : `${name}: ${word}`);
   }
+});
+
+test.each(classes)('%s has its help as a property of its own, which loggers print', (name, Class) => {
+  const [, word = ''] = new RegExp(`^### ${name}: (.*)$`, 'm').exec(page) ?? [];
+  const error = new Class(word, { provider: 'local', operation: 'wrap' });
+  expect(Object.keys(error)).toContain('help');
+  expect(inspect(error)).toContain(error.help);
+  expect(JSON.parse(JSON.stringify(error)).help).toBe(error.help);
 });

@@ -56,12 +56,18 @@ export function azureBlobRing(options: AzureBlobRingOptions): RingStore & Requir
 // Everything else is in private fields: those of a client appear in inspect(), credentials included.
 class AzureBlobRing implements RingStore {
   readonly kind = 'azure-blob';
+  readonly #name: string;
   readonly #blob: AzureBlobRingBlob;
   readonly #calls: Calls<Failure>;
 
   constructor({ container, blob, timeoutMs }: Settings) {
     this.#blob = container.getBlockBlobClient(blob);
+    this.#name = blob;
     this.#calls = storeCalls(timeoutMs, classify);
+  }
+
+  get location(): string {
+    return addressOf(property(this.#blob, 'url')) ?? `azure-blob ${this.#name}`;
   }
 
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
@@ -164,4 +170,11 @@ function refusal({ kind, detail, code, revision }: Failure): RingStoreError {
 /** A property of the answer to a call, inherited getters included: the SDK's answer to a download has only those. */
 function field(answer: unknown, name: string): unknown {
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined;
+}
+
+/** The address without its query, which can contain a signature. */
+function addressOf(url: unknown): string | undefined {
+  if (typeof url !== 'string' || !URL.canParse(url)) return undefined;
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
 }

@@ -3,7 +3,7 @@ import type { KeyWrapperErrorKind, RingStoreErrorKind } from '@sealring/core';
 /** Why a command failed: `error.code` of the JSON that it prints with `--json`. A stable, closed set. */
 export type FailureCode =
   | `kms-${KeyWrapperErrorKind}`
-  | `store-${RingStoreErrorKind}`
+  | `store-${Exclude<RingStoreErrorKind, 'absent'>}`
   | 'cannot-listen'
   | 'conflict'
   | 'interrupted'

@@ -27,6 +27,7 @@ const KMS_KINDS: Readonly<Record<KeyWrapperErrorKind, true>> = {
 };
 const STORE_KINDS: Readonly<Record<RingStoreErrorKind, true>> = {
   unavailable: true,
+  absent: true,
   denied: true,
   corrupt: true,
   'too-large': true,
@@ -101,7 +102,7 @@ export function kmsLineOf({ provider, operation, kind, code, hint }: KmsFailure)
 export function failureCodeOf(error: unknown): FailureCode {
   if (error instanceof Failure) return error.code;
   const store = storeFailureOf(error);
-  if (store !== undefined) return `store-${store.kind}`;
+  if (store !== undefined) return store.kind === 'absent' ? 'ring-absent' : `store-${store.kind}`;
   const [kms] = kmsFailuresOf(error);
   if (kms !== undefined) return `kms-${kms.kind}`;
   return isConflict(error) ? 'conflict' : 'unexpected';

@@ -335,7 +335,9 @@ describe('on a local ring', () => {
     for (const command of [['status'], ['rotate'], ['init']]) {
       const { code, stderr } = await run(command);
       expect(code).toBe(1);
-      expect(stderr).toMatch(/sealring doctor.* docs\/errors\.md#keywrappererror-corrupt$/m);
+      expect(stderr).toMatch(
+        /sealring doctor.* https:\/\/github\.com\/sealring\/sealring\/blob\/main\/docs\/errors\.md#keywrappererror-corrupt$/m,
+      );
     }
     const { code, stdout } = await run(['doctor']);
     expect(code).toBe(1);

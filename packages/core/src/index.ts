@@ -30,7 +30,7 @@ export {
   type RingStoreErrorKind,
   type StoredRing,
 } from './contracts/ring-store.ts';
-export { type SingleUseStore, SingleUseStoreError } from './contracts/single-use.ts';
+export { type SingleUseStore, SingleUseStoreError, type SingleUseStoreErrorKind } from './contracts/single-use.ts';
 export { type LocalKeyWrapperOptions, localKeyWrapper } from './kms/local-key-wrapper.ts';
 export type { RingProblem, RingProblemKind } from './member/problems.ts';
 export type { RingPolicy } from './ring/policy.ts';

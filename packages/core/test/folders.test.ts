@@ -18,7 +18,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kms: ['base', 'contracts', 'formats', 'keys', 'ring'],
   stores: ['base', 'contracts', 'adapter', 'ring'],
   tokens: ['base', 'contracts', 'formats', 'keys', 'ring'],
-  member: ['base', 'contracts', 'keys', 'ring', 'kms', 'stores'],
+  member: ['base', 'contracts', 'adapter', 'keys', 'ring', 'kms', 'stores'],
   codec: ['base', 'contracts', 'formats', 'keys', 'ring', 'kms', 'stores', 'tokens', 'member'],
 };
 

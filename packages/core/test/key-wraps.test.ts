@@ -17,7 +17,8 @@ import { DataKey } from '../src/keys/data-key.ts';
 import { EnvelopeKeyCache } from '../src/keys/envelope-key-cache.ts';
 import { boundPlaintext, checkedDataKey, unboundPlaintext } from '../src/kms/data-key-bytes.ts';
 import { type CallOptions, KmsCalls } from '../src/kms/kms-calls.ts';
-import { KeyWraps, lacksWraps } from '../src/kms/wraps.ts';
+import { lacksWraps } from '../src/kms/several-wrappers.ts';
+import { KeyWraps } from '../src/kms/wraps.ts';
 import { isRightWrap, wrapMacOf } from '../src/ring/certificates.ts';
 import {
   encodeDocument,

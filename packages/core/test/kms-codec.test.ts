@@ -400,7 +400,7 @@ describe('what unseal is given', () => {
       expect(error).toBeInstanceOf(InvalidRequestState);
       expect(error).toMatchObject({ name: 'InvalidRequestState', message: reason, reason });
       expect(error).not.toHaveProperty('cause');
-      expect(Object.keys(error as object).toSorted()).toEqual(['name', 'reason']);
+      expect(Object.keys(error as object).toSorted()).toEqual(['help', 'name', 'reason']);
       expect(reason.length).toBeLessThanOrEqual(32);
     }
   });

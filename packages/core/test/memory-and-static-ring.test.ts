@@ -3,6 +3,8 @@ import { MAX_DOCUMENT_BYTES, RingConflictError, RingStoreError } from '../src/co
 import { memoryRing } from '../src/stores/memory-ring.ts';
 import { staticRing } from '../src/stores/static-ring.ts';
 
+const PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
+
 describe('a memory ring', () => {
   test('counts its revisions up from 1', async () => {
     const ring = memoryRing();
@@ -50,11 +52,11 @@ describe('an error of a ring store', () => {
   test('is known by its name, says what to do, and leads to its section of the documentation', () => {
     const conflict = new RingConflictError();
     expect(String(conflict)).toMatch(/^RingConflictError: .*read it again/);
-    expect(conflict.help).toBe('docs/errors.md#ringconflicterror');
+    expect(conflict.help).toBe(`${PAGE}#ringconflicterror`);
     for (const kind of ['unavailable', 'denied', 'corrupt', 'too-large', 'read-only'] as const) {
       const error = new RingStoreError(kind, 'detail');
       expect(String(error)).toBe(`RingStoreError: ring store ${kind}: detail`);
-      expect(error.help).toBe(`docs/errors.md#ringstoreerror-${kind}`);
+      expect(error.help).toBe(`${PAGE}#ringstoreerror-${kind}`);
     }
   });
 });

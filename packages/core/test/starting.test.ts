@@ -71,6 +71,7 @@ async function start(
 }
 
 const unavailable = { name: 'RingStoreError', kind: 'unavailable' };
+const absent = { name: 'RingStoreError', kind: 'absent' };
 const corrupt = { name: 'RingStoreError', kind: 'corrupt' };
 
 describe('a start on a store that cannot be reached', () => {
@@ -106,7 +107,7 @@ describe('a start on an empty store', () => {
     'as a reader founds nothing, and gives up after startTimeout: createAfter %d s',
     async (after) => {
       const { failure, seconds } = await start({ role: 'reader', policy: { createAfterSeconds: after } });
-      expect(failure).toMatchObject(unavailable);
+      expect(failure).toMatchObject(absent);
       expect(fleet.store.writes).toBe(0);
       expect(seconds).toBeGreaterThanOrEqual(119.5);
       expect(seconds).toBeLessThanOrEqual(125);
@@ -123,7 +124,7 @@ describe('a start on an empty store', () => {
       },
     };
     const { failure } = await start({ ring, policy: { startTimeoutSeconds: 10 } });
-    expect(failure).toMatchObject(unavailable);
+    expect(failure).toMatchObject(absent);
     const waits = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.5, 0.5];
     expect(stepsOf(writes).slice(0, 12)).toEqual(waits);
   });

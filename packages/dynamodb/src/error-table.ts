@@ -1,8 +1,8 @@
-import type { RingStoreErrorKind } from '@sealring/core';
+import type { SingleUseStoreErrorKind } from '@sealring/core';
 import { awsErrorRows, findRow, property, type StoreFailure, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** `conflict`: the condition of a write did not hold. `contended`: another write was in progress. */
-export type Failure = StoreFailure<RingStoreErrorKind | 'conflict' | 'contended'>;
+export type Failure = StoreFailure<SingleUseStoreErrorKind | 'conflict' | 'contended'>;
 
 const SERVICE = 'DynamoDB';
 const DENIED = 'DynamoDB refused the call';

@@ -51,6 +51,7 @@ export function dynamodbRing(options: DynamodbRingOptions): RingStore & Required
 
   return Object.freeze({
     kind: 'dynamodb',
+    location: `dynamodb table ${settings.table}, item ${pk.S}`,
 
     async read(given?: RingStoreCallOptions): Promise<StoredRing | undefined> {
       checkRead(OWNER, given);

@@ -2,7 +2,7 @@ import type { RingStoreErrorKind } from '@sealring/core';
 import { findRow, type StoreFailure, sameRow, unexplained, unreachable } from '@sealring/core/adapter';
 
 /** `not-found`: a 404, of object, bucket, or path. `conflict`: the condition of a write did not hold. */
-export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
+export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
   /** Of stored content that is not a document. */
   readonly revision?: string;
 }

@@ -62,6 +62,10 @@ class GcsRing implements RingStore {
     this.#calls = storeCalls(timeoutMs, classify);
   }
 
+  get location(): string {
+    return `gs://${this.#place.bucket}/${this.#place.object}`;
+  }
+
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
     const stored = await this.#get(options);

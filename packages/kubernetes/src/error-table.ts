@@ -3,7 +3,7 @@ import { findRow, type StoreFailure, unexplained, unreachable } from '@sealring/
 import { field } from './requests.ts';
 
 /** `not-found`: the object is not there. `conflict`: another write won. */
-export interface Failure extends StoreFailure<RingStoreErrorKind | 'not-found' | 'conflict'> {
+export interface Failure extends StoreFailure<Exclude<RingStoreErrorKind, 'absent'> | 'not-found' | 'conflict'> {
   /** Of what is stored, where it is not a document. */
   readonly revision?: string;
 }

@@ -75,6 +75,10 @@ class KubernetesRing implements RingStore {
     this.#push = new Push({ connect: () => watchListener(this.#client, place), timeoutMs });
   }
 
+  get location(): string {
+    return `kubernetes ${this.#place.kind} ${this.#place.namespace}/${this.#place.name}`;
+  }
+
   async read(options?: RingStoreCallOptions): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
     const held = await this.#get(options);

@@ -41,6 +41,7 @@ const KMS_KINDS = valuesOf<KeyWrapperErrorKind>({
 });
 const STORE_KINDS = valuesOf<RingStoreErrorKind>({
   unavailable: true,
+  absent: true,
   denied: true,
   corrupt: true,
   'too-large': true,

@@ -52,6 +52,7 @@ export function postgresRing(options: PostgresRingOptions): RingStore {
 
   return Object.freeze<RingStore>({
     kind: 'postgres',
+    location: `postgres table ${table.sql}, row ${name}`,
 
     async read(given) {
       checkRead(OWNER, given);

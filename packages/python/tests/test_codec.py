@@ -7,6 +7,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -18,6 +19,7 @@ from sealring import (
     KeyWrapperError,
     KmsCodec,
     LocalKeyWrapper,
+    RingConflictError,
     RingPolicy,
     RingStoreError,
     SealUnavailableError,
@@ -196,8 +198,44 @@ def test_a_start_waits_for_a_ring_and_then_says_so(fleet: Fleet) -> None:
     codec = fleet.reader(policy=FAST, clock=None)
     with pytest.raises(RingStoreError, match="no ring yet") as caught:
         codec.start()
-    assert caught.value.kind == "unavailable"
+    assert caught.value.kind == "absent"
     assert fleet.store.reads > 1
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.message for record in caplog.records if record.levelname == "WARNING"]
+
+
+SLOW = replace(FAST, start_timeout_seconds=3)
+
+
+def test_a_start_warns_after_two_seconds_once(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.store.text = None
+    with pytest.raises(RingStoreError):
+        fleet.reader(policy=SLOW, clock=None).start()
+    (warning,) = _warnings(caplog)
+    assert "no ring yet: run `sealring init`, or set create=" in warning
+    assert "retrying until 20" in warning
+
+
+def test_a_start_warns_with_the_failure_that_it_waits_out(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.break_store()
+    with pytest.raises(RingStoreError) as caught:
+        fleet.reader(policy=SLOW, clock=None).start()
+    (warning,) = _warnings(caplog)
+    assert warning.startswith(f"waiting to start: {caught.value}, retrying until 20")
+
+
+def test_a_start_that_is_quick_does_not_warn(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    with fleet.reader():
+        time.sleep(2.2)
+    assert _warnings(caplog) == []
 
 
 @pytest.mark.parametrize("kind", ["denied", "disabled", "not-found", "corrupt"])
@@ -469,3 +507,20 @@ def test_the_state_is_logged_when_it_changes(
 def test_a_key_wrapper_of_your_own_fits(fleet: Fleet) -> None:
     assert isinstance(fleet.wrapper, LocalKeyWrapper)
     assert isinstance(fleet.reader(key_wrapper=[fleet.kms]), KmsCodec)
+
+
+@pytest.mark.parametrize(
+    ("error", "anchor"),
+    [
+        (InvalidRequestState("seal"), "invalidrequeststate-authentication-failed"),
+        (InvalidRequestState("unknown key"), "invalidrequeststate-unknown-key"),
+        (SealUnavailableError("KMS check too old"), "sealunavailableerror-kms-check-too-old"),
+        (CodecClosedError(), "codecclosederror"),
+        (KeyWrapperError("not-found", "local"), "keywrappererror-not-found"),
+        (RingStoreError("denied", "no"), "ringstoreerror-denied"),
+        (RingConflictError(), "ringconflicterror"),
+    ],
+)
+def test_an_error_has_the_address_of_its_section(error: Exception, anchor: str) -> None:
+    page = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
+    assert vars(error)["help"] == f"{page}#{anchor}"

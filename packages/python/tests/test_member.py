@@ -75,8 +75,10 @@ def test_members_that_start_at_once_create_one_key(
 
 
 def test_create_never_refuses_an_empty_store(tmp_path: Path, wrapper: LocalKeyWrapper) -> None:
-    with pytest.raises(RingStoreError, match="create is"):
-        member_of(tmp_path / "r", wrapper, create="never").start()
+    policy = RingPolicy(start_timeout_seconds=1)
+    with pytest.raises(RingStoreError, match="no ring yet") as caught:
+        member_of(tmp_path / "r", wrapper, create="never", policy=policy).start()
+    assert caught.value.kind == "absent"
     assert not (tmp_path / "r").exists()
 
 

@@ -62,6 +62,7 @@ export function redisRing(options: RedisRingOptions): RingStore {
 
   return Object.freeze<RingStore>({
     kind: 'redis',
+    location: locationOf(settings.url, key),
 
     async read(given) {
       checkRead(OWNER, given);
@@ -134,4 +135,11 @@ function refusal(status: string, revision?: string): RingStoreError {
   const [kind, detail] = REFUSALS[status] ?? ['unavailable', 'the answer is not one of the script'];
   const isSeen = revision !== undefined && kind !== 'unavailable';
   return new RingStoreError(kind, detail, isSeen ? { revision } : {});
+}
+
+/** Without the user and the password that the URL can contain. */
+function locationOf(url: string | undefined, key: string): string {
+  if (url === undefined) return `redis key ${key}`;
+  const { protocol, host } = new URL(url);
+  return `${protocol}//${host}, key ${key}`;
 }

@@ -79,6 +79,10 @@ class S3Ring implements RingStore {
     this.#calls = storeCalls(settings.timeoutMs, classify);
   }
 
+  get location(): string {
+    return `s3://${this.#settings.bucket}/${this.#settings.key}`;
+  }
+
   async read(options: RingStoreCallOptions = {}): Promise<StoredRing | undefined> {
     checkRead(OWNER, options);
     const outcome = await this.#get(options);

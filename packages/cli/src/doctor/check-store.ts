@@ -160,7 +160,8 @@ const NO_TABLE: ReadonlySet<string> = new Set([
 
 function storeFinding(ring: RingStore, thrown: unknown, permission: string): Finding {
   const failure = storeFailureOf(thrown);
-  if (failure === undefined) {
+  // A store resolves to undefined where there is no ring.
+  if (failure === undefined || failure.kind === 'absent') {
     return error(
       'store-error',
       `the ring store threw ${thrown instanceof Error ? thrown.name : typeof thrown} instead of RingStoreError (${ring.kind})`,

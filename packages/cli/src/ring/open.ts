@@ -1,6 +1,6 @@
-import { createKmsCodec, type KmsCodec, type KmsCodecOptions } from '@sealring/core';
+import { createKmsCodec, type KmsCodec, type KmsCodecOptions, type RingStore } from '@sealring/core';
 import { Failure } from '../failure.ts';
-import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn, storeFailureOf } from '../foreign-error.ts';
+import { failureCodeOf, lineOf, rejectedOptionIn, sectionOn } from '../foreign-error.ts';
 import { codecOptionsOf, type SealringConfig } from '../settings/settings.ts';
 import { withProgress } from '../terminal/progress.ts';
 import { UsageError } from '../usage-error.ts';
@@ -23,13 +23,13 @@ export async function openWith(what: string, options: KmsCodecOptions): Promise<
   const rejection = await rejectionOfOptions(options);
   if (rejection !== undefined) throw new UsageError(rejection);
   return attempt(what, async () => {
-    try {
-      return await createKmsCodec({ ...options, policy: withShortStart(options) });
-    } catch (error) {
-      const mayBeAbsent = options.create === 'never' && storeFailureOf(error) !== undefined;
-      if (mayBeAbsent && (await isAbsent(options.ring))) throw new Failure('ring-absent', ABSENT);
-      throw error;
-    }
+    const absent = new AbortController();
+    // A codec would wait until another process has created the ring.
+    const ring =
+      options.create === 'never'
+        ? noting(options.ring, () => absent.abort(new Failure('ring-absent', ABSENT)))
+        : options.ring;
+    return createKmsCodec({ ...options, ring, policy: withShortStart(options), signal: absent.signal });
   });
 }
 
@@ -62,16 +62,21 @@ export async function attempt<T>(what: string, run: () => Promise<T>): Promise<T
   }
 }
 
-/** Longest wait for the store after a codec could not start. */
-const READ_MS = 5_000;
-
-async function isAbsent(ring: KmsCodecOptions['ring']): Promise<boolean> {
-  try {
-    return (await ring.read({ signal: AbortSignal.timeout(READ_MS) })) === undefined;
-  } catch {
-    // The error that is about to be reported already says why the store fails.
-    return false;
-  }
+/** The same store; calls `onAbsent` when there is no ring in it. */
+function noting(store: RingStore, onAbsent: () => void): RingStore {
+  const { kind, location } = store;
+  return {
+    kind,
+    ...(location !== undefined && { location }),
+    async read(options) {
+      const stored = await store.read(options);
+      if (stored === undefined) onAbsent();
+      return stored;
+    },
+    write: (document, options) => store.write(document, options),
+    ...(store.watch !== undefined && { watch: store.watch.bind(store) }),
+    ...(store.close !== undefined && { close: store.close.bind(store) }),
+  };
 }
 
 /** Running servers write a lost ring again; a second ring would compete with it. */

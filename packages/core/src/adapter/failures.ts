@@ -5,7 +5,7 @@ import { MAX_DOCUMENT_BYTES, RingStoreError, type RingStoreErrorKind } from '../
  * What a failed call of a store says, in words of our own: nothing in it is copied from the vendor's text. A store may
  * have further kinds for itself, such as `conflict`.
  */
-export interface StoreFailure<Kind extends string = RingStoreErrorKind> {
+export interface StoreFailure<Kind extends string = Exclude<RingStoreErrorKind, 'absent'>> {
   readonly kind: Kind;
   readonly detail: string;
   /** The vendor's code, if it is one the store lists. */

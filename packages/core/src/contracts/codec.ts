@@ -25,19 +25,24 @@ export interface RequestStateCodec {
   unseal(token: string): Uint8Array;
 }
 
+/** Computed once: hostile tokens are refused at the rate at which they arrive. */
+const HELP: Readonly<Record<InvalidReason, string>> = Object.freeze({
+  malformed: sectionOn('InvalidRequestState: malformed'),
+  'unknown key': sectionOn('InvalidRequestState: unknown key'),
+  'authentication failed': sectionOn('InvalidRequestState: authentication failed'),
+});
+
 /** A token was refused. `message` equals `reason`; no part of the token, the payload or a key is kept. */
 export class InvalidRequestState extends Error {
   override readonly name = 'InvalidRequestState';
   /** For logs and metrics; never for the client. */
   readonly reason: InvalidReason;
+  /** Address of the documentation on this reason. For logs, as the reason is. */
+  readonly help: string;
 
   constructor(reason: InvalidReason) {
     super(reason);
     this.reason = reason;
-  }
-
-  /** The section of the documentation on this reason, a path in Sealring's repository. For logs, as the reason is. */
-  get help(): string {
-    return sectionOn(`InvalidRequestState: ${this.reason}`);
+    this.help = HELP[reason];
   }
 }

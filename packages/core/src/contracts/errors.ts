@@ -1,10 +1,12 @@
-/** Where a section of the documentation is: `docs/errors.md#` and the anchor of its title. */
+const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
+
+/** The address of a section of the documentation on errors: the page and the anchor of the title. */
 export function sectionOn(title: string): string {
   const anchor = title
     .toLowerCase()
     .replaceAll(/[^a-z0-9 -]/g, '')
     .replaceAll(' ', '-');
-  return `docs/errors.md#${anchor}`;
+  return `${ERRORS_PAGE}#${anchor}`;
 }
 
 /** Why no key may seal now. */
@@ -25,15 +27,13 @@ export class SealUnavailableError extends Error {
   readonly code = 'ERR_SEAL_UNAVAILABLE';
   /** The same words as after `cannot seal: ` in the message. */
   readonly reason: SealUnavailableReason;
+  /** Address of the documentation on this reason. */
+  readonly help: string;
 
   constructor(reason: SealUnavailableReason) {
     super(`cannot seal: ${reason}`);
     this.reason = reason;
-  }
-
-  /** The section of the documentation on this reason, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`SealUnavailableError: ${this.reason}`);
+    this.help = sectionOn(`SealUnavailableError: ${reason}`);
   }
 }
 
@@ -41,13 +41,10 @@ export class SealUnavailableError extends Error {
 export class CodecClosedError extends Error {
   override readonly name = 'CodecClosedError';
   readonly code = 'ERR_CODEC_CLOSED';
+  /** Address of the documentation on this error. */
+  readonly help: string = sectionOn('CodecClosedError');
 
   constructor() {
     super('the codec is closed');
-  }
-
-  /** The section of the documentation on it, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn('CodecClosedError');
   }
 }

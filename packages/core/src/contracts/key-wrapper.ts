@@ -51,6 +51,8 @@ export class KeyWrapperError extends Error {
   readonly kind: KeyWrapperErrorKind;
   /** The redacted answer of the service. Frozen. */
   readonly summary: KeyWrapperErrorSummary;
+  /** Address of the documentation on this kind. */
+  readonly help: string;
 
   constructor(kind: KeyWrapperErrorKind, summary: KeyWrapperErrorSummary) {
     const facts = [
@@ -67,11 +69,7 @@ export class KeyWrapperError extends Error {
     super(message);
     this.kind = kind;
     this.summary = Object.freeze({ ...summary });
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`KeyWrapperError: ${this.kind}`);
+    this.help = sectionOn(`KeyWrapperError: ${kind}`);
   }
 }
 

@@ -33,6 +33,8 @@ export interface RingStoreCallOptions {
 export interface RingStore {
   /** Names the kind of store in events and errors: `memory`, `file`, `static`, `redis`, … */
   readonly kind: string;
+  /** Where the ring is stored, for messages: `s3://payments-sealring/payments.ring`. Contains no secret. */
+  readonly location?: string;
   /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
@@ -52,21 +54,20 @@ export interface RingStore {
 /** Another member wrote first: read again. */
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
+  /** Address of the documentation on this error. */
+  readonly help: string = sectionOn('RingConflictError');
+
   constructor() {
     super('the ring was changed by somebody else: read it again');
-  }
-
-  /** The section of the documentation on it, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn('RingConflictError');
   }
 }
 
 /**
  * - `unavailable`: may succeed later. `denied`: this process lacks permission. `read-only`: this store cannot be written.
+ * - `absent`: a start found no ring. A store never reports it: its `read` resolves to `undefined`.
  * - `corrupt`: the store holds no valid ring document. `too-large`: over a limit of the ring or of the store.
  */
-export type RingStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+export type RingStoreErrorKind = 'unavailable' | 'absent' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
 
 /** The ring store failed. `detail` is a fixed text: a vendor's message may contain credentials. */
 export class RingStoreError extends Error {
@@ -80,21 +81,27 @@ export class RingStoreError extends Error {
   readonly revision: string | undefined;
   /** The vendor's code, if it is one that the store lists. */
   readonly code: string | undefined;
+  /** The {@link RingStore.location} of the store, if a start failed with this error. */
+  readonly location: string | undefined;
+  /** Address of the documentation on this kind. */
+  readonly help: string;
+
   constructor(
     kind: RingStoreErrorKind,
     detail: string,
-    { revision, code }: { readonly revision?: string; readonly code?: string | undefined } = {},
+    {
+      revision,
+      code,
+      location,
+    }: { readonly revision?: string | undefined; readonly code?: string | undefined; readonly location?: string } = {},
   ) {
-    super(`ring store ${kind}: ${detail}`);
+    super(`ring store ${location === undefined ? '' : `${location} `}${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
     this.revision = revision;
     this.code = code;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`RingStoreError: ${this.kind}`);
+    this.location = location;
+    this.help = sectionOn(`RingStoreError: ${kind}`);
   }
 }
 

@@ -1,5 +1,4 @@
 import { sectionOn } from './errors.ts';
-import type { RingStoreErrorKind } from './ring-store.ts';
 
 /**
  * Where the ids of redeemed tokens are kept, shared by the fleet.
@@ -31,25 +30,26 @@ export interface SingleUseStore {
   close?(): Promise<void>;
 }
 
+/** The kinds of `RingStoreError` that a single-use store can report. */
+export type SingleUseStoreErrorKind = 'unavailable' | 'denied' | 'corrupt' | 'too-large' | 'read-only';
+
 /** The store cannot determine whether a token was redeemed. The message is a fixed text, never the vendor's. */
 export class SingleUseStoreError extends Error {
   override readonly name = 'SingleUseStoreError';
-  /** The same kinds as those of `RingStoreError`. */
-  readonly kind: RingStoreErrorKind;
+  /** What happened, as far as a caller can act on it. */
+  readonly kind: SingleUseStoreErrorKind;
   /** The message without its prefix. */
   readonly detail: string;
   /** The vendor's code, if the store lists it. */
   readonly code: string | undefined;
+  /** Address of the documentation on this kind. */
+  readonly help: string;
 
-  constructor(kind: RingStoreErrorKind, detail: string, { code }: { readonly code?: string | undefined } = {}) {
+  constructor(kind: SingleUseStoreErrorKind, detail: string, { code }: { readonly code?: string | undefined } = {}) {
     super(`single-use store ${kind}: ${detail}`);
     this.kind = kind;
     this.detail = detail;
     this.code = code;
-  }
-
-  /** The section of the documentation on this kind, a path in Sealring's repository. */
-  get help(): string {
-    return sectionOn(`SingleUseStoreError: ${this.kind}`);
+    this.help = sectionOn(`SingleUseStoreError: ${kind}`);
   }
 }

@@ -40,6 +40,28 @@ export interface CallOptions {
   readonly until?: Deadline;
 }
 
+/** The failure that a key wrapper answered with last, and all its attempts since it last succeeded. */
+export class LastAnswer {
+  #failure: KeyWrapperError | undefined;
+  #attempts = 0;
+
+  /** Undefined when the last call succeeded, or there was none. */
+  get failure(): KeyWrapperError | undefined {
+    const last = this.#failure;
+    return last && new KeyWrapperError(last.kind, { ...last.summary, attempts: this.#attempts });
+  }
+
+  failed(failure: KeyWrapperError): void {
+    this.#failure = failure;
+    this.#attempts += failure.summary.attempts ?? 1;
+  }
+
+  succeeded(): void {
+    this.#failure = undefined;
+    this.#attempts = 0;
+  }
+}
+
 /**
  * The only way to the KMS: at most four calls at once, each with our own deadline, so that a service that hangs costs
  * neither memory nor latency.
@@ -48,6 +70,7 @@ export class KmsCalls {
   readonly #clock: Clock;
   readonly #random: RandomSource;
   readonly #deadlines: Deadlines;
+  readonly #timeoutMs: number;
   readonly #closing: Closing;
   readonly #waiting = new Set<() => void>();
   #inFlight = 0;
@@ -65,12 +88,14 @@ export class KmsCalls {
     this.#clock = options.clock;
     this.#random = options.random;
     this.#closing = options.closing;
-    this.#deadlines = new Deadlines(options.clock, options.timeoutSeconds * 1_000, options.closing);
+    this.#timeoutMs = options.timeoutSeconds * 1_000;
+    this.#deadlines = new Deadlines(options.clock, this.#timeoutMs, options.closing);
   }
 
   /**
    * Makes one call, retrying `throttled` and `unavailable` where somebody waits. `discard` gets every answer that comes too
-   * late, to overwrite a key in it; it must not throw.
+   * late, to overwrite a key in it; it must not throw. `lastAnswer` gets every outcome, except that of an attempt which had
+   * no time left to be answered.
    * @throws {KeyWrapperError} whatever the wrapper threw: an error that is none of ours becomes `unavailable`, without
    * its text, which may be secret.
    */
@@ -79,8 +104,9 @@ export class KmsCalls {
     run: (signal: AbortSignal) => Promise<T>,
     options: CallOptions,
     discard?: (answer: T) => void,
+    lastAnswer: LastAnswer = new LastAnswer(),
   ): Promise<T> {
-    return this.retried(() => this.#once(what, run, options, discard), options);
+    return this.retried(() => this.#once(what, run, options, discard, lastAnswer), options);
   }
 
   /** Repeats what failed with `throttled` or `unavailable`, where somebody waits for it and there is time left. */
@@ -101,18 +127,26 @@ export class KmsCalls {
     run: (signal: AbortSignal) => Promise<T>,
     options: CallOptions,
     discard: ((answer: T) => void) | undefined,
+    lastAnswer: LastAnswer,
   ): Promise<T> {
+    const atMostMs = this.#msLeft(options);
+    let isCutShort = false;
     const asked = channels['kms-call'].isHeard ? momentOf(this.#clock) : undefined;
     try {
       const answer = await this.#deadlines.run(
         (signal) => this.#inSlot(what, run, signal),
-        () => new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' }),
-        { atMostMs: this.#msLeft(options), discard },
+        () => {
+          isCutShort = atMostMs < this.#timeoutMs;
+          return new KeyWrapperError('unavailable', { ...what, hint: 'no answer in time' });
+        },
+        { atMostMs, discard },
       );
+      lastAnswer.succeeded();
       this.#emit(what, asked, undefined);
       return answer;
     } catch (error) {
       const failure = ours(error, what);
+      if (!isCutShort || lastAnswer.failure === undefined) lastAnswer.failed(failure);
       this.#emit(what, asked, failure.kind);
       throw failure;
     }
@@ -124,6 +158,16 @@ export class KmsCalls {
     // A wait that ended early is no failure; on close, the calls themselves say so.
     await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
     waited.abort();
+  }
+
+  /** Whether `call` is still under way after `delayMs`. */
+  async outlasts(call: Promise<unknown>, delayMs: number): Promise<boolean> {
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    await this.pauseOr(delayMs, call.then(over, over));
+    return !isOver;
   }
 
   /** On close every call ends: that says nothing about the KMS. */

@@ -1,4 +1,6 @@
-import { KEY_WRAPPER_ERROR_KINDS, KeyWrapperError } from '../contracts/key-wrapper.ts';
+import { KEY_WRAPPER_ERROR_KINDS, type KeyWrapper, KeyWrapperError } from '../contracts/key-wrapper.ts';
+import type { RingWrap } from '../ring/document.ts';
+import { isOwn, type WrapperCalls } from './wrapper-calls.ts';
 
 /** The first good answer; the data keys of later ones are overwritten. @throws what all of them failed with. */
 export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked: readonly Promise<T>[]): Promise<T> {
@@ -34,4 +36,28 @@ export function allOf(failures: readonly unknown[]): unknown {
     operation: known[0]?.summary.operation ?? 'unwrap',
     causes: known,
   });
+}
+
+export function failuresIn(results: readonly PromiseSettledResult<unknown>[]): readonly unknown[] {
+  return results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+}
+
+/** The failures that key wrappers answered with last, as one error; `otherwise` where none is known. */
+export function lastFailureOf(wrappers: readonly WrapperCalls[], otherwise: unknown): unknown {
+  const failures = wrappers.flatMap(({ lastAnswer }) => lastAnswer.failure ?? []);
+  return failures.length === 0 ? otherwise : allOf(failures);
+}
+
+/** Whether an entry lacks a wrap of one of the wrappers. */
+export function lacksWraps(entry: { readonly wraps: readonly RingWrap[] }, wrappers: readonly KeyWrapper[]): boolean {
+  return wrappers.some((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
+}
+
+export function noWrapOfOurs(wrappers: readonly WrapperCalls[]): {
+  provider: string;
+  operation: 'unwrap';
+  hint: string;
+} {
+  const provider = wrappers.map(({ wrapper }) => wrapper.provider).join(' or ');
+  return { provider, operation: 'unwrap', hint: 'the ring holds no wrap by this key wrapper' };
 }

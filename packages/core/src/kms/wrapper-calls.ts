@@ -2,7 +2,7 @@ import { type KeyWrapper, KeyWrapperError, type WrappedKey } from '../contracts/
 import { type RingWrap, signedBytes, wrapContext } from '../ring/document.ts';
 import type { KeyTimes } from '../ring/schedule.ts';
 import { boundPlaintext, checkedDataKey, overwrite, unboundPlaintext } from './data-key-bytes.ts';
-import type { CallOptions, KmsCalls } from './kms-calls.ts';
+import { type CallOptions, type KmsCalls, LastAnswer } from './kms-calls.ts';
 
 /** What a wrap is bound to. */
 export type Context = Readonly<Record<string, string>>;
@@ -13,6 +13,7 @@ export type Context = Readonly<Record<string, string>>;
  */
 export class WrapperCalls {
   readonly wrapper: KeyWrapper;
+  readonly lastAnswer: LastAnswer = new LastAnswer();
   readonly #ring: string;
   readonly #trustStore: boolean;
   readonly #calls: KmsCalls;
@@ -50,6 +51,7 @@ export class WrapperCalls {
       (signal) => generate({ context, signal, onServiceDate: this.#calls.onServiceDate }),
       options,
       (late) => overwrite(late?.dataKey),
+      this.lastAnswer,
     );
     return { dataKey: checkedDataKey(made.dataKey, provider, 'generate'), firstWrap: made.wrapped };
   }
@@ -64,6 +66,8 @@ export class WrapperCalls {
         { provider, operation: 'wrap' },
         (signal) => wrapper.wrap(plaintext, { context, signal, onServiceDate: this.#calls.onServiceDate }),
         options,
+        undefined,
+        this.lastAnswer,
       );
     } finally {
       if (plaintext !== dataKey) plaintext.fill(0);
@@ -83,6 +87,8 @@ export class WrapperCalls {
       { provider: wrapper.provider, operation: 'sign' },
       (signal) => sign(signedBytes(this.#ring, entry, wrapped), { signal }),
       options,
+      undefined,
+      this.lastAnswer,
     );
     return { ...wrapped, signature };
   }
@@ -96,6 +102,7 @@ export class WrapperCalls {
       (signal) => wrapper.unwrap(wrap, { context, signal, onServiceDate: this.#calls.onServiceDate }),
       options,
       overwrite,
+      this.lastAnswer,
     );
     if (wrapper.supports.context) return checkedDataKey(plaintext, provider, 'unwrap');
     return unboundPlaintext(plaintext, context, provider);

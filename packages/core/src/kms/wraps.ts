@@ -11,8 +11,8 @@ import { type Macs, type RingEntry, type RingWrap, wrapContext } from '../ring/d
 import type { KeyTimes } from '../ring/schedule.ts';
 import { CorruptWraps, type WrappedEntry } from './corrupt-wraps.ts';
 import type { CallOptions, KmsCalls } from './kms-calls.ts';
-import { allOf, firstOf } from './several-wrappers.ts';
-import { type Context, isOwn, WrapperCalls } from './wrapper-calls.ts';
+import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
+import { type Context, WrapperCalls } from './wrapper-calls.ts';
 
 /** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */
 const HEDGE_MS = 500;
@@ -68,6 +68,11 @@ export class KeyWraps {
   async unwrap(entry: WrappedEntry, options: CallOptions): Promise<Unwrapped> {
     const { dataKey, wrap } = await this.#unwrapAny(entry, options);
     return { held: this.#cache.take(dataKey), wrap };
+  }
+
+  /** The failures that key wrappers answered with last, and how often each was asked; `otherwise` if none is known. */
+  lastFailure(otherwise: unknown): unknown {
+    return lastFailureOf(this.#wrappers, otherwise);
   }
 
   /** An entry that the KMS refused though it may be used: its wraps are no better than corrupt ones. */
@@ -164,14 +169,29 @@ export class KeyWraps {
     context: Context,
     options: CallOptions,
   ): Promise<{ readonly dataKey: Uint8Array; readonly firstWrap: WrappedKey | undefined }> {
-    const [first] = this.#wrappers as readonly [WrapperCalls];
+    const [first, ...others] = this.#wrappers as readonly [WrapperCalls, ...WrapperCalls[]];
+    const made = first.generate(context, options);
+    const asked = this.#askWhile(made, others, context, options);
     try {
-      return (await first.generate(context, options)) ?? this.#ownDataKey();
+      return (await made) ?? this.#ownDataKey();
     } catch (error) {
-      if (this.#quorum === this.#wrappers.length) throw error;
+      if (this.#quorum === this.#wrappers.length) throw allOf([error, ...(await asked)]);
       // The others may be enough.
       return this.#ownDataKey();
     }
+  }
+
+  /** What the other key wrappers fail with, if one lets the caller wait: several that are out of reach are all to be named. */
+  async #askWhile(
+    one: Promise<unknown>,
+    others: readonly WrapperCalls[],
+    context: Context,
+    options: CallOptions,
+  ): Promise<readonly unknown[]> {
+    if (others.length === 0 || !options.foreground || !(await this.#calls.outlasts(one, HEDGE_MS))) return [];
+    const { dataKey } = this.#ownDataKey();
+    const asked = others.map((other) => other.wrap(dataKey, context, { ...options, foreground: false }));
+    return failuresIn(await Promise.allSettled(asked).finally(() => dataKey.fill(0)));
   }
 
   #ownDataKey(): { readonly dataKey: Uint8Array; readonly firstWrap: undefined } {
@@ -194,7 +214,7 @@ export class KeyWraps {
     );
     const wraps = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
     if (wraps.length < this.#quorum) {
-      throw allOf(results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])));
+      throw allOf(failuresIn(results));
     }
     return wraps;
   }
@@ -277,14 +297,4 @@ export class KeyWraps {
   #isCorrupt(entry: WrappedEntry, wrap: RingWrap): boolean {
     return this.#cache.get(entry.id) === undefined && this.#corrupt.has(entry, wrap);
   }
-}
-
-/** Whether an entry lacks a wrap of one of the wrappers. */
-export function lacksWraps(entry: { readonly wraps: readonly RingWrap[] }, wrappers: readonly KeyWrapper[]): boolean {
-  return wrappers.some((wrapper) => !entry.wraps.some((wrap) => isOwn(wrapper, wrap)));
-}
-
-function noWrapOfOurs(wrappers: readonly WrapperCalls[]): { provider: string; operation: 'unwrap'; hint: string } {
-  const provider = wrappers.map(({ wrapper }) => wrapper.provider).join(' or ');
-  return { provider, operation: 'unwrap', hint: 'the ring holds no wrap by this key wrapper' };
 }

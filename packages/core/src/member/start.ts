@@ -1,4 +1,16 @@
-import { ageMs, type Deadline, hasPassed, later, type Moment, msUntil, pause, uniform } from '../base/clock.ts';
+import { type Patience, patienceWith } from '../adapter/lasting-failures.ts';
+import {
+  ageMs,
+  type Deadline,
+  earlier,
+  hasPassed,
+  later,
+  type Moment,
+  msUntil,
+  pause,
+  schedule,
+  uniform,
+} from '../base/clock.ts';
 import { type Backoff, backoffMs, retry } from '../base/retry.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
@@ -13,17 +25,31 @@ const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
 /** An absence that was not seen for longer begins again. */
 const LONGEST_SILENCE_MS = 60_000;
+/** How long resolver and credentials of a machine that is still starting may fail. */
+const STARTING_MACHINE_MS = 10_000;
+/** A start that takes longer says what it waits for. */
+const SILENT_MS = 2_000;
+/** What a start that found no ring says, and ends with. */
+const NO_RING = "no ring yet: run `sealring init`, or set create: 'now'";
 
 /**
  * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
  * that says *absent*, or holds no live key, for long enough is empty; whatever else goes wrong is tried again or thrown,
- * never taken for that.
+ * never taken for that. A start that takes longer than two seconds says what it waits for, by a warning of the process.
  *
- * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
+ * @throws {RingStoreError | KeyWrapperError} a refusal at once, and a failure that lasts until somebody changes something; a
+ * failure that may pass after `startTimeoutSeconds`, with the last answer of each key wrapper that failed.
  */
 export async function startRing(options: MemberParts): Promise<void> {
   const { clock, random, closing, view, ringClock } = options;
-  const start: Start = { startedAt: view.now(), absentSince: undefined, lastAbsent: undefined, lastFailure: undefined };
+  const start: Start = {
+    startedAt: view.now(),
+    waitsFor: 'store',
+    failedAt: undefined,
+    absentSince: undefined,
+    lastAbsent: undefined,
+    lastFailure: undefined,
+  };
   const look = async (): Promise<void> => {
     do {
       closing.throwIfAborted();
@@ -32,32 +58,59 @@ export async function startRing(options: MemberParts): Promise<void> {
     } while (!(await attempt(options, start)));
   };
   let conflicts = 0;
-  await retry(look, {
+  const cancelNotice = noticeAfterTwoSeconds(options, start);
+  const looking = retry(look, {
     waitMs: (error, failures) => {
       closing.throwIfAborted();
       if (error instanceof RingConflictError) return backoffMs(CONFLICTS, ++conflicts, uniform(random));
-      const left = msUntil(deadlineOf(options, start), view.now());
-      if (left <= 0 || !mayPass(error)) return undefined;
+      const patience = patienceWithError(error);
+      const deadline = deadlineOf(options, start);
+      const until = patience === 'short' ? earlier(deadline, later(start.startedAt, STARTING_MACHINE_MS)) : deadline;
+      const left = msUntil(until, view.now());
+      if (left <= 0 || patience === 'none') return undefined;
       start.lastFailure = error;
+      start.failedAt = start.waitsFor;
       return Math.min(left, backoffMs(FAILURES, failures - conflicts, uniform(random)));
     },
     pause: (delayMs) => pause(clock, delayMs, closing),
   });
+  try {
+    await looking;
+  } catch (error) {
+    throw withAnswers(options, error);
+  } finally {
+    cancelNotice();
+  }
 }
 
 /** How far a start has come. */
 interface Start {
   readonly startedAt: Moment;
-  /** Since when the store was seen to hold no live key, and when it last was. */
+  waitsFor: 'store' | 'kms';
+  /** Since when the store was seen to hold no live key. */
   absentSince: Moment | undefined;
-  lastAbsent: Moment | undefined;
   lastFailure: unknown;
+  /** What `lastFailure` was waited for. */
+  failedAt: Start['waitsFor'] | undefined;
+  /** When the store was last seen to hold no live key. */
+  lastAbsent: Moment | undefined;
+}
+
+/** What the services answered: a call that was cut short by the end of a start says nothing. */
+function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
+  if (error instanceof KeyWrapperError) return patienceWithError(error) === 'none' ? error : wraps.lastFailure(error);
+  if (!(error instanceof RingStoreError) || store.location === undefined) return error;
+  const { kind, detail, revision, code } = error;
+  return new RingStoreError(kind, detail, { revision, code, location: store.location });
 }
 
 /** One look at the store. False: look again. */
 async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
+  start.waitsFor = 'store';
   const there = await stored.read();
+  start.waitsFor = 'kms';
+  if (start.failedAt === 'store') start.lastFailure = undefined;
   const document = there?.document;
   if (there !== undefined && document === undefined) throw there.error;
   const until = deadlineOf(options, start);
@@ -80,16 +133,21 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
+  if (!mayCreate(options)) start.lastFailure = undefined;
   // What kept this member from creating a ring says more than that there is none.
-  if (hasPassed(deadlineOf(options, start), now))
-    throw start.lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
+  if (hasPassed(deadlineOf(options, start), now)) throw start.lastFailure ?? new RingStoreError('absent', NO_RING);
   return createOrWait(options, start.absentSince, there, known);
 }
 
 /** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
-function deadlineOf({ policy, role }: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
-  const waiting = lastAbsent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
+function deadlineOf(options: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
+  const { policy } = options;
+  const waiting = lastAbsent !== undefined && mayCreate(options) ? policy.createAfterSeconds : 0;
   return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
+}
+
+function mayCreate({ role, create }: MemberParts): boolean {
+  return role === 'member' && create !== 'never';
 }
 
 /** Creates the ring, once there was none for long enough. False: look again. */
@@ -99,17 +157,12 @@ async function createOrWait(
   there: Stored | undefined,
   known: RingSnapshot,
 ): Promise<boolean> {
-  const { policy, clock, random, closing, role, create, view, sync } = options;
-  if (create === 'never') {
-    throw new RingStoreError(
-      'corrupt',
-      there === undefined
-        ? "there is no ring, and create is 'never'"
-        : "the ring has no live key, and create is 'never'",
-    );
+  const { policy, clock, random, closing, create, view, sync } = options;
+  if (create === 'never' && there !== undefined) {
+    throw new RingStoreError('corrupt', "the ring has no live key, and create is 'never'");
   }
   const now = view.now();
-  const missing = role === 'member' ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
+  const missing = mayCreate(options) ? policy.createAfterSeconds * MS - ageMs(absentSince, now) : ABSENT_POLL_MS;
   if (missing > 0) {
     await pause(clock, Math.min(ABSENT_POLL_MS * (1 + uniform(random)), missing), closing);
     return false;
@@ -126,8 +179,53 @@ async function isFounded({ founding, clock, closing }: MemberParts): Promise<boo
   return wait === 0;
 }
 
-/** What may be gone by the next attempt. */
-function mayPass(error: unknown): boolean {
-  if (error instanceof RingStoreError) return error.kind === 'unavailable' || error instanceof LineageError;
-  return error instanceof KeyWrapperError && (error.kind === 'unavailable' || error.kind === 'throttled');
+/** How long such a failure may pass by itself. */
+function patienceWithError(error: unknown): Patience {
+  if (error instanceof LineageError) return 'long';
+  if (error instanceof RingStoreError) return error.kind === 'unavailable' ? patienceWith(error.code) : 'none';
+  if (!(error instanceof KeyWrapperError) || (error.kind !== 'unavailable' && error.kind !== 'throttled'))
+    return 'none';
+  const { causes, code } = error.summary;
+  // One of several key wrappers is enough for most calls, so the one that may pass counts.
+  return causes === undefined ? patienceWith(code) : mostOf(causes.map(patienceWithError));
+}
+
+function mostOf(all: readonly Patience[]): Patience {
+  return (['long', 'short'] as const).find((patience) => all.includes(patience)) ?? 'none';
+}
+
+/**
+ * Emits one warning of the process two seconds from now, unless cancelled: what the start waits for, and until when.
+ * `--disable-warning=SEALRING_WAITING` silences it.
+ */
+function noticeAfterTwoSeconds(options: MemberParts, start: Start): () => void {
+  const emit = (): void => {
+    const text = noticeOf(options, start, new Date(deadlineOf(options, start).wallMs));
+    process.emitWarning(text, { type: 'SealringWarning', code: 'SEALRING_WAITING' });
+  };
+  return schedule(options.clock, emit, SILENT_MS);
+}
+
+function noticeOf(options: MemberParts, { waitsFor, absentSince, lastFailure }: Start, until: Date): string {
+  const { store, wrappers, wraps, policy, view, ring } = options;
+  const where = `ring store ${store.location ?? store.kind}`;
+  const providers = wrappers.map(({ provider }) => provider).join(', ');
+  const retrying = `retrying until ${until.toISOString()}`;
+  if (waitsFor === 'kms') {
+    const failure = wraps.lastFailure(lastFailure);
+    if (failure instanceof KeyWrapperError) return `waiting for the KMS: ${failure.message}, ${retrying}`;
+    if (absentSince === undefined) return `waiting for the KMS (${providers}): no answer yet, ${retrying}`;
+  }
+  if (lastFailure instanceof RingStoreError) return `waiting for ${where}: ${lastFailure.detail}, ${retrying}`;
+  if (absentSince === undefined) return `waiting for ${where}: no answer yet, ${retrying}`;
+  if (!mayCreate(options)) return `waiting for ring ${ring} in ${where}: ${NO_RING}; ${retrying}`;
+  const missingMs = policy.createAfterSeconds * MS - ageMs(absentSince, view.now());
+  if (missingMs <= 0) {
+    const who = `the KMS (${providers}) or another process that creates it`;
+    return `waiting for the first key of ring ${ring}: ${who} has not answered yet, ${retrying}`;
+  }
+  return (
+    `waiting for ring ${ring} in ${where}: ${NO_RING}; otherwise this process creates it in ` +
+    `${Math.ceil(missingMs / MS)} s, if the ring is still absent`
+  );
 }

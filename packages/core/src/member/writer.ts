@@ -3,7 +3,7 @@ import { channels } from '../contracts/events.ts';
 import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { CallOptions } from '../kms/kms-calls.ts';
-import { lacksWraps } from '../kms/wraps.ts';
+import { lacksWraps } from '../kms/several-wrappers.ts';
 import { vouchersBy } from '../ring/certificates.ts';
 import { type Macs, type RingDocument, type RingEntry, type RingWrap } from '../ring/document.ts';
 import { isTombstone, revokedKey, unwrappedKey } from '../ring/facts.ts';

@@ -54,6 +54,7 @@ export function fileRing(path: string): RingStore {
 
   return Object.freeze<RingStore>({
     kind: 'file',
+    location: file,
 
     async read(options) {
       checkRead(OWNER, options);
@@ -114,7 +115,7 @@ async function provePresent(directory: string): Promise<void> {
     await stat(directory);
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    throw new RingStoreError('unavailable', 'the directory does not exist');
+    throw new RingStoreError('unavailable', 'the directory does not exist', { code: 'ENOENT' });
   }
 }
 
@@ -237,6 +238,7 @@ function revisionOf(bytes: Uint8Array): string {
 
 /** Ours are passed on; the system's lose their text, which names paths, and keep their code. */
 function translate(error: unknown): never {
+  if (error instanceof RingStoreError) throw error;
   if (error instanceof Error && error.name === 'AbortError') {
     throw new RingStoreError('unavailable', 'aborted by the caller');
   }

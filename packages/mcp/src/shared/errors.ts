@@ -7,6 +7,8 @@ export type McpErrorCode = (typeof MCP_ERROR_CODES)[number];
 /** An error of this package; `code` distinguishes them. */
 export type McpError = CodecFailedError | SingleUseStoreFullError;
 
+const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';
+
 // Registered, so that every copy of this package in a process has the same one.
 const BRAND = Symbol.for('@sealring/mcp/error');
 
@@ -28,9 +30,7 @@ export class CodecFailedError extends Error {
   readonly code = 'ERR_CODEC_FAILED';
 
   /** Address of the documentation on this error. */
-  get help(): string {
-    return `${ERRORS_PAGE}#codecfailederror`;
-  }
+  readonly help: string = `${ERRORS_PAGE}#codecfailederror`;
 
   static {
     brand(this);
@@ -43,13 +43,9 @@ export class SingleUseStoreFullError extends Error {
   readonly code = 'ERR_SINGLE_USE_STORE_FULL';
 
   /** Address of the documentation on this error. */
-  get help(): string {
-    return `${ERRORS_PAGE}#singleusestorefullerror`;
-  }
+  readonly help: string = `${ERRORS_PAGE}#singleusestorefullerror`;
 
   static {
     brand(this);
   }
 }
-
-const ERRORS_PAGE = 'https://github.com/sealring/sealring/blob/main/docs/errors.md';

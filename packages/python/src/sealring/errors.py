@@ -1,9 +1,12 @@
 """What can go wrong: the world's failures, each with a closed kind. The caller's mistakes are
 TypeError and ValueError."""
 
+import re
 import sys
 from functools import lru_cache
 from typing import Literal
+
+_ERRORS_PAGE = "https://github.com/sealring/sealring/blob/main/docs/errors.md"
 
 InvalidReason = Literal["malformed", "unknown key", "seal"]
 
@@ -20,9 +23,16 @@ KeyWrapperErrorKind = Literal[
     "throttled", "unavailable", "denied", "disabled", "not-found", "corrupt"
 ]
 
-RingStoreErrorKind = Literal["unavailable", "denied", "corrupt", "too-large", "read-only"]
+RingStoreErrorKind = Literal["unavailable", "absent", "denied", "corrupt", "too-large", "read-only"]
 
 KeyWrapperOperation = Literal["wrap", "unwrap", "generate", "sign"]
+
+
+@lru_cache(maxsize=64)
+def _section_on(title: str) -> str:
+    """The address of a section of the documentation: the page and the anchor of the title."""
+    anchor = re.sub("[^a-z0-9 -]", "", title.lower()).replace(" ", "-")
+    return f"{_ERRORS_PAGE}#{anchor}"
 
 
 class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
@@ -39,6 +49,9 @@ class InvalidRequestState(Exception):  # noqa: N818 - as the SDK calls its own.
     def __init__(self, reason: InvalidReason) -> None:
         super().__init__(reason)
         self.reason: InvalidReason = reason
+        what = "authentication failed" if reason == "seal" else reason
+        self.help = _section_on(f"InvalidRequestState: {what}")
+        """Address of the documentation on this reason. For logs, as the reason is."""
 
 
 def refused(reason: InvalidReason) -> InvalidRequestState:
@@ -61,6 +74,8 @@ class SealUnavailableError(Exception):
     def __init__(self, reason: SealUnavailableReason) -> None:
         super().__init__(f"cannot seal: {reason}")
         self.reason: SealUnavailableReason = reason
+        self.help = _section_on(f"SealUnavailableError: {reason}")
+        """Address of the documentation on this reason."""
 
 
 class CodecClosedError(Exception):
@@ -68,6 +83,8 @@ class CodecClosedError(Exception):
 
     def __init__(self, detail: str = "the codec is closed") -> None:
         super().__init__(detail)
+        self.help = _section_on("CodecClosedError")
+        """Address of the documentation on this error."""
 
 
 class KeyWrapperError(Exception):
@@ -98,6 +115,8 @@ class KeyWrapperError(Exception):
         self.code = code
         self.status = status
         self.request_id = request_id
+        self.help = _section_on(f"KeyWrapperError: {kind}")
+        """Address of the documentation on this kind."""
 
 
 class RingStoreError(Exception):
@@ -106,6 +125,7 @@ class RingStoreError(Exception):
 
     * `unavailable`: may pass. `denied`: this process may not. `read-only`: nobody may, through this
       store.
+    * `absent`: a start found no ring. A store never raises it: its `read` returns None.
     * `corrupt`: what is stored is no acceptable ring document. `too-large`: over a bound of the
       ring or of the store.
     """
@@ -114,6 +134,8 @@ class RingStoreError(Exception):
         super().__init__(f"ring store {kind}: {detail}")
         self.kind: RingStoreErrorKind = kind
         self.detail = detail
+        self.help = _section_on(f"RingStoreError: {kind}")
+        """Address of the documentation on this kind."""
         self.revision = revision
         """Of what is stored, where `read` found it `corrupt` or `too-large`: with it, a member that
         knows the ring writes over what is none."""
@@ -124,6 +146,8 @@ class RingConflictError(Exception):
 
     def __init__(self) -> None:
         super().__init__("the ring was changed by somebody else: read it again")
+        self.help = _section_on("RingConflictError")
+        """Address of the documentation on this error."""
 
 
 def may_pass(error: KeyWrapperError | RingStoreError) -> bool:

@@ -1,6 +1,11 @@
 """Brings a member to where it can work: learns the ring that is there, or creates one."""
 
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Literal
 
 from ..clock import Deadline, Moment, age_ms, later
@@ -21,9 +26,14 @@ _BACKOFF_CAP_MS = 5_000
 _LONGEST_CONFLICT_WAIT_MS = 1_000
 # An absence that nothing was heard of for longer begins anew.
 _LONGEST_SILENCE_MS = 60_000
+# A start that takes longer says what it waits for.
+_SILENT_SECONDS = 2.0
+_NO_RING = 'no ring yet: run `sealring init`, or set create="now"'
 
 Role = Literal["member", "reader"]
 Create = Literal["if-absent", "now", "never"]
+
+logger = logging.getLogger("sealring")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +53,12 @@ class RingStart:
     def run(self) -> None:
         """Raises a refusal at once, RingStoreError or KeyWrapperError, and what may pass after
         `start_timeout_seconds`; CodecClosedError when the codec is closed meanwhile."""
-        view, progress = self.view, _Progress(self, self.view.now())
+        progress = _Progress(self, self.view.now())
+        with _notice_after_two_seconds(progress):
+            self._run(progress)
+
+    def _run(self, progress: "_Progress") -> None:
+        view = self.view
         conflicts = failures = 0
         while True:
             self.calls.assert_open()
@@ -62,9 +77,22 @@ class RingStart:
                 if left_ms <= 0 or not (may_pass(error) or isinstance(error, LineageError)):
                     raise
                 progress.last_failure = error
+                progress.has_read_failed = progress.is_reading
                 longest_ms = min(_BACKOFF_CAP_MS, _BACKOFF_BASE_MS * 2.0 ** min(failures, 32))
                 failures += 1
                 self.calls.pause(min(left_ms, longest_ms * view.uniform()) / _MS)
+
+
+@contextmanager
+def _notice_after_two_seconds(progress: "_Progress") -> Iterator[None]:
+    """One warning of the logger `sealring`: what a start waits for, and until when."""
+    timer = threading.Timer(_SILENT_SECONDS, lambda: logger.warning("%s", progress.notice()))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Progress:
@@ -77,14 +105,38 @@ class _Progress:
         self.absent_since: Moment | None = None
         self.last_absent: Moment | None = None
         self.last_failure: Exception | None = None
+        self.is_reading = False
+        # Whether that was a failure to read, which ends with the next read that succeeds.
+        self.has_read_failed = False
 
     def deadline(self) -> Deadline:
         """When this start has taken all the time it has; a member that saw no ring had to wait for
         absence first."""
-        is_waiting = self.last_absent is not None and self._start.role == "member"
+        is_waiting = self.last_absent is not None and self._may_create
         seconds = self._start.view.policy.start_timeout_seconds
         seconds += self._create_after_seconds if is_waiting else 0
         return later(self._started_at, seconds * _MS)
+
+    def notice(self) -> str:
+        start, failure = self._start, self.last_failure
+        until = datetime.fromtimestamp(self.deadline().wall_ms / _MS, tz=timezone.utc)
+        retrying = f"retrying until {until:%Y-%m-%dT%H:%M:%SZ}"
+        if failure is not None:
+            return f"waiting to start: {failure}, {retrying}"
+        absent_since, where = self.absent_since, f"ring store {start.stored.kind}"
+        if absent_since is None:
+            return f"waiting for {where} or the KMS: no answer yet, {retrying}"
+        if not self._may_create:
+            return f"waiting for {where}: {_NO_RING}; {retrying}"
+        left_ms = self._create_after_seconds * _MS - age_ms(absent_since, start.view.now())
+        if left_ms <= 0:
+            return f"waiting for the first key of the ring: no answer yet, {retrying}"
+        seconds = f"{left_ms / _MS:.0f} s, if the ring is still absent"
+        return f"waiting for {where}: {_NO_RING}; otherwise this process creates it in {seconds}"
+
+    @property
+    def _may_create(self) -> bool:
+        return self._start.role == "member" and self._start.create != "never"
 
     @property
     def _create_after_seconds(self) -> float:
@@ -93,7 +145,11 @@ class _Progress:
     def attempt(self) -> bool:
         """One look at the store. False: look again."""
         start, view = self._start, self._start.view
+        self.is_reading = True
         there = start.stored.read()
+        if self.has_read_failed:
+            self.last_failure, self.has_read_failed = None, False
+        self.is_reading = False
         if there is not None and there.error is not None:
             raise there.error
         document = None if there is None else there.document
@@ -115,9 +171,11 @@ class _Progress:
         if self.absent_since is None or is_silent:
             self.absent_since = now
         self.last_absent = now
+        if not self._may_create:
+            self.last_failure = None
         if self.deadline().ms_left(now) <= 0:
             # What kept this member from creating a ring says more than that there is none.
-            raise self.last_failure or RingStoreError("unavailable", "there is no ring yet")
+            raise self.last_failure or RingStoreError("absent", _NO_RING)
         return self._create_or_wait(self.absent_since, there, known)
 
     def _create_or_wait(
@@ -125,11 +183,10 @@ class _Progress:
     ) -> bool:
         """Creates the ring, once there was none for long enough. False: look again."""
         start, view = self._start, self._start.view
-        if start.create == "never" and start.role == "member":
-            what = "there is no ring" if there is None else "the ring has no live key"
-            raise RingStoreError("corrupt", f'{what}, and create is "never"')
+        if start.create == "never" and start.role == "member" and there is not None:
+            raise RingStoreError("corrupt", 'the ring has no live key, and create is "never"')
         missing_ms: float = _ABSENT_POLL_MS
-        if start.role == "member":
+        if self._may_create:
             missing_ms = self._create_after_seconds * _MS - age_ms(absent_since, view.now())
         if missing_ms > 0:
             wait_ms = min(_ABSENT_POLL_MS * (1 + view.uniform()), missing_ms)

@@ -96,6 +96,10 @@ class StoredDocument:
         self.latest: Stored | None = None
         """As last read or written: what a write replaces. None for a store that holds nothing."""
 
+    @property
+    def kind(self) -> str:
+        return self._store.kind
+
     def read(self) -> Stored | None:
         """None when the document is known to be absent."""
         answer = self._run("read", lambda note: self._store.read(on_service_date=note))

@@ -1,0 +1,56 @@
+/** How long a failure can last that nobody repairs. */
+export type Patience =
+  /** It ends only when somebody changes something. */
+  | 'none'
+  /** So does it, except on a machine that is still starting: resolver and credentials come from services beside it. */
+  | 'short'
+  /** It may pass. */
+  | 'long';
+
+const LASTING: ReadonlySet<string> = new Set([
+  // The place of the ring does not exist.
+  'ENOENT',
+  'NoSuchBucket',
+  'ResourceNotFoundException',
+  'ContainerNotFound',
+  'notFound',
+  '3D000',
+  '3F000',
+  '42P01',
+  // It is in another region.
+  'AuthorizationHeaderMalformed',
+  'IllegalLocationConstraintException',
+  'PermanentRedirect',
+  // The other end is not the one that was meant, or it cannot be told.
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'HOSTNAME_MISMATCH',
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_UNKNOWN_PROTOCOL',
+  'ERR_POSTGRES_NO_TLS',
+  'ERR_AZURE_CHALLENGE_RESOURCE',
+]);
+
+const LASTING_IF_STARTED: ReadonlySet<string> = new Set([
+  'ENOTFOUND',
+  'CredentialsProviderError',
+  'TokenProviderError',
+  'ExpiredToken',
+  'ExpiredTokenException',
+  'AggregateAuthenticationError',
+  'AuthenticationRequiredError',
+  'ChainedTokenCredentialError',
+  'CredentialUnavailableError',
+]);
+
+/** How long a start waits for a failure with this code to pass. The codes are those that adapters list. */
+export function patienceWith(code: string | undefined): Patience {
+  if (code === undefined) return 'long';
+  if (LASTING.has(code)) return 'none';
+  return LASTING_IF_STARTED.has(code) ? 'short' : 'long';
+}
