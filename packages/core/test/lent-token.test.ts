@@ -21,7 +21,7 @@ describe('a token that is lent', () => {
   const opened = (token: DecodedToken): string =>
     Buffer.from(openSealring(openingTokenKey(source, token, undefined), token)).toString();
 
-  test('has the same parts as one that is decoded into bytes of its own, whatever its length', () => {
+  test('has the same parts as one that is decoded into its own bytes, whatever its length', () => {
     for (const length of [0, 1, 100, 4_095, 4_096, 4_097, 10_000]) {
       const token = sealed('x'.repeat(length));
       const copied = withDecodedToken(
@@ -35,7 +35,7 @@ describe('a token that is lent', () => {
     }
   });
 
-  test('hands on the token, its owner, the moment, and what is returned or thrown', () => {
+  test('passes on the token, its owner, the moment, and what is returned or thrown', () => {
     const token = sealed('state');
     const owner = {};
     expect(withDecodedToken(token, (_, ...others) => others, owner, now)).toEqual([token, owner, now]);

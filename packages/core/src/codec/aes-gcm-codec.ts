@@ -68,7 +68,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
   }
 
   /**
-   * @throws {TypeError} for a payload that is no Uint8Array.
+   * @throws {TypeError} for a payload that is not a Uint8Array.
    * @throws {RangeError} for a payload over 196 573 bytes: its token would be refused everywhere.
    */
   seal(payload: Uint8Array): string {
@@ -84,7 +84,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
     return openPython(key, parsed);
   }
 
-  /** Shows how many keys there are, and nothing of them. */
+  /** Shows the number of keys, and nothing of the keys themselves. */
   toJSON(): { readonly codec: string; readonly keys: number } {
     return { codec: OWNER, keys: this.#byKid.size };
   }

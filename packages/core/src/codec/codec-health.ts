@@ -13,7 +13,7 @@ export interface CodecHealth {
   readonly canSeal: boolean;
   /** Whether a key unseals tokens at present; else each is refused. */
   readonly canUnseal: boolean;
-  /** How long sealing continues if neither the KMS nor the store answers any more. */
+  /** How long sealing continues if neither the KMS nor the store answers again. */
   readonly sealUntil: Date | undefined;
   /** Id of the key that seals now. */
   readonly sealingKey: string | undefined;

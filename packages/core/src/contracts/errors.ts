@@ -1,4 +1,4 @@
-/** Where a section of the documentation is: `docs/errors.md#` and the anchor of its title. */
+/** The path of a section of the documentation: `docs/errors.md#` and the anchor of its title. */
 export function sectionOn(title: string): string {
   const anchor = title
     .toLowerCase()

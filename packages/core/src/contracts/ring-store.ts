@@ -36,7 +36,7 @@ export interface RingStore {
   /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
-   * @throws {RingConflictError} when somebody wrote first.
+   * @throws {RingConflictError} when another writer was first.
    * @throws {RingStoreError} for every other failure.
    */
   write(
@@ -53,7 +53,7 @@ export interface RingStore {
 export class RingConflictError extends Error {
   override readonly name = 'RingConflictError';
   constructor() {
-    super('the ring was changed by somebody else: read it again');
+    super('another writer changed the ring first: read it again');
   }
 
   /** The section of the documentation on it, a path in Sealring's repository. */

@@ -34,9 +34,9 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
-  /** Whether somebody waits for it: then three retries with full jitter. */
+  /** Whether a caller waits for it: then there are three retries with full jitter. */
   readonly foreground: boolean;
-  /** When whoever waits gives up: no call, and no retry, lasts longer. */
+  /** When the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
 
@@ -69,10 +69,10 @@ export class KmsCalls {
   }
 
   /**
-   * Makes one call, retrying `throttled` and `unavailable` where somebody waits. `discard` gets every answer that comes too
-   * late, to overwrite a key in it; it must not throw.
-   * @throws {KeyWrapperError} whatever the wrapper threw: an error that is none of ours becomes `unavailable`, without
-   * its text, which may be secret.
+   * Makes one call, and retries `throttled` and `unavailable` where a caller waits. `discard` receives every answer
+   * that comes too late, so that a key in it can be overwritten; it must not throw.
+   * @throws {KeyWrapperError} whatever the wrapper threw: an error of another class becomes `unavailable`, without its
+   * text, which may be secret.
    */
   call<T>(
     what: Call,
@@ -83,7 +83,7 @@ export class KmsCalls {
     return this.retried(() => this.#once(what, run, options, discard), options);
   }
 
-  /** Repeats what failed with `throttled` or `unavailable`, where somebody waits for it and there is time left. */
+  /** Repeats a call that failed with `throttled` or `unavailable`, where a caller waits for it and time is left. */
   retried<T>(attempt: () => Promise<T>, options: CallOptions): Promise<T> {
     return retry(attempt, {
       waitMs: (failure, failures) => {
@@ -121,7 +121,7 @@ export class KmsCalls {
   /** Resolves after `delayMs`, or as soon as `sooner` does. */
   async pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
     const waited = new AbortController();
-    // A wait that ended early is no failure; on close, the calls themselves say so.
+    // A wait that ended early is not a failure; on close, the calls themselves fail.
     await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
     waited.abort();
   }
@@ -176,7 +176,7 @@ export class KmsCalls {
     });
   }
 
-  /** Hands the slot to whoever waits longest. */
+  /** Hands the slot to the call that has waited longest. */
   readonly #handOver = (): void => {
     const [next] = this.#waiting;
     if (next === undefined) {

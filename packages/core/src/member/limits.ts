@@ -7,7 +7,7 @@ import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } fro
 const MS = 1_000;
 
 /**
- * How long this member may go on without the KMS and the store. Only an unwrap that returned the right bytes shows
+ * How long this member may continue without the KMS and the store. Only an unwrap that returned the right bytes shows
  * that the key may still be used, and only a good read of the ring shows revocations.
  */
 export class Limits {
@@ -18,7 +18,7 @@ export class Limits {
   #killSwitch: KillSwitch = ARMED;
   #proofUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two, and when unsealing ends after it: every token looks at one of these.
+  // The earlier of the two, and when unsealing ends after it: every token is checked against one of these.
   #sealUntil: Deadline | undefined;
   #openUntil: Deadline | undefined;
 
@@ -41,12 +41,15 @@ export class Limits {
     this.#takeEarlier();
   }
 
-  /** A refresh went through whole: read, and every live key held. */
+  /** A refresh succeeded completely: the ring was read, and every live key is held. */
   completed(now: Moment): void {
     this.#complete = now;
   }
 
-  /** The KMS answered with an error. Only refusals count, by the clock that never steps: no step hides one. */
+  /**
+   * The KMS answered with an error. Only refusals count, by the monotonic clock, so that no step of the wall clock
+   * hides one.
+   */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
   }
@@ -89,7 +92,7 @@ export class Limits {
     return now.steadyMs - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
-  /** Until when sealing goes on if nothing succeeds any more, wall clock. */
+  /** How long sealing continues if nothing succeeds again, by the wall clock. */
   get sealUntilMs(): number | undefined {
     return this.#sealUntil?.wallMs;
   }
@@ -104,7 +107,7 @@ export class Limits {
     if (this.#proofUntil === undefined || this.#readUntil === undefined) return;
     const { tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
     this.#sealUntil = earlier(this.#proofUntil, this.#readUntil);
-    // What was sealed last is unsealed for its whole life.
+    // The token sealed last can be unsealed for its whole life.
     this.#openUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
   }
 }

@@ -11,13 +11,13 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
-/** An absence that was not seen for longer begins again. */
+/** If absence was not seen for longer than this, the wait for it begins again. */
 const LONGEST_SILENCE_MS = 60_000;
 
 /**
- * Brings a member to where it can work: learns the ring that is there, or creates one where there is none. Only a store
- * that says *absent*, or holds no live key, for long enough is empty; whatever else goes wrong is tried again or thrown,
- * never taken for that.
+ * Starts a member: learns the ring in the store, or creates one where there is none. Only a store that says *absent*,
+ * or holds no live key, for long enough counts as empty; every other failure is tried again or thrown, never taken for
+ * absence.
  *
  * @throws {RingStoreError | KeyWrapperError} a refusal at once, a failure that may pass after `startTimeoutSeconds`.
  */
@@ -27,7 +27,7 @@ export async function startRing(options: MemberParts): Promise<void> {
   const look = async (): Promise<void> => {
     do {
       closing.throwIfAborted();
-      // Nothing that was judged by another time counts.
+      // Nothing that was decided by another time counts.
       if (ringClock.startAnew(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
   };
@@ -45,7 +45,7 @@ export async function startRing(options: MemberParts): Promise<void> {
   });
 }
 
-/** How far a start has come. */
+/** The progress of a start. */
 interface Start {
   readonly startedAt: Moment;
   /** Since when the store was seen to hold no live key, and when it last was. */
@@ -54,7 +54,7 @@ interface Start {
   lastFailure: unknown;
 }
 
-/** One look at the store. False: look again. */
+/** Reads the store once. False: read again. */
 async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
   const there = await stored.read();
@@ -67,7 +67,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     if (!isDead(known, view.wallMs())) {
       sync.begin(known, document);
       if (role === 'reader') return true;
-      // What is known by now is not asked for again while another makes the key.
+      // Keys unwrapped so far are not requested again while another member creates the key.
       while (writer.isDead && !(await isFounded(options))) await sync.read({ foreground: true });
       return true;
     }
@@ -76,23 +76,23 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     }
   }
   const now = view.now();
-  // A store that was out of reach for long said nothing meanwhile.
+  // A store that was out of reach for long did not report absence meanwhile.
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
-  // What kept this member from creating a ring says more than that there is none.
+  // The error that prevented the creation says more than the absence of a ring.
   if (hasPassed(deadlineOf(options, start), now))
     throw start.lastFailure ?? new RingStoreError('unavailable', 'there is no ring yet');
   return createOrWait(options, start.absentSince, there, known);
 }
 
-/** When this start has taken all the time it has; a member that saw no ring had to wait for absence first. */
+/** When this start gives up; a member that saw no ring had to wait for absence first. */
 function deadlineOf({ policy, role }: MemberParts, { startedAt, lastAbsent }: Start): Deadline {
   const waiting = lastAbsent !== undefined && role === 'member' ? policy.createAfterSeconds : 0;
   return later(startedAt, (policy.startTimeoutSeconds + waiting) * MS);
 }
 
-/** Creates the ring, once there was none for long enough. False: look again. */
+/** Creates the ring once it was absent for long enough. False: read again. */
 async function createOrWait(
   options: MemberParts,
   absentSince: Moment,
@@ -119,14 +119,14 @@ async function createOrWait(
   return isFounded(options);
 }
 
-/** False, after a while, where somebody else is at it: look again. */
+/** False, after a wait, where another member is creating it: read again. */
 async function isFounded({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;
 }
 
-/** What may be gone by the next attempt. */
+/** Failures that may have passed by the next attempt. */
 function mayPass(error: unknown): boolean {
   if (error instanceof RingStoreError) return error.kind === 'unavailable' || error instanceof LineageError;
   return error instanceof KeyWrapperError && (error.kind === 'unavailable' || error.kind === 'throttled');

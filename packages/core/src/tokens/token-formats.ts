@@ -26,7 +26,7 @@ import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import type { UsableKey } from '../ring/snapshot.ts';
 import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
-/** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
+/** The source of keys for tokens. Synchronous, and independent of formats. */
 export interface KeySource {
   /** @throws {SealUnavailableError} */
   sealingKey(now: Moment): UsableKey;
@@ -36,7 +36,7 @@ export interface KeySource {
   noteUnknownKey(id: string | undefined, now: Moment): void;
 }
 
-/** What tokens look like. Knows nothing of where keys come from. */
+/** A format of tokens. Independent of the source of keys. */
 export interface TokenFormat {
   seal(payload: Uint8Array, now: Moment): string;
   /** @throws {InvalidRequestState} */
@@ -139,7 +139,7 @@ export class SealringTokens implements TokenFormat {
   }
 }
 
-/** For {@link withDecodedToken}: a function that is made once costs a token nothing. */
+/** For {@link withDecodedToken}: a function that is created once costs nothing per token. */
 function openDecoded(
   decoded: DecodedToken,
   token: string,
@@ -154,7 +154,7 @@ const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
 
-/** What one data key comes to on the Python wire. */
+/** What is derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
   /** Keys the payload hash of hedged nonces; only where those were asked for. */
