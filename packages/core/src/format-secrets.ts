@@ -38,7 +38,7 @@ export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecr
       return view.sealingKey(view.now()).held.formatKey(format);
     },
     get open(): readonly KeyObject[] {
-      return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
+      return view.unsealingKeys(view.now()).map((key) => key.held.formatKey(format));
     },
     noteUnknownKey(): Promise<void> {
       return keeper.causedReads.forToken(view.now(), { foreground: true });

@@ -127,7 +127,7 @@ test('a leaked key can be revoked even when no further rotation can be requested
 });
 
 describe('several key wrappers at a start', () => {
-  test('cost half a second if one hangs, not its retries, and only one is called if it answers', async () => {
+  test('one that hangs costs half a second, not its retries, and one that answers is the only one called', async () => {
     const member = await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = { ...fleet.kms.connect('a'), unwrap: () => new Promise<never>(() => undefined) };
     const at = fleet.clock.wallMs();

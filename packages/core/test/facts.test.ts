@@ -273,7 +273,7 @@ describe('a known key', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const entry = { ...second, wraps: [junkWrap(1), added, { ...added, keyId: 'x' }, ...second.wraps] };
     const learned = learn(known, documentWith(first, entry), judgementOf()).known;
-    expect(keyOf(learned, two).wraps.map(({ provider, isProved }) => [provider, isProved])).toEqual([
+    expect(keyOf(learned, two).wraps.map(({ provider, isUnwrapped }) => [provider, isUnwrapped])).toEqual([
       ['local', true],
       ['aws-kms', false],
     ]);
@@ -283,7 +283,7 @@ describe('a known key', () => {
     const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
     const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
     expect(keyOf(learned, two).wraps).toHaveLength(16);
-    expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isProved: true });
+    expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
   test('is revoked by its own certificate, and can only certify from then on', () => {
@@ -520,7 +520,7 @@ describe('a written document', () => {
         .map((key) => unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0))
         .map((key, i) => ({
           ...key,
-          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
         })),
       [entryBy(testKey(70), [one])],
     );
@@ -540,7 +540,7 @@ describe('a written document', () => {
     const fillers = Array.from({ length: 61 }, (_, i) => testKey(i + 6));
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
       ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
       ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
@@ -575,8 +575,8 @@ describe('a written document', () => {
     const rich = createSnapshot(
       many.map((key) => {
         const entry = entryBy(key, []);
-        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: true }));
-        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isProved: false }));
+        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: true }));
+        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }));
         return { ...unwrappedKey(RING, entry, key.held, undefined, 0), wraps: [...wraps, ...more] };
       }),
       [],
@@ -798,7 +798,7 @@ describe('learning', () => {
         member.read(document);
         for (const old of was.keys) {
           const now = member.known.byId.get(old.id);
-          // A key that was known by its id alone can be unwrapped after all, and its revocation judged by its bytes.
+          // A key that was known by its id alone can be unwrapped after all, and its revocation checked by its bytes.
           if (isTombstone(old)) continue;
           expect(now).toMatchObject({ created: old.created, opensUntil: old.opensUntil });
           expect(now?.revoked === true || !old.revoked).toBe(true);

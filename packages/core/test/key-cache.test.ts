@@ -57,7 +57,7 @@ function canAuthenticate({ authenticator }: DataKey): boolean {
 /** The token key of a salt of its own, to open with. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
-  return held.openingTokenKey(decodeToken(token), undefined);
+  return held.unsealingTokenKey(decodeToken(token), undefined);
 }
 
 function sealWith(tokenKey: SealingTokenKey): string {
@@ -312,11 +312,11 @@ function tokensOver(...keys: readonly DataKey[]) {
   const tokens = new SealringTokens(
     {
       sealingKey: () => usable(first),
-      openingKey: (id) => {
+      unsealingKey: (id) => {
         const held = keys.find((key) => key.id === id);
         return held === undefined ? undefined : usable(held);
       },
-      openingKeys: () => keys.map(usable),
+      unsealingKeys: () => keys.map(usable),
       noteUnknownKey: () => undefined,
     },
     state,

@@ -316,8 +316,8 @@ describe('a published key', () => {
     const other = member([kms.connect()]);
     const { held } = await other.unwrap(entry, BACKGROUND);
     expect((await other.unwrap(entry, BACKGROUND)).held).toBe(held);
-    await other.prove(entry, held, BACKGROUND);
-    await other.prove(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
     expect(kms.calls.unwrap).toBe(4);
   });
 
@@ -363,9 +363,9 @@ describe('a published key', () => {
     const other = member([kms.connect()]);
     const { held } = await other.unwrap(entry, BACKGROUND);
     kms.failing = 'corrupt';
-    await expect(other.prove(entry, held, BACKGROUND)).rejects.toEqual(corrupt);
+    await expect(other.check(entry, held, BACKGROUND)).rejects.toEqual(corrupt);
     kms.failing = undefined;
-    await other.prove(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
   });
 
   test('is unwrapped again at once if a caller waits and the KMS failed, but not in the background (F9)', async () => {
@@ -393,11 +393,11 @@ describe('a published key', () => {
         return bytes;
       },
     };
-    await expect(member([watched]).prove(entry, another, BACKGROUND)).rejects.toMatchObject({
+    await expect(member([watched]).check(entry, another, BACKGROUND)).rejects.toMatchObject({
       kind: 'corrupt',
       summary: { provider: 'local', operation: 'unwrap' },
     });
-    await member([watched]).prove(entry, held, BACKGROUND);
+    await member([watched]).check(entry, held, BACKGROUND);
     await member([watched]).unwrap(entry, BACKGROUND);
     expect(came).toEqual([new Uint8Array(32), new Uint8Array(32), new Uint8Array(32)]);
     expect(held.equals(new Uint8Array(32))).toBe(false);

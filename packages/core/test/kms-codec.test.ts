@@ -124,7 +124,7 @@ describe('a codec over a ring', () => {
     expect(new Set(Array.from({ length: 1_000 }, () => seal(codec))).size).toBe(1_000);
   });
 
-  test('that is a reader unseals the tokens of members, and cannot seal, rotate or revoke', async () => {
+  test('a reader unseals the tokens of members, and cannot seal, rotate or revoke', async () => {
     const fleet = newFleet();
     const member = await join(fleet);
     const reader = await join(fleet, { role: 'reader' });

@@ -82,7 +82,7 @@ describe('a ring that rotates', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('seals with an emergency successor after refresh, backoff and skew', async () => {
+  test('an emergency successor seals after refresh, backoff and skew', async () => {
     const a = await fleet.start();
     const first = sealingKey(a);
     await a.codec.rotate({ emergency: true });
@@ -124,7 +124,7 @@ test('has one successor if two operators rotate at once', async () => {
 });
 
 describe('the creation of a ring', () => {
-  test('ends with one ring and one key if members start at once on an empty store (F8)', async () => {
+  test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
     const members = await fleet.startAll(20, { ring: fleet.store.connect() });
     expect((await ring()).entries).toHaveLength(1);
     // The founder wraps and proves; everybody else unwraps once.
@@ -135,7 +135,7 @@ describe('the creation of a ring', () => {
     }
   });
 
-  test('writes nothing after one failed unwrap at the start (F9)', async () => {
+  test('one failed unwrap at the start writes nothing (F9)', async () => {
     await fleet.start();
     const before = await fleet.store.document();
     const { writes } = fleet.store;
@@ -146,24 +146,24 @@ describe('the creation of a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('never happens in a store that cannot be read (F9, F31)', async () => {
+  test('a store that cannot be read is never taken for an empty one (F9, F31)', async () => {
     fleet.store.down = true;
     await expect(fleet.start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
     expect(fleet.store.writes).toBe(0);
   });
 
-  test('is refused for garbage in the store, which is left alone', async () => {
+  test('garbage in the store is refused and left alone', async () => {
     await fleet.store.put('not a ring');
     await expect(fleet.start()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'corrupt' });
     expect(await fleet.store.document()).toBe('not a ring');
   });
 
-  test('is an error in an empty store with create never', async () => {
+  test('an empty store is an error with create never', async () => {
     await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
     expect(fleet.store.writes).toBe(0);
   });
 
-  test('waits until a starting member has read absence for createAfter', async () => {
+  test('a starting member reads absence for createAfter before it creates a ring', async () => {
     const at = fleet.clock.wallMs();
     const a = await fleet.start({ policy: { createAfterSeconds: 360 } });
     expect(fleet.clock.wallMs() - at).toBeGreaterThanOrEqual(360_000);
@@ -171,7 +171,7 @@ describe('the creation of a ring', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('adds a new key to a ring whose keys have all expired', async () => {
+  test('a ring whose keys have all expired receives a new one', async () => {
     const a = await fleet.start();
     await a.codec.close();
     await fleet.clock.advance(5 * DAY);
@@ -183,7 +183,7 @@ describe('the creation of a ring', () => {
 });
 
 describe('outages', () => {
-  test('of the KMS for 2 620 s stop no member from sealing, and it stops by 3 600 s after its last KMS check (F10)', async () => {
+  test('a member seals through a KMS outage of 2 620 s, and stops by 3 600 s after its last KMS check (F10)', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(HOUR);
     fleet.kms.failing = 'unavailable';
@@ -199,7 +199,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('in which the KMS refuses stop sealing, then unsealing, and one stray refusal does not (F10)', async () => {
+  test('refusals of the KMS stop sealing, then unsealing, and one stray refusal does not (F10)', async () => {
     const a = await fleet.start();
     const token = seal(a);
     fleet.kms.failing = 'denied';
@@ -215,7 +215,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('of the store for five hours are tolerated', async () => {
+  test('a store outage of five hours is tolerated', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     fleet.store.down = true;
@@ -228,7 +228,7 @@ describe('outages', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('that suspend the machine for an hour let the wall clock decide the first seal, which starts a refresh (F28)', async () => {
+  test('after an hour of suspension, the wall clock decides the first seal, which starts a refresh (F28)', async () => {
     const a = await fleet.start();
     fleet.clock.suspend(HOUR);
     expect(() => seal(a)).toThrow(SealUnavailableError);
@@ -236,7 +236,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('in which the KMS hangs hold at most four calls (F29)', async () => {
+  test('a KMS that hangs holds at most four calls (F29)', async () => {
     const a = await fleet.start();
     fleet.kms.hanging = true;
     fleet.kms.mostInFlight = 0;
@@ -253,7 +253,7 @@ describe('outages', () => {
 });
 
 describe('revocation', () => {
-  test('makes a key unseal nothing, at once here and after a refresh elsewhere, and its successor seal (F15)', async () => {
+  test('a revoked key unseals nothing, at once here and after a refresh elsewhere, and its successor seals (F15)', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -268,7 +268,7 @@ describe('revocation', () => {
     expect(a.codec.health().keys.find((key) => key.id === first)).toMatchObject({ state: 'revoked', held: false });
   });
 
-  test('survives a store that was rolled back, and one that lost everything (F26, F31)', async () => {
+  test('a revocation survives a store that was rolled back, and one that lost everything (F26, F31)', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const token = seal(a);
@@ -283,7 +283,7 @@ describe('revocation', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('of all keys lets a member that was cut off meanwhile come back, even after further writes', async () => {
+  test('a member that was cut off while all its keys were revoked comes back, even after further writes', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     b.ring.cut = true;
@@ -297,8 +297,8 @@ describe('revocation', () => {
   });
 });
 
-describe('a ring document in an untrusted store (F26)', () => {
-  test('is written back if it was lost, and no second ring is created (F31)', async () => {
+describe('an untrusted store (F26)', () => {
+  test('a lost document is written back, and no second ring is created (F31)', async () => {
     const a = await fleet.start();
     const before = await ring();
     const token = seal(a);
@@ -308,7 +308,7 @@ describe('a ring document in an untrusted store (F26)', () => {
     expect(open(b, token)).toBe('state');
   });
 
-  test('is not adopted from an attacker who may write the store and wrap data keys', async () => {
+  test('a ring of an attacker who may write the store and wrap data keys is not adopted', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const token = seal(a);
@@ -328,7 +328,7 @@ describe('a ring document in an untrusted store (F26)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('is refused at a start if it was made invalid, and overwritten by running members', async () => {
+  test('an invalid document is refused at a start, and overwritten by running members', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const edited = honest.replace('"ring":"default"', '"ring":"default","epoch":2');
@@ -340,7 +340,7 @@ describe('a ring document in an untrusted store (F26)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('is overwritten if it is a copy of the ring whose keys have all expired meanwhile, and creates nothing (F31)', async () => {
+  test('a copy of the ring whose keys have all expired meanwhile is overwritten, and creates nothing (F31)', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -352,7 +352,7 @@ describe('a ring document in an untrusted store (F26)', () => {
     expect((await ring()).entries.map(({ id }) => id)).toEqual(a.codec.health().keys.map(({ id }) => id));
   });
 
-  test('is repaired if it is older, and no key is lost', async () => {
+  test('an older document is repaired, and no key is lost', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await a.codec.rotate();
@@ -366,7 +366,7 @@ describe('a ring document in an untrusted store (F26)', () => {
   });
 });
 
-test('is repaired again after a backoff if the write is lost, not a whole refresh later', async () => {
+test('a repairing write that is lost is repeated after a backoff, not a whole refresh later', async () => {
   const line = fleet.store.connectUnwatched();
   const lost = { wanted: 0, writes: 0 };
   const write: RingStore['write'] = (document, options) => {
@@ -387,7 +387,7 @@ test('is repaired again after a backoff if the write is lost, not a whole refres
   expect((await ring()).entries).toHaveLength(2);
 });
 
-test('is read at most once per missRefresh for unknown key ids, without a KMS call (F5)', async () => {
+test('unknown key ids cause at most one read of the store per missRefresh, and no KMS call (F5)', async () => {
   const a = await fleet.start();
   const stranger = new Fleet();
   const token = seal(await stranger.start());
@@ -400,7 +400,7 @@ test('is read at most once per missRefresh for unknown key ids, without a KMS ca
   await stranger.close();
 });
 
-test('is read by prepare for an unknown key, so that unseal can accept it', async () => {
+test('prepare reads the ring for an unknown key, so that unseal can accept its token', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
@@ -411,7 +411,7 @@ test('is read by prepare for an unknown key, so that unseal can accept it', asyn
   expect(open(b, token)).toBe('state');
 });
 
-test('is not awaited by prepare, which returns no promise if there is nothing to wait for', async () => {
+test('prepare returns no promise if there is nothing to wait for', async () => {
   const member = await fleet.start();
   expect(member.codec.prepare(seal(member))).toBeUndefined();
   expect(member.codec.prepare()).toBeUndefined();
@@ -481,7 +481,7 @@ describe('several key wrappers', () => {
     localKeyWrapper({ masterKey: randomBytes(32) }),
   ];
 
-  test('wrap every data key, and any one of them unwraps it', async () => {
+  test('every data key is wrapped by each, and any one of them unwraps it', async () => {
     const [a, b] = wrappers();
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
     expect((await ring()).entries[0]?.wraps).toHaveLength(2);
@@ -489,7 +489,7 @@ describe('several key wrappers', () => {
     expect(open(onlyB, seal(both))).toBe('state');
   });
 
-  test('of one provider add a wrap that one of them lacks, by whichever can', async () => {
+  test('a wrap that one of two wrappers of one provider lacks is added by whichever can', async () => {
     const [a, b] = wrappers();
     const first = await fleet.start({ keyWrapper: a as KeyWrapper });
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
@@ -501,7 +501,7 @@ describe('several key wrappers', () => {
     expect(open(onlyB, seal(first))).toBe('state');
   });
 
-  test('with a quorum of one let a key be published while one of them is down', async () => {
+  test('with a quorum of one, a wrapper that is down does not prevent the publication of a key', async () => {
     const down = { ...fleet.kms.connect('other-kms'), cut: true };
     const healthy = localKeyWrapper({ masterKey: randomBytes(32) });
     fleet.kms.failing = 'unavailable';
@@ -512,7 +512,7 @@ describe('several key wrappers', () => {
     expect((await ring()).entries[0]?.wraps.map((wrap) => wrap.provider)).toEqual(['local', 'other-kms']);
   });
 
-  test('without a quorum must all answer to publish', async () => {
+  test('without a quorum, all must answer to publish', async () => {
     fleet.kms.failing = 'denied';
     const keyWrapper = [localKeyWrapper({ masterKey: randomBytes(32) }), fleet.kms.connect('other-kms')];
     await expect(fleet.start({ keyWrapper })).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });

@@ -7,11 +7,11 @@ import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
 import { InvalidRequestState } from '../src/contracts/codec.ts';
 import {
   derivePythonKey,
-  openPython,
   PYTHON_MAX_PAYLOAD_BYTES,
   type PythonToken,
   parsePythonToken,
   sealPython,
+  unsealPython,
 } from '../src/formats/python.ts';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from '../src/formats/token.ts';
 
@@ -333,7 +333,7 @@ describe('tokens', () => {
     expect(reasonOf(() => codec.unseal(`v1.${truncated.toString('base64url')}`))).toBe('authentication failed');
     const key = derivePythonKey(secret);
     const parsed = parsePythonToken(token(64));
-    expect(() => openPython(key, { ...parsed, tag: parsed.tag.subarray(0, tagBytes) })).toThrow(/tag/i);
+    expect(() => unsealPython(key, { ...parsed, tag: parsed.tag.subarray(0, tagBytes) })).toThrow(/tag/i);
   });
 
   test('a token over 256 KiB is malformed whatever its content, and one at the limit is not (F30)', () => {

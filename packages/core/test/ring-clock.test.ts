@@ -29,7 +29,7 @@ function now(): Moment {
   return momentOf(clock);
 }
 
-/** Seconds that the time which keys are judged by is ahead of the machine's. */
+/** Seconds that the time which keys are checked by is ahead of the machine's. */
 function aheadBy(): number {
   return (ringClock.timeMs(now()) - clock.wallMs()) / 1_000;
 }
@@ -179,12 +179,12 @@ describe('a machine that starts with a wrong clock', () => {
   });
 
   test('cannot detect it without dates, and accepts a new time while it knows no ring', () => {
-    expect(ringClock.startAnew(now())).toBe(false);
+    expect(ringClock.startAgain(now())).toBe(false);
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
-    expect(ringClock.startAnew(now())).toBe(true);
+    expect(ringClock.startAgain(now())).toBe(true);
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
-    expect(ringClock.startAnew(now())).toBe(false);
+    expect(ringClock.startAgain(now())).toBe(false);
   });
 });
 

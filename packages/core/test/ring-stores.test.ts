@@ -90,7 +90,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       await expect(ring.write('late', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('of 20 that write at once, one succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
+    test('of 20 writers at once, one succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
       const ring = await makeRing();
       await ring.write('start', { expected: undefined });
       for (let round = 0; round < 20; round++) {

@@ -61,7 +61,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
   /** What a refresh does that goes through whole. */
   const refresh = (...keys: readonly RingKey[]): void => {
     install(...keys);
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
   };
@@ -78,13 +78,13 @@ describe('before the ring was read, and after close', () => {
       expect(view.isReady(now())).toBe(false);
       expect(() => view.snapshot).toThrow(CodecClosedError);
       expect(() => view.sealingKey(now())).toThrow(CodecClosedError);
-      expect(() => view.openingKey(key.id, now())).toThrow(CodecClosedError);
-      expect(() => view.openingKeys(now())).toThrow(CodecClosedError);
+      expect(() => view.unsealingKey(key.id, now())).toThrow(CodecClosedError);
+      expect(() => view.unsealingKeys(now())).toThrow(CodecClosedError);
       expect(() => view.states(now())).toThrow(CodecClosedError);
     };
     nothing();
     // Whatever the limits allow.
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
     nothing();
@@ -163,7 +163,7 @@ describe('the key that seals', () => {
     const left = newKey({ isLeft: true });
     refresh(left);
     expect([view.canSeal(now()), view.isReady(now())]).toEqual([false, false]);
-    expect(view.openingKey(left.id, now())?.id).toBe(left.id);
+    expect(view.unsealingKey(left.id, now())?.id).toBe(left.id);
     const own = newKey({ activates: T0 - 2 * HOUR });
     refresh(left, own);
     expect(view.sealingKey(now()).id).toBe(own.id);
@@ -211,14 +211,14 @@ describe('the keys that unseal', () => {
     const over = newKey({ sealsUntil: T0 - 1_000, opensUntil: T0 });
     const all = [second, revoked(newKey()), over, newKey({ held: undefined }), first];
     install(...all);
-    const opening = (): readonly string[] => view.openingKeys(now()).map(({ id }) => id);
-    const one = (): readonly string[] => all.map(({ id }) => id).filter((id) => view.openingKey(id, now()));
+    const opening = (): readonly string[] => view.unsealingKeys(now()).map(({ id }) => id);
+    const one = (): readonly string[] => all.map(({ id }) => id).filter((id) => view.unsealingKey(id, now()));
     expect([opening(), one()]).toEqual([[], []]);
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     expect(opening()).toEqual([second.id, first.id]);
     expect(one()).toEqual([second.id, first.id]);
-    expect(view.openingKey(randomBytes(9).toString('base64url'), now())).toBeUndefined();
+    expect(view.unsealingKey(randomBytes(9).toString('base64url'), now())).toBeUndefined();
     // Both clocks, and both keys still have an hour: it is the limits that end here.
     await clock.advance(policy.sealOutageSeconds + policy.tokenLifetimeSeconds + 2 * policy.clockSkewSeconds - 1);
     expect(opening()).toHaveLength(2);
@@ -229,8 +229,8 @@ describe('the keys that unseal', () => {
   test('cause one refresh at the first use after a gap, whichever it is (F28)', () => {
     const uses = [
       (view: RingView, now: Moment) => view.sealingKey(now),
-      (view: RingView, now: Moment) => view.openingKey('unknown', now),
-      (view: RingView, now: Moment) => view.openingKeys(now),
+      (view: RingView, now: Moment) => view.unsealingKey('unknown', now),
+      (view: RingView, now: Moment) => view.unsealingKeys(now),
     ];
     for (const use of uses) {
       const { view, clock, now, refresh } = setUp();
@@ -271,7 +271,7 @@ describe('the time that decides the state of keys (F13)', () => {
       await clock.advance(2);
       expect([view.states(now())[0]?.state, view.isReady(now())]).toEqual(['active', false]);
       clock.step(-step);
-      expect([view.openingKey(key.id, now())?.id, view.isReady(now())]).toEqual([key.id, true]);
+      expect([view.unsealingKey(key.id, now())?.id, view.isReady(now())]).toEqual([key.id, true]);
     }
   });
 });
@@ -303,11 +303,11 @@ describe('keys that have expired (F26)', () => {
     expect(end).toBe(T0 + 3 * HOUR + SKEW);
     clock.suspend((end - T0) / 1_000 - 0.001);
     expect(view.isRemovable(key, now())).toBe(false);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys).toHaveLength(2);
     clock.suspend(0.001);
     expect([view.isRemovable(key, now()), view.isRemovable(other, now())]).toEqual([true, false]);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys.map(({ id }) => id)).toEqual([other.id]);
     const signer = view.signers.get(key.id);
     expect(signer).toMatchObject({ id: key.id, created: key.created, opensUntil: key.opensUntil, revoked: false });
@@ -321,10 +321,10 @@ describe('keys that have expired (F26)', () => {
     const key = newKey();
     refresh(key);
     clock.step((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys).toHaveLength(1);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
@@ -333,7 +333,7 @@ describe('keys that have expired (F26)', () => {
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect(Array.from(view.signers.values(), ({ id, revoked: isRevoked }) => [id, isRevoked])).toEqual([
       [gone.id, true],
     ]);
@@ -345,11 +345,11 @@ describe('keys that have expired (F26)', () => {
     const first = Array.from({ length: 60 }, (_, i) => made(i));
     refresh(...first);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     const last = Array.from({ length: 6 }, (_, i) => made(60 + i));
     const keys = [...first, ...last];
     refresh(...last);
-    view.retire(now());
+    view.dropExpired(now());
     expect([...view.past.keys()].toSorted()).toEqual(
       keys
         .slice(2)
@@ -406,15 +406,15 @@ describe('how long a member continues without the KMS and the store', () => {
       limits.lastRead,
       limits.lastComplete,
       limits.sealUntilMs,
-      limits.mayOpen(at(0)),
+      limits.mayUnseal(at(0)),
       limits.isCurrent(at(0)),
       limits.isRefused(at(0)),
       limits.isStopped,
     ];
     expect(seen()).toEqual(nothing);
     expect(limits.sealBlock(at(0))).toBe('KMS check too old');
-    limits.proved(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'ring read too old']);
+    limits.kmsCheckPassed(at(0));
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'ring read too old']);
     limits.wasRead(at(0));
     limits.completed(at(0));
     expect(limits.sealBlock(at(0))).toBeUndefined();
@@ -424,18 +424,18 @@ describe('how long a member continues without the KMS and the store', () => {
   test('begins with both answers, whichever came first', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
-    limits.proved(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
+    limits.kmsCheckPassed(at(0));
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
 
   test('is shown by what is missing: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     expect(limits.sealBlock(at(3_599.999))).toBeUndefined();
     expect(limits.sealBlock(at(3_600))).toBe('KMS check too old');
-    limits.proved(at(21_000));
+    limits.kmsCheckPassed(at(21_000));
     expect(limits.sealBlock(at(21_599.999))).toBeUndefined();
     expect(limits.sealBlock(at(21_600))).toBe('ring read too old');
     expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
@@ -443,18 +443,18 @@ describe('how long a member continues without the KMS and the store', () => {
 
   test('is a token life and twice the skew longer for unsealing, and not as long as the clock is unconfirmed (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
-    expect(limits.mayOpen(at(7_799.999))).toBe(true);
-    expect(limits.mayOpen(at(7_800))).toBe(false);
+    expect(limits.mayUnseal(at(7_799.999))).toBe(true);
+    expect(limits.mayUnseal(at(7_800))).toBe(false);
     // Either clock is enough: monotonic time stands still in a suspended machine, and a wall clock may be set back.
-    expect(limits.mayOpen({ ...at(0), wallMs: at(7_800).wallMs })).toBe(false);
-    expect(limits.mayOpen({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
+    expect(limits.mayUnseal({ ...at(0), wallMs: at(7_800).wallMs })).toBe(false);
+    expect(limits.mayUnseal({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
   });
 
   test('ends for sealing with three refusals, and for unsealing S + R later, and one KMS check that passes ends both stops (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     for (const [i, seconds] of [0, 8, 16].entries()) {
       expect([limits.isRefused(at(seconds)), limits.isStopped]).toEqual([i > 0, false]);
@@ -462,11 +462,11 @@ describe('how long a member continues without the KMS and the store', () => {
     }
     expect([limits.isRefused(at(16)), limits.isStopped]).toEqual([true, true]);
     expect(limits.sealBlock(at(16))).toBe('key refused by the kms');
-    expect(limits.mayOpen(at(16 + 599.999))).toBe(true);
-    expect(limits.mayOpen(at(16 + 600))).toBe(false);
-    limits.proved(at(700));
+    expect(limits.mayUnseal(at(16 + 599.999))).toBe(true);
+    expect(limits.mayUnseal(at(16 + 600))).toBe(false);
+    limits.kmsCheckPassed(at(700));
     expect([limits.isRefused(at(700)), limits.isStopped]).toEqual([false, false]);
-    expect([limits.sealBlock(at(700)), limits.mayOpen(at(700))]).toEqual([undefined, true]);
+    expect([limits.sealBlock(at(700)), limits.mayUnseal(at(700))]).toEqual([undefined, true]);
   });
 
   test('counts a refusal for a minute, after which it was stray (F10)', () => {
@@ -477,7 +477,7 @@ describe('how long a member continues without the KMS and the store', () => {
 
   test('ignores failures that may pass, which are not refusals', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     for (const kind of ['throttled', 'unavailable', 'corrupt'] as const) {
       for (let i = 0; i < 5; i++) limits.failed(kind, at(10 * i));
@@ -488,7 +488,7 @@ describe('how long a member continues without the KMS and the store', () => {
   test('ends readiness when others may seal with keys unknown to this member: propagation − S', async () => {
     const { view, clock, now, refresh } = setUp();
     refresh(newKey());
-    const prove = (): void => view.limits.proved(now());
+    const prove = (): void => view.limits.kmsCheckPassed(now());
     await clock.advance(4_200);
     prove();
     expect([view.limits.isCurrent(now()), view.isReady(now())]).toEqual([true, true]);

@@ -5,8 +5,8 @@ import {
   compareAge,
   isPlanned,
   lateWaitMs,
-  mayOpen,
   maySeal,
+  mayUnseal,
   newest,
   removableFrom,
   rotateAt,
@@ -46,14 +46,18 @@ describe('the schedule', () => {
     [key.opensUntil, false, false, undefined, 'expired', 'expired', 'expired'],
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
   ] as const)('at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
-    expect([maySeal(key, at), mayOpen(key, at)]).toEqual([seals, opens]);
+    expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
     // A key past its sealing time is never named as the one that seals.
     // oxlint-disable-next-line vitest/no-conditional-expect
     if (itself !== undefined) expect(stateOf(key, at, key)).toBe(itself);
     const states = [older, newer, undefined].map((sealing) => stateOf(key, at, sealing));
     expect(states).toEqual([ifOlder, ifNewer, ifNone]);
     const revoked = { ...key, revoked: true };
-    expect([maySeal(revoked, at), mayOpen(revoked, at), stateOf(revoked, at, key)]).toEqual([false, false, 'revoked']);
+    expect([maySeal(revoked, at), mayUnseal(revoked, at), stateOf(revoked, at, key)]).toEqual([
+      false,
+      false,
+      'revoked',
+    ]);
   });
 
   test.each([

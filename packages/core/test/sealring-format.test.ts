@@ -152,11 +152,11 @@ function tokensOver(table: ReadonlyMap<string, DataKey>, purpose?: string): Seal
       if (first === undefined) throw new Error('the table is empty');
       return usable(first);
     },
-    openingKey: (id) => {
+    unsealingKey: (id) => {
       const held = table.get(id);
       return held === undefined ? undefined : usable(held);
     },
-    openingKeys: () => [...table.values()].map(usable),
+    unsealingKeys: () => [...table.values()].map(usable),
     noteUnknownKey: (id) => misses.push(String(id)),
   };
   const state = createSealingState({

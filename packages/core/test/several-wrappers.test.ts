@@ -18,7 +18,7 @@ function failure(kind: KeyWrapperErrorKind, provider: string): KeyWrapperError {
 }
 
 describe('the failures of several key wrappers', () => {
-  test('are a refusal only when all refuse, with the error of each of them (F10)', () => {
+  test('count as a refusal only when all refuse, and include the error of each of them (F10)', () => {
     for (const [i, milder] of MILDEST_FIRST.entries()) {
       for (const worse of MILDEST_FIRST.slice(i)) {
         for (const kinds of [

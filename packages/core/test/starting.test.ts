@@ -162,7 +162,7 @@ describe('a start on a ring', () => {
     expect(entries.map(({ vouchers }) => Array.from(vouchers.keys()))).toEqual([[ended?.id]]);
   });
 
-  test('whose keys have all expired is refused at once under create never, and nothing is written', async () => {
+  test('whose keys have all expired is refused at once with create never, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);

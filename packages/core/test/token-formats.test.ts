@@ -51,8 +51,8 @@ function sourceOf(keys: readonly DataKey[]): KeySource & { readonly misses: (str
   return {
     misses,
     sealingKey: () => usable(keys[0] as DataKey),
-    openingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
-    openingKeys: () => keys.map(usable),
+    unsealingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
+    unsealingKeys: () => keys.map(usable),
     noteUnknownKey: (id) => void misses.push(id),
   };
 }

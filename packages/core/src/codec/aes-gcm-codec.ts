@@ -4,11 +4,11 @@ import { secretBytes, show } from '../base/options.ts';
 import { InvalidRequestState, type RequestStateCodec } from '../contracts/codec.ts';
 import {
   derivePythonKey,
-  openPython,
   PYTHON_NONCE_BYTES,
   type PythonKey,
   parsePythonToken,
   sealPython,
+  unsealPython,
 } from '../formats/python.ts';
 
 const OWNER = 'AesGcmRequestStateCodec';
@@ -81,7 +81,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
     const parsed = parsePythonToken(token);
     const key = this.#byKid.get(parsed.kid);
     if (key === undefined) throw new InvalidRequestState('unknown key');
-    return openPython(key, parsed);
+    return unsealPython(key, parsed);
   }
 
   /** Shows the number of keys, and nothing of the keys themselves. */

@@ -58,7 +58,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     status: condition.status(now),
     ready: view.isReady(now),
     canSeal,
-    canUnseal: view.canOpen(now),
+    canUnseal: view.canUnseal(now),
     sealUntil: sealUntilOf(limits.sealUntilMs, states),
     sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
     keys: states.map(({ key, state }) => ({

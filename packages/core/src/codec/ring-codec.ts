@@ -55,8 +55,8 @@ export class RingCodec implements KmsCodec {
     });
     this.#source = {
       sealingKey: (now) => view.sealingKey(now),
-      openingKey: (id, now) => view.openingKey(id, now),
-      openingKeys: (now) => view.openingKeys(now),
+      unsealingKey: (id, now) => view.unsealingKey(id, now),
+      unsealingKeys: (now) => view.unsealingKeys(now),
       noteUnknownKey: (id, now) => keeper.causedReads.noteUnknownKey(id, now),
     };
     this.#formats = {
@@ -213,7 +213,7 @@ export class RingCodec implements KmsCodec {
   }
 
   #open(format: TokenFormat, token: string): Uint8Array {
-    const now = this.#keeper.view.nowToOpen();
+    const now = this.#keeper.view.nowToUnseal();
     const { payload, key } = format.open(token, now);
     if (channels.stale.isHeard) {
       const state = this.#keeper.view.states(now).find((other) => other.key.id === key.id)?.state;

@@ -96,7 +96,7 @@ export function parsePythonToken(token: string, maxTokenLength: number = MAX_TOK
  * Unseals a token with the key that has its fingerprint. The result is a fresh array of its own.
  * @throws {InvalidRequestState} `authentication failed`.
  */
-export function openPython(key: PythonKey, token: PythonToken): Uint8Array {
+export function unsealPython(key: PythonKey, token: PythonToken): Uint8Array {
   const decipher = createDecipheriv('aes-256-gcm', key.key, token.nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(key.additionalData);
   decipher.setAuthTag(token.tag);

@@ -99,7 +99,7 @@ export function deriveTokenKey(
  * compared in constant time, because the sender of the token chose it.
  * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
  */
-export function openingTokenKey(
+export function unsealingTokenKey(
   source: TokenKeySource,
   { words, salt, commitment }: DecodedToken,
   purpose: string | undefined,
@@ -154,7 +154,7 @@ export function sealSealring(
  * Decrypts a token whose header is that of the token key; the result is an array of its own.
  * @throws {InvalidRequestState} `authentication failed`.
  */
-export function openSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {
+export function unsealSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, FULL_TAG);
   decipher.setAAD(aad);
   decipher.setAuthTag(tag);

@@ -3,12 +3,12 @@ import { unpooled } from '../base/options.ts';
 import { keyIdOf, subKey } from '../formats/derivation.ts';
 import {
   deriveTokenKey,
-  openingTokenKey,
   type SealingTokenKey,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
   tokenKeySource,
+  unsealingTokenKey,
 } from '../formats/sealring.ts';
 import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
 import { RingAuthenticator } from './ring-authenticator.ts';
@@ -68,8 +68,8 @@ export class DataKey {
    * The token key of a token whose key id is that of this key.
    * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
    */
-  openingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
-    return openingTokenKey(this.#source(), token, purpose);
+  unsealingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
+    return unsealingTokenKey(this.#source(), token, purpose);
   }
 
   #source(): TokenKeySource {

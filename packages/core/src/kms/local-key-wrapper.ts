@@ -75,11 +75,11 @@ interface MasterKey {
  */
 export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
   refuseUnknownOptions(OWNER, options, ['masterKey', 'alsoUnwrap']);
-  const retired: unknown = options.alsoUnwrap ?? [];
-  if (!Array.isArray(retired)) throw optionTypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(retired)}`);
+  const earlier: unknown = options.alsoUnwrap ?? [];
+  if (!Array.isArray(earlier)) throw optionTypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(earlier)}`);
   const master = deriveMasterKey('masterKey', options.masterKey);
   const byKeyId = new Map([[master.keyId, master]]);
-  for (const [index, value] of retired.entries()) {
+  for (const [index, value] of earlier.entries()) {
     const key = deriveMasterKey(`alsoUnwrap[${index}]`, value);
     if (byKeyId.has(key.keyId)) throw optionRangeError(`${OWNER}: alsoUnwrap[${index}] repeats another master key`);
     byKeyId.set(key.keyId, key);

@@ -76,7 +76,7 @@ export class KeyWraps {
   }
 
   /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes shows that the key may be used. */
-  async prove(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
+  async check(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);

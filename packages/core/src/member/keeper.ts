@@ -130,7 +130,7 @@ export class RingKeeper {
     const began = this.view.now();
     this.#lastPassSteadyMs = began.steadyMs;
     this.#o.ringClock.tick(began);
-    this.view.retire(began);
+    this.view.dropExpired(began);
     let failure: unknown;
     try {
       if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);

@@ -19,7 +19,7 @@ export interface LearnAnewOptions extends CallOptions {
   /** Entries that an attempt before has unwrapped already; added to. */
   readonly unwrapped: Map<string, Unwrapped>;
   /** Called after every unwrap that succeeded. */
-  readonly onProof: () => void;
+  readonly onKmsCheck: () => void;
 }
 
 /**
@@ -96,7 +96,7 @@ class Attempt {
           this.#failures.set(entry.id, result.reason);
           continue;
         }
-        this.#o.onProof();
+        this.#o.onKmsCheck();
         this.#o.unwrapped.set(memoryOf(entry), result.value);
       }
       if (results.some((result) => result.status === 'rejected' && mayPass(result.reason))) return;

@@ -12,25 +12,25 @@ const MS = 1_000;
  */
 export class Limits {
   readonly #policy: ResolvedPolicy;
-  #proof: Moment | undefined;
+  #kmsCheck: Moment | undefined;
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
-  #proofUntil: Deadline | undefined;
+  #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
   // The earlier of the two, and when unsealing ends after it: every token is checked against one of these.
   #sealUntil: Deadline | undefined;
-  #openUntil: Deadline | undefined;
+  #unsealUntil: Deadline | undefined;
 
   constructor(policy: ResolvedPolicy) {
     this.#policy = policy;
   }
 
   /** The KMS unwrapped the right bytes; both stops end. */
-  proved(now: Moment): void {
-    this.#proof = now;
+  kmsCheckPassed(now: Moment): void {
+    this.#kmsCheck = now;
     this.#killSwitch = ARMED;
-    this.#proofUntil = later(now, this.#policy.sealOutageSeconds * MS);
+    this.#kmsCheckUntil = later(now, this.#policy.sealOutageSeconds * MS);
     this.#takeEarlier();
   }
 
@@ -55,7 +55,7 @@ export class Limits {
   }
 
   get lastKmsCheck(): Moment | undefined {
-    return this.#proof;
+    return this.#kmsCheck;
   }
 
   get lastRead(): Moment | undefined {
@@ -80,12 +80,12 @@ export class Limits {
   sealBlock(now: Moment): SealUnavailableReason | undefined {
     if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
     if (this.#sealUntil !== undefined && !hasPassed(this.#sealUntil, now)) return undefined;
-    const isProved = this.#proofUntil !== undefined && !hasPassed(this.#proofUntil, now);
-    return isProved ? 'ring read too old' : 'KMS check too old';
+    const isChecked = this.#kmsCheckUntil !== undefined && !hasPassed(this.#kmsCheckUntil, now);
+    return isChecked ? 'ring read too old' : 'KMS check too old';
   }
 
-  mayOpen(now: Moment): boolean {
-    if (this.#openUntil === undefined || hasPassed(this.#openUntil, now)) return false;
+  mayUnseal(now: Moment): boolean {
+    if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;
     const { trippedAt } = this.#killSwitch;
     if (trippedAt === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
@@ -104,10 +104,10 @@ export class Limits {
   }
 
   #takeEarlier(): void {
-    if (this.#proofUntil === undefined || this.#readUntil === undefined) return;
+    if (this.#kmsCheckUntil === undefined || this.#readUntil === undefined) return;
     const { tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
-    this.#sealUntil = earlier(this.#proofUntil, this.#readUntil);
+    this.#sealUntil = earlier(this.#kmsCheckUntil, this.#readUntil);
     // The token sealed last can be unsealed for its whole life.
-    this.#openUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
+    this.#unsealUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
   }
 }

@@ -73,7 +73,7 @@ export class RingClock {
   }
 
   /** For a member that knows nothing yet: accepts the present time of the clock. True when it had stepped. */
-  startAnew(now: Moment): boolean {
+  startAgain(now: Moment): boolean {
     this.timeMs(now);
     if (!this.#stepped) return false;
     this.#believe(now, false);

@@ -28,7 +28,7 @@ export async function startRing(options: MemberParts): Promise<void> {
     do {
       closing.throwIfAborted();
       // Nothing that was decided by another time counts.
-      if (ringClock.startAnew(view.now())) start.absentSince = undefined;
+      if (ringClock.startAgain(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
   };
   let conflicts = 0;
@@ -68,7 +68,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
       sync.begin(known, document);
       if (role === 'reader') return true;
       // Keys unwrapped so far are not requested again while another member creates the key.
-      while (writer.isDead && !(await isFounded(options))) await sync.read({ foreground: true });
+      while (writer.isDead && !(await isCreated(options))) await sync.read({ foreground: true });
       return true;
     }
     if (role === 'reader' && document.entries.length > 0) {
@@ -116,11 +116,11 @@ async function createOrWait(
   }
   sync.begin(known, undefined);
   if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
-  return isFounded(options);
+  return isCreated(options);
 }
 
 /** False, after a wait, where another member is creating it: read again. */
-async function isFounded({ founding, clock, closing }: MemberParts): Promise<boolean> {
+async function isCreated({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;

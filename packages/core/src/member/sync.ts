@@ -67,7 +67,7 @@ export class RingSync {
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
     const now = this.#o.view.now();
-    this.#o.view.retire(now);
+    this.#o.view.dropExpired(now);
     // An entry that this member's own pin refuses says nothing about its writer.
     const { byId } = this.#o.view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
@@ -114,9 +114,9 @@ export class RingSync {
     const { carried, unreadable } = this.#o.view.snapshot;
     const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
     const failures = new Map<string, unknown>();
-    const judged = (known: RingSnapshot): ReturnType<typeof learn> =>
+    const checked = (known: RingSnapshot): ReturnType<typeof learn> =>
       learn(known, document, this.#o.view.judgement(this.#o.view.now()));
-    let { known, wanted } = judged(this.#o.view.snapshot);
+    let { known, wanted } = checked(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
       // A read that others caused repeats no unwrap: those have timers of their own.
@@ -131,10 +131,10 @@ export class RingSync {
       if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
       const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
       if (learned.length === 0) continue;
-      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
+      ({ known, wanted } = checked(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
-    if (refused.length > 0 && options.forToken !== true) await this.#judgeRefused(refused, failures, options);
+    if (refused.length > 0 && options.forToken !== true) await this.#checkRefused(refused, failures, options);
     const wasUnreadable = new Set(unreadable.map(({ id }) => id));
     const isUnreadable = ({ id }: RingEntry): boolean =>
       failures.has(id) ? isCorrupt(failures.get(id)) : wasUnreadable.has(id);
@@ -162,7 +162,7 @@ export class RingSync {
         failures.set(entry.id, result.reason);
         return [];
       }
-      this.#o.view.limits.proved(now);
+      this.#o.view.limits.kmsCheckPassed(now);
       const { held, wrap } = result.value;
       const key = unwrappedKey(this.#o.ring, entry, held, wrap, this.#o.view.sealsFrom(entry, now));
       if (belongs(key, entry, document, known, this.#o.view.judgement(now))) return [key];
@@ -176,7 +176,7 @@ export class RingSync {
   }
 
   /** An entry that the KMS refuses, while it does not refuse a held key, is treated as corrupt. */
-  async #judgeRefused(
+  async #checkRefused(
     refused: readonly RingEntry[],
     failures: Map<string, unknown>,
     options: SyncOptions,
@@ -227,23 +227,23 @@ export class RingSync {
 
   /** What a member that knows nothing learns from a document; see {@link learnAnew}. */
   anew(document: RingDocument, options: CallOptions): Promise<RingSnapshot> {
-    return learnAnew(document, this.#anewOptions(options));
+    return learnAnew(document, this.#learnOptions(options));
   }
 
   /** Remembers the authenticators of a ring whose keys have all expired. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
-    this.#o.view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
+    this.#o.view.rememberPast(await pastSigners(document, this.#learnOptions(options)));
     this.#unwrapped.clear();
   }
 
-  #anewOptions(options: CallOptions): LearnAnewOptions {
+  #learnOptions(options: CallOptions): LearnAnewOptions {
     return {
       ...options,
       wraps: this.#o.wraps,
       unwrapped: this.#unwrapped,
       // What this member knew of another ring does not apply to a ring that it learns from the beginning.
       judgement: () => ({ ...this.#o.view.judgement(this.#o.view.now()), past: new Map() }),
-      onProof: () => this.#o.view.limits.proved(this.#o.view.now()),
+      onKmsCheck: () => this.#o.view.limits.kmsCheckPassed(this.#o.view.now()),
     };
   }
 

@@ -6,7 +6,7 @@ import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts'
 import type { RingWrap } from '../ring/document.ts';
 import { type Judgement, signersOf } from '../ring/facts.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
-import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from '../ring/schedule.ts';
+import { isPlanned, type KeyTimes, lateWaitMs, mayUnseal, removableFrom } from '../ring/schedule.ts';
 import {
   createSnapshot,
   holdsNewest,
@@ -93,7 +93,7 @@ export class RingView {
    * The moment of a token that is about to be unsealed, coarse. A pass that is overdue is started here, before the token is
    * decoded.
    */
-  nowToOpen(): Moment {
+  nowToUnseal(): Moment {
     const now = coarseMomentOf(this.#o.clock);
     this.#noticeGap(now);
     return now;
@@ -122,26 +122,26 @@ export class RingView {
   }
 
   /** The key with this id, if it may unseal now. */
-  openingKey(id: string, now: Moment): UsableKey | undefined {
+  unsealingKey(id: string, now: Moment): UsableKey | undefined {
     const key = this.snapshot.byId.get(id);
     this.#noticeGap(now);
-    if (key === undefined || !isUsable(key) || !mayOpen(key, this.wallMs(now)) || !this.limits.mayOpen(now)) {
+    if (key === undefined || !isUsable(key) || !mayUnseal(key, this.wallMs(now)) || !this.limits.mayUnseal(now)) {
       return undefined;
     }
     return key;
   }
 
   /** All keys that may unseal now, newest first. */
-  openingKeys(now: Moment): readonly UsableKey[] {
+  unsealingKeys(now: Moment): readonly UsableKey[] {
     const { snapshot } = this;
     this.#noticeGap(now);
-    if (!this.limits.mayOpen(now)) return [];
+    if (!this.limits.mayUnseal(now)) return [];
     const wallMs = this.wallMs(now);
-    return snapshot.keys.filter((key): key is UsableKey => isUsable(key) && mayOpen(key, wallMs)).toReversed();
+    return snapshot.keys.filter((key): key is UsableKey => isUsable(key) && mayUnseal(key, wallMs)).toReversed();
   }
 
-  canOpen(now: Moment): boolean {
-    if (this.#closed || this.#snapshot === undefined || !this.limits.mayOpen(now)) return false;
+  canUnseal(now: Moment): boolean {
+    if (this.#closed || this.#snapshot === undefined || !this.limits.mayUnseal(now)) return false;
     return liveKeys(this.#snapshot, this.wallMs(now)).some(isUsable);
   }
 
@@ -157,7 +157,7 @@ export class RingView {
 
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
-    const isCurrent = this.canOpen(now) && this.limits.isCurrent(now);
+    const isCurrent = this.canUnseal(now) && this.limits.isCurrent(now);
     return (
       sealing &&
       isCurrent &&
@@ -212,7 +212,7 @@ export class RingView {
    * Overwrites the data keys that have expired, and drops the keys whose life is over on every clock; their
    * authenticators can still certify. By an unconfirmed time no key has expired.
    */
-  retire(now: Moment): void {
+  dropExpired(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;
     const { keys, carried, unreadable } = this.snapshot;
     const wallMs = this.wallMs(now);
@@ -232,7 +232,7 @@ export class RingView {
     if (!isSame) this.install(createSnapshot(kept, carried, unreadable));
   }
 
-  /** Milliseconds until {@link retire} is to be called for the next data key that expires. */
+  /** Milliseconds until {@link dropExpired} is to be called for the next data key that expires. */
   msUntilEnd(now: Moment): number {
     if (this.clockTrouble(now) !== undefined) return Number.POSITIVE_INFINITY;
     const ends = this.snapshot.keys.filter(isUsable).map(({ opensUntil }) => opensUntil);

@@ -214,7 +214,7 @@ export class RingWriter {
     const richer: RingKey[] = [];
     for (const key of this.#lackingWraps()) {
       const added = await this.#o.wraps.missingWraps(key, key.held, options);
-      if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(proved)] });
+      if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(unwrappedWrap)] });
     }
     if (richer.length > 0) await this.#write(withKeys(this.#o.view.snapshot, richer), undefined, undefined);
   }
@@ -234,12 +234,12 @@ export class RingWriter {
     const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#o.ring, named, signers);
     const { entry, held } = await this.#o.wraps.create(times, isTaken, vouch, options);
     const now = this.#o.view.now();
-    this.#o.view.limits.proved(now);
+    this.#o.view.limits.kmsCheckPassed(now);
     this.#o.view.noteAttempt(entry.id);
     const key = {
       ...unwrappedKey(this.#o.ring, entry, held, undefined, this.#o.view.sealsFrom(entry, now)),
       vouchers: entry.vouchers,
-      wraps: entry.wraps.map(proved),
+      wraps: entry.wraps.map(unwrappedWrap),
     };
     return { began, entry, key };
   }
@@ -293,6 +293,6 @@ export interface NewKey {
   readonly key: RingKey;
 }
 
-function proved(wrap: RingWrap): KnownWrap {
-  return { ...wrap, isProved: true };
+function unwrappedWrap(wrap: RingWrap): KnownWrap {
+  return { ...wrap, isUnwrapped: true };
 }

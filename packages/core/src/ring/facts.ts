@@ -60,8 +60,8 @@ export function unwrappedKey(
   const { id, created, activates, sealsUntil, opensUntil } = entry;
   const { authenticator } = held;
   // A MAC follows from the key and the wrap: for the wrap that was unwrapped it is computed, not taken from the document.
-  const proved: readonly KnownWrap[] =
-    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isProved: true }];
+  const own: readonly KnownWrap[] =
+    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isUnwrapped: true }];
   return {
     id,
     created,
@@ -72,7 +72,7 @@ export function unwrappedKey(
     revocation: undefined,
     vouchers: new Map(),
     ancestors: areRightAncestors(ring, entry.ancestors, authenticator) ? entry.ancestors : undefined,
-    wraps: moreWraps(ring, proved, entry.wraps, authenticator),
+    wraps: moreWraps(ring, own, entry.wraps, authenticator),
     held,
     authenticator,
     sealsFromSteadyMs,
@@ -83,7 +83,7 @@ export function unwrappedKey(
 /** A key that is known to be revoked and is never unwrapped; without `revocation`, one that this member's pin refuses. */
 export function tombstone(entry: RingEntry, revocation: Revocation | undefined): RingKey {
   const { id, created, activates, sealsUntil, opensUntil, vouchers } = entry;
-  const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: false }));
+  const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: false }));
   const times = { created, activates, sealsUntil, opensUntil };
   const nothing = {
     held: undefined,
@@ -126,7 +126,7 @@ export function moreWraps(
     (wrap) => !known.some((other) => isSameFact(other, wrap)) && isRightWrap(ring, wrap, own),
   );
   if (added.length === 0 || known.length >= MAX_WRAPS) return known;
-  return [...known, ...added.map((wrap) => ({ ...wrap, isProved: false }))].slice(0, MAX_WRAPS);
+  return [...known, ...added.map((wrap) => ({ ...wrap, isUnwrapped: false }))].slice(0, MAX_WRAPS);
 }
 
 /**

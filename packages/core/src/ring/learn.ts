@@ -135,11 +135,11 @@ export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { r
   // A key that is revoked by now may not have been when it was learned.
   const all = signersOf([...known.keys, ...keys], past);
   const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
-  const judged = keys.map((key) => {
+  const checked = keys.map((key) => {
     const claim = known.byId.get(key.id)?.revocation;
     return claim === undefined ? key : withRevocation(ring, key, claim, signers);
   });
-  return withKeys(known, judged);
+  return withKeys(known, checked);
 }
 
 /** Whether the times of an entry can be those of a key in use. */

@@ -125,7 +125,7 @@ export function maySeal(key: ScheduledKey, nowMs: number): boolean {
 }
 
 /** Whether a key's own times let it unseal now. */
-export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
+export function mayUnseal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 

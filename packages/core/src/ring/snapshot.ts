@@ -2,12 +2,20 @@ import type { DataKey } from '../keys/data-key.ts';
 import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { compareAge, type KeyState, type KeyTimes, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
+import {
+  compareAge,
+  type KeyState,
+  type KeyTimes,
+  maySeal,
+  mayUnseal,
+  type ScheduledKey,
+  stateOf,
+} from './schedule.ts';
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
   /** Whether this member made it or unwrapped it: such a wrap is never dropped. */
-  readonly isProved: boolean;
+  readonly isUnwrapped: boolean;
 }
 
 /** A key of the ring as this member knows it: authenticated facts only. */
@@ -102,7 +110,7 @@ export function sealingKeyOf(
 
 /** The keys that must be held to unseal whatever the fleet sealed. */
 export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKey[] {
-  return snapshot.keys.filter((key) => mayOpen(key, nowMs));
+  return snapshot.keys.filter((key) => mayUnseal(key, nowMs));
 }
 
 /** Whether this member can unseal the tokens that others may seal now, and those they have sealed that have not expired. */

@@ -93,7 +93,7 @@ function lacksAncestors(ring: string, { ancestors, authenticator }: RingKey, ent
 
 function lacksWrap(key: RingKey, entry: RingEntry): boolean {
   const missing = key.wraps.filter((wrap) => !entry.wraps.some((other) => isSameFact(wrap, other)));
-  return missing.some((wrap) => wrap.isProved) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
+  return missing.some((wrap) => wrap.isUnwrapped) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
 }
 
 /**
@@ -189,7 +189,7 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const all = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
   const vouchers = inOrderOf(theirs?.vouchers, all);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
-  const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
+  const wraps = spared >= 3 ? withoutForeignWraps(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
   // An entry that no known key vouches for may be known to other members as it is.
   const ancestors = key.ancestors ?? theirs?.ancestors;
   return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
@@ -234,12 +234,16 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
   const right = there.filter((wrap) => isRightWrap(ring, wrap, authenticator));
-  const all = [...wraps.filter(({ isProved }) => isProved), ...right, ...wraps.filter(({ isProved }) => !isProved)];
+  const all = [
+    ...wraps.filter(({ isUnwrapped }) => isUnwrapped),
+    ...right,
+    ...wraps.filter(({ isUnwrapped }) => !isUnwrapped),
+  ];
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
 /** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
-function withoutUnproved(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
-  const proved = wraps.filter((wrap) => wrap.isProved);
-  return proved.length === 0 ? wraps.slice(0, 1) : proved;
+function withoutForeignWraps(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
+  const own = wraps.filter((wrap) => wrap.isUnwrapped);
+  return own.length === 0 ? wraps.slice(0, 1) : own;
 }

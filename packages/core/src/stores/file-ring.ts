@@ -79,7 +79,7 @@ async function readFile(file: string): Promise<StoredRing | undefined> {
     handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    await provePresent(dirname(file));
+    await assertPresent(dirname(file));
     if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link points to nothing');
     return undefined;
   }
@@ -109,7 +109,7 @@ async function readBounded(handle: FileHandle): Promise<Buffer | undefined> {
   return undefined;
 }
 
-async function provePresent(directory: string): Promise<void> {
+async function assertPresent(directory: string): Promise<void> {
   try {
     await stat(directory);
   } catch (error) {

@@ -256,7 +256,7 @@ describe('a thief of an older key (F36)', () => {
 });
 
 describe('a thief of a revoked key (F36)', () => {
-  test('cannot use the newest key, which was revoked since, to revoke an older one', async () => {
+  test('a thief of the newest key, which was revoked since, cannot revoke an older one with it', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.newest);
     const [a] = members as [Member];
@@ -346,7 +346,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
+  test('a member that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(7 * HOUR);
     const token = seal(a);
@@ -494,7 +494,7 @@ describe('an attacker who may wrap, and catches a server that starts (F37)', () 
     await expectOneRing([a]);
   });
 
-  test('gains nothing for a key of the ring by vouching for it', async () => {
+  test('an attacker who vouches for a key of the ring gains nothing', async () => {
     const a = await fleet.start();
     const honest = (await ring()).entries;
     a.ring.cut = true;
@@ -758,7 +758,7 @@ describe('a document that only some servers would understand (F38)', () => {
   };
 
   for (const [title, change] of Object.entries(changes)) {
-    test(`is invalid for all with ${title}: refused at a start, and overwritten by running members`, async () => {
+    test(`a document with ${title} is invalid for all: refused at a start, and overwritten by running members`, async () => {
       const a = await fleet.start();
       const reader = await fleet.start({ role: 'reader' });
       const before = (await fleet.store.document()) ?? '';

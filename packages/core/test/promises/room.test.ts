@@ -79,7 +79,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(b.codec.health().canSeal).toBe(true);
   });
 
-  test('refuses no revocation, and seals without a break for days', async () => {
+  test('a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
     const [a, b] = members as [Member, Member];
     expect(await filled(a)).toBe(47);
     expect(a.codec.health()).toMatchObject({ status: 'degraded', ready: true, problems: [{ kind: 'nearly-full' }] });
@@ -112,7 +112,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(sealedWith.size).toBeGreaterThanOrEqual(6);
   });
 
-  test('that has no room at all accepts a revocation alone, reports that nothing may seal, and recovers by itself', async () => {
+  test('a ring without any room accepts a revocation alone, reports that nothing may seal, and recovers by itself', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     await fleet.clock.advance(100);

@@ -60,7 +60,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 
   for (const [title, give] of Object.entries(dated)) {
     for (const days of [3, -3]) {
-      test(`that is off by ${days} days invalidates no token: ${title}`, async () => {
+      test(`a clock that is off by ${days} days for two seconds invalidates no token: ${title}`, async () => {
         give();
         const [wrong, a, b] = [await start(), await start(), await start()];
         const all = [wrong, a, b];
@@ -91,7 +91,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     }
   }
 
-  test('by eight hours refuses no valid token when its clock is right again', async () => {
+  test('a clock that was eight hours ahead for two seconds refuses no valid token when it is right again', async () => {
     const wrong = await start();
     const a = await start();
     // The key of these has less than eight hours left.
@@ -405,7 +405,7 @@ describe('a publisher that was delayed (F41)', () => {
     expect(late.codec.health().keys.map(({ id }) => id)).toEqual((await entries()).map(({ id }) => id));
   });
 
-  test('whose retries take longer than R discards the key and creates another', async () => {
+  test('a rotation whose retries take longer than R discards its key and creates another', async () => {
     // Each attempt loses its race after four minutes: what was made for the first is not written by the second.
     const inner = fleet.store.connectUnwatched();
     const a = await start({
@@ -437,7 +437,7 @@ describe('a publisher that was delayed (F41)', () => {
 describe('one service with a wrong date (F42)', () => {
   for (const service of ['kms', 'store'] as const) {
     for (const hours of [3, -3]) {
-      test(`that is ${hours} hours off stops no server and blocks nothing, if it is the ${service} and the other's date agrees`, async () => {
+      test(`a ${service} whose date is ${hours} hours off stops no server and blocks nothing if the other's date agrees`, async () => {
         let off = 0;
         const wrong = (): Date => new Date(fleet.clock.wallMs() + off * 1_000);
         const right = (): Date => new Date(fleet.clock.wallMs());
@@ -469,7 +469,7 @@ describe('one service with a wrong date (F42)', () => {
     }
   }
 
-  test('does not matter to a machine whose own clock is wrong: it publishes nothing, and still revokes', async () => {
+  test('a machine whose own clock is the wrong one publishes nothing, and still revokes', async () => {
     fleet.kms.date = () => new Date(fleet.clock.wallMs());
     fleet.store.date = () => new Date(fleet.clock.wallMs());
     const [wrong, a] = [await start(), await start()];
@@ -489,7 +489,7 @@ describe('one service with a wrong date (F42)', () => {
 });
 
 describe('the revocation of all keys created before now (F43)', () => {
-  test('includes the key that a clock ahead by the skew created a moment ago', async () => {
+  test('revokeAllBefore(now) includes the key that a clock ahead by the skew created a moment ago', async () => {
     const fast = await start({ offsetSeconds: 290 });
     const right = await start();
     await fleet.clock.advance(HOUR);
@@ -513,7 +513,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     }
   });
 
-  test('includes a key of the same second', async () => {
+  test('revokeAllBefore(now) includes a key of the same second', async () => {
     const a = await start();
     await fleet.clock.advance(HOUR + 0.25);
     await a.codec.rotate();
@@ -523,7 +523,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(2);
   });
 
-  test('includes a key that was created while a thief’s entries claimed to be of the future', async () => {
+  test('revokeAllBefore(now) includes a key that was created while a thief’s entries claimed to be of the future', async () => {
     const thief = new Thief();
     const inner = thief.spy(fleet.kms.connect());
     const a = await start({
@@ -566,7 +566,7 @@ describe('the revocation of all keys created before now (F43)', () => {
     ]);
   });
 
-  test('by several servers at once excludes the successor that one of them created, so that one key seals', async () => {
+  test('several servers that revoke all keys at once spare the successor that one of them created, so that one key seals', async () => {
     const members: Machine[] = [];
     for (const offsetSeconds of [0, 100, -100, 250]) {
       members.push(await start({ offsetSeconds, ring: fleet.store.connectUnwatched() }));
