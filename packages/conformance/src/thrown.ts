@@ -13,7 +13,7 @@ const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/|\/|[A-Za-z]:\\)[^()]+?):(\d+):
  */
 export function describeThrown(error: unknown): string {
   if (error instanceof Finding) return error.message;
-  if (!types.isNativeError(error)) return `${kindOf(error)} that is no Error`;
+  if (!types.isNativeError(error)) return `${kindOf(error)} that is not an Error`;
   const [place, kind] = [placeOf(error), member(error, 'kind')];
   return `${nameOf(error)}${place === undefined ? '' : ` at ${place}`}${kind === undefined ? '' : `, ${kindText(kind)}`}`;
 }
