@@ -259,22 +259,22 @@ export const MUTANTS: readonly Mutant[] = [
   mutant('proof-pretended', 'only an unwrap that returned the right bytes is proof', [
     'member/kms-check.ts',
     'if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());',
-    'if (error instanceof KeyWrapperError) view.limits.proved(view.now());',
+    'if (error instanceof KeyWrapperError) view.limits.kmsCheckPassed(view.now());',
   ]),
   mutant('seals-without-a-read', 'sealing ends without a read of the ring', [
     'member/limits.ts',
-    'earlier(this.#proofUntil, this.#readUntil)',
-    'earlier(this.#proofUntil, this.#proofUntil)',
+    'earlier(this.#kmsCheckUntil, this.#readUntil)',
+    'earlier(this.#kmsCheckUntil, this.#kmsCheckUntil)',
   ]),
   mutant('seals-without-a-proof', 'sealing ends without a proof', [
     'member/limits.ts',
-    'earlier(this.#proofUntil, this.#readUntil)',
+    'earlier(this.#kmsCheckUntil, this.#readUntil)',
     'earlier(this.#readUntil, this.#readUntil)',
   ]),
   mutant('opens-for-ever', 'opening ends without the KMS and without the store', [
     'member/limits.ts',
-    'if (this.#openUntil === undefined || hasPassed(this.#openUntil, now)) return false;',
-    'if (this.#openUntil === undefined) return false;',
+    'if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;',
+    'if (this.#unsealUntil === undefined) return false;',
   ]),
   mutant('kill-switch-never-trips', 'three refusals stop sealing', [
     'member/kill-switch.ts',

@@ -191,7 +191,7 @@ describe('what a member reads and writes', () => {
     expect(await ring.read()).toBeUndefined();
     const { revision } = await ring.write('x', { expected: undefined });
     expect(await ring.read()).toEqual({ document: 'x', revision });
-    await expect(ring.write('y', { expected: undefined })).rejects.toThrow('changed by somebody else');
+    await expect(ring.write('y', { expected: undefined })).rejects.toThrow('another writer changed the ring first');
     expect(seen).toEqual([
       { kind: 'absent' },
       { kind: 'document', text: 'x', isOwn: true },

@@ -292,7 +292,7 @@ describe('on a local ring', () => {
     expect((await run(args)).code).toBe(2);
   });
 
-  test('adapter rule 8: inspect prints no control character of a hostile token', async () => {
+  test('inspect prints no control character of a hostile token', async () => {
     const input = `sr1.\u001b]0;title\u0007\u001b[2J${'A'.repeat(120)}`;
     const { code, stdout, stderr } = await run(['inspect'], { input });
     expect(code).toBe(1);

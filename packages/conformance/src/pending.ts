@@ -1,4 +1,4 @@
-/** The calls of a target that have begun and not ended: what hangs is told by its name. */
+/** The calls of a target that have begun and not ended: a call that hangs is reported by its name. */
 export class Pending {
   readonly #names = new Map<symbol, string>();
 

@@ -84,7 +84,7 @@ async function tryOne<Context>(
     error = stray.first();
   } catch (thrown) {
     error = thrown;
-    // The first thing that went wrong is what is told.
+    // The first failure is reported.
     await end(opened, owner, false, timeoutMs).catch(() => undefined);
   } finally {
     stray.stop();

@@ -1,7 +1,7 @@
 import { Finding } from './requirement.ts';
 import { describeThrown } from './thrown.ts';
 
-/** Where strays are told: one list for each requirement that is being tried just now. */
+/** Where strays are collected: one list for each requirement that is being tried. */
 const listeners = new Set<string[]>();
 let stopListening: (() => void) | undefined;
 
@@ -29,9 +29,8 @@ function tell(what: string): void {
   for (const seen of listeners) seen.push(what);
 }
 
-const rejected = (error: unknown): void =>
-  tell(`a promise was rejected and nobody handled it: ${describeThrown(error)}`);
-const thrown = (error: unknown): void => tell(`an error was thrown that nobody could catch: ${describeThrown(error)}`);
+const rejected = (error: unknown): void => tell(`a promise was rejected without a handler: ${describeThrown(error)}`);
+const thrown = (error: unknown): void => tell(`an error was thrown outside any call: ${describeThrown(error)}`);
 
 function refuseToEnd(): never {
   tell('process.exit was called');

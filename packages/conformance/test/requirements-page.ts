@@ -10,7 +10,7 @@ export function requirementsPage(
     const { operations, bytes, lengths, order, latency } = tried;
     const cells = { Calls: operations, Bytes: bytes, Lengths: lengths, Order: order, Latency: latency };
     const lines = Object.entries(cells).map(([name, cell]) => `* ${name}: ${cell}.`);
-    return [`## ${id}`, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
+    return [`## \`${id}\``, `${level}: ${text} (${source})`, lines.join('\n')].join('\n\n');
   });
   const written = `<!-- Written by \`vitest run --project conformance ${suite} -u\` from the requirements. -->`;
   return `${[`# What ${suite.replace('-', ' ')}s are tried with`, written, ...sections].join('\n\n')}\n`;

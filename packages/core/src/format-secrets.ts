@@ -19,8 +19,8 @@ export interface FormatSecrets {
   /** Of all keys that may unseal now, newest first; at most 64. */
   readonly open: readonly KeyObject[];
   /**
-   * Call it for a token that none of {@link open} can unseal: the ring is read, at most once per missRefresh, for a key
-   * that another member published meanwhile. Resolves when that read has ended, whether it succeeded or not.
+   * To be called for a token that none of {@link open} can unseal: reads the ring, at most once per missRefresh, for a
+   * key that another member has published since. Resolves when that read has ended, whether it succeeded or not.
    */
   noteUnknownKey(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export function formatSecretsOf(codec: object, format: SecretFormat): FormatSecr
       return view.sealingKey(view.now()).held.formatKey(format);
     },
     get open(): readonly KeyObject[] {
-      return view.openingKeys(view.now()).map((key) => key.held.formatKey(format));
+      return view.unsealingKeys(view.now()).map((key) => key.held.formatKey(format));
     },
     noteUnknownKey(): Promise<void> {
       return keeper.causedReads.forToken(view.now(), { foreground: true });

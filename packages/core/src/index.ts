@@ -1,5 +1,5 @@
 /**
- * Protects MCP `requestState` with keys that a KMS guards: {@link createKmsCodec} makes the codec, whose `seal` and
+ * Protects MCP `requestState` with keys that a KMS guards: {@link createKmsCodec} creates the codec, whose `seal` and
  * `unseal` are synchronous; a ring of data keys lives in a ring store and rotates by itself.
  *
  * @packageDocumentation

@@ -16,7 +16,7 @@ describe('the page on the architecture', () => {
   test.each([
     ['A token', 8],
     ['A data key', 12],
-  ])('walks %s through at most %d files that are there', (heading, most) => {
+  ])('walks %s through at most %d existing files', (heading, most) => {
     const files = stepsUnder(heading);
     expect(files.length).toBeGreaterThan(5);
     expect(files.length).toBeLessThanOrEqual(most);
@@ -36,7 +36,7 @@ describe('the page on the API', () => {
   const rows = review.split('\n').filter((line) => line.startsWith('| `'));
   const reviewed = rows.flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name));
 
-  test('reviews every public name of core, and no other', () => {
+  test('lists every public name of core, and no other', () => {
     const reports = readdirSync(join(ROOT, 'packages/core')).filter((name) => /^api(\.[\w-]+)?\.md$/.test(name));
     const texts = reports.map((name) => readFileSync(join(ROOT, 'packages/core', name), 'utf8'));
     const names = texts.flatMap((text) =>

@@ -30,8 +30,8 @@ function hangingCalls() {
   return { clock, calls, run, started, answers, closing };
 }
 
-describe('F29: a KMS that hangs', () => {
-  test('holds four calls and lets 256 wait; what comes then is refused at once', async () => {
+describe('a KMS that hangs (F29)', () => {
+  test('holds four calls and lets 256 wait, and any further call is refused at once', async () => {
     const { clock, calls, run, started } = hangingCalls();
     const outcomes: string[] = [];
     const settled = Array.from({ length: 1_000 }, () =>
@@ -50,7 +50,7 @@ describe('F29: a KMS that hangs', () => {
     expect(started.ever).toBe(4);
   });
 
-  test('keeps its slots until its calls have really ended, however long after their deadline', async () => {
+  test('holds its slots until its calls have really ended, however long after their deadline', async () => {
     const { clock, calls, run, started, answers } = hangingCalls();
     const call = () => calls.call(WHAT, run, { foreground: false }).catch((error: KeyWrapperError) => error.kind);
     const first = Array.from({ length: 4 }, call);
@@ -67,7 +67,7 @@ describe('F29: a KMS that hangs', () => {
     expect(started.most).toBe(4);
   });
 
-  test('is asked four times by whoever waits for it, and once by the background', async () => {
+  test('is called four times for a caller that waits, and once in the background', async () => {
     for (const [foreground, attempts] of [
       [true, 4],
       [false, 1],
@@ -84,7 +84,7 @@ describe('F29: a KMS that hangs', () => {
     }
   });
 
-  test('and a store that hangs, for 40 minutes: what seals and opens waits for neither', async () => {
+  test('a KMS and a store that hang for 40 minutes delay neither seal nor unseal', async () => {
     const fleet = new Fleet();
     const a = await fleet.start();
     const b = await fleet.start();
@@ -110,7 +110,7 @@ describe('F29: a KMS that hangs', () => {
     await fleet.close();
   });
 
-  test('does not keep close() waiting', async () => {
+  test('does not delay close()', async () => {
     const fleet = new Fleet();
     const a = await fleet.start();
     fleet.kms.hanging = true;
@@ -123,14 +123,14 @@ describe('F29: a KMS that hangs', () => {
   });
 });
 
-describe('F23: what a member remembers is bounded', () => {
+describe('what a member remembers is bounded (F23)', () => {
   let fleet: Fleet;
   beforeEach(() => {
     fleet = new Fleet();
   });
   afterEach(() => fleet.close());
 
-  test('the codecs of 256 purposes: the one used least recently is made anew', async () => {
+  test('of the codecs of more than 256 purposes, the least recently used one is created again', async () => {
     const { codec } = await fleet.start();
     const first = codec.for('p0');
     const kept = Array.from({ length: 255 }, (_, i) => codec.for(`p${i + 1}`));
@@ -142,7 +142,7 @@ describe('F23: what a member remembers is bounded', () => {
     expect(Buffer.from(codec.for('p0').unseal(token)).toString()).toBe('state');
   });
 
-  test('what 64 keys that have ended can certify, and no more', async () => {
+  test('at most 64 expired keys are remembered because they can certify', async () => {
     const a = await fleet.start();
     for (let i = 0; i < 80; i++) {
       await fleet.clock.advance(6 * 3_600);
@@ -151,7 +151,7 @@ describe('F23: what a member remembers is bounded', () => {
     expect(keeperOf(a.codec)?.view.past.size).toBe(64);
   });
 
-  test('the keys of a ring: from 48 on none can be asked for, and none of them is dropped', async () => {
+  test('from 48 keys on, no further key can be requested, and none is dropped', async () => {
     const a = await fleet.start();
     const tokens = [seal(a)];
     for (let i = 1; i < 48; i++) {
@@ -170,7 +170,7 @@ describe('F23: what a member remembers is bounded', () => {
     for (const token of tokens) expect([open(a, token), open(b, token)]).toEqual(['state', 'state']);
   });
 
-  test('the keys of a ring: a revocation of the 64th is left without a successor until everybody has read of the earlier ones', async () => {
+  test('the revocation of the 64th key brings no successor until every member has read of the earlier ones', async () => {
     const a = await fleet.start();
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 48; i < 64; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');

@@ -45,26 +45,26 @@ describe('vectors of the MCP Python SDK', () => {
   const exact = file.vectors.filter((vector) => vector.jsRepresentable || vector.jsGuessMatches === true);
   const lost = file.vectors.filter((vector) => !vector.jsRepresentable && vector.jsGuessMatches !== true);
 
-  test('there are as many as their description says', () => {
+  test('there are as many as their description states', () => {
     expect([file.vectors.length, exact.length, lost.length, file.rejected.length]).toEqual([276, 251, 25, 19]);
   });
 
-  test.each(exact)('$name: prints as Python prints it', ({ wire, canonical, digest }) => {
+  test.each(exact)('$name: the output is that of Python', ({ wire, canonical, digest }) => {
     expect(ofWire(wire)).toBe(canonical);
     const printed = createHash('sha256').update(ofWire(wire)).digest().subarray(0, 16);
     expect(printed.toString('base64url')).toBe(digest);
   });
 
-  test.each(lost)('$name: what JSON.parse has lost does not match, and so fails closed', ({ wire, canonical }) => {
+  test.each(lost)('$name: a value changed by JSON.parse does not match, and so is refused', ({ wire, canonical }) => {
     const printed = parses(wire) ? ofWire(wire) : undefined;
     expect(printed).not.toBe(canonical);
   });
 
-  test.each(file.rejected)('$name: JSON.parse accepts it or not as recorded', ({ wire, jsonParseAccepts }) => {
+  test.each(file.rejected)('$name: JSON.parse accepts or refuses it, as recorded', ({ wire, jsonParseAccepts }) => {
     expect(parses(wire)).toBe(jsonParseAccepts);
   });
 
-  test('what Python cannot parse for its depth is a RangeError here', () => {
+  test('a value too deep for Python is a RangeError here', () => {
     const deep = file.rejected.find(({ name }) => name === 'depth-20000');
     expect(() => ofWire(deep?.wire ?? '')).toThrow(RangeError);
   });
@@ -92,7 +92,7 @@ describe('values', () => {
     ['an error', new Error('x')],
     ['an object with another prototype', Object.create({ inherited: 1 })],
     ['a sparse array', Object.assign(Array(2), { 1: 1 })],
-  ])('F17: %s is no JSON value, alone or inside', (_, value) => {
+  ])('%s is not a JSON value, alone or nested (F17)', (_, value) => {
     expect(() => canonicalJson(value)).toThrow(TypeError);
     expect(() => canonicalJson([value])).toThrow(TypeError);
     expect(() => canonicalJson({ a: { b: [1, value] } })).toThrow(TypeError);
@@ -105,7 +105,7 @@ describe('values', () => {
   });
 
   test.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    '%d is refused, and printed only when asked',
+    '%d is refused, and printed only on request',
     (value) => {
       expect(() => canonicalJson({ a: value })).toThrow(TypeError);
       expect(() => canonicalJson({ a: value }, { sortKeys: true, allowInfinity: false })).toThrow(TypeError);
@@ -113,23 +113,23 @@ describe('values', () => {
     },
   );
 
-  test('an infinity that was asked for is not taken for null', () => {
+  test('a printed infinity differs from null', () => {
     expect(ofWire('{"x":1e400}')).not.toBe(ofWire('{"x":null}'));
   });
 
-  test('F17: an own key __proto__ stays a key, at every depth, and sets no prototype', () => {
+  test('an own key __proto__ stays a key, at every depth, and sets no prototype (F17)', () => {
     const wire = '{"__proto__":{"__proto__":1,"admin":true},"constructor":2,"toString":3}';
     expect(canonicalJson(JSON.parse(wire))).toBe(wire);
     expect(ofWire('{"a":1,"__proto__":2}')).toBe('{"__proto__":2,"a":1}');
     expect(ofWire('{"a":1,"__proto__":2}')).not.toBe(ofWire('{"a":1}'));
   });
 
-  test('F17: only own members count; one that toJSON would rename is a function and refused', () => {
+  test('only own members are printed, and an own toJSON is refused as a function (F17)', () => {
     expect(canonicalJson(Object.assign(Object.create(null), { a: 1 }))).toBe('{"a":1}');
     expect(() => canonicalJson({ toJSON: () => 'forged' })).toThrow(TypeError);
   });
 
-  test('F5: nesting of 512 is printed, of 513 is a RangeError, of a million too', () => {
+  test('nesting of 512 is printed, and of 513 or a million is a RangeError (F5)', () => {
     for (const wrap of [(inner: unknown) => [inner], (inner: unknown) => ({ a: inner })]) {
       expect(canonicalJson(nested(512, wrap))).toMatch(/^[[{]/);
       expect(() => canonicalJson(nested(513, wrap))).toThrow(RangeError);
@@ -143,13 +143,13 @@ describe('values', () => {
     expect(() => canonicalJson(cycle)).toThrow(RangeError);
   });
 
-  test('keys keep their order unless sorting is asked for', () => {
+  test('keys keep their order unless sorting is requested', () => {
     expect(canonicalJson({ b: 1, a: 2 })).toBe('{"b":1,"a":2}');
     expect(canonicalJson({ b: 1, a: 2 }, { sortKeys: true })).toBe('{"a":2,"b":1}');
     expect(canonicalJson([{ b: 1, a: [] }], {})).toBe('[{"b":1,"a":[]}]');
   });
 
-  test('the value is left as it is', () => {
+  test('the value is left unchanged', () => {
     const value = Object.freeze({ b: Object.freeze([3, 1]), a: 2 });
     expect(canonicalJson(value, { sortKeys: true })).toBe('{"a":2,"b":[3,1]}');
     expect(Object.keys(value)).toEqual(['b', 'a']);
@@ -171,7 +171,7 @@ describe('properties', () => {
     .map((codes) => String.fromCharCode(...codes));
   const json = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary', noUnicodeString: false } as const);
 
-  test('what is printed is ASCII without blanks outside texts, and parses back to the value', () => {
+  test('the output is ASCII without blanks outside texts, and parses back to the value', () => {
     fc.assert(
       fc.property(fc.oneof(json, text, units), fc.boolean(), (value, sortKeys) => {
         const printed = canonicalJson(value, { sortKeys });
@@ -183,7 +183,7 @@ describe('properties', () => {
     );
   });
 
-  test('unsorted, what is printed parses back to the value with its members in their order', () => {
+  test('unsorted output parses back to the value with its members in their order', () => {
     fc.assert(
       fc.property(json, (value) => {
         expect(JSON.stringify(JSON.parse(canonicalJson(value)))).toBe(JSON.stringify(value));
@@ -191,7 +191,7 @@ describe('properties', () => {
     );
   });
 
-  test('two values print alike exactly when they are equal', () => {
+  test('two values print the same exactly when they are equal', () => {
     const leaf = fc.constantFrom<unknown>(0, -0, 1, 1.5, '0', '', null, true, {}, []);
     const small = fc.dictionary(fc.constantFrom('a', '1'), fc.oneof(leaf, fc.array(leaf, { maxLength: 1 })));
     let equal = 0;
@@ -206,7 +206,7 @@ describe('properties', () => {
     expect(equal).toBeGreaterThan(20);
   });
 
-  test('keys are sorted by code point, whatever surrogates they hold', () => {
+  test('keys are sorted by code point, whatever surrogates they contain', () => {
     fc.assert(
       fc.property(fc.uniqueArray(units, { maxLength: 8 }), (keys) => {
         const value = Object.fromEntries(keys.map((key) => [key, 0]));
@@ -219,7 +219,7 @@ describe('properties', () => {
     );
   });
 
-  test('keys are sorted by code point, with every neighbour of the surrogates in every place', () => {
+  test('keys are sorted by code point, with every neighbour of the surrogates in every position', () => {
     const edges = ['A', '\ud7ff', '\ud800', '\udbff', '\udc00', '\udfff', '\ue000', '\uffff'];
     const ofLength = (length: number): readonly string[] =>
       length === 0 ? [''] : ofLength(length - 1).flatMap((start) => edges.map((edge) => start + edge));
@@ -273,7 +273,7 @@ describe('properties', () => {
   });
 });
 
-describe('5: prints in one loop, and as it did', () => {
+describe('the printer writes the same as a plain implementation', () => {
   /** By the books: JSON.stringify, then every unit from 0x7f on, and keys by their code points. */
   function byTheBooks(value: unknown): string {
     if (typeof value === 'string') return stringByTheBooks(value);
@@ -324,7 +324,7 @@ describe('5: prints in one loop, and as it did', () => {
     ),
   }));
 
-  test('every code unit by itself, and every one in a long text', () => {
+  test('for every code unit, alone and in a long text', () => {
     for (let code = 0; code <= 0xffff; code++) {
       const text = String.fromCharCode(code);
       if (canonicalJson(text) !== stringByTheBooks(text)) throw new Error(`code unit ${code}`);
@@ -334,7 +334,7 @@ describe('5: prints in one loop, and as it did', () => {
     expect(pieced([all]).text).toBe(`[${stringByTheBooks(all)}]`);
   });
 
-  test('whatever JSON holds: lone surrogates, escapes, names of all kinds', () => {
+  test('for lone surrogates, escapes, and names of all kinds', () => {
     fc.assert(
       fc.property(tree, (value) => {
         const expected = byTheBooks(value);
@@ -351,7 +351,7 @@ describe('5: prints in one loop, and as it did', () => {
     [1e-5, 1e-6, 1e-7, 4_503_599_627_370_495.5, Number.MAX_VALUE, Number.MIN_VALUE, Infinity, -Infinity],
   ].flat();
 
-  test.each(edges)('%d among many numbers, in every place', (edge) => {
+  test.each(edges)('for %d among many numbers, in every position', (edge) => {
     for (const length of [1, 7, 8, 9, 1_023, 1_024, 1_025, 1_026, 2_500]) {
       const numbers = Array.from({ length }, (_, i) => (i % 2 === 0 ? i : i + 0.25));
       const places = length < 10 ? numbers.keys() : [0, 1, 7, 8, 9, length - 9, length - 8, length - 2, length - 1];
@@ -364,7 +364,7 @@ describe('5: prints in one loop, and as it did', () => {
     }
   });
 
-  test('arrays of numbers of all kinds, with other values between them', () => {
+  test('for arrays of numbers of all kinds, with other values between them', () => {
     const number = fc.oneof(fc.double({ noNaN: true }), fc.integer(), fc.maxSafeNat(), fc.constantFrom(...edges));
     const value = fc.oneof({ arbitrary: number, weight: 20 }, { arbitrary: anyText, weight: 1 }, fc.constant([1.5]));
     fc.assert(
@@ -375,7 +375,7 @@ describe('5: prints in one loop, and as it did', () => {
     );
   });
 
-  test.each([Number.NaN, undefined, 1n])('%s among many numbers is no JSON', (wrong) => {
+  test.each([Number.NaN, undefined, 1n])('%s among many numbers is not JSON', (wrong) => {
     const numbers: unknown[] = Array.from({ length: 100 }, (_, i) => i);
     for (const place of [0, 1, 50, 99]) expect(() => canonicalJson(numbers.with(place, wrong))).toThrow(TypeError);
     const holed = [...numbers];
@@ -383,7 +383,7 @@ describe('5: prints in one loop, and as it did', () => {
     expect(() => canonicalJson(holed)).toThrow(TypeError);
   });
 
-  test('a toJSON that a library puts on every array prints nothing else', () => {
+  test('a toJSON that a library adds to every array changes nothing', () => {
     const numbers = Array.from({ length: 100 }, (_, i) => i);
     const every: object = Array.prototype;
     Object.defineProperty(every, 'toJSON', { value: () => 'another', configurable: true });
@@ -421,7 +421,7 @@ describe('5: prints in one loop, and as it did', () => {
     expect(longest).toBeLessThan(2 ** 20);
   });
 
-  test('many members, in and out of order', () => {
+  test('many members are printed, inside and outside objects', () => {
     const names = Array.from({ length: 50_000 }, (_, i) => `${(i * 7_919) % 50_000}`.padStart(6, 'k'));
     for (const extra of [[], ['\u{1f511}', '\uffff', '\ud800']]) {
       const value = Object.fromEntries([...names, ...extra].map((name) => [name, 1]));
@@ -429,7 +429,7 @@ describe('5: prints in one loop, and as it did', () => {
     }
   });
 
-  test('what `write` throws ends the printing', () => {
+  test('the store has the kind file, because only this machine creates rings in it', () => {
     const write = () => {
       throw new Error('enough');
     };

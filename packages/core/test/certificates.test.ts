@@ -31,8 +31,8 @@ import {
 const [oldest, middle, newest] = [testKey(1), testKey(2), testKey(3)] as const;
 const stranger = testKey(99);
 
-describe('what is newer', () => {
-  test('is what was created later, and of two created at once that of the greater id', () => {
+describe('a newer key', () => {
+  test('is the one created later, and of two created at once the one with the greater id', () => {
     expect(isNewer({ created: 2, id: 'a' }, { created: 1, id: 'b' })).toBe(true);
     expect(isNewer({ created: 1, id: 'b' }, { created: 2, id: 'a' })).toBe(false);
     expect(isNewer({ created: 1, id: 'b' }, { created: 1, id: 'a' })).toBe(true);
@@ -40,7 +40,7 @@ describe('what is newer', () => {
     expect(isNewer({ created: 1, id: 'a' }, { created: 1, id: 'a' })).toBe(false);
   });
 
-  test('orders keys alike, newest first, in whatever order they come', () => {
+  test('comes first in every sorting, whatever the original order', () => {
     const key = fc.record({ created: fc.nat(3), id: fc.constantFrom('a', 'b', 'c', 'd') });
     const keys = fc.uniqueArray(key, { selector: ({ created, id }) => `${created}${id}`, maxLength: 12 });
     fc.assert(
@@ -53,14 +53,14 @@ describe('what is newer', () => {
   });
 });
 
-describe('what is certified', () => {
+describe('the MACs of the ring', () => {
   const dataKey = createHash('sha256').update('a data key').digest();
   const held = new DataKey(dataKey, RING);
   const sub = createHmac('sha512', dataKey).update('sealring/v1/ring-mac\0\0\x08payments').digest().subarray(0, 32);
   const hmac = (text: string): string => createHmac('sha256', sub).update(text, 'ascii').digest('base64url');
   const own = { ...testKey(1), id: held.id, held };
 
-  test('F27 a voucher is an HMAC over ring, id and all four times of the new key', () => {
+  test('a voucher is an HMAC over ring, id and all four times of the new key (F27)', () => {
     const { id } = newest;
     const times = '"2026-11-21T03:03:00Z","2026-11-21T04:03:00Z","2026-11-22T03:03:00Z","2026-11-23T03:03:00Z"';
     expect(voucherOf(RING, newest, held.authenticator).toString('base64url')).toBe(
@@ -68,7 +68,7 @@ describe('what is certified', () => {
     );
   });
 
-  test('F27 the MAC of a wrap is over ring, id, provider, version of the key, ciphertext and signature', () => {
+  test('the MAC of a wrap is over ring, id, provider, key version, ciphertext and signature (F27)', () => {
     const wrap = { provider: 'local', keyId: 'é', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     const common = `["wrap","payments","${held.id}","local","\\u00e9","-_8A"`;
     expect(wrapMacOf(RING, wrap, held.authenticator).toString('base64url')).toBe(hmac(`${common},null]`));
@@ -76,7 +76,7 @@ describe('what is certified', () => {
     expect(wrapMacOf(RING, signed, held.authenticator).toString('base64url')).toBe(hmac(`${common},"AQID"]`));
   });
 
-  test('F27 what a key says of its ancestors is an HMAC over ring, its own id and theirs', () => {
+  test('the ancestors of a key are certified by an HMAC over ring, its own id and theirs (F27)', () => {
     const ids = [middle.id, oldest.id];
     const text = `["ancestors","payments","${held.id}","${middle.id}","${oldest.id}"]`;
     expect(ancestorsMacOf(RING, ids, held.authenticator).toString('base64url')).toBe(hmac(text));
@@ -85,7 +85,7 @@ describe('what is certified', () => {
     );
   });
 
-  test('F27 a certificate of revocation is over ring, id and time', () => {
+  test('a certificate of revocation is over ring, id and time (F27)', () => {
     const text = `["revoked","payments","${newest.id}","2026-11-21T03:00:00Z"]`;
     expect(certificateOf(RING, newest.id, T0, held.authenticator).toString('base64url')).toBe(hmac(text));
   });
@@ -102,13 +102,13 @@ describe('what is certified', () => {
 describe('a voucher', () => {
   const entry = entryBy(newest, [oldest, middle]);
 
-  test('is right under the key that made it, and of more than one those of known keys count', () => {
+  test('is right under the key that made it, and of several vouchers only those of known keys count', () => {
     expect([...rightVouchers(RING, entry, signersWith(oldest, middle)).keys()]).toEqual([oldest.id, middle.id]);
     expect([...rightVouchers(RING, entry, signersWith(middle, stranger)).keys()]).toEqual([middle.id]);
     expect(isVouched(RING, entry, signersWith(oldest))).toBe(true);
   });
 
-  test('by a key that is not known says nothing', () => {
+  test('by an unknown key is ignored', () => {
     expect(isVouched(RING, entry, signersWith(stranger))).toBe(false);
     expect(isVouched(RING, entryBy(newest, []), signersWith(oldest, newest))).toBe(false);
   });
@@ -123,14 +123,14 @@ describe('a voucher', () => {
     expect(isVouched(RING, { ...entry, ...change }, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('is wrong in another ring, and under the name of another key', () => {
+  test('is wrong in another ring, and under the id of another key', () => {
     expect(isVouched('orders', entry, signersWith(oldest, middle))).toBe(false);
     const [mac] = entry.vouchers.values();
     const renamed = { ...entry, vouchers: new Map([[middle.id, mac as Uint8Array]]) };
     expect(isVouched(RING, renamed, signersWith(oldest, middle))).toBe(false);
   });
 
-  test('by a revoked key is right all the same: else halves of a fleet could refuse each other for ever', () => {
+  test('by a revoked key is still right, because otherwise halves of a fleet could refuse each other permanently', () => {
     expect(isVouched(RING, entry, new Map([[oldest.id, signerOf(oldest, true)]]))).toBe(true);
   });
 });
@@ -138,7 +138,7 @@ describe('a voucher', () => {
 describe('the MAC of a wrap', () => {
   const wrap = wrapBy(newest, { signature: Buffer.from('signed') });
 
-  test('is right under the key that is wrapped, and under no other', () => {
+  test('is right under the wrapped key, and under no other', () => {
     expect(isRightWrap(RING, wrap, newest.held.authenticator)).toBe(true);
     expect(isRightWrap(RING, wrap, oldest.held.authenticator)).toBe(false);
     expect(isRightWrap('orders', wrap, newest.held.authenticator)).toBe(false);
@@ -160,8 +160,8 @@ describe('the MAC of a wrap', () => {
   });
 });
 
-describe('what a key says of its ancestors', () => {
-  test('is right under the key that says it, for these and no others', () => {
+describe('the certified ancestors of a key', () => {
+  test('are right under the key itself, for exactly these ids', () => {
     const said = ancestorsBy(newest, [oldest, middle]);
     expect(areRightAncestors(RING, said, newest.held.authenticator)).toBe(true);
     expect(areRightAncestors(RING, said, middle.held.authenticator)).toBe(false);
@@ -193,7 +193,7 @@ describe('a revocation', () => {
     expect(isCertified(RING, newest, revocationBy(newest.id, [newest]), signers)).toBe(true);
   });
 
-  test('is not certified by a key that is not known, nor by nobody', () => {
+  test('is not certified by an unknown key, nor without a certificate', () => {
     expect(isCertified(RING, middle, revocationBy(middle.id, [stranger]), all)).toBe(false);
     expect(isCertified(RING, middle, revocationBy(middle.id, []), all)).toBe(false);
     expect(isCertified(RING, middle, revocationBy(middle.id, [middle]), new Map())).toBe(false);
@@ -206,14 +206,14 @@ describe('a revocation', () => {
     expect([...rightCertificates(RING, middle.id, { at, by: mixed }, all).keys()]).toEqual([newest.id]);
   });
 
-  test('holds for one key, at one time, in one ring', () => {
+  test('is valid for one key, at one time, in one ring', () => {
     const { at, by } = revocationBy(middle.id, [newest, middle]);
     expect(isCertified(RING, oldest, { at, by }, all)).toBe(false);
     expect(isCertified(RING, middle, { at: at + 1_000, by }, all)).toBe(false);
     expect(isCertified('orders', middle, { at, by }, all)).toBe(false);
   });
 
-  test('of two keys created at once is certified by that of the greater id', () => {
+  test('of two keys created at once is certified by the one with the greater id', () => {
     const [lesser, greater] = [oldest, { ...middle, created: oldest.created }].toSorted((a, b) =>
       a.id < b.id ? -1 : 1,
     );

@@ -56,12 +56,12 @@ function keyOf(member: Member, id: string | undefined) {
   return found;
 }
 
-describe('F13: two members whose clocks are 600 s apart, the tolerated skew', () => {
+describe('two members whose clocks are 600 s apart, the tolerated skew (F13)', () => {
   for (const [title, founder, other] of [
     ['the fast one', 300, -300],
     ['the slow one', -300, 300],
   ] as const) {
-    test(`open each other’s tokens from the start and for three days, founded by ${title}`, async () => {
+    test(`unseal each other’s tokens from the start and for three days, in a ring created by ${title}`, async () => {
       const a = await start(founder);
       const b = await start(other);
       // One key is enough for both: neither had to wait for the other's clock, or to make a key of its own.
@@ -84,7 +84,7 @@ describe('F13: two members whose clocks are 600 s apart, the tolerated skew', ()
     });
   }
 
-  test('a token of the last moment in which the slow one may seal opens at the fast one for its whole life', async () => {
+  test('accept the last token of the slow one at the fast one for its whole life', async () => {
     const fast = await start(300, { keyWrapper: withoutNewKeys() });
     const slow = await start(-300, { keyWrapper: withoutNewKeys() });
     // Nobody can publish a successor: the first key seals until its very end.
@@ -99,7 +99,7 @@ describe('F13: two members whose clocks are 600 s apart, the tolerated skew', ()
     expect([open(fast, token), open(slow, token)]).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('a key that the fast one has seen end is not written back by the slow one, for which it goes on', async () => {
+  test('do not write back a key at the slow one that the fast one has seen expire', async () => {
     const healed: unknown[] = [];
     const listen = (event: unknown): void => void healed.push(event);
     subscribe('sealring:healed', listen);
@@ -125,7 +125,7 @@ describe('F13: two members whose clocks are 600 s apart, the tolerated skew', ()
     }
   });
 
-  test('an emergency successor by the slow one is sealed with by the fast one when all can have read it, not before', async () => {
+  test('seal with an emergency successor of the slow one at the fast one when all can have read it, not before', async () => {
     const slow = await start(-300);
     const fast = await start(300);
     const late = await start(0);
@@ -157,8 +157,8 @@ function withoutNewKeys(): KeyWrapper {
   };
 }
 
-describe('F13: a wall clock that steps', () => {
-  test('back during a refresh, while the KMS is down, buys no second of sealing, opening or readiness', async () => {
+describe('a wall clock that steps (F13)', () => {
+  test('back during a refresh, while the KMS is down, extends neither sealing nor unsealing nor readiness', async () => {
     const a = await start(0);
     const reader = await start(0, { role: 'reader' });
     const token = seal(a);
@@ -190,7 +190,7 @@ describe('F13: a wall clock that steps', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('back brings no key to life that has ended', async () => {
+  test('back revives no expired key', async () => {
     const a = await start(0, { keyWrapper: withoutNewKeys() });
     const { sealingKey } = a.codec.health();
     const { sealsUntil, unsealsUntil } = keyOf(a, sealingKey);
@@ -215,7 +215,7 @@ describe('F13: a wall clock that steps', () => {
     expectEnded();
   });
 
-  test('back leaves a member without a key, rather than with an older one than has sealed', async () => {
+  test('back leaves a member without a key rather than with an older one than has sealed', async () => {
     const a = await start(0);
     await a.codec.rotate({ emergency: true });
     const known = keeperOf(a.codec)?.view.snapshot.keys ?? [];
@@ -230,7 +230,7 @@ describe('F13: a wall clock that steps', () => {
     expect(sealingKeyOf(snapshot, now, 0, second)).toBeUndefined();
   });
 
-  test('on and on does not turn one stray refusal of the KMS into a stop', async () => {
+  test('repeatedly does not turn one stray refusal of the KMS into a stop', async () => {
     const a = await start(0);
     fleet.kms.failing = 'denied';
     // Until the next proof is due, and refused.
@@ -245,8 +245,8 @@ describe('F13: a wall clock that steps', () => {
   });
 });
 
-describe('F13, F28: a machine that was suspended', () => {
-  test('for an hour does not seal before a new proof, which its first call starts', async () => {
+describe('a machine that was suspended (F13, F28)', () => {
+  test('for an hour does not seal before a new KMS check, which its first call starts', async () => {
     const a = await start(0);
     const token = seal(a);
     const proofs = fleet.kms.calls.unwrap;
@@ -260,7 +260,7 @@ describe('F13, F28: a machine that was suspended', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('for eight minutes seals on, and reads and proves within two seconds, though no proof is due', async () => {
+  test('for eight minutes continues to seal, and reads and makes a KMS check within two seconds, although none is due', async () => {
     const a = await start(0);
     const proofs = fleet.kms.calls.unwrap;
     const { reads } = fleet.store;
@@ -270,7 +270,7 @@ describe('F13, F28: a machine that was suspended', () => {
     expect([fleet.store.reads - reads, fleet.kms.calls.unwrap - proofs]).toEqual([1, 1]);
   });
 
-  test('so long that others may seal with keys it has not heard of is not ready, a reader neither', async () => {
+  test('so long that others may seal with keys unknown to it is not ready, as a member or a reader', async () => {
     await start(0);
     const reader = await start(0, { role: 'reader' });
     expect(reader.codec.health().ready).toBe(true);
@@ -281,7 +281,7 @@ describe('F13, F28: a machine that was suspended', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', ready: true });
   });
 
-  test('for two days opens nothing that has ended, and comes back by its first call', async () => {
+  test('for two days unseals nothing that has expired, and recovers with its first call', async () => {
     const a = await start(0);
     const b = await start(0);
     const token = seal(a);
@@ -291,7 +291,7 @@ describe('F13, F28: a machine that was suspended', () => {
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('opens the token it was given, though a clock opens another one when it is told of the gap', async () => {
+  test('unseals the token it was given, even if the clock unseals another one while it is notified of the gap', async () => {
     const clock: { -readonly [key in keyof Clock]: Clock[key] } = skewed(0);
     const a = await start(0, { clock });
     const b = await start(0);

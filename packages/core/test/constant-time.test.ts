@@ -25,8 +25,8 @@ afterEach(() => fleet.close());
 
 const isCompared = (bytes: Uint8Array): boolean => compared.some((pair) => pair.some((each) => each.equals(bytes)));
 
-describe('F20: what an attacker can choose is compared with a secret in constant time', () => {
-  test('the commitment of a token, 18 bytes, right or wrong', async () => {
+describe('values that an attacker chooses are compared with a secret in constant time (F20)', () => {
+  test('the commitment of a token, 18 bytes, right or wrong, takes constant time', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -41,7 +41,7 @@ describe('F20: what an attacker can choose is compared with a secret in constant
     expect(isCompared(strange.subarray(27))).toBe(true);
   });
 
-  test('vouchers, certificates and the MACs of wraps in a ring document, 32 bytes, right or wrong', async () => {
+  test('vouchers, certificates and MACs of wraps in a ring document, 32 bytes, right or wrong, take constant time', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     await a.codec.rotate();
@@ -69,7 +69,7 @@ describe('F20: what an attacker can choose is compared with a secret in constant
     }
   });
 
-  test('the data key that a wrap must come back as', async () => {
+  test('the data key that a wrap must unwrap to takes constant time', async () => {
     const inner = localKeyWrapper({ masterKey: randomBytes(32) });
     const dataKeys: Buffer[] = [];
     const keyWrapper = {

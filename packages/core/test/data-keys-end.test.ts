@@ -31,8 +31,8 @@ async function lastReader(): Promise<Member> {
   return reader;
 }
 
-describe('F22', () => {
-  test('2: data keys are overwritten when they end, also where nobody publishes', async () => {
+describe('the end of data keys (F22)', () => {
+  test('data keys are overwritten when they expire, also where no member publishes', async () => {
     const reader = await lastReader();
     const { held, opensUntil } = onlyKey(reader);
     await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 - 1);
@@ -42,7 +42,7 @@ describe('F22', () => {
     expect(reader.codec.health().keys.filter(({ held: isHeld }) => isHeld)).toEqual([]);
   });
 
-  test('2: data keys are overwritten within a minute of their end where store and KMS fail', async () => {
+  test('data keys are overwritten within a minute of their expiry, even if store and KMS fail', async () => {
     const reader = await lastReader();
     const { held, opensUntil } = onlyKey(reader);
     reader.ring.cut = true;
@@ -51,7 +51,7 @@ describe('F22', () => {
     expect(isOverwritten(held)).toBe(true);
   });
 
-  test('2: an ended key stays in the document until no clock of the fleet takes it for live', async () => {
+  test('an expired key stays in the document until it has expired on every clock of the fleet', async () => {
     const a = await fleet.start();
     const { held, opensUntil } = onlyKey(a);
     await fleet.clock.advance((opensUntil - fleet.clock.wallMs()) / 1_000 + 2);
@@ -64,7 +64,7 @@ describe('F22', () => {
   });
 });
 
-test('a rotated key is good for 33 hours after it was made, and left out of what is written after that', async () => {
+test('a rotated key can be used for 33 hours after its creation, and is left out of later documents', async () => {
   const a = await fleet.start();
   const first = onlyKey(a).held.id;
   const made = async (): Promise<string | undefined> => (await storedIds()).find((id) => id !== first);
@@ -82,7 +82,7 @@ test('a rotated key is good for 33 hours after it was made, and left out of what
   expect(await storedIds()).not.toContain(rotated);
 });
 
-test('3: a reader whose only key has ended is not ready, and cannot unseal', async () => {
+test('a reader whose only key has expired is not ready, and cannot unseal', async () => {
   const member = await fleet.start();
   const reader = await fleet.start({ role: 'reader' });
   const token = seal(member);
@@ -95,7 +95,7 @@ test('3: a reader whose only key has ended is not ready, and cannot unseal', asy
   expect(() => reader.codec.unseal(token)).toThrow('unknown key');
 });
 
-test('a key that expired by a wrong clock unseals again, once the clock is right', async () => {
+test('a key that expired by a wrong clock unseals again once the clock is right', async () => {
   let aheadMs = 0;
   const clock: Clock = {
     wallMs: () => fleet.clock.wallMs() + aheadMs,

@@ -29,7 +29,7 @@ function of(channel: string): readonly Event[] {
 }
 
 describe('calls to the KMS and the store', () => {
-  test('are told one by one, failed attempts too', async () => {
+  test('are reported one by one, including failed attempts', async () => {
     fleet.kms.failNext = 1;
     await fleet.start();
     expect(of('kms-call').map(({ operation, ok, kind }) => [operation, ok, kind])).toEqual([
@@ -45,7 +45,7 @@ describe('calls to the KMS and the store', () => {
     for (const { seconds } of [...of('kms-call'), ...of('store-call')]) expect(seconds).toBeGreaterThanOrEqual(0);
   });
 
-  test('F29 one that hangs is told when its deadline has passed, with the time it took', async () => {
+  test('are reported at their deadline if they hang, with the time they took (F29)', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -69,7 +69,7 @@ describe('calls to the KMS and the store', () => {
     expect(codec.health().status).not.toBe('ok');
   });
 
-  test('a lost race at the store is a conflict, no failure of another kind', async () => {
+  test('are reported as a conflict after a lost race, not as a failure of another kind', async () => {
     await fleet.start();
     await fleet.start();
     const [one, other] = fleet.members;
@@ -85,7 +85,7 @@ describe('calls to the KMS and the store', () => {
     expect(of('rotation-failed')).toEqual([]);
   });
 
-  test('that closing ended are not told: they say nothing of the service', async () => {
+  test('are not reported if close ended them, because they say nothing about the service', async () => {
     const { codec } = await fleet.start();
     fleet.kms.hanging = true;
     fleet.store.hanging = true;
@@ -98,8 +98,8 @@ describe('calls to the KMS and the store', () => {
   });
 });
 
-describe('F7 a rotation that fails', () => {
-  test('is told when it was due by itself', async () => {
+describe('a rotation that fails (F7)', () => {
+  test('is reported if it was scheduled', async () => {
     await fleet.start();
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(DAY);
@@ -107,7 +107,7 @@ describe('F7 a rotation that fails', () => {
     expect(of('rotation').map(({ reason }) => reason)).toEqual(['initial']);
   });
 
-  test('is told when somebody asked for it', async () => {
+  test('is reported if it was requested', async () => {
     const { codec } = await fleet.start();
     fleet.kms.wrapFailing = 'disabled';
     await expect(codec.rotate()).rejects.toThrow(KeyWrapperError);
@@ -120,7 +120,7 @@ describe('F7 a rotation that fails', () => {
   });
 });
 
-test('F7 a revocation is not refused by the KMS, and one that the store refuses is told', async () => {
+test('the KMS cannot refuse a revocation, and one that the store refuses is reported (F7)', async () => {
   const { codec } = await fleet.start();
   fleet.kms.wrapFailing = 'disabled';
   await codec.revoke(codec.health().sealingKey ?? '');

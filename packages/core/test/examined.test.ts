@@ -16,7 +16,7 @@ async function entries() {
   return parseDocument((await fleet.store.document()) ?? '', 'default').entries;
 }
 
-describe('what a member is asked in wrong words', () => {
+describe('wrong arguments', () => {
   for (const [what, options] of [
     ['a misspelt option', { emergancy: true }],
     ['a wrong type', { emergency: 'yes' }],
@@ -30,7 +30,7 @@ describe('what a member is asked in wrong words', () => {
     });
   }
 
-  test('prepare refuses an unknown option and a signal that is none', async () => {
+  test('prepare refuses an unknown option and a signal that is not an AbortSignal', async () => {
     const { codec } = await fleet.start();
     expect(() => codec.prepare('x', { sgnal: 1 } as never)).toThrow(/unknown option "sgnal"/);
     expect(() => codec.prepare('x', { signal: 1 } as never)).toThrow(/signal must be an AbortSignal/);
@@ -40,14 +40,14 @@ describe('what a member is asked in wrong words', () => {
 describe('a start that waits for absence', () => {
   const slow = { policy: { createAfterSeconds: 360, startTimeoutSeconds: 120 } };
 
-  test('starts from the ring that another one founded after all that waiting', async () => {
+  test('starts from the ring that another member created during the wait', async () => {
     fleet.store.kind = 'shared';
     const members = await fleet.startAll(5, slow);
     expect(fleet.kms.calls.generate).toBe(1);
     for (const from of members) for (const to of members) expect(open(to, seal(from))).toBe('state');
   });
 
-  test('survives one failed read in the middle', async () => {
+  test('continues after one failed read', async () => {
     const starting = fleet.start(slow);
     const outage = pause(fleet.clock, 200_000).then(async () => {
       fleet.store.down = true;
@@ -59,20 +59,20 @@ describe('a start that waits for absence', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('survives a KMS that fails a few times when the ring is founded', async () => {
+  test('continues after a few failures of the KMS while it creates the ring', async () => {
     fleet.kms.failNext = 4;
     const member = await fleet.start(slow);
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('that ends in vain says what kept it from founding, by the KMS', async () => {
+  test('that gives up reports the error of the KMS that prevented the creation', async () => {
     fleet.store.kind = 'shared';
     fleet.kms.failing = 'unavailable';
     const hopeless = { create: 'now', policy: { startTimeoutSeconds: 30 } } as const;
     await expect(fleet.start(hopeless)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'unavailable' });
   });
 
-  test('a memory ring that holds a claim is founded', async () => {
+  test('creates a ring in a memory ring that holds only a claim', async () => {
     const claim = '{"format":"sealring/ring/1","ring":"default","claim":"AAAAAAAAAAAAAAAAAAAAAA","keys":[]}';
     await fleet.store.put(claim);
     const member = await fleet.start();
@@ -81,7 +81,7 @@ describe('a start that waits for absence', () => {
 });
 
 describe('a rotation that is overdue and fails', () => {
-  test('is degraded with its cause until it succeeds, and sealUntil tells the end of the last key (F7)', async () => {
+  test('makes the member degraded with its cause until it succeeds, and sealUntil shows the end of the last key (F7)', async () => {
     const { codec } = await fleet.start();
     await fleet.clock.advance(20 * HOUR);
     fleet.kms.wrapFailing = 'denied';
@@ -98,7 +98,7 @@ describe('a rotation that is overdue and fails', () => {
   });
 });
 
-test('a stored ring of another format is junk to who runs: refused, and written over (F26)', async () => {
+test('a stored ring of another format is junk to running members, which refuse and overwrite it (F26)', async () => {
   const member = await fleet.start({ policy: { refreshEverySeconds: 10, propagationSeconds: 4_500 } });
   const document = (await fleet.store.document()) ?? '';
   await fleet.store.put(`${document}\n{"macs":{}}`);
@@ -110,7 +110,7 @@ test('a stored ring of another format is junk to who runs: refused, and written 
   expect(member.codec.health().status).toBe('ok');
 });
 
-test('where no rotation can be asked for any more, a leaked key can still be revoked', async () => {
+test('a leaked key can be revoked even when no further rotation can be requested', async () => {
   const member = await fleet.start();
   for (let i = 0; i < 47; i++) {
     await member.codec.rotate({ emergency: true });
@@ -127,7 +127,7 @@ test('where no rotation can be asked for any more, a leaked key can still be rev
 });
 
 describe('several key wrappers at a start', () => {
-  test('one that hangs costs half a second, not its retries; one that answers is asked alone', async () => {
+  test('one that hangs costs half a second, not its retries, and one that answers is the only one called', async () => {
     const member = await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = { ...fleet.kms.connect('a'), unwrap: () => new Promise<never>(() => undefined) };
     const at = fleet.clock.wallMs();
@@ -139,7 +139,7 @@ describe('several key wrappers at a start', () => {
     expect(fleet.kms.calls.unwrap - before).toBe(1);
   });
 
-  test('none of which answers: the start fails by startTimeout, with what each of them said', async () => {
+  test('fail the start at startTimeout if none answers, with the error of each of them', async () => {
     await fleet.start({ keyWrapper: [fleet.kms.connect('a'), fleet.kms.connect('b')] });
     const hanging = (provider: string) => ({
       ...fleet.kms.connect(provider),

@@ -63,28 +63,28 @@ function written(known: RingSnapshot, read: RingDocument | undefined): RingDocum
   return parseDocument(encodeDocument(document), RING);
 }
 
-describe('a key that is not known', () => {
+describe('an unknown key', () => {
   const known = knowing([one, first]);
 
   test('is wanted when a known key vouches for it', () => {
     expect(learn(known, documentWith(first, second), judgementOf()).wanted).toEqual([second]);
   });
 
-  test('is not wanted when nobody known vouches for it', () => {
+  test('is not wanted when no known key vouches for it', () => {
     const entries = [entryBy(two, []), entryBy(three, [two]), entryBy(four, [stranger])];
     const learned = learn(known, documentWith(first, ...entries), judgementOf());
     expect(learned.wanted).toEqual([]);
     expect(learned.known).toBe(known);
   });
 
-  test('is wanted when a revoked or an ended key vouches for it', () => {
+  test('is wanted when a revoked or an expired key vouches for it', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     expect(learn(revoked, documentWith(second), judgementOf()).wanted).toEqual([second]);
     const past = new Map([[two.id, signerOf(two)]]);
     expect(learn(known, documentWith(entryBy(three, [two])), judgementOf({ past })).wanted).toHaveLength(1);
   });
 
-  test('is wanted again when it ended by a clock that was set back, and not while it is over or revoked', () => {
+  test('is wanted again when it expired by a clock that was set back, and not if it is over or revoked', () => {
     const ended = createSnapshot([{ ...keyOf(known, one), held: undefined }]);
     const at = (nowMs: number) => learn(ended, documentWith(first), judgementOf({ nowMs })).wanted;
     expect(at(first.opensUntil - 1)).toEqual([first]);
@@ -93,7 +93,7 @@ describe('a key that is not known', () => {
     expect(learn(revoked, documentWith(first), judgementOf()).wanted).toEqual([]);
   });
 
-  test('F36 is not wanted again where it was known to be revoked when its life was over', () => {
+  test('is not wanted again if it was known to be revoked when its life was over (F36)', () => {
     const wantedWith = (over: ReadonlySet<string>) =>
       learn(known, documentWith(first, second), judgementOf({ over, isUnconfirmed: true, nowMs: two.opensUntil }))
         .wanted;
@@ -107,40 +107,40 @@ describe('a key that is not known', () => {
     expect(wanted.map(({ id }) => id)).toEqual([four.id, three.id, two.id]);
   });
 
-  test('is wanted once, though it is in the document and was carried', () => {
+  test('is wanted once, even if it is in the document and was carried', () => {
     const carrying = createSnapshot(known.keys, [second, third]);
     const { wanted } = learn(carrying, documentWith(first, second), judgementOf());
     expect(wanted.map(({ id }) => id)).toEqual([two.id, three.id]);
   });
 
-  test('is not wanted once it has ended', () => {
+  test('is not wanted once it has expired', () => {
     const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
     expect(at(two.opensUntil - 1)).toHaveLength(1);
     expect(at(two.opensUntil)).toHaveLength(0);
   });
 
-  test('is not wanted when it was made later than any clock can say', () => {
+  test('is not wanted when it was created later than any clock can show', () => {
     const latest = two.created - 300_000 - 64_000;
     const at = (nowMs: number) => learn(known, documentWith(second), judgementOf({ nowMs })).wanted;
     expect(at(latest)).toHaveLength(1);
     expect(at(latest - 1)).toHaveLength(0);
   });
 
-  test('that the member’s own pin refuses is not wanted, and stays in the document', () => {
+  test('is not wanted if the member’s own pin refuses it, and stays in the document', () => {
     const learned = learn(known, documentWith(first, second), judgementOf({ isPinnedOut: () => true }));
     expect(learned.wanted).toEqual([]);
     expect(isTombstone(keyOf(learned.known, two))).toBe(true);
     expect(written(learned.known, undefined).entries.map(({ id }) => id)).toEqual([one.id, two.id]);
   });
 
-  test('that is revoked by a known newer one is kept as revoked, and never unwrapped', () => {
+  test('is kept as revoked, and never unwrapped, if a known newer one revokes it', () => {
     const revoked = { ...entryBy(one, []), revoked: revocationBy(one.id, [two]) };
     const learned = learn(knowing([two, second]), documentWith(revoked, second), judgementOf());
     expect(learned.wanted).toEqual([]);
     expect(keyOf(learned.known, one)).toMatchObject({ revoked: true, held: undefined, authenticator: undefined });
   });
 
-  test('that an older, a revoked or an unknown one certifies as revoked is not', () => {
+  test('is not revoked by an older, a revoked or an unknown key', () => {
     for (const by of [one, stranger]) {
       const claimed = { ...entryBy(two, [one]), revoked: revocationBy(two.id, [by]) };
       expect(learn(known, documentWith(first, claimed), judgementOf()).wanted).toEqual([claimed]);
@@ -155,7 +155,7 @@ describe('a key that is not known', () => {
     expect(learn(without, documentWith(claimed), judgementOf()).wanted).toEqual([claimed]);
   });
 
-  test('F23 that is revoked is remembered while a ring has room for it, the newest first', () => {
+  test('is remembered as revoked while a ring has room for it, the newest first (F23)', () => {
     const last = testKey(140);
     const knowsLast = knowing([last, entryBy(last, [])]);
     const many = Array.from({ length: 70 }, (_, i) => testKey(10 + i));
@@ -174,19 +174,19 @@ describe('a key that is not known', () => {
   });
 });
 
-describe('a key that is known only for being revoked', () => {
+describe('a key of which only the revocation is known', () => {
   const newer = knowing([two, second], [three, third]);
   const revokedOne = { ...first, revoked: revocationBy(one.id, [one, two]) };
   const shifted = { ...entryBy(one, [two], { created: one.created - 1_000 }), revoked: revokedOne.revoked };
   const knows = learn(newer, documentWith(shifted, second, third), judgementOf()).known;
 
-  test('is not wanted under its right times either, though a document says nothing of its revocation', () => {
+  test('is not wanted under its right times either, even if a document omits its revocation', () => {
     expect(keyOf(knows, one)).toMatchObject({ revoked: true, created: one.created - 1_000 });
     const right = entryBy(one, [two]);
     expect(learn(knows, documentWith(right, second, third), judgementOf())).toEqual({ known: knows, wanted: [] });
   });
 
-  test('has its revocation written to what a document says of it', () => {
+  test('has its revocation written to its entry in a document', () => {
     const right = entryBy(one, [two]);
     const read = documentWith(right, second, third);
     expect(lacks(read, knows, judgementOf())).toBe(true);
@@ -195,7 +195,7 @@ describe('a key that is known only for being revoked', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('F36 is certified by nobody else: its times are not proved, and a certificate holds whatever they are', () => {
+  test('is certified by no other key, because its times are not authenticated and a certificate ignores them (F36)', () => {
     // Made after the stolen key that certifies it, under times that say it was made before.
     const forged = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const honest = knowing([two, second], [three, third], [newestKey, entryBy(newestKey, [])]);
@@ -205,7 +205,7 @@ describe('a key that is known only for being revoked', () => {
     expect([...(entry?.revoked?.by.keys() ?? [])]).toEqual([three.id]);
   });
 
-  test('is unwrapped, and stays revoked, where a new key comes after it alone', () => {
+  test('is unwrapped, and stays revoked, if it is the only ancestor of a new key', () => {
     const gone = { ...entryBy(one, []), revoked: revocationBy(one.id, [one, two]) };
     const heir = { ...entryBy(newestKey, [one]) };
     const wish = (known: RingSnapshot, ...entries: RingEntry[]) =>
@@ -224,7 +224,7 @@ describe('a key that is known only for being revoked', () => {
     expect(wish(opened, heir).wanted.map(({ id }) => id)).toEqual([newestKey.id]);
   });
 
-  test('is unwrapped where that was not certified for its right times, and revoked by its own certificate', () => {
+  test('is unwrapped if the revocation was not certified for its right times, and revoked by its own certificate', () => {
     // Made after the key that certified it, so only its own certificate counts.
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [four, three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
@@ -235,7 +235,7 @@ describe('a key that is known only for being revoked', () => {
     expect(keyOf(withUnwrapped(known, [key], judgementOf()), four)).toMatchObject({ revoked: true, held: undefined });
   });
 
-  test('is used after all where a newer key alone certified that, which is older in truth', () => {
+  test('is used again if only a newer key certified the revocation, and that key is older in truth', () => {
     const claimed = { ...entryBy(four, [two], { created: T0 }), revoked: revocationBy(four.id, [three]) };
     const fooled = learn(newer, documentWith(claimed, second, third), judgementOf()).known;
     const right = entryBy(four, [three]);
@@ -249,7 +249,7 @@ describe('a key that is known only for being revoked', () => {
 describe('a known key', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('keeps its times, whatever a document says', () => {
+  test('keeps its times, whatever a document states', () => {
     const later = entryBy(two, [one], { opensUntil: two.opensUntil + HOUR, created: two.created - HOUR });
     const learned = learn(known, documentWith(first, later), judgementOf());
     expect(learned).toEqual({ known, wanted: [] });
@@ -263,7 +263,7 @@ describe('a known key', () => {
     expect([...keyOf(learned, two).vouchers.keys()]).toEqual([one.id]);
   });
 
-  test('gains no vouchers that are for other times', () => {
+  test('gains no vouchers for other times', () => {
     const bare = knowing([one, first], [two, entryBy(two, [])]);
     const other = entryBy(two, [one], { opensUntil: two.opensUntil + HOUR });
     expect(learn(bare, documentWith(other), judgementOf()).known).toBe(bare);
@@ -273,17 +273,17 @@ describe('a known key', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const entry = { ...second, wraps: [junkWrap(1), added, { ...added, keyId: 'x' }, ...second.wraps] };
     const learned = learn(known, documentWith(first, entry), judgementOf()).known;
-    expect(keyOf(learned, two).wraps.map(({ provider, isProved }) => [provider, isProved])).toEqual([
+    expect(keyOf(learned, two).wraps.map(({ provider, isUnwrapped }) => [provider, isUnwrapped])).toEqual([
       ['local', true],
       ['aws-kms', false],
     ]);
   });
 
-  test('F23 has 16 wraps at most', () => {
+  test('has at most 16 wraps (F23)', () => {
     const wraps = Array.from({ length: 16 }, (_, i) => wrapBy(two, { keyId: `v${i}` }));
     const learned = learn(known, documentWith({ ...second, wraps }), judgementOf()).known;
     expect(keyOf(learned, two).wraps).toHaveLength(16);
-    expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isProved: true });
+    expect(keyOf(learned, two).wraps[0]).toMatchObject({ keyId: 'k', isUnwrapped: true });
   });
 
   test('is revoked by its own certificate, and can only certify from then on', () => {
@@ -308,7 +308,7 @@ describe('a known key', () => {
     expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([true, false]);
   });
 
-  test('is not revoked by one that the same document revokes: the newest is judged first', () => {
+  test('is not revoked by a key that the same document revokes, because the newest is checked first', () => {
     const all = knowing([one, first], [two, second], [three, third]);
     const claims = [
       { ...first, revoked: revocationBy(one.id, [two]) },
@@ -318,7 +318,7 @@ describe('a known key', () => {
     expect([keyOf(learned, one).revoked, keyOf(learned, two).revoked]).toEqual([false, true]);
   });
 
-  test('stays revoked, whatever a document says', () => {
+  test('stays revoked, whatever a document states', () => {
     const revoked = learn(
       known,
       documentWith({ ...second, revoked: revocationBy(two.id, [two]) }),
@@ -329,14 +329,14 @@ describe('a known key', () => {
     }
   });
 
-  test('that is revoked gains the certificates that others add', () => {
+  test('gains the certificates that others add, if it is revoked', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [one]) }), judgementOf()).known;
     const more = { ...first, revoked: revocationBy(one.id, [two]) };
     const learned = learn(revoked, documentWith(more), judgementOf()).known;
     expect([...(keyOf(learned, one).revocation?.by.keys() ?? [])].toSorted()).toEqual([one.id, two.id].toSorted());
   });
 
-  test('that is revoked without its own certificate takes the statement that has it', () => {
+  test('that is revoked without its own certificate takes the record that has it', () => {
     const revoked = learn(known, documentWith({ ...first, revoked: revocationBy(one.id, [two]) }), judgementOf()).known;
     const better = revocationBy(one.id, [one], T0 + 5_000);
     const learned = learn(revoked, documentWith({ ...first, revoked: better }), judgementOf()).known;
@@ -348,13 +348,13 @@ describe('revoking a key', () => {
   const known = knowing([one, first], [two, second], [three, third]);
   const signers = signersOf(known.keys, new Map());
 
-  test('makes its own certificate, and that of the newest key', () => {
+  test('creates its own certificate, and that of the newest key', () => {
     const revoked = revokedKey(RING, keyOf(known, two), T0 + 1_234, signers);
     expect(revoked).toMatchObject({ revoked: true, held: undefined, authenticator: two.held.authenticator });
     expect(revoked?.revocation).toEqual(revocationBy(two.id, [two, three], T0 + 1_000));
   });
 
-  test('of the newest key is certified by that key alone', () => {
+  test('creates one certificate if the key is the newest', () => {
     const revoked = revokedKey(RING, keyOf(known, three), T0, signers);
     expect(revoked?.revocation).toEqual(revocationBy(three.id, [three]));
   });
@@ -365,7 +365,7 @@ describe('revoking a key', () => {
     expect([...(revoked?.revocation?.by.keys() ?? [])]).toEqual([one.id, two.id]);
   });
 
-  test('that was never unwrapped and is newer than all others cannot be certified', () => {
+  test('fails for a key that was never unwrapped and is newer than all others', () => {
     const refused = learn(known, documentWith(entryBy(four, [one])), judgementOf({ isPinnedOut: () => true })).known;
     expect(revokedKey(RING, keyOf(refused, four), T0, signersOf(refused.keys, new Map()))).toBeUndefined();
   });
@@ -376,12 +376,12 @@ describe('a document lacks', () => {
   const lacksOf = (document: RingDocument, from: RingSnapshot = known, more: Partial<Judgement> = {}): boolean =>
     lacks(document, from, judgementOf(more));
 
-  test('nothing when it says all that is known', () => {
+  test('nothing if it has all known facts', () => {
     expect(lacksOf(documentWith(first, second))).toBe(false);
     expect(lacksOf(documentWith(second, third, first))).toBe(false);
   });
 
-  test('a key that is known, until that has ended', () => {
+  test('a key that is known, until it has expired', () => {
     expect(lacksOf(documentWith(first))).toBe(true);
     expect(lacksOf(documentWith())).toBe(true);
     expect(lacksOf(documentWith(first), known, { nowMs: two.opensUntil - 1 })).toBe(true);
@@ -397,12 +397,12 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map([[one.id, junkMac]]) }))).toBe(true);
   });
 
-  test('a voucher that is known, where the document has eight others that are none', () => {
+  test('a known voucher, even if the document has eight invalid ones', () => {
     const junk = Array.from({ length: 8 }, (_, i) => [junkId(i), junkMac] as const);
     expect(lacksOf(documentWith(first, { ...second, vouchers: new Map(junk) }))).toBe(true);
   });
 
-  test('vouchers of known keys in whose place there are wrong ones', () => {
+  test('known vouchers that were replaced by wrong ones', () => {
     const many = Array.from({ length: 8 }, (_, i) => testKey(20 + i));
     const last = testKey(40);
     const entry = entryBy(last, many);
@@ -413,7 +413,7 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(...others, { ...entry, vouchers: spoilt }), all)).toBe(true);
   });
 
-  test('a wrap that is known, while there is room for it', () => {
+  test('a known wrap, while there is room for it', () => {
     const added = wrapBy(two, { provider: 'aws-kms' });
     const rich = learn(known, documentWith({ ...second, wraps: [added] }), judgementOf()).known;
     expect(lacksOf(documentWith(first, second), rich)).toBe(true);
@@ -421,7 +421,7 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(first, { ...second, wraps: full }), rich)).toBe(false);
   });
 
-  test('a wrap that this member opened, whatever is in its place', () => {
+  test('a wrap that this member unwrapped, whatever is in its place', () => {
     const full = Array.from({ length: 16 }, (_, i) => junkWrap(i));
     expect(lacksOf(documentWith(first, { ...second, wraps: full }))).toBe(true);
   });
@@ -435,27 +435,27 @@ describe('a document lacks', () => {
     expect(lacksOf(documentWith(first, { ...second, revoked: junk }), knows)).toBe(true);
   });
 
-  test('the own certificate of a revoked key: a newer one may be revoked too', () => {
+  test('the own certificate of a revoked key, because a newer one may be revoked too', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [two]) };
     const knows = learn(known, documentWith(revoked, second), judgementOf()).known;
     expect(lacksOf(documentWith(revoked, second), knows)).toBe(true);
     expect(lacksOf(written(knows, documentWith(revoked, second)), knows)).toBe(false);
   });
 
-  test('nothing with what is merely carried', () => {
+  test('nothing because of entries that are merely carried', () => {
     expect(lacksOf(documentWith(first, second), createSnapshot(known.keys, [third]))).toBe(false);
   });
 
-  describe('of a key that is known only for being revoked', () => {
+  describe('a document lacks of a key of which only the revocation is known', () => {
     const revoked = { ...first, revoked: revocationBy(one.id, [one, two]) };
     const newer = knowing([two, second], [three, third]);
     const knows = learn(newer, documentWith(revoked, second, third), judgementOf()).known;
 
-    test('nothing without its entry: nobody could use it', () => {
+    test('nothing if it has no entry, because no member could use it', () => {
       expect(lacksOf(documentWith(second, third), knows)).toBe(false);
     });
 
-    test('its revocation, where it is gone or is certified by nobody', () => {
+    test('its revocation, if that is missing or has no valid certificate', () => {
       expect(lacksOf(documentWith(revoked, second, third), knows)).toBe(false);
       expect(lacksOf(documentWith(first, second, third), knows)).toBe(true);
       for (const by of [new Map(), new Map([[two.id, junkMac]])]) {
@@ -463,7 +463,7 @@ describe('a document lacks', () => {
       }
     });
 
-    test('its own revocation, where that is certified by a key alone that is revoked since: it is unwrapped for that', () => {
+    test('its own revocation, if its only certifier is revoked since, and the key is unwrapped for that', () => {
       const byTwo = { ...first, revoked: revocationBy(one.id, [two]) };
       const knowsByTwo = learn(newer, documentWith(byTwo, second, third), judgementOf()).known;
       const document = documentWith(byTwo, { ...second, revoked: revocationBy(two.id, [two, three]) }, third);
@@ -481,10 +481,10 @@ describe('a document lacks', () => {
   });
 });
 
-describe('what is written', () => {
+describe('a written document', () => {
   const known = knowing([one, first], [two, second]);
 
-  test('is all that is known, and nothing else that was read but certificates and vouchers that others may check', () => {
+  test('has all that is known, and of what was read only certificates and vouchers that others may check', () => {
     const vouchers = new Map([[stranger.id, junkMac], ...second.vouchers]);
     const read = documentWith(
       first,
@@ -505,7 +505,7 @@ describe('what is written', () => {
     expect(new Set(entry?.revoked?.by.keys())).toEqual(new Set([one.id, two.id, stranger.id]));
   });
 
-  test('has what is carried, and neither what ended nor what is of another ring', () => {
+  test('has carried entries, and neither expired keys nor those of another ring', () => {
     const keys = known.keys.map((key) => (key.id === one.id ? { ...key, isLeft: true } : key));
     const carrying = createSnapshot(keys, [third]);
     expect(written(carrying, undefined).entries.map(({ id }) => id)).toEqual([two.id, three.id]);
@@ -513,14 +513,14 @@ describe('what is written', () => {
     expect(documentOf(carrying, undefined, options).entries.map(({ id }) => id)).toEqual([three.id]);
   });
 
-  test('F23 drops what is carried first where there are more than 64 keys', () => {
+  test('drops carried entries first if there are more than 64 keys (F23)', () => {
     const many = Array.from({ length: 64 }, (_, i) => testKey(i + 1));
     const full = createSnapshot(
       many
         .map((key) => unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0))
         .map((key, i) => ({
           ...key,
-          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+          wraps: entryBy(many[i] as TestKey, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
         })),
       [entryBy(testKey(70), [one])],
     );
@@ -529,7 +529,7 @@ describe('what is written', () => {
     expect(entries.some(({ id }) => id === testKey(70).id)).toBe(false);
   });
 
-  test('F23 keeps, where there is room for one revoked key, the one that links keys in use, then one written as live, then one that is there, then the latest', () => {
+  test('keeps, with room for one revoked key, first the one that links keys in use, then one written as live, then one that is there, then the latest (F23)', () => {
     const [root, link, heir, older, later] = [1, 2, 3, 4, 5].map((i) => testKey(i)) as [
       TestKey,
       TestKey,
@@ -540,7 +540,7 @@ describe('what is written', () => {
     const fillers = Array.from({ length: 61 }, (_, i) => testKey(i + 6));
     const ringKeyOf = (key: TestKey, ids: readonly string[], revokedAt?: number) => ({
       ...unwrappedKey(RING, entryBy(key, []), key.held, undefined, 0),
-      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isProved: true })),
+      wraps: entryBy(key, []).wraps.map((wrap) => ({ ...wrap, isUnwrapped: true })),
       ancestors: { ids, mac: ancestorsMacOf(RING, ids, key.held.authenticator) },
       ...(revokedAt === undefined ? {} : { revoked: true, revocation: { at: revokedAt, by: new Map() } }),
     });
@@ -568,15 +568,15 @@ describe('what is written', () => {
     expect(keptOf(root, undefined)).toEqual([later.id]);
   });
 
-  test('F23 drops wraps that this member neither made nor opened where there is no room, and none that it did', () => {
+  test('drops wraps that this member neither made nor unwrapped if there is no room, and none that it did (F23)', () => {
     const many = Array.from({ length: 20 }, (_, i) => testKey(i + 1));
     const wrapsOf = (key: TestKey): RingWrap[] =>
       Array.from({ length: 15 }, (_, i) => wrapBy(key, { keyId: `v${i}`, wrapped: Buffer.alloc(1_500) }));
     const rich = createSnapshot(
       many.map((key) => {
         const entry = entryBy(key, []);
-        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: true }));
-        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isProved: false }));
+        const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: true }));
+        const more = wrapsOf(key).map((wrap) => ({ ...wrap, isUnwrapped: false }));
         return { ...unwrappedKey(RING, entry, key.held, undefined, 0), wraps: [...wraps, ...more] };
       }),
       [],
@@ -591,13 +591,13 @@ describe('a lineage', () => {
   const keysOf = (...entries: readonly (readonly [TestKey, RingEntry])[]) =>
     entries.map(([key, entry]) => ({ entry, signer: signerOf(key) }));
 
-  test('is one where every key is vouched for by another, in whatever order they come', () => {
+  test('is a group of keys each vouched for by another, in whatever order they come', () => {
     const keys = keysOf([one, first], [two, second], [three, entryBy(three, [two])]);
     expect(lineagesOf(RING, keys)).toEqual([[three.id, two.id, one.id]]);
     expect(lineagesOf(RING, keys.toReversed())).toEqual([[three.id, two.id, one.id]]);
   });
 
-  test('ends where nobody vouches, or with a voucher that is wrong', () => {
+  test('ends at a key without a voucher, or with a wrong one', () => {
     const spoilt = { ...third, vouchers: new Map([[two.id, junkMac]]) };
     const groups = lineagesOf(
       RING,
@@ -618,7 +618,7 @@ describe('a lineage', () => {
     expect(lineagesOf(RING, keys)).toEqual([[newestKey, four, three, two, one].map(({ id }) => id)]);
   });
 
-  test('is made of right vouchers only: of another ring none is', () => {
+  test('is made of right vouchers only, none of them of another ring', () => {
     expect(lineagesOf('orders', keysOf([one, first], [two, second]))).toHaveLength(2);
   });
 });
@@ -790,7 +790,7 @@ const stolen = documentsOf(fc.oneof(spoiltEntry, stolenEntry));
 const anything = fc.oneof(honest, spoilt, stolen);
 
 describe('learning', () => {
-  test('loses nothing that is known, and clears no revocation', () => {
+  test('loses no known fact, and removes no revocation', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
         const member = new Member(...before);
@@ -798,7 +798,7 @@ describe('learning', () => {
         member.read(document);
         for (const old of was.keys) {
           const now = member.known.byId.get(old.id);
-          // A key that was known by its id alone can be unwrapped after all, and its revocation judged by its bytes.
+          // A key that was known by its id alone can be unwrapped after all, and its revocation checked by its bytes.
           if (isTombstone(old)) continue;
           expect(now).toMatchObject({ created: old.created, opensUntil: old.opensUntil });
           expect(now?.revoked === true || !old.revoked).toBe(true);
@@ -811,7 +811,7 @@ describe('learning', () => {
     );
   });
 
-  test('the same a third time teaches nothing more', () => {
+  test('changes nothing when the same document is read a third time', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), (documents) => {
         const member = new Member(...documents);
@@ -827,7 +827,7 @@ describe('learning', () => {
     );
   });
 
-  test('what members have written, in whatever order, ends with the same facts', () => {
+  test('ends with the same facts, whatever the order of the documents that members wrote', () => {
     fc.assert(
       fc.property(honest, honest, (a, b) => {
         const whole = documentWith(...HONEST);
@@ -840,7 +840,7 @@ describe('learning', () => {
 
 describe('writing', () => {
   // oxlint-disable-next-line vitest/expect-expect
-  test('what a member has written lacks nothing that it knows, or teaches it one thing more', () => {
+  test('produces a document that lacks nothing its writer knows, or teaches it one more fact', () => {
     fc.assert(
       fc.property(fc.array(anything, { maxLength: 3 }), anything, (before, document) => {
         const member = new Member(...before);
@@ -853,7 +853,7 @@ describe('writing', () => {
     );
   });
 
-  test('junk beside what a member knows is no reason to write', () => {
+  test('does not follow from junk beside known facts', () => {
     const [wrap] = (HONEST[3] as RingEntry).wraps as readonly [RingWrap];
     const beside = fc.record({
       vouchers: junkMacs,
@@ -882,7 +882,7 @@ describe('writing', () => {
     );
   });
 
-  test('members that each opened another wrap of a key keep both where a thief has filled its entry', () => {
+  test('keeps both wraps of a key that two members unwrapped, even if an attacker has filled its entry', () => {
     const [key1, key2] = POOL as [TestKey, TestKey];
     const [root, entry] = HONEST as [RingEntry, RingEntry];
     const thiefs = (from: number, count: number): RingWrap[] =>
@@ -904,9 +904,9 @@ describe('writing', () => {
 
   test.each<readonly [string, fc.Arbitrary<RingDocument>, number]>([
     ['after each has read what only it has', honest, 6],
-    ['after whoever writes the store gave each of them another document', spoilt, 8],
-    ['after he did that with the data keys in his hands', stolen, 8],
-  ])('members never take turns for ever, %s', (_, documents, atMost) => {
+    ['after an attacker gave each of them another document', spoilt, 8],
+    ['after an attacker did that with the data keys', stolen, 8],
+  ])('does not make members overwrite each other endlessly, %s', (_, documents, atMost) => {
     const of = fc.array(documents, { maxLength: 3 });
     fc.assert(
       fc.property(of, of, of, documents, (a, b, c, start) => {

@@ -112,8 +112,8 @@ async function write(document: string, expected: string | undefined): Promise<st
   return (await fileRing(path).write(document, { expected })).revision;
 }
 
-describe('F32: a write to the file ring, one step of which fails', () => {
-  test('changes nothing before the rename, leaves nothing behind, and the next one works', async () => {
+describe('a write to the file ring, one step of which fails (F32)', () => {
+  test('changes nothing before the rename, leaves nothing behind, and lets the next one succeed', async () => {
     let revision: string | undefined = await write('document 0', undefined);
     works();
     revision = await write('document 1', revision);
@@ -149,7 +149,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
     await write('after all', revision);
   });
 
-  test('is on the disk before it takes the place of the old document, and the change of place before it is done', async () => {
+  test('is on the disk before it replaces the old document, and the rename is on the disk before it resolves', async () => {
     await write('x', undefined);
     const temporary = system.calls.find(({ call }) => call === 'handle.sync')?.path ?? '';
     expect(basename(temporary)).toMatch(/^payments\.ring\.tmp-[\w-]{12}$/);
@@ -162,7 +162,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
     ]);
   });
 
-  test('does without syncing the directory on Windows, which cannot open one', async () => {
+  test('does not sync the directory on Windows, where that is impossible', async () => {
     const { platform } = process;
     fail('EISDIR', (call, of) => call === 'open' && of === dirname(path));
     await expect(write('x', undefined)).rejects.toMatchObject(failed('unavailable'));
@@ -181,7 +181,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
     ['EROFS', 'read-only'],
     ['EIO', 'unavailable'],
     ['ENOSPC', 'unavailable'],
-  ])('is told by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
+  ])('is reported by its kind: %s is %s, and names no path (F21)', async (code, kind) => {
     const revision = await write('x', undefined);
     fail(code, (call, of) => call === 'open' && of.includes('.tmp-'));
     const failure: unknown = await write('y', revision).catch((error: unknown) => error);
@@ -191,7 +191,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
     await expect(fileRing(path).read()).rejects.toMatchObject(failed(kind));
   });
 
-  test('F9: what hides whether the ring is there is never absence', async () => {
+  test('is never taken for absence where the error hides whether the ring exists (F9)', async () => {
     for (const [code, kind] of [
       ['EACCES', 'denied'],
       ['EIO', 'unavailable'],
@@ -203,7 +203,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
     }
   });
 
-  test('an abort at its last step changes nothing', async () => {
+  test('changes nothing if it is aborted at its last step', async () => {
     const revision = await write('x', undefined);
     const aborting = new AbortController();
     system.before = (call) => (call === 'handle.sync' ? aborting.abort() : undefined);
@@ -215,7 +215,7 @@ describe('F32: a write to the file ring, one step of which fails', () => {
   test.each([
     [4_999, 'y'],
     [5_000, 'x'],
-  ])('that had the lock for %d ms by the wall clock: %s stands', async (heldMs, stands) => {
+  ])('that held the lock for %d ms by the wall clock leaves %s', async (heldMs, stands) => {
     const revision = await write('x', undefined);
     let nowMs = Date.now();
     vi.spyOn(Date, 'now').mockImplementation(() => nowMs);
@@ -225,8 +225,8 @@ describe('F32: a write to the file ring, one step of which fails', () => {
   });
 });
 
-describe('F29: a write that has to wait for the lock', () => {
-  test('waits twice as long each time, up to a quarter of a second, and gives up when 10 s have passed', async () => {
+describe('a write that waits for the lock (F29)', () => {
+  test('waits twice as long each time, up to a quarter of a second, and gives up after 10 s', async () => {
     const lock = await tryFileLock(`${path}.lock`);
     vi.spyOn(Math, 'random').mockReturnValue(0.5);
     const startNs = process.hrtime.bigint();
@@ -239,7 +239,7 @@ describe('F29: a write that has to wait for the lock', () => {
     await lock?.release();
   });
 
-  test('leaves no trace on the disk meanwhile', async () => {
+  test('leaves no trace on the disk while it waits', async () => {
     const lock = await tryFileLock(`${path}.lock`);
     utimesSync(`${path}.lock`, 1, 1);
     expect(await tryFileLock(`${path}.lock`)).toBeUndefined();
@@ -263,7 +263,7 @@ function statOf({ start, state = 'S' }: { readonly start: string; readonly state
   return `1 (a) S 9 (b) ${state} ${Array.from({ length: 18 }, () => '7').join(' ')} ${start} 0 0\n`;
 }
 
-describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the file ring', () => {
+describe.skipIf(process.platform !== 'linux')('the holder of the lock of the file ring (F32)', () => {
   const LONG_AGO = Date.now() / 1_000 - 3_600;
   const isFree = async (): Promise<boolean> => (await tryFileLock(`${path}.lock`)) !== undefined;
   const answer = (of: RegExp, what: unknown): void => {
@@ -274,7 +274,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
     };
   };
 
-  test('is told by a name with the start of its process, in a directory for its owner only', async () => {
+  test('is identified by a name with the start of its process, in a directory for its owner only', async () => {
     const left = await leave();
     const start = readFileSync('/proc/self/stat', 'latin1')
       .replace(/^.*\) /, '')
@@ -286,7 +286,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
   test.each([
     ['another PID namespace', /^\/proc\/self\/ns\/pid$/, 'pid:[1]'],
     ['before the machine was started again', /^\/proc\/sys\/kernel\/random\/boot_id$/, 'another boot\n'],
-  ])('a number of %s says nothing here: its file counts as dead when it is old', async (_, of, what) => {
+  ])('has no valid process id if it is of %s, and its file counts as dead when it is old', async (_, of, what) => {
     answer(of, what);
     const left = await leave();
     system.before = undefined;
@@ -298,7 +298,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
   test.each([
     ['whose facts are hidden (hidepid)', systemError('EACCES')],
     ['whose facts cannot be read as such', 'nothing'],
-  ])('a living process %s, by the signal’s answer', async (_, what) => {
+  ])('is a living process %s if a signal reaches it', async (_, what) => {
     await leave();
     answer(/^\/proc\/\d+\/stat$/, what);
     expect(await isFree()).toBe(false);
@@ -308,7 +308,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
     expect(await isFree()).toBe(true);
   });
 
-  test('a process of another user, which no signal may reach', async () => {
+  test('may be a process of another user, which no signal can reach', async () => {
     await leave();
     vi.spyOn(process, 'kill').mockImplementation(() => {
       throw systemError('EPERM');
@@ -316,7 +316,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
     expect(await isFree()).toBe(false);
   });
 
-  test('a process that did not know its own start, as long as its number is in use', async () => {
+  test('may be a process that did not know its own start, as long as its process id is in use', async () => {
     answer(/^\/proc\/self\/stat$/, systemError('EACCES'));
     await leave();
     system.before = undefined;
@@ -331,14 +331,14 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
     ['S', false],
     ['Z', true],
     ['X', true],
-  ])('a process in state %s: free is %s', async (state, free) => {
+  ])('is a process in state %s: free is %s', async (state, free) => {
     const left = await leave();
     const [, pid = '', start = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start, state }));
     expect(await isFree()).toBe(free);
   });
 
-  test('a process whose number another one has now is told by the start, whatever its program is called', async () => {
+  test('is distinguished by its start from a process that has its process id now, whatever the name of the program', async () => {
     const left = await leave();
     const [, pid = ''] = basename(left).split('.');
     answer(new RegExp(`^/proc/${pid}/stat$`), statOf({ start: '7' }));
@@ -348,7 +348,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
   test.each([
     ['longer at its beginning', (name: string) => `x${name}`],
     ['longer at its end', (name: string) => `${name}.x`],
-  ])('a name that is %s is one of another version: judged by its age', async (_, rename) => {
+  ])('is of another version if its name is %s, and then its age decides', async (_, rename) => {
     const left = await leave(rename);
     expect(await isFree()).toBe(false);
     utimesSync(left, LONG_AGO, LONG_AGO);
@@ -358,14 +358,14 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
   test.each([
     [10_000, false],
     [10_001, true],
-  ])('a foreign file %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
+  ])('has a foreign file %d ms older than the contender’s own: free is %s', async (olderMs, free) => {
     const left = await leave(() => 'foreign');
     utimesSync(left, 1_000, 1_000);
     system.before = (call) => (call === 'handle.stat' ? { mtimeMs: 1_000_000 + olderMs } : undefined);
     expect(await isFree()).toBe(free);
   });
 
-  test('a foreign file that goes away while it is looked at is dead; one that may not be looked at stops the write', async () => {
+  test('is dead if its foreign file disappears during the check, and stops the write if the file cannot be checked', async () => {
     const left = await leave(() => 'foreign');
     fail('ENOENT', (call, of) => call === 'stat' && of === left);
     expect(await isFree()).toBe(true);
@@ -378,7 +378,7 @@ describe.skipIf(process.platform !== 'linux')('F32: who holds the lock of the fi
 });
 
 describe('file ring: watching', () => {
-  test('keeps no process alive, and hears of nothing but the ring', async () => {
+  test('keeps no process alive, and reports only changes of the ring', async () => {
     let heard = 0;
     let others = 0;
     const alive = process.getActiveResourcesInfo().length;
@@ -396,7 +396,7 @@ describe('file ring: watching', () => {
     end?.();
   });
 
-  test('where the directory is missing, or the platform cannot watch, it ends without a word', () => {
+  test('ends silently if the directory is missing, or the platform cannot watch', () => {
     const end = fileRing(join(root, 'not', 'there', 'ring')).watch?.(() => undefined);
     expect(end?.()).toBeUndefined();
     system.watch = () => {
@@ -409,7 +409,7 @@ describe('file ring: watching', () => {
     expect(() => fileRing(path).watch?.(() => undefined)).toThrow(RangeError);
   });
 
-  test('a platform that names no file may mean the ring; a watch that fails is closed', () => {
+  test('treats an event without a file name as a change of the ring, and closes a watch that fails', () => {
     let heard = 0;
     let closed = 0;
     const watcher = Object.assign(new EventEmitter(), { close: () => closed++ });
@@ -429,7 +429,7 @@ describe('file ring: watching', () => {
     expect(closed).toBe(1);
   });
 
-  test('it says that it is a file: nothing but this machine founds rings in it', () => {
+  test('the store has the kind file, because only this machine creates rings in it', () => {
     expect(fileRing(path).kind).toBe('file');
   });
 });
@@ -450,7 +450,7 @@ describe('codes of the system', () => {
     expect(codeOf(error)).toBe(code);
   });
 
-  test('a file that somebody else removed first is removed; one that stays is an error', async () => {
+  test('a file that another process removed first counts as removed, and one that stays is an error', async () => {
     await expect(removeIfPresent(path)).resolves.toBeUndefined();
     fail('EACCES', (call) => call === 'unlink');
     await expect(removeIfPresent(path)).rejects.toMatchObject({ code: 'EACCES' });

@@ -47,16 +47,16 @@ describe('the folders of core', () => {
     expect(late).toEqual([]);
   });
 
-  test.each(FOLDERS)('%s imports what is listed for it, and all of that', (folder) => {
+  test.each(FOLDERS)('%s imports exactly what is listed for it', (folder) => {
     const imported = new Set(filesOf(folder).flatMap((name) => importsOf(folder, name)));
     expect([...imported].toSorted()).toEqual(MAY_IMPORT[folder]?.toSorted());
   });
 
-  test('hold at most 20 files each, as do the entry points', () => {
+  test('contain at most 20 files each, as do the entry points', () => {
     for (const folder of ['.', ...FOLDERS]) expect(filesOf(folder).length, folder).toBeLessThanOrEqual(20);
   });
 
-  test('hold no file over 300 lines that does not give a reason at its head', () => {
+  test('contain no file over 300 lines without a reason at its top', () => {
     const long = FOLDERS.flatMap((folder) => filesOf(folder).map((name) => join(folder, name))).filter((path) => {
       const text = readFileSync(join(SOURCE, path), 'utf8');
       return text.split('\n').length > 301 && !text.slice(0, 2_000).includes('One file, because ');

@@ -23,7 +23,7 @@ async function ring() {
 }
 
 describe('a store that other processes share', () => {
-  test('fifty members with connections of their own: one data key, its proof, and an unwrap for each other one (F6, F8)', async () => {
+  test('costs fifty members with separate connections one data key, its KMS check, and one unwrap for each other member (F6, F8)', async () => {
     const members = await fleet.startAll(50, AT_ONCE);
     expect((await ring()).entries).toHaveLength(1);
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 50 });
@@ -31,12 +31,12 @@ describe('a store that other processes share', () => {
     for (const token of tokens) for (const member of members) expect(open(member, token)).toBe('state');
   });
 
-  test("`create: 'now'` of many founds once, too", async () => {
+  test("has one ring if many members start with `create: 'now'`", async () => {
     await fleet.startAll(10, { create: 'now' });
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: 10 });
   });
 
-  test('the claim of a process that died is taken over', async () => {
+  test('lets a member take over the claim of a process that died', async () => {
     const dying = new AbortController();
     const dead = createKmsCodec({
       ...AT_ONCE,
@@ -63,7 +63,7 @@ describe('a store that other processes share', () => {
     expect(members.every((member) => member.codec.health().ready)).toBe(true);
   });
 
-  test('a founder that is refused gives its claim back: the next need not wait', async () => {
+  test('has no claim left if the creation was refused, so that the next member need not wait', async () => {
     fleet.kms.failing = 'denied';
     await expect(fleet.start(AT_ONCE)).rejects.toMatchObject({ name: 'KeyWrapperError', kind: 'denied' });
     fleet.kms.failing = undefined;
@@ -72,7 +72,7 @@ describe('a store that other processes share', () => {
     expect(fleet.clock.wallMs() - at).toBeLessThan(10_000);
   });
 
-  test('a founder that was thought dead loses the race and adopts the ring', async () => {
+  test('makes a creator that was thought dead lose the race and adopt the ring', async () => {
     let patient: (() => void) | undefined;
     fleet.kms.latency = () =>
       new Promise((resolve) => {
@@ -89,7 +89,7 @@ describe('a store that other processes share', () => {
     expect(open(other, seal(adopted))).toBe('state');
   });
 
-  test('a claim is not a ring: a member restores its own over it, a reader waits, and nobody starts from it (F31)', async () => {
+  test('may hold a claim, which is not a ring: a member restores its own over it, a reader waits, and none starts from it (F31)', async () => {
     const running = await fleet.start(AT_ONCE);
     const { entries } = await ring();
     fleet.store.flush();

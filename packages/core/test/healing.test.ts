@@ -75,8 +75,8 @@ async function isWrapOf(index: number): Promise<(wrapped: Uint8Array) => boolean
   return (wrapped) => wrap !== undefined && Buffer.from(wrap).equals(wrapped);
 }
 
-describe('F31: a ring that is absent', () => {
-  test('is written back after the drawn wait; degraded until then, ok at once after it, and told', async () => {
+describe('a ring that is absent (F31)', () => {
+  test('is written back after the drawn wait, and the member is degraded until then, ok at once after it, and reports it', async () => {
     const a = await start();
     const before = await ids();
     fleet.store.flush();
@@ -91,7 +91,7 @@ describe('F31: a ring that is absent', () => {
     expect(log.of('healed')).toEqual([{ keys: 1 }]);
   });
 
-  test('is not written back over what somebody wrote meanwhile', async () => {
+  test('is not written back over a document that was written meanwhile', async () => {
     const first = await start(0.1);
     const late = await start(0.9);
     fleet.store.flush();
@@ -119,7 +119,7 @@ describe('F31: a ring that is absent', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('is written back by a clock that is wrong too: nothing in it was made by that', async () => {
+  test('is written back even by a wrong clock, because it creates nothing', async () => {
     const a = await start();
     const before = await fleet.store.document();
     fleet.store.flush();
@@ -130,9 +130,7 @@ describe('F31: a ring that is absent', () => {
   });
 
   for (const isFlushed of [true, false]) {
-    test(`is not written back once all that is known of it has ended; a key follows when the KMS is back, ${
-      isFlushed ? 'absent' : 'still there'
-    }`, async () => {
+    test(`is not written back once all known keys have expired, and a new key follows when the KMS is back, with the document ${isFlushed ? 'absent' : 'still there'}`, async () => {
       const a = await start();
       const old = await ring();
       fleet.kms.failing = 'unavailable';
@@ -151,7 +149,7 @@ describe('F31: a ring that is absent', () => {
   }
 });
 
-describe('F31: an older document', () => {
+describe('an older document (F31)', () => {
   /** A member that knows of two keys, and the document that has one of them. */
   async function rolledBack(draw = 0.5): Promise<{ a: Member; old: string }> {
     const a = await start(draw);
@@ -160,7 +158,7 @@ describe('F31: an older document', () => {
     return { a, old };
   }
 
-  test('is united with what is known after the drawn wait; degraded until then, and told', async () => {
+  test('is merged with what is known after the drawn wait, and the member is degraded until then and reports it', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -173,7 +171,7 @@ describe('F31: an older document', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('is healed by one member, not by all', async () => {
+  test('is repaired by one member, not by all', async () => {
     const { a, old } = await rolledBack(0.1);
     const b = await start(0.9);
     await fleet.store.put(old);
@@ -182,7 +180,7 @@ describe('F31: an older document', () => {
     expect(fleet.store.writes - writes).toBe(1);
   });
 
-  test('that comes back each time is written over once per refreshEvery and member, and no more often', async () => {
+  test('that keeps coming back is overwritten once per refreshEvery and member', async () => {
     const { a, old } = await rolledBack();
     const { writes } = fleet.store;
     for (let passed = 0; passed < 3_600; passed += 10) {
@@ -194,7 +192,7 @@ describe('F31: an older document', () => {
     expect(repairs).toBeLessThanOrEqual(12);
   });
 
-  test('waits for the backoff while the store does not answer, and is written over once it does', async () => {
+  test('waits for the backoff while the store does not answer, and is overwritten once it does', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -209,7 +207,7 @@ describe('F31: an older document', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('that goes away meanwhile is written over all the same', async () => {
+  test('that is deleted meanwhile is still overwritten', async () => {
     const { a, old } = await rolledBack();
     const before = await fleet.store.document();
     await fleet.store.put(old);
@@ -220,7 +218,7 @@ describe('F31: an older document', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('teaches a reader nothing: it writes nothing, says degraded, and goes on with what it knows', async () => {
+  test('teaches a reader nothing: it writes nothing, is degraded, and continues with what it knows', async () => {
     const { a, old } = await rolledBack();
     const reader = await start(0.5, { role: 'reader' });
     await fleet.store.put(old);
@@ -232,7 +230,7 @@ describe('F31: an older document', () => {
     expect(open(reader, seal(a))).toBe('state');
   });
 
-  test('with a key more and a wrap less loses nothing that was known: it is united, not adopted', async () => {
+  test('with one more key and one wrap less loses nothing that was known, because it is merged', async () => {
     const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
     if (one === undefined || other === undefined) throw new Error('there are two');
     const a = await start(0.5, { keyWrapper: one });
@@ -248,7 +246,7 @@ describe('F31: an older document', () => {
     expect((await ring()).entries.map(({ wraps }) => wraps.length)).toEqual([2, 1]);
   });
 
-  test('of which all keys have ended is written over, and none of it comes back', async () => {
+  test('is overwritten if all its keys have expired, and none of them comes back', async () => {
     const a = await start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -261,7 +259,7 @@ describe('F31: an older document', () => {
     expect(await ids()).toEqual(now);
   });
 
-  test('without what certifies its facts has all of that written back', async () => {
+  test('without the certificates of its facts is completed', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() - 600_000));
@@ -281,8 +279,8 @@ describe('F31: an older document', () => {
   });
 });
 
-describe('what is no document of this ring', () => {
-  test('is written over after five seconds and the drawn wait, when a second read finds it too', async () => {
+describe('a foreign document', () => {
+  test('is overwritten after five seconds and the drawn wait, if a second read returns it too', async () => {
     const a = await start();
     const before = await fleet.store.document();
     for (const foreign of ['not a ring', '{}', before?.replace('"ring":"default"', '"ring":"orders"') ?? '']) {
@@ -297,7 +295,7 @@ describe('what is no document of this ring', () => {
     expect(a.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('is left alone where the right one is back at the second read', async () => {
+  test('is left alone if the right one is back at the second read', async () => {
     const a = await start();
     const before = (await fleet.store.document()) ?? '';
     await fleet.store.put('not a ring');
@@ -308,7 +306,7 @@ describe('what is no document of this ring', () => {
     expect(fleet.store.writes).toBe(writes);
   });
 
-  test('is written over at once by a revocation', async () => {
+  test('is overwritten at once by a revocation', async () => {
     const a = await start();
     const [first] = await ids();
     await fleet.store.put('not a ring');
@@ -317,7 +315,7 @@ describe('what is no document of this ring', () => {
     expect(await ids()).toContain(`${first} revoked`);
   });
 
-  test('more than three times in an hour is a contest for the slot, and so told until it has stopped for an hour (F51)', async () => {
+  test('is a contest for the slot if it appears more than three times in an hour, and is reported until it has stopped for an hour (F51)', async () => {
     const a = await start();
     for (let i = 0; i < 3; i++) {
       await fleet.store.put('not a ring');
@@ -332,8 +330,8 @@ describe('what is no document of this ring', () => {
   });
 });
 
-describe('what is unwrapped', () => {
-  test('by who starts while the KMS is out of reach: one key, however many live ones the ring has (F6)', async () => {
+describe('the keys that are unwrapped', () => {
+  test('are one at a start while the KMS is out of reach, however many live ones the ring has (F6)', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -346,7 +344,7 @@ describe('what is unwrapped', () => {
     expect(asked.size).toBe(1);
   });
 
-  test('by who starts while the KMS refuses: every live key once, since some of them might be no keys of the ring', async () => {
+  test('are all live ones, once each, at a start while the KMS refuses, because some might not belong to the ring', async () => {
     const a = await start();
     await a.codec.rotate();
     await a.codec.rotate();
@@ -356,7 +354,7 @@ describe('what is unwrapped', () => {
     expect(seen.unwraps).toBe(3);
   });
 
-  test('by who was behind: what is live and not held, and no key that was revoked meanwhile', async () => {
+  test('are all live ones not held by a member that was behind, and none that was revoked meanwhile', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -372,7 +370,7 @@ describe('what is unwrapped', () => {
     expect(await ids()).toHaveLength(4);
   });
 
-  test('a document that brings no new key is no proof, and one whose keys cannot be unwrapped neither (F10)', async () => {
+  test('do not count as a KMS check if a document brings no new key, or only keys that cannot be unwrapped (F10)', async () => {
     const [one, other] = [fleet.kms.connect(), localKeyWrapper({ masterKey: randomBytes(32) })];
     const { seen, keyWrapper } = picky();
     const a = await start(0.5, { keyWrapper });
@@ -390,7 +388,7 @@ describe('what is unwrapped', () => {
     expect(a.codec.health().lastKmsCheck).toEqual(proved);
   });
 
-  test('a key that cannot be unwrapped keeps nothing else back: the rest is held, read and proved on (F7)', async () => {
+  test('do not depend on one that cannot be unwrapped: the rest is held, read and checked (F7)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });
@@ -412,7 +410,7 @@ describe('what is unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('a key that is refused while a held one is proved is no key of the ring: asked about once in an hour (F10)', async () => {
+  test('exclude a key that is refused while a KMS check of a held one passes, except once in an hour (F10)', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky('denied');
     const b = await start(0.5, { keyWrapper });
@@ -436,7 +434,7 @@ describe('what is unwrapped', () => {
     expect(b.codec.health().keys.map(({ held }) => held)).toEqual([true, true]);
   });
 
-  test('a key that is refused counts for nothing by itself: that the held one is refused too is what counts', async () => {
+  test('count as refused only when the KMS also refuses the held key', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky('denied');
     const b = await start(0.5, { keyWrapper });
@@ -448,7 +446,7 @@ describe('what is unwrapped', () => {
     expect(b.codec.health()).toMatchObject({ status: 'failing', canSeal: false });
   });
 
-  test('nothing of a document whose keys have all ended: a reader keeps what it has', async () => {
+  test('are none if all keys of a document have expired, and a reader keeps what it has', async () => {
     const a = await start();
     const reader = await start(0.5, { role: 'reader' });
     const token = seal(a);
@@ -462,7 +460,7 @@ describe('what is unwrapped', () => {
     expect(reader.codec.health()).toMatchObject({ canUnseal: false, keys: [] });
   });
 
-  test('nothing when all keys have ended while the store was away: the failure told is the store’s', async () => {
+  test('are none if all keys expired while the store was away, and the reported failure is the store’s', async () => {
     const a = await start();
     fleet.store.down = true;
     fleet.clock.suspend(5 * DAY);
@@ -470,7 +468,7 @@ describe('what is unwrapped', () => {
     expect(a.codec.health().lastError?.kind).toBe('store unavailable');
   });
 
-  test('a rolled-back store is written over though a key that it has and that was lost cannot be unwrapped', async () => {
+  test('do not delay the repair of a rolled-back store by a lost key that cannot be unwrapped', async () => {
     const a = await start();
     const { seen, keyWrapper } = picky();
     const b = await start(0.5, { keyWrapper });

@@ -19,7 +19,7 @@ function stuckGenerator() {
 const nonceOf = (token: string): string =>
   Buffer.from(token.slice('v1.'.length), 'base64url').subarray(4, 16).toString('hex');
 
-test('6: under a stuck generator two payloads never have one nonce on the Python wire with hedge (F2)', async () => {
+test('with hedge, two payloads never have one nonce on the Python wire under a stuck generator (F2)', async () => {
   const { stick, random } = stuckGenerator();
   const member = await fleet.start({ format: 'python', hedge: true, random });
   stick();
@@ -28,7 +28,7 @@ test('6: under a stuck generator two payloads never have one nonce on the Python
   expect(tokens.map((token) => open(member, token))).toEqual(tokens.map((_, n) => `state ${n}`));
 });
 
-test('6: without hedge a nonce of the Python wire is what the generator gives', async () => {
+test('without hedge, a nonce of the Python wire is the output of the generator', async () => {
   const { stick, random } = stuckGenerator();
   const member = await fleet.start({ format: 'python', random });
   stick();

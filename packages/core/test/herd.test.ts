@@ -45,13 +45,13 @@ async function crowd(options: { readonly latencySeconds?: number; readonly polic
   });
 }
 
-describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
-  test('start with one generated key and an unwrap each', async () => {
+describe(`${MEMBERS} members that do everything at the same moment (F6)`, () => {
+  test('start with one generated key and one unwrap each', async () => {
     await crowd();
     expect(fleet.kms.calls).toEqual({ generate: 1, wrap: 0, unwrap: MEMBERS });
   });
 
-  test('read the ring, and have the KMS prove, spread over a fifth of the interval, long before they must', async () => {
+  test('spread reads and KMS checks over a fifth of the interval, long before their limits', async () => {
     await crowd({
       policy: {
         ...policy,
@@ -78,7 +78,7 @@ describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
     expect(busiestSecond(times.unwraps)).toBeLessThan(30);
   });
 
-  test('hear of a new key by a push, and unwrap it spread over a minute', async () => {
+  test('learn of a new key by a push, and spread its unwraps over a minute', async () => {
     await crowd();
     await fleet.clock.advance(1);
     times.clear();
@@ -92,7 +92,7 @@ describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
     expect(busiestSecond(times.unwraps)).toBeLessThan(60);
   });
 
-  test('fail to read at once, and try again spread over the backoff', async () => {
+  test('fail to read at once, and spread the next attempts over the backoff', async () => {
     await crowd();
     await fleet.clock.advance(1);
     // Whoever reads because of the write finds the store down.
@@ -111,7 +111,7 @@ describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
     expect(busiestSecond(times.reads)).toBeLessThan(200);
   });
 
-  test('wake up, all of them, with a rotation that is due, and a handful of them make a key', async () => {
+  test('resume together with a rotation that is due, and only a handful of them create a key', async () => {
     await crowd({ latencySeconds: 0.1 });
     // The successor is due after 5 100 s.
     await fleet.clock.advance(4_800);
@@ -139,15 +139,15 @@ describe(`F6: ${MEMBERS} members that do everything at the same moment`, () => {
   });
 });
 
-describe('F6: one flight for all who ask at once', () => {
-  test('200 refreshes of one member read once', async () => {
+describe('concurrent requests share one call (F6)', () => {
+  test('200 refreshes of one member make one read', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;
     await Promise.all(Array.from({ length: 200 }, () => a.codec.refresh()));
     expect(fleet.store.reads - reads).toBe(1);
   });
 
-  test('200 requests with tokens of an unknown key wait for one read, and all of them open', async () => {
+  test('200 requests with tokens of an unknown key wait for one read, and all of them are unsealed', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     // No push: b hears of the successor by the tokens only.
@@ -164,7 +164,7 @@ describe('F6: one flight for all who ask at once', () => {
     expect(tokens.map((token) => open(b, token))).toEqual(tokens.map((_, i) => `state ${i}`));
   });
 
-  test('200 codecs of one process that find an empty store make one key', async () => {
+  test('200 codecs of one process that find an empty store create one key', async () => {
     const ring = fleet.store.connect();
     const keyWrapper = fleet.kms.connect();
     // The system's clock, and no turn of the event loop between the calls.

@@ -8,7 +8,7 @@ beforeEach(() => {
 });
 afterEach(() => fleet.close());
 
-test('8: inspect of a token on the Python wire names the key whose fingerprint it has', async () => {
+test('inspect of a token on the Python wire names the key that has its fingerprint', async () => {
   const native = await fleet.start();
   const python = await fleet.start({ format: 'python' });
   const token = seal(python);
@@ -24,7 +24,7 @@ test('8: inspect of a token on the Python wire names the key whose fingerprint i
   expect(native.codec.inspect(foreign)).toEqual({ format: 'python', keyId: '', state: 'unknown', stale: false });
 });
 
-test('8: inspect refuses what is no base64url, so that it shows no control characters', async () => {
+test('inspect refuses text that is not base64url, so that it shows no control characters', async () => {
   const { codec } = await fleet.start();
   const hostile = `sr1.\u001b]0;title\u0007\u001b[2J${'A'.repeat(120)}`;
   for (const token of [hostile, `sr1.${'A'.repeat(40)}\u202e${'A'.repeat(80)}`, `v1.\u001b[2J${'A'.repeat(80)}`]) {

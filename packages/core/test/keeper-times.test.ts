@@ -70,8 +70,8 @@ function stepsOf(all: readonly number[]): number[] {
   );
 }
 
-describe('reading and proving, at half of every jitter', () => {
-  test('the ring is read each 270 s, and the KMS proves each 810 s: no pass more than that', async () => {
+describe('reads and KMS checks, at half of every jitter', () => {
+  test('the ring is read every 270 s, and a KMS check is made every 810 s, without further passes', async () => {
     await start();
     await fleet.clock.advance(1_700);
     expect(since(times.reads)).toEqual([270, 540, 810, 1_080, 1_350, 1_620]);
@@ -79,7 +79,7 @@ describe('reading and proving, at half of every jitter', () => {
     expect(log.of('refresh')).toEqual(Array.from({ length: 6 }, () => ({ ok: true, seconds: 0 })));
   });
 
-  test('a proof that is due alone reads nothing', async () => {
+  test('a KMS check that is due alone reads nothing', async () => {
     draws.next = 0;
     await start({ policy: { kmsCheckEverySeconds: 100 } });
     await fleet.clock.advance(301);
@@ -88,7 +88,7 @@ describe('reading and proving, at half of every jitter', () => {
   });
 
   test.each([299.999, 300.001])(
-    'a proof after %d s and a read after 300 s are one pass',
+    'a KMS check after %d s and a read after 300 s are one pass',
     async (kmsCheckEverySeconds) => {
       draws.next = 0;
       await start({ policy: { kmsCheckEverySeconds } });
@@ -98,7 +98,7 @@ describe('reading and proving, at half of every jitter', () => {
     },
   );
 
-  test('the time of a proof is drawn once, not at every pass: the shortest of many draws would win', async () => {
+  test('the time of a KMS check is drawn once, not at every pass, because the shortest of many draws would win', async () => {
     draws.next = 0;
     await start();
     draws.next = 0.99;
@@ -106,7 +106,7 @@ describe('reading and proving, at half of every jitter', () => {
     expect(since(times.unwraps)).toEqual([900]);
   });
 
-  test('F31: a store that fails is asked again after halfway from 1 s to 10 s, doubling up to 60 s', async () => {
+  test('a store that fails is read again after halfway from 1 s to 10 s, doubling up to 60 s (F31)', async () => {
     await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -114,7 +114,7 @@ describe('reading and proving, at half of every jitter', () => {
     expect(log.of('refresh').slice(0, 1)).toEqual([{ ok: false, kind: 'store unavailable', seconds: 0 }]);
   });
 
-  test('F10: a refusal is followed by another question 10 s later until they count, and by the backoff then', async () => {
+  test('a refusal is followed by another call 10 s later until sealing stops, and by the backoff then (F10)', async () => {
     await start();
     fleet.kms.failing = 'denied';
     await fleet.clock.advance(900);
@@ -122,7 +122,7 @@ describe('reading and proving, at half of every jitter', () => {
     expect(log.of('refresh').find(({ ok }) => ok === false)).toMatchObject({ kind: 'kms denied' });
   });
 
-  test('the state is told when it changes, and only then', async () => {
+  test('the status is reported when it changes, and only then', async () => {
     await start();
     await fleet.clock.advance(600);
     fleet.store.down = true;
@@ -132,7 +132,7 @@ describe('reading and proving, at half of every jitter', () => {
     expect(log.of('state')).toEqual([{ status: 'ok' }, { status: 'degraded' }, { status: 'ok' }]);
   });
 
-  test('F28: a call notices a gap once the next pass is overdue by more than the backoff; then the KMS proves too', async () => {
+  test('a call notices a gap once the next pass is overdue by more than the backoff, and a KMS check follows (F28)', async () => {
     draws.next = 0;
     const member = await start();
     fleet.clock.suspend(359);
@@ -184,7 +184,7 @@ describe('after a push', () => {
   });
 
   test.each([300, 0])(
-    'of a revocation, the successor is unwrapped at once: it seals already (skew %d s)',
+    'of a revocation, the successor is unwrapped at once, because it seals already (skew %d s)',
     async (skew) => {
       const policy = { clockSkewSeconds: skew };
       const writer = await fleet.start({ policy });
@@ -200,7 +200,7 @@ describe('after a push', () => {
     },
   );
 
-  test('the KMS is not asked for a proof that is not due', async () => {
+  test('no KMS check is made that is not due', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -211,7 +211,7 @@ describe('after a push', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('F45 the KMS is not asked earlier for a proof that failed', async () => {
+  test('a failed KMS check is not repeated earlier (F45)', async () => {
     const writer = await fleet.start();
     await start({ ring: fleet.store.connect() });
     await fleet.clock.advance(800);
@@ -229,7 +229,7 @@ describe('after a push', () => {
     expect(times.unwraps.length).toBeGreaterThan(0);
   });
 
-  test('F29 of many, one pass is made at once and one more, missRefresh and its jitter later', async () => {
+  test('many notifications cause one pass at once and one more, missRefresh and its jitter later (F29)', async () => {
     let changed = (): void => undefined;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: (told) => ((changed = told), () => undefined) };
@@ -245,7 +245,7 @@ describe('after a push', () => {
   });
 });
 
-describe('F7: a rotation, at half of every wait', () => {
+describe('a rotation, at half of every wait (F7)', () => {
   /** R × ln(1 + u(e^10 − 1)) / 10, half of it for each turn. */
   const TURN = (300 * Math.log(1 + 0.5 * (Math.E ** 10 - 1))) / 10 / 2;
   /** rotateEvery − propagation after the activation, S before the start. */
@@ -270,7 +270,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(log.of('rotation')).toMatchObject([{ reason: 'scheduled' }]);
   });
 
-  test('that fails is told at once and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
+  test('that fails is reported at once and tried again after ¾ of 120 s, doubling up to kmsCheckEvery, and a turn', async () => {
     const member = await startBeforeDue();
     fleet.kms.wrapFailing = 'corrupt';
     await fleet.clock.advance(560);
@@ -282,7 +282,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(stepsOf(times.generates).slice(1)).toEqual(waits);
   });
 
-  test('that is overdue when a member starts is waited for from then on', async () => {
+  test('that is overdue when a member starts begins its turns then', async () => {
     const first = await fleet.start();
     await first.codec.close();
     fleet.clock.suspend(DUE + 10);
@@ -291,7 +291,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(since(times.generates)).toEqual([about(2 * TURN)]);
   });
 
-  test('is due from its very moment on', async () => {
+  test('is due from its exact moment on', async () => {
     draws.next = 0;
     const member = await start();
     fleet.clock.suspend(DUE - 300 - (now() - startedAt));
@@ -322,7 +322,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(Math.max(...took)).toBeGreaterThan(300);
   });
 
-  test('that loses its race is no failure', async () => {
+  test('that loses its race is not a failure', async () => {
     let lost = 0;
     const inner = fleet.store.connectUnwatched();
     await start({
@@ -355,7 +355,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(log.of('rotation-failed')).toEqual([]);
   });
 
-  test('is not tried by a clock that is wrong, and so does not fail', async () => {
+  test('is not tried by a wrong clock, and so does not fail', async () => {
     await startBeforeDue();
     fleet.store.date = () => new Date(fleet.clock.wallMs() + HOUR * 1_000);
     await fleet.clock.advance(HOUR);
@@ -363,7 +363,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(log.of('rotation-failed')).toEqual([]);
   });
 
-  test('has the KMS prove once at the end of its first turn: no retries where nobody waits', async () => {
+  test('makes one KMS check at the end of its first turn, without retries because no caller waits', async () => {
     await startBeforeDue();
     await fleet.clock.advance(400);
     times.clear();
@@ -373,7 +373,7 @@ describe('F7: a rotation, at half of every wait', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ kind: 'kms unavailable' }]);
   });
 
-  test('has a key that it hears of at the end of its turn unwrapped once, too', async () => {
+  test('unwraps a key that it learns of at the end of its turn once, too', async () => {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await startBeforeDue();
     await fleet.clock.advance(400);
@@ -397,8 +397,8 @@ describe('F7: a rotation, at half of every wait', () => {
   });
 });
 
-describe('F8: a write that loses its race', () => {
-  test('is made again after a growing wait, and given up after 64 more', async () => {
+describe('a write that loses its race (F8)', () => {
+  test('is repeated after a growing wait, and given up after 64 more attempts', async () => {
     const writes: number[] = [];
     const inner = fleet.store.connectUnwatched();
     let losing = false;
@@ -423,7 +423,7 @@ describe('F8: a write that loses its race', () => {
     expect(log.of('rotation-failed')).toMatchObject([{ reason: 'requested', kind: 'conflict' }]);
   });
 
-  test('of a pass is no failure: the ring is read again within 5 s', async () => {
+  test('in a pass is not a failure, and the ring is read again within 5 s', async () => {
     const inner = fleet.store.connectUnwatched();
     let losing = false;
     const member = await start({
@@ -448,7 +448,7 @@ describe('F8: a write that loses its race', () => {
   });
 });
 
-describe('who waits, and who does not', () => {
+describe('callers that wait, and calls without one', () => {
   /** A member that has not heard of the newest key. */
   async function behind(): Promise<Member> {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
@@ -464,7 +464,7 @@ describe('who waits, and who does not', () => {
     ['a rotation', ({ codec }) => codec.rotate()],
     ['a revocation', ({ codec }) => codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000))],
   ];
-  test.each(asked)('%s that was asked for tries the KMS again', async (_, run) => {
+  test.each(asked)('%s that was requested tries the KMS again', async (_, run) => {
     const member = await behind();
     const done = run(member);
     await fleet.clock.advance(1);
@@ -472,7 +472,7 @@ describe('who waits, and who does not', () => {
     expect(since(times.unwraps).slice(0, 2)).toEqual([0, 0.1]);
   });
 
-  test('a token of an unknown key has the ring read, once per missRefresh, and the KMS asked once (F5)', async () => {
+  test('a token of an unknown key causes one read of the ring per missRefresh, and one KMS call (F5)', async () => {
     const writer = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await start();
     await writer.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
@@ -491,7 +491,7 @@ describe('who waits, and who does not', () => {
     expect(since(times.reads)).toEqual([0, 5]);
   });
 
-  test('tokens of keys that there are not have the ring read once in 10 s (F5)', async () => {
+  test('tokens of keys that do not exist cause one read of the ring in 10 s (F5)', async () => {
     const member = await start();
     const token = seal(member);
     const unknown = `${token.slice(0, 4)}${'A'.repeat(12)}${token.slice(16)}`;
@@ -504,7 +504,7 @@ describe('who waits, and who does not', () => {
     expect(since(times.reads)).toEqual([0, 10]);
   });
 
-  test('a token of a known key that may not be used any more has nothing read', async () => {
+  test('a token of a known key that may no longer be used causes no read', async () => {
     const member = await start();
     const token = seal(member);
     await member.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
@@ -514,7 +514,7 @@ describe('who waits, and who does not', () => {
     expect(times.reads).toEqual([]);
   });
 
-  test('a token that names no key has the ring read', async () => {
+  test('a token that names no key causes a read of the ring', async () => {
     const ring = times.store(fleet.store.connectUnwatched());
     const member = await fleet.start({ random: draws.random, ring, accept: ['sealring', 'python'] });
     times.clear();
@@ -532,7 +532,7 @@ describe('who waits, and who does not', () => {
     return keeper?.causedReads.isWorthWaitingFor(id, at);
   }
 
-  test('a token waits when the ring was read longer ago than refreshEvery, or its key is unknown', async () => {
+  test('a token waits if the last read of the ring is older than refreshEvery, or its key is unknown', async () => {
     const member = await start();
     const id = member.codec.health().sealingKey;
     expect([0, 300, 300.001].map((seconds) => waits(member, id, seconds))).toEqual([false, false, true]);
@@ -540,7 +540,7 @@ describe('who waits, and who does not', () => {
     expect(waits(member, 'unknown', 0)).toBe(true);
   });
 
-  test('a token waits when the KMS proved longer ago than kmsCheckEvery', async () => {
+  test('a token waits if the last KMS check is older than kmsCheckEvery', async () => {
     const policy = {
       refreshEverySeconds: 2_000,
       propagationSeconds: 7_900,
@@ -550,7 +550,7 @@ describe('who waits, and who does not', () => {
     expect([0, 900, 900.001].map((seconds) => waits(member, undefined, seconds))).toEqual([false, false, true]);
   });
 
-  test('while passes fail no token waits for age alone, until the last failure is 80 s old (F29)', async () => {
+  test('while passes fail no token waits because of age alone, until the last failure is 80 s old (F29)', async () => {
     const member = await start();
     fleet.store.down = true;
     await fleet.clock.advance(400);
@@ -591,7 +591,7 @@ describe('closing', () => {
     };
   }
 
-  test('ends every timer, the push of the store once, and sealing from the call on', async () => {
+  test('ends every timer and the watch of the store once, and ends sealing from the call on', async () => {
     let watched = 0;
     const inner = fleet.store.connectUnwatched();
     const ring: RingStore = { ...inner, watch: () => (watched++, () => void watched--) };
@@ -618,7 +618,7 @@ describe('closing', () => {
     expect(clock.pending.size).toBe(0);
   });
 
-  test('ends what is under way: it rejects as closed, and nothing is told of it', async () => {
+  test('ends pending calls, which reject as closed, and reports nothing of it', async () => {
     const member = await start();
     const silent = async (run: () => Promise<void>, expected: object): Promise<void> => {
       const outcome = run().catch((error: unknown) => error);
@@ -634,7 +634,7 @@ describe('closing', () => {
     await silent(() => member.codec.refresh(), { name: 'CodecClosedError' });
   });
 
-  test('ends a rotation that was asked for, and tells of no failure', async () => {
+  test('ends a requested rotation, and reports no failure', async () => {
     const member = await start();
     fleet.kms.hanging = true;
     const outcome = member.codec.rotate().catch((error: unknown) => error);
@@ -645,7 +645,7 @@ describe('closing', () => {
     expect(log.of('rotation-failed')).toEqual([]);
   });
 
-  test('ends a rotation that was due, and tells of no failure', async () => {
+  test('ends a scheduled rotation, and reports no failure', async () => {
     const member = await start();
     fleet.clock.suspend(86_400);
     // The first one proves, and only then may anything be published.

@@ -57,7 +57,7 @@ function canAuthenticate({ authenticator }: DataKey): boolean {
 /** The token key of a salt of its own, to open with. */
 function openingOf(held: DataKey): TokenKey {
   const token = sealWith(held.deriveTokenKey(randomBytes(18)));
-  return held.openingTokenKey(decodeToken(token), undefined);
+  return held.unsealingTokenKey(decodeToken(token), undefined);
 }
 
 function sealWith(tokenKey: SealingTokenKey): string {
@@ -82,8 +82,8 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-describe('F22 what is left of a data key', () => {
-  test('a held key works on a copy, and its id is recomputed', () => {
+describe('the remains of a data key (F22)', () => {
+  test('a held key uses a copy, and its id is recomputed', () => {
     const { dataKey, held } = newKey();
     const same = Buffer.from(dataKey);
     dataKey.fill(1);
@@ -114,7 +114,7 @@ describe('F22 what is left of a data key', () => {
     expect(secrets.every((secret) => secret.equals(Buffer.alloc(32)))).toBe(true);
   });
 
-  test('a destroyed data key hands out no bytes, token key or format key, and derives none from zeros', () => {
+  test('a destroyed data key returns no bytes, token key or format key, and derives none from zeros', () => {
     const { held } = newKey();
     held.rememberTokenKey(openingOf(held));
     for (const format of formats) held.formatKey(format);
@@ -158,7 +158,7 @@ describe('F22 what is left of a data key', () => {
     expect(() => authenticator.mac('a fact')).toThrow(GONE);
   });
 
-  test('F15 warm token keys go with the key', () => {
+  test('warm token keys are dropped with the key (F15)', () => {
     const { held } = newKey();
     const tokenKey = openingOf(held);
     held.rememberTokenKey(tokenKey);
@@ -168,7 +168,7 @@ describe('F22 what is left of a data key', () => {
   });
 });
 
-describe('F21 no sink shows a key', () => {
+describe('no output shows a key (F21)', () => {
   function textsOf(bytes: Uint8Array): string[] {
     const buffer = Buffer.from(bytes);
     return [
@@ -181,7 +181,7 @@ describe('F21 no sink shows a key', () => {
     ];
   }
 
-  test('inspect, JSON and String of a held key and of the cache hold none of its bytes', () => {
+  test('inspect, JSON and String of a held key and of the cache contain none of its bytes', () => {
     const { dataKey, held } = newKey();
     held.authenticator.mac('a fact');
     const ringMac = subKey(dataKey, 'ring-mac', 'payments').subarray(0, 32);
@@ -211,7 +211,7 @@ describe('F21 no sink shows a key', () => {
     expect(JSON.parse(JSON.stringify(held))).toEqual({ id: held.id });
   });
 
-  test('errors of an overwritten key name its id only', () => {
+  test('errors of an overwritten key contain its id only', () => {
     const { dataKey, held } = newKey();
     held.destroy();
     let text = '';
@@ -225,10 +225,10 @@ describe('F21 no sink shows a key', () => {
   });
 });
 
-describe('F23 the envelope key cache', () => {
+describe('the envelope key cache (F23)', () => {
   const noIds: ReadonlySet<string> = new Set();
 
-  test('has one data key for the same bytes, and overwrites the bytes that it is given', () => {
+  test('has one data key for the same bytes, and overwrites the bytes that it receives', () => {
     const bytes = randomBytes(32);
     const [once, again] = [Buffer.from(bytes), Buffer.from(bytes)];
     const held = cache.take(once);
@@ -247,7 +247,7 @@ describe('F23 the envelope key cache', () => {
     ]);
   });
 
-  test('F22 overwrites exactly the data keys and authenticators that are not to be kept', () => {
+  test('overwrites exactly the data keys and authenticators that are not to be kept (F22)', () => {
     const keys = Array.from({ length: 20 }, () => cache.take(randomBytes(32)));
     const ids = (some: readonly DataKey[]): ReadonlySet<string> => new Set(some.map(({ id }) => id));
     const [held, limited] = [keys.filter((_, i) => i % 3 === 0), keys.filter((_, i) => i % 3 === 1)];
@@ -260,7 +260,7 @@ describe('F23 the envelope key cache', () => {
     }
   });
 
-  test('gives a data key that comes back its authenticator again, and lets it seal', () => {
+  test('returns the same authenticator for a data key that comes back, and lets it seal', () => {
     const bytes = randomBytes(32);
     const { id, authenticator } = cache.take(Buffer.from(bytes));
     cache.retain(noIds, new Set([id]));
@@ -270,7 +270,7 @@ describe('F23 the envelope key cache', () => {
     expect(cache.get(id)).toBe(back);
   });
 
-  test('F22 overwrites a key that is dropped, with its authenticator', () => {
+  test('overwrites a key that is dropped, with its authenticator (F22)', () => {
     const [one, two] = [cache.take(randomBytes(32)), cache.take(randomBytes(32))];
     cache.drop(one.id);
     cache.drop('none');
@@ -278,7 +278,7 @@ describe('F23 the envelope key cache', () => {
     expect(() => one.authenticator.mac('a fact')).toThrow(GONE);
   });
 
-  test('F22 overwrites everything when it is cleared', () => {
+  test('overwrites everything when it is cleared (F22)', () => {
     const keys = Array.from({ length: 5 }, () => cache.take(randomBytes(32)));
     cache.clear();
     expect(cache.size).toBe(0);
@@ -312,11 +312,11 @@ function tokensOver(...keys: readonly DataKey[]) {
   const tokens = new SealringTokens(
     {
       sealingKey: () => usable(first),
-      openingKey: (id) => {
+      unsealingKey: (id) => {
         const held = keys.find((key) => key.id === id);
         return held === undefined ? undefined : usable(held);
       },
-      openingKeys: () => keys.map(usable),
+      unsealingKeys: () => keys.map(usable),
       noteUnknownKey: () => undefined,
     },
     state,
@@ -333,8 +333,8 @@ function bytesHeld(): number {
   return process.memoryUsage().heapUsed;
 }
 
-describe('F23 what is remembered of a token', () => {
-  test('is its header alone: the token itself is let go of', () => {
+describe('what is remembered of a token (F23)', () => {
+  test('is only its header, and the token itself is released', () => {
     const { dataKey, held } = newKey();
     const { tokens } = tokensOver(held);
     const source = tokenKeySource(dataKey, 'payments');
@@ -353,8 +353,8 @@ describe('F23 what is remembered of a token', () => {
   });
 });
 
-describe('F5 remembered token keys', () => {
-  test('only headers of which a token authenticated enter', () => {
+describe('remembered token keys (F5)', () => {
+  test('are added only for headers of which a token authenticated', () => {
     const { dataKey, held } = newKey();
     const { tokens } = tokensOver(held);
     const refused = (token: string) => expect(() => tokens.open(token, moment)).toThrow(InvalidRequestState);
@@ -376,7 +376,7 @@ describe('F5 remembered token keys', () => {
     expect(held.tokenKeyCount).toBe(1);
   });
 
-  test('hold at most 10 000 headers over all keys, taken from the key that has most, oldest first', () => {
+  test('have at most 10 000 headers over all keys, dropped from the key that has most, oldest first', () => {
     const [one, two] = [newKey(), newKey()];
     const { tokens } = tokensOver(one.held, two.held);
     const total = () => one.held.tokenKeyCount + two.held.tokenKeyCount;
@@ -405,7 +405,7 @@ describe('F5 remembered token keys', () => {
     expect(total()).toBe(MAX_TOKEN_KEYS);
   });
 
-  test('F4 are looked up by the whole header: another salt, commitment or key id is another token key', () => {
+  test('are looked up by the whole header: another salt, commitment or key id is another token key (F4)', () => {
     const { held } = newKey();
     const { tokens } = tokensOver(held);
     const token = tokens.seal(Buffer.from('state'), moment);
@@ -419,7 +419,7 @@ describe('F5 remembered token keys', () => {
     }
   });
 
-  test('whose salts start alike take turns: both open, and the one that was remembered last is known', () => {
+  test('replace each other if their salts start alike: both unseal, and the one remembered last is known', () => {
     const { dataKey, held } = newKey();
     const { tokens } = tokensOver(held);
     const source = tokenKeySource(dataKey, 'payments');

@@ -28,7 +28,7 @@ async function versions(): Promise<string[]> {
 }
 
 describe('a KMS key that has a new version', () => {
-  test('is noticed within an hour, and rotated for once by the whole fleet', async () => {
+  test('is noticed within an hour, and leads to one rotation of the whole fleet', async () => {
     const members = await fleet.startAll(5, { policy });
     await fleet.clock.advance(3 * HOUR);
     expect(await versions()).toEqual(['1']);
@@ -47,7 +47,7 @@ describe('a KMS key that has a new version', () => {
     }
   });
 
-  test('is not rotated for again when the KMS goes on answering with the old one for a while', async () => {
+  test('leads to no second rotation while the KMS returns the old one for a while', async () => {
     await fleet.startAll(3, { policy });
     await fleet.clock.advance(HOUR);
     for (let hour = 0; hour < 12; hour++) {
@@ -57,7 +57,7 @@ describe('a KMS key that has a new version', () => {
     expect(events.of('rotation').filter(({ reason }) => reason === 'key-version')).toHaveLength(1);
   });
 
-  test('is rotated for once in an hour at most, where the KMS names it and goes on wrapping data keys by the old one', async () => {
+  test('leads to at most one rotation in an hour if the KMS names it and still wraps data keys with the old one', async () => {
     const connect = (): KeyWrapper => {
       const inner = fleet.kms.connect();
       const byOld = <T>(run: () => Promise<T>): Promise<T> => {
@@ -81,7 +81,7 @@ describe('a KMS key that has a new version', () => {
     expect(made.length).toBeLessThanOrEqual(12);
   });
 
-  test('is not looked for where the policy says so, nor by a reader, nor where the key has no versions', async () => {
+  test('is not looked for if the policy disables it, nor by a reader, nor if the key has no versions', async () => {
     await fleet.startAll(2, { policy: { ...policy, keyVersionEverySeconds: 0 } });
     await fleet.start({ policy, role: 'reader' });
     fleet.kms.version = undefined;
@@ -93,7 +93,7 @@ describe('a KMS key that has a new version', () => {
     expect(await versions()).toEqual(['1']);
   });
 
-  test('is looked for by one wrap in an hour, which is not asked for while the KMS fails', async () => {
+  test('is looked for by one wrap in an hour, which is not requested while the KMS fails', async () => {
     const a = await fleet.start({ policy });
     const { wrap } = fleet.kms.calls;
     await fleet.clock.advance(DAY);
@@ -106,7 +106,7 @@ describe('a KMS key that has a new version', () => {
     expect(a.codec.health().canSeal).toBe(true);
   });
 
-  test('is not looked for in vain: a member that may not wrap stays well', async () => {
+  test('leaves a member that may not wrap in good condition', async () => {
     const a = await fleet.start({ policy });
     fleet.kms.wrapFailing = 'denied';
     await fleet.clock.advance(3 * HOUR);

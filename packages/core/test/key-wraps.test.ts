@@ -95,8 +95,8 @@ function named(kms: FaultKms, provider: string): KeyWrapper {
 // One RSA key for the whole file: to make one takes longer than all tests.
 const publicKms = new PublicKeyKms();
 
-describe('F35 a wrap that anybody with a public key could have made', () => {
-  test('is signed by the KMS when it is made, and opened by whoever finds the signature right', async () => {
+describe('a wrap that anyone with a public key can make (F35)', () => {
+  test('is signed by the KMS when it is made, and unwrapped if the signature is right', async () => {
     const { entry, held } = await member([publicKms.connect()]).create(TIMES, nobody, vouch);
     expect(entry.wraps[0]?.signature).toHaveLength(64);
     const opened = await member([publicKms.connect()]).unwrap(entry, BACKGROUND);
@@ -160,14 +160,14 @@ describe('F35 a wrap that anybody with a public key could have made', () => {
     };
   }
 
-  test('that a stranger made is refused, but by a member that was told to trust the store', async () => {
+  test('is refused if an attacker made it, except by a member configured to trust the store', async () => {
     const { dataKey, entry } = madeByStranger();
     await expect(member([publicKms.connect()]).unwrap(entry, BACKGROUND)).rejects.toEqual(corrupt);
     const trusting = member([publicKms.connect()], { trustStore: true });
     expect((await trusting.unwrap(entry, BACKGROUND)).held.equals(dataKey)).toBe(true);
   });
 
-  test('is made without a signature where nobody can sign and the store is trusted', async () => {
+  test('is made without a signature if no wrapper can sign and the store is trusted', async () => {
     const unable = without(publicKms.connect(), 'sign');
     const trusting = { trustStore: true };
     const { entry, held } = await member([unable], trusting).create(TIMES, nobody, vouch);
@@ -175,7 +175,7 @@ describe('F35 a wrap that anybody with a public key could have made', () => {
     expect((await member([unable], trusting).unwrap(entry, BACKGROUND)).held.id).toBe(held.id);
   });
 
-  test('needs no signature of a service whose unwrap proves the origin, though it could sign', async () => {
+  test('needs no signature if the unwrap of its service authenticates the origin, even if the service could sign', async () => {
     const kms = new FaultKms();
     let asked = 0;
     const signing = async (): Promise<Uint8Array> => new Uint8Array(++asked);
@@ -183,7 +183,7 @@ describe('F35 a wrap that anybody with a public key could have made', () => {
     expect([asked, entry.wraps[0]?.signature]).toEqual([0, undefined]);
   });
 
-  test('F29 waits for the signature no longer than for any call, and says what hung', async () => {
+  test('waits for the signature no longer than for any call, and reports which call hung (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = publicKms.connect();
     const signals: (AbortSignal | undefined)[] = [];
@@ -206,7 +206,7 @@ describe('F35 a wrap that anybody with a public key could have made', () => {
 });
 
 describe('a new data key', () => {
-  test('F16 is another one where its id is taken', async () => {
+  test('is replaced if its id is taken (F16)', async () => {
     const taken: string[] = [];
     const isTaken = (id: string): boolean => taken.length < 2 && taken.push(id) > 0;
     const kms = new FaultKms();
@@ -217,7 +217,7 @@ describe('a new data key', () => {
     for (const wrap of entry.wraps) expect(isRightWrap(RING, wrap, held.authenticator)).toBe(true);
   });
 
-  test('F22 is overwritten where it could not be wrapped', async () => {
+  test('is overwritten if it could not be wrapped (F22)', async () => {
     const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
     const kms = new FaultKms();
     const cut = { ...kms.connect(), wrap: async () => Promise.reject(new Error('no')), generate: undefined };
@@ -229,7 +229,7 @@ describe('a new data key', () => {
     expect(() => made?.authenticator.mac('a fact')).toThrow('was overwritten');
   });
 
-  test('is vouched for by its id and times', async () => {
+  test('has vouchers for its id and times', async () => {
     const asked: unknown[] = [];
     const vouchers = new Map([['AAAAAAAAAAAA', Buffer.alloc(32, 1)]]);
     const vouching = (entry: unknown): Macs => {
@@ -241,7 +241,7 @@ describe('a new data key', () => {
     expect(entry.vouchers).toBe(vouchers);
   });
 
-  test('F9 is made though the KMS fails once or twice: somebody waits for it', async () => {
+  test('is created although the KMS fails once or twice, because a caller waits for it (F9)', async () => {
     const kms = new FaultKms();
     kms.failNext = 2;
     const clock = new VirtualClock(START);
@@ -249,7 +249,7 @@ describe('a new data key', () => {
     expect([entry.wraps.length, kms.calls.generate]).toEqual([1, 3]);
   });
 
-  test('F7 is not published when its wrap unwraps to anything else', async () => {
+  test('is not published if its wrap unwraps to anything else (F7)', async () => {
     const kms = new FaultKms();
     const wrapper = kms.connect();
     const other = { ...wrapper, unwrap: async () => new Uint8Array(randomBytes(32)) };
@@ -259,7 +259,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('F17 of one byte repeated, of another length or of no bytes is none, whoever made or unwrapped it', async () => {
+  test('is refused if it is one byte repeated, of another length or not bytes, whether made or unwrapped (F17)', async () => {
     const kms = new FaultKms();
     const good = kms.connect();
     const { wrapped } = (await good.generate?.({ context: wrapContext(RING, TIMES) })) ?? {};
@@ -282,7 +282,7 @@ describe('a new data key', () => {
     }
   });
 
-  test('is our own where the first service cannot make one and the others are enough; else its failure is ours', async () => {
+  test('is our own if the first service cannot generate one and the other wrappers satisfy the quorum, and otherwise that failure is reported', async () => {
     const [down, up] = [new FaultKms(), new FaultKms()];
     down.failing = 'denied';
     const wrappers = [named(down, 'down'), named(up, 'up')];
@@ -294,7 +294,7 @@ describe('a new data key', () => {
     });
   });
 
-  test('F29 says which wrap hung', async () => {
+  test('reports which wrap hung (F29)', async () => {
     const clock = new VirtualClock(START);
     const kms = without(new FaultKms().connect(), 'generate');
     const hanging = { ...kms, wrap: () => new Promise<never>(() => undefined) };
@@ -309,16 +309,16 @@ describe('a new data key', () => {
   });
 });
 
-describe('a key that was published', () => {
-  test('F23 is held once, however often it is unwrapped; proved as often as that is asked', async () => {
+describe('a published key', () => {
+  test('is held once, however often it is unwrapped, and checked as often as requested (F23)', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     kms.calls.unwrap = 0;
     const other = member([kms.connect()]);
     const { held } = await other.unwrap(entry, BACKGROUND);
     expect((await other.unwrap(entry, BACKGROUND)).held).toBe(held);
-    await other.prove(entry, held, BACKGROUND);
-    await other.prove(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
     expect(kms.calls.unwrap).toBe(4);
   });
 
@@ -334,7 +334,7 @@ describe('a key that was published', () => {
     expect(opened.held.id).toBe(entry.id);
   });
 
-  test('F26 whose wrap is corrupt is not asked about again for an hour; another wrap of it is', async () => {
+  test('is not unwrapped again for an hour by a corrupt wrap, but by another wrap of it (F26)', async () => {
     const kms = new FaultKms();
     const clock = new VirtualClock(START);
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
@@ -358,18 +358,18 @@ describe('a key that was published', () => {
     expect((await other.unwrap({ ...entry, wraps: [junk, wrap] }, BACKGROUND)).held.id).toBe(entry.id);
   });
 
-  test('that is held is proved by a wrap that the KMS called corrupt before', async () => {
+  test('can be checked, if it is held, by a wrap that the KMS called corrupt before', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const other = member([kms.connect()]);
     const { held } = await other.unwrap(entry, BACKGROUND);
     kms.failing = 'corrupt';
-    await expect(other.prove(entry, held, BACKGROUND)).rejects.toEqual(corrupt);
+    await expect(other.check(entry, held, BACKGROUND)).rejects.toEqual(corrupt);
     kms.failing = undefined;
-    await other.prove(entry, held, BACKGROUND);
+    await other.check(entry, held, BACKGROUND);
   });
 
-  test('F9 is unwrapped at once again where somebody waits and the KMS failed; in the background it is not', async () => {
+  test('is unwrapped again at once if a caller waits and the KMS failed, but not in the background (F9)', async () => {
     const kms = new FaultKms();
     const { entry } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const clock = new VirtualClock(START);
@@ -380,7 +380,7 @@ describe('a key that was published', () => {
     await expect(member([kms.connect()]).unwrap(entry, BACKGROUND)).rejects.toHaveProperty('kind', 'unavailable');
   });
 
-  test('F10, F22 is not proved by an answer with another key, and what came is overwritten', async () => {
+  test('fails its KMS check if the answer is another key, which is overwritten (F10, F22)', async () => {
     const kms = new FaultKms();
     const { entry, held } = await member([kms.connect()]).create(TIMES, nobody, vouch);
     const { held: another } = await member([kms.connect()]).create(TIMES, nobody, vouch);
@@ -394,17 +394,17 @@ describe('a key that was published', () => {
         return bytes;
       },
     };
-    await expect(member([watched]).prove(entry, another, BACKGROUND)).rejects.toMatchObject({
+    await expect(member([watched]).check(entry, another, BACKGROUND)).rejects.toMatchObject({
       kind: 'corrupt',
       summary: { provider: 'local', operation: 'unwrap' },
     });
-    await member([watched]).prove(entry, held, BACKGROUND);
+    await member([watched]).check(entry, held, BACKGROUND);
     await member([watched]).unwrap(entry, BACKGROUND);
     expect(came).toEqual([new Uint8Array(32), new Uint8Array(32), new Uint8Array(32)]);
     expect(held.equals(new Uint8Array(32))).toBe(false);
   });
 
-  test('that none of our wrappers wrapped is corrupt, and the error names them', async () => {
+  test('is corrupt if none of our wrappers wrapped it, and the error names them', async () => {
     const { entry } = await member([named(new FaultKms(), 'theirs')]).create(TIMES, nobody, vouch);
     const ours = [named(new FaultKms(), 'one'), named(new FaultKms(), 'two')];
     await expect(member(ours).unwrap(entry, BACKGROUND)).rejects.toMatchObject({
@@ -413,7 +413,7 @@ describe('a key that was published', () => {
     });
   });
 
-  test('is told of on the channels of wraps and unwraps, by provider and hashed id', async () => {
+  test('is reported on the channels of wraps and unwraps, by provider and hashed id', async () => {
     const heard: unknown[] = [];
     const listen = (event: unknown, channel: string | symbol): void => void heard.push([channel, event]);
     for (const name of ['sealring:wrap', 'sealring:unwrap']) subscribe(name, listen);
@@ -439,7 +439,7 @@ describe('wraps by several wrappers', () => {
   const c = named(services.c, 'c');
   const providers = (entry: RingEntry): readonly string[] => entry.wraps.map(({ provider }) => provider);
 
-  test('are missing where one of the wrappers has none, whatever else is there', async () => {
+  test('are missing if one of the wrappers has none, whatever other wraps exist', async () => {
     const { entry } = await member([a, b]).create(TIMES, nobody, vouch);
     expect(providers(entry)).toEqual(['a', 'b']);
     for (const [wrappers, expected] of [
@@ -455,7 +455,7 @@ describe('wraps by several wrappers', () => {
     }
   });
 
-  test('that are missing are made, each with a MAC by the key, and open the same key', async () => {
+  test('are added if they are missing, each with a MAC by the key, and unwrap to the same key', async () => {
     const { entry, held } = await member([a]).create(TIMES, nobody, vouch);
     const added = await member([a, b, c]).missingWraps(entry, held, BACKGROUND);
     expect(added.map(({ provider }) => provider)).toEqual(['b', 'c']);
@@ -466,7 +466,7 @@ describe('wraps by several wrappers', () => {
     }
   });
 
-  test('are made by those that can; where none is missing nobody is asked', async () => {
+  test('are made by the wrappers that can, and none is called if none is missing', async () => {
     const { entry, held } = await member([a, b]).create(TIMES, nobody, vouch);
     const down = new FaultKms();
     down.failing = 'unavailable';
@@ -482,11 +482,11 @@ describe('wraps by several wrappers', () => {
   });
 });
 
-describe('F25 the 64 bytes for a service that binds no context', () => {
+describe('the 64 bytes for a service that binds no context (F25)', () => {
   const context = { 'sealring:ring': RING, 'sealring:purpose': 'data-key' };
   const reordered = { 'sealring:purpose': 'data-key', 'sealring:ring': RING };
 
-  test('are the data key and SHA-256 of the canonical context, in whatever order that was written', () => {
+  test('are the data key and SHA-256 of the canonical context, whatever its original order', () => {
     const dataKey = randomBytes(32);
     const text = `{"sealring:purpose":"data-key","sealring:ring":"${RING}"}`;
     const expected = Buffer.concat([dataKey, createHash('sha256').update(text).digest()]);
@@ -494,7 +494,7 @@ describe('F25 the 64 bytes for a service that binds no context', () => {
     expect(unboundPlaintext(Buffer.from(expected), reordered, 'kms')).toEqual(new Uint8Array(dataKey));
   });
 
-  test('F22 are overwritten when the data key has been taken out, and when it is refused', () => {
+  test('are overwritten when the data key has been taken out, and when it is refused (F22)', () => {
     const good = boundPlaintext(randomBytes(32), context);
     unboundPlaintext(good, context, 'kms');
     const bad = boundPlaintext(randomBytes(32), {});

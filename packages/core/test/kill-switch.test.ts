@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ARMED, afterRefusal, hasRecentRefusal, isRefusal } from '../src/member/kill-switch.ts';
 
-describe('F10 the kill switch', () => {
+describe('the kill switch (F10)', () => {
   type Answer = readonly [seconds: number, kind: 'denied' | 'disabled' | 'not-found'];
 
   /** When it stops sealing, seconds; undefined: not. */
@@ -45,7 +45,7 @@ describe('F10 the kill switch', () => {
       undefined,
     ],
     [
-      'nor the other way round',
+      'one denied and one disabled do not stop either',
       [
         [0, 'denied'],
         [10, 'disabled'],
@@ -53,7 +53,7 @@ describe('F10 the kill switch', () => {
       undefined,
     ],
     [
-      'but three of any kind do',
+      'three of any kind stop',
       [
         [0, 'disabled'],
         [10, 'denied'],
@@ -62,7 +62,7 @@ describe('F10 the kill switch', () => {
       20,
     ],
     [
-      'and two disabled around a denied one',
+      'two disabled around a denied one stop',
       [
         [0, 'disabled'],
         [10, 'denied'],
@@ -77,12 +77,12 @@ describe('F10 the kill switch', () => {
     expect(stopsAt(...answers)).toBe(expected);
   });
 
-  test('only answers about the right to use the key are refusals', () => {
+  test('only answers about the permission to use the key are refusals', () => {
     const kinds = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'] as const;
     expect(kinds.filter((kind) => isRefusal(kind))).toEqual(['denied', 'disabled', 'not-found']);
   });
 
-  test('a refusal counts for a minute: without another it was a stray one', () => {
+  test('a refusal counts for a minute, and without another one it was stray', () => {
     const once = afterRefusal(ARMED, 'denied', 5_000);
     expect(hasRecentRefusal(ARMED, 5_000)).toBe(false);
     expect(hasRecentRefusal(once, 5_000)).toBe(true);
@@ -90,7 +90,7 @@ describe('F10 the kill switch', () => {
     expect(hasRecentRefusal(once, 65_001)).toBe(false);
   });
 
-  test('F23 remembers only what it needs, however often it is refused', () => {
+  test('remembers only what it needs, however many refusals it counts (F23)', () => {
     let state = ARMED;
     for (let at = 0; at < 1_000; at++) {
       state = afterRefusal({ ...state, trippedAt: undefined }, 'denied', at * 8_000);

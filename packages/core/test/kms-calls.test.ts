@@ -76,7 +76,7 @@ function watch<T>(promise: Promise<T>): { value?: T; error?: unknown } {
 
 const unavailable = expect.objectContaining({ name: 'KeyWrapperError', kind: 'unavailable' });
 
-describe('a call that somebody waits for', () => {
+describe('a call that a caller waits for', () => {
   for (const kind of ['throttled', 'unavailable'] as const) {
     test(`is made four times in all while the KMS answers ${kind}, after at most 200, 400 and 800 ms`, async () => {
       for (const [random, expected] of [
@@ -99,7 +99,7 @@ describe('a call that somebody waits for', () => {
     });
   }
 
-  test('resolves with the first answer that comes', async () => {
+  test('resolves with the first answer', async () => {
     const { calls, clock } = setUp();
     let attempts = 0;
     const run = async (): Promise<string> => {
@@ -111,7 +111,7 @@ describe('a call that somebody waits for', () => {
     expect(seen).toEqual({ value: 'answer' });
   });
 
-  test('is made once where the answer will not change', async () => {
+  test('is made once if the answer will not change', async () => {
     for (const kind of KINDS.slice(2)) {
       const { calls, clock } = setUp();
       let attempts = 0;
@@ -126,7 +126,7 @@ describe('a call that somebody waits for', () => {
     }
   });
 
-  test('is not made again when whoever waits has given up by then', async () => {
+  test('is not repeated if the waiting caller has given up by then', async () => {
     // A wait of 100 ms: half of 200, and so on. With exactly that time left there is none for another call.
     for (const [untilMs, expected] of [
       [100, [0]],
@@ -148,7 +148,7 @@ describe('a call that somebody waits for', () => {
     }
   });
 
-  test('is made once in the background, whose retry is the next refresh', async () => {
+  test('is made once in the background, where the next refresh is the retry', async () => {
     const { calls, clock } = setUp();
     let attempts = 0;
     const run = async (): Promise<never> => {
@@ -160,7 +160,7 @@ describe('a call that somebody waits for', () => {
     expect(attempts).toBe(1);
   });
 
-  test('is not made again once the codec is closed, and not begun', async () => {
+  test('is neither repeated nor begun once the codec is closed', async () => {
     const { calls, clock, closing } = setUp();
     let attempts = 0;
     const run = async (): Promise<never> => {
@@ -178,10 +178,10 @@ describe('a call that somebody waits for', () => {
   });
 });
 
-describe('F29 a call that hangs', () => {
+describe('a call that hangs (F29)', () => {
   const forever = (): Promise<never> => new Promise(() => undefined);
 
-  test('ends after its deadline, or earlier when whoever waits gives up earlier, and its signal aborts then', async () => {
+  test('ends at its deadline, or earlier when the waiting caller gives up, and its signal aborts then', async () => {
     for (const [until, seconds] of [
       [undefined, 5],
       [2_000, 2],
@@ -219,7 +219,7 @@ describe('F29 a call that hangs', () => {
     expect([seen.error, given?.aborted, clock.timers]).toEqual([unavailable, true, 0]);
   });
 
-  test('holds its slot until it has really ended: of six, four are begun, and two give up', async () => {
+  test('holds its slot until it has really ended: of six, four begin, and two give up', async () => {
     const { calls, clock } = setUp();
     const ends: (() => void)[] = [];
     const run = (): Promise<string> =>
@@ -245,7 +245,7 @@ describe('F29 a call that hangs', () => {
     expect(after).toEqual({ value: 'free' });
   });
 
-  test('keeps others waiting in their order: each that ends lets one begin, however it ends', async () => {
+  test('keeps others waiting in order, and each call that ends lets one begin, however it ends', async () => {
     const { calls, clock } = setUp();
     const begun: number[] = [];
     const ends: ((how: 'resolve' | 'reject') => void)[] = [];
@@ -279,7 +279,7 @@ describe('F29 a call that hangs', () => {
     expect(clock.timers).toBe(0);
   });
 
-  test('F23 lets 256 wait and no more: the next is refused at once', async () => {
+  test('lets at most 256 calls wait, and the next is refused at once (F23)', async () => {
     const { calls, clock } = setUp();
     let begun = 0;
     const run = (): Promise<never> => {
@@ -294,7 +294,7 @@ describe('F29 a call that hangs', () => {
     expect(all.every(({ error }) => error === undefined)).toBe(true);
   });
 
-  test('leaves no timer when it has ended; the signal of one that failed aborts, that of one that answered never does', async () => {
+  test('leaves no timer when it has ended, and aborts the signal of a call that failed but not of one that succeeded', async () => {
     const { calls, clock, closing } = setUp();
     const signals: AbortSignal[] = [];
     const answers = watch(calls.call(WHAT, async (signal) => [signals.push(signal)], BACKGROUND));
@@ -316,7 +316,7 @@ describe('F29 a call that hangs', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([false, true]);
   });
 
-  test('F22 has an answer discarded that comes after its deadline or after close, and no answer that is taken', async () => {
+  test('has answers discarded that come after its deadline or after close, and no answer that is used (F22)', async () => {
     const { calls, clock, closing } = setUp();
     const discarded: string[] = [];
     const call = (answer: string, seconds: number): { readonly value?: string; readonly error?: unknown } =>
@@ -338,7 +338,7 @@ describe('F29 a call that hangs', () => {
   });
 });
 
-describe('what a key wrapper throws', () => {
+describe('an error thrown by a key wrapper', () => {
   /** An error as the copy of this package that an adapter brought along would throw it. */
   function foreign(name: string, more: object): Error {
     return Object.assign(new Error('canary'), { name }, more);
@@ -355,13 +355,13 @@ describe('what a key wrapper throws', () => {
     return seen.error;
   }
 
-  test('is passed on when it is our error, thrown at once or later', async () => {
+  test('is passed on if it is our error, thrown synchronously or later', async () => {
     const failure = fails('denied');
     expect(await failureOf(failure)).toBe(failure);
     expect(await failureOf(failure, 'throw')).toBe(failure);
   });
 
-  test('is known by name and kind when it is of another copy of the class, and loses its text', async () => {
+  test('is recognized by name and kind if it is of another copy of the class, and loses its text', async () => {
     for (const kind of KINDS) {
       const failure = await failureOf(foreign('KeyWrapperError', { kind }));
       expect(failure).toBeInstanceOf(KeyWrapperError);
@@ -382,7 +382,7 @@ describe('what a key wrapper throws', () => {
     ['a text', 'canary'],
     ['nothing', undefined],
     ['null', null],
-  ])('F10 is never a refusal otherwise: %s', async (_, thrown) => {
+  ])('is never a refusal otherwise: %s (F10)', async (_, thrown) => {
     for (const how of ['reject', 'throw'] as const) {
       const failure = await failureOf(thrown, how);
       expect(failure).toBeInstanceOf(KeyWrapperError);

@@ -50,7 +50,7 @@ const as = ({ error }: Refusal) => ({ error, missing: [] });
 const typeError = (...names: string[]): Refusal => ({ error: 'TypeError', names });
 const rangeError = (...names: string[]): Refusal => ({ error: 'RangeError', names });
 
-describe('a wrong option of createKmsCodec rejects, naming option and value', () => {
+describe('a wrong option of createKmsCodec is rejected, naming option and value', () => {
   const wrong: readonly (readonly [string, Record<string, unknown>, Refusal])[] = [
     ['keyWrapper missing', { keyWrapper: undefined }, typeError('keyWrapper', 'undefined')],
     ['keyWrapper null', { keyWrapper: null }, typeError('keyWrapper', 'null')],
@@ -163,12 +163,12 @@ describe('a wrong option of createKmsCodec rejects, naming option and value', ()
     ['null', null],
     ['a string', 'payments'],
     ['an array', []],
-  ])('%s is no options', async (_, options) => {
+  ])('%s is not an options object', async (_, options) => {
     const refusal = typeError('options');
     expect(await refusedWith(options, refusal)).toEqual(as(refusal));
   });
 
-  test('F17 a master key that is short, no bytes, or one byte repeated is refused where it is given', () => {
+  test('a master key that is short, not bytes, or one byte repeated is refused where it is given (F17)', () => {
     expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: 'c2hvcnQ=' })).toThrow(/masterKey.*32.*5/);
     expect(() => localKeyWrapper({ masterKey: new Uint8Array(31).fill(3) })).toThrow(RangeError);
@@ -178,7 +178,7 @@ describe('a wrong option of createKmsCodec rejects, naming option and value', ()
     }
   });
 
-  test('nothing was read or written for wrong options', async () => {
+  test('nothing is read or written for wrong options', async () => {
     let calls = 0;
     const ring = {
       kind: 'memory',
@@ -215,35 +215,38 @@ describe('every time of the policy', () => {
     'missRefreshSeconds',
   ];
 
-  test.each(names)('%s refuses NaN, infinities, negative and enormous numbers, and what is no number', async (name) => {
-    const wrong: readonly (readonly [unknown, Refusal])[] = [
-      ...[Number.NaN, Infinity, -Infinity, -1, -0.001, 1e12].map(
-        (value) => [value, rangeError(name, String(value))] as const,
-      ),
-      ['60', typeError(name, 'a string')],
-      [null, typeError(name, 'null')],
-      [60n, typeError(name, 'a bigint')],
-      [true, typeError(name, 'true')],
-      [{}, typeError(name, 'an object')],
-      [[60], typeError(name, 'an array')],
-    ];
-    for (const [value, refusal] of wrong) {
-      const options = { keyWrapper, ring: memoryRing(), policy: { [name]: value } };
-      expect(await refusedWith(options, refusal)).toEqual(as(refusal));
-    }
-  });
+  test.each(names)(
+    '%s refuses NaN, infinities, negative and enormous numbers, and values that are not numbers',
+    async (name) => {
+      const wrong: readonly (readonly [unknown, Refusal])[] = [
+        ...[Number.NaN, Infinity, -Infinity, -1, -0.001, 1e12].map(
+          (value) => [value, rangeError(name, String(value))] as const,
+        ),
+        ['60', typeError(name, 'a string')],
+        [null, typeError(name, 'null')],
+        [60n, typeError(name, 'a bigint')],
+        [true, typeError(name, 'true')],
+        [{}, typeError(name, 'an object')],
+        [[60], typeError(name, 'an array')],
+      ];
+      for (const [value, refusal] of wrong) {
+        const options = { keyWrapper, ring: memoryRing(), policy: { [name]: value } };
+        expect(await refusedWith(options, refusal)).toEqual(as(refusal));
+      }
+    },
+  );
 
-  test('the list above is the whole policy, the derived grace aside', () => {
+  test('the list above is the whole policy, except for the derived grace period', () => {
     const resolved = Object.keys(resolvePolicy(undefined, remote)).toSorted();
     expect(resolved).toEqual([...names, 'graceSeconds'].toSorted());
   });
 
-  test('undefined stands for the default', () => {
+  test('undefined means the default', () => {
     for (const name of names) expect(resolvePolicy({ [name]: undefined }, remote)).toEqual(resolvePolicy({}, remote));
   });
 });
 
-describe('the laws between the times', () => {
+describe('the rules between the times', () => {
   const laws: readonly (readonly [string, Partial<RingPolicy>, readonly string[]])[] = [
     [
       'sealOutage is at least 3 × kmsCheckEvery',
@@ -287,7 +290,7 @@ describe('the laws between the times', () => {
     expect(await refusedWith({ keyWrapper, ring: memoryRing(), policy }, refusal)).toEqual(as(refusal));
   });
 
-  test('hold at their bounds', () => {
+  test('are satisfied at their bounds', () => {
     const bounds: readonly Partial<RingPolicy>[] = [
       { sealOutageSeconds: 2_700, kmsCheckEverySeconds: 900 },
       { storeOutageSeconds: 1_200, refreshEverySeconds: 300 },
@@ -298,7 +301,7 @@ describe('the laws between the times', () => {
     for (const policy of bounds) expect(resolvePolicy(policy, remote)).toMatchObject(policy);
   });
 
-  test('the keys of a ring: the longest token life that fits is the one the document computes', () => {
+  test('limit the number of keys: the longest token life that fits is the one in the document', () => {
     const keys = (tokenLifetimeSeconds: number) =>
       Math.ceil((4_500 + 86_400 + 23_400 + tokenLifetimeSeconds + 3 * 300) / 86_400) + 9;
     const longest = 55 * 86_400 - 4_500 - 86_400 - 23_400 - 900;
@@ -309,7 +312,7 @@ describe('the laws between the times', () => {
 });
 
 describe('the defaults', () => {
-  test('are those of the document, the derived ones included', () => {
+  test('are those of the document, including the derived ones', () => {
     expect(resolvePolicy(undefined, remote)).toEqual({
       clockSkewSeconds: 300,
       refreshEverySeconds: 300,
@@ -329,7 +332,7 @@ describe('the defaults', () => {
     });
   });
 
-  test('a ring is created at once in memory and by create: now; elsewhere, in a file too, after R + backoffCap', () => {
+  test('create a ring at once in memory and with create: now, and elsewhere, including a file, after R + backoffCap', () => {
     const after = (storeKind: string, createNow = false, refreshEverySeconds = 300) =>
       resolvePolicy({ refreshEverySeconds }, { storeKind, createNow }).createAfterSeconds;
     expect([after('memory'), after('file', true), after('s3', true)]).toEqual([0, 0, 0]);
@@ -339,7 +342,7 @@ describe('the defaults', () => {
     );
   });
 
-  test('propagation and grace follow the times they are made of', () => {
+  test('derive propagation and grace from the times they depend on', () => {
     const policy = {
       sealOutageSeconds: 1_000,
       refreshEverySeconds: 50,
@@ -353,7 +356,7 @@ describe('the defaults', () => {
     expect(resolvePolicy({ ...policy, storeOutageSeconds: 5_000 }, remote).graceSeconds).toBe(5_000 + 100 + 100 + 20);
   });
 
-  test('of the codec itself', () => {
+  test('of the codec itself are as documented', () => {
     const ring = memoryRing();
     expect(checkOptions({ keyWrapper, ring })).toMatchObject({
       keyWrappers: [keyWrapper],
@@ -373,7 +376,7 @@ describe('the defaults', () => {
     expect(checkOptions({ keyWrapper: [keyWrapper, keyWrapper], ring }).wrapQuorum).toBe(2);
   });
 
-  test('options are copied: what the caller changes later changes nothing', () => {
+  test('are copied, with all options: later changes by the caller have no effect', () => {
     const accept: ('sealring' | 'python')[] = ['sealring'];
     const date = new Date('2026-01-01');
     const policy = { rotateEverySeconds: 90_000 };

@@ -124,7 +124,7 @@ describe('a codec over a ring', () => {
     expect(new Set(Array.from({ length: 1_000 }, () => seal(codec))).size).toBe(1_000);
   });
 
-  test('a reader opens what members seal, and cannot seal, rotate or revoke', async () => {
+  test('a reader unseals the tokens of members, and cannot seal, rotate or revoke', async () => {
     const fleet = newFleet();
     const member = await join(fleet);
     const reader = await join(fleet, { role: 'reader' });
@@ -150,7 +150,7 @@ describe('a codec over a ring', () => {
     expect(reader.health()).toMatchObject({ status: 'ok', ready: true, canSeal: false, canUnseal: true });
   });
 
-  test('10 000 seals and unseals on two members cost no call beyond generate, prove and unwrap', async () => {
+  test('makes no call for 10 000 seals and unseals on two members except generate, KMS check and unwrap', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     // The founder generates and proves; the other unwraps.
@@ -163,7 +163,7 @@ describe('a codec over a ring', () => {
     expect(fleet.calls).toEqual({ generate: 1, wrap: 0, unwrap: 2 });
   });
 
-  test('a token under the sealing key opens at a member that starts after a rotation', async () => {
+  test('unseals tokens of the active key at a member that starts after a rotation', async () => {
     const fleet = newFleet();
     const one = await join(fleet);
     const token = seal(one);
@@ -177,7 +177,7 @@ describe('a codec over a ring', () => {
     ]);
   });
 
-  test('F15 a warm token of a revoked key is refused', async () => {
+  test('refuses a warm token of a revoked key (F15)', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     const token = seal(codec);
@@ -194,8 +194,8 @@ describe('a codec over a ring', () => {
   });
 });
 
-describe('F4 codec.for(purpose)', () => {
-  test('has token keys of its own: no token opens for another purpose or for none, cold or warm', async () => {
+describe('codec.for(purpose) (F4)', () => {
+  test('has its own token keys: no token is unsealed for another purpose or without one, cold or warm', async () => {
     const fleet = newFleet();
     const [one, two] = [await join(fleet), await join(fleet)];
     const names = [undefined, 'cursor', 'cursor2', 'curso', 'default'];
@@ -222,7 +222,7 @@ describe('F4 codec.for(purpose)', () => {
     expect(outcome(python.for('cursor'), seal(python))).toBe('refused: malformed');
   });
 
-  test('takes 1 to 64 of [A-Za-z0-9._-] and nothing else', async () => {
+  test('accepts 1 to 64 of [A-Za-z0-9._-] and nothing else', async () => {
     const codec = await join(newFleet());
     for (const purpose of ['', 'a b', 'a/b', 'a\0', 'x'.repeat(65), 'ä', 'cursor\n']) {
       expect(() => codec.for(purpose)).toThrow(RangeError);
@@ -234,7 +234,7 @@ describe('F4 codec.for(purpose)', () => {
     expect(outcome(codec.for('constructor'), seal(codec.for('__proto__')))).toBe('refused: authentication failed');
   });
 
-  test('F23 any number of purposes works; only some are remembered', async () => {
+  test('works for any number of purposes, of which only some are remembered (F23)', async () => {
     const codec = await join(newFleet());
     const tokens = Array.from({ length: 1_000 }, (_, i) => seal(codec.for(`p${i}`)));
     for (const [i, token] of tokens.entries()) {
@@ -243,8 +243,8 @@ describe('F4 codec.for(purpose)', () => {
   });
 });
 
-describe('F24 what is accepted is an allow-list', () => {
-  test('F4 two codecs with different accept on one ring keep to their own, also when the other has opened the token', async () => {
+describe('accept is an allow-list (F24)', () => {
+  test('two codecs with different accept on one ring apply their own, even if the other has unsealed the token (F4)', async () => {
     const fleet = newFleet();
     const native = await join(fleet);
     const python = await join(fleet, { format: 'python' });
@@ -260,7 +260,7 @@ describe('F24 what is accepted is an allow-list', () => {
     }
   });
 
-  test('F27 a fleet moves from sealring to python without a lost token', async () => {
+  test('a fleet moves from sealring to python without a lost token (F27)', async () => {
     const fleet = newFleet();
     const before = await join(fleet);
     const reads = await join(fleet, { accept: ['sealring', 'python'] });
@@ -277,7 +277,7 @@ describe('F24 what is accepted is an allow-list', () => {
     }
   });
 
-  test('the python format is the Python SDK’s under sub(python): its built-in codec opens our tokens, and the reverse', async () => {
+  test('the python format is the Python SDK’s under sub(python): its built-in codec unseals our tokens, and the reverse', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { format: 'python', ringName: 'payments' });
     const [dataKey] = fleet.dataKeys;
@@ -298,7 +298,7 @@ describe('F24 what is accepted is an allow-list', () => {
     expect(hkdfSync('sha256', secret, '', 'mcp/request-state/v1/aes-256-gcm', 32).byteLength).toBe(32);
   });
 
-  test('a python token of another ring, or changed, is refused with its reason', async () => {
+  test('a python token of another ring, or a changed one, is refused with its reason', async () => {
     const codec = await join(newFleet(), { format: 'python' });
     const stranger = await join(newFleet(), { format: 'python' });
     expect(outcome(codec, seal(stranger))).toBe('refused: unknown key');
@@ -311,12 +311,12 @@ describe('F24 what is accepted is an allow-list', () => {
   });
 });
 
-describe('F25 another ring', () => {
-  test('with its own keys: an unknown key', async () => {
+describe('another ring (F25)', () => {
+  test('with its own keys refuses a token as an unknown key', async () => {
     expect(outcome(await join(newFleet()), seal(await join(newFleet())))).toBe('refused: unknown key');
   });
 
-  test('of another name does not open even with the same KMS key and the same data key', async () => {
+  test('of another name does not unseal even with the same KMS key and the same data key', async () => {
     // A wrapper that leaves data keys to the random source, and a source that draws the same key for both rings.
     const wrapper = withoutGenerate(localKeyWrapper({ masterKey: randomBytes(32) }));
     const dataKey = randomBytes(32);
@@ -348,8 +348,8 @@ describe('F25 another ring', () => {
   });
 });
 
-describe('what unseal is given', () => {
-  test('that is no token is refused as malformed, whatever it is', async () => {
+describe('unseal', () => {
+  test('refuses a value that is not a token as malformed, whatever it is', async () => {
     const codec = await join(newFleet(), { accept: ['sealring', 'python'] });
     const token = seal(codec);
     const junk: unknown[] = [
@@ -387,7 +387,7 @@ describe('what unseal is given', () => {
     }
   });
 
-  test('F20 is refused with one class, whose message is its reason and nothing more', async () => {
+  test('refuses with one class, whose message is its reason and nothing more (F20)', async () => {
     const codec = await join(newFleet());
     const token = seal(codec);
     const refused = {
@@ -405,7 +405,7 @@ describe('what unseal is given', () => {
     }
   });
 
-  test('as text of any kind throws nothing but InvalidRequestState', async () => {
+  test('throws nothing but InvalidRequestState for text of any kind', async () => {
     const codec = await join(newFleet(), { accept: ['sealring', 'python'] });
     const text = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 200 }),
@@ -423,8 +423,8 @@ describe('what unseal is given', () => {
   });
 });
 
-describe('what seal is given', () => {
-  test('that is no Uint8Array is a TypeError', async () => {
+describe('seal', () => {
+  test('rejects a value that is not a Uint8Array with a TypeError', async () => {
     const codec = await join(newFleet());
     for (const each of [
       undefined,
@@ -446,7 +446,7 @@ describe('what seal is given', () => {
     }
   });
 
-  test('is neither kept nor changed, and what unseal returns belongs to the caller alone', async () => {
+  test('neither keeps nor changes the payload, and the result of unseal belongs to the caller alone', async () => {
     for (const format of ['sealring', 'python'] as const) {
       const codec = await join(newFleet(), { format });
       for (const length of [0, 1, 100, 7_000]) {
@@ -470,7 +470,7 @@ describe('what seal is given', () => {
   });
 
   for (const format of ['sealring', 'python'] as const) {
-    test(`F30 in the ${format} format is sealed only if this codec would open it: maxTokenLength counts both ways`, async () => {
+    test(`seals in the ${format} format only what the codec would unseal: maxTokenLength applies to both (F30)`, async () => {
       for (const maxTokenLength of [102, 103, 104, 105, 106, 500, 1_001]) {
         const codec = await join(newFleet(), { format, maxTokenLength });
         let longest = -1;
@@ -493,7 +493,7 @@ describe('what seal is given', () => {
 });
 
 describe('health', () => {
-  test('of a fresh member: everything, and nothing secret', async () => {
+  test('of a fresh member shows everything, and nothing secret', async () => {
     const codec = await join(newFleet());
     const started = new Date('2026-11-21T03:00:00Z');
     const health = codec.health();
@@ -527,7 +527,7 @@ describe('health', () => {
 });
 
 describe('inspect', () => {
-  test('says what a token says of itself, and what the ring says of its key', async () => {
+  test('shows what a token says about itself, and what the ring says about its key', async () => {
     const fleet = newFleet();
     const codec = await join(fleet, { accept: ['sealring', 'python'] });
     const { sealingKey = '' } = codec.health();
@@ -581,7 +581,7 @@ describe('after close', () => {
     expect(fleet.calls).toEqual(calls);
   });
 
-  test('F22 the data keys are overwritten', async () => {
+  test('the data keys are overwritten (F22)', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     await codec.rotate();
@@ -592,7 +592,7 @@ describe('after close', () => {
     for (const held of keys) expect(() => held?.copyBytes()).toThrow(/was overwritten/);
   });
 
-  test('await using closes', async () => {
+  test('the codec is closed, if it was declared with await using', async () => {
     const fleet = newFleet();
     const codec = await join(fleet);
     await codec[Symbol.asyncDispose]();
@@ -614,10 +614,10 @@ function spellings(bytes: Uint8Array): string[] {
   ];
 }
 
-describe('F21 canaries', () => {
+describe('canaries for secrets (F21)', () => {
   const everything = { depth: Infinity, showHidden: true, maxArrayLength: null, maxStringLength: null } as const;
 
-  test('no data key, derived secret or payload shows in inspect, JSON, errors or events', async () => {
+  test('no data key, derived secret or payload appears in inspect, JSON, errors or events', async () => {
     const events: unknown[] = [];
     const listen = (event: unknown): void => void events.push(event);
     const names = Object.keys(channels).map((name) => `sealring:${name}`);
@@ -680,7 +680,7 @@ describe('F21 canaries', () => {
     }
   });
 
-  test('the ring document in the store holds no data key and no payload', async () => {
+  test('the ring document in the store contains no data key and no payload', async () => {
     const fleet: Fleet & { dataKeys: Buffer[]; ring: RingStore } = newFleet();
     const codec = await join(fleet);
     await codec.rotate();
@@ -690,7 +690,7 @@ describe('F21 canaries', () => {
     for (const secret of fleet.dataKeys.flatMap(spellings)) expect(document).not.toContain(secret);
   });
 
-  test('one event per refusal, with its reason', async () => {
+  test('there is one event per refusal, with its reason', async () => {
     const seen: unknown[] = [];
     const listen = (event: unknown): void => void seen.push(event);
     const codec = await join(newFleet());
@@ -714,7 +714,7 @@ describe('F21 canaries', () => {
   });
 });
 
-test('13: a payload that says another length than it has is refused, not sealed for nobody', async () => {
+test('a payload with a false length is refused, and not sealed as a token that no server accepts', async () => {
   const codec = await createKmsCodec({
     ring: memoryRing(),
     keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),

@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import type { Moment } from '../src/base/clock.ts';
 import {
   deriveTokenKey,
-  openingTokenKey,
-  openSealring,
   sealSealring,
   type TokenKey,
   tokenKeySource,
+  unsealingTokenKey,
+  unsealSealring,
 } from '../src/formats/sealring.ts';
 import { type DecodedToken, decodeToken, withDecodedToken } from '../src/formats/sealring-token.ts';
 
@@ -19,9 +19,9 @@ describe('a token that is lent', () => {
   const sealed = (payload: string): string =>
     sealSealring(deriveTokenKey(source, randomBytes(18)), randomBytes(12), Buffer.from(payload), new Uint8Array(16));
   const opened = (token: DecodedToken): string =>
-    Buffer.from(openSealring(openingTokenKey(source, token, undefined), token)).toString();
+    Buffer.from(unsealSealring(unsealingTokenKey(source, token, undefined), token)).toString();
 
-  test('has the same parts as one that is decoded into bytes of its own, whatever its length', () => {
+  test('has the same parts as one that is decoded into its own bytes, whatever its length', () => {
     for (const length of [0, 1, 100, 4_095, 4_096, 4_097, 10_000]) {
       const token = sealed('x'.repeat(length));
       const copied = withDecodedToken(
@@ -35,7 +35,7 @@ describe('a token that is lent', () => {
     }
   });
 
-  test('hands on the token, its owner, the moment, and what is returned or thrown', () => {
+  test('passes on the token, its owner, the moment, and what is returned or thrown', () => {
     const token = sealed('state');
     const owner = {};
     expect(withDecodedToken(token, (_, ...others) => others, owner, now)).toEqual([token, owner, now]);
@@ -63,12 +63,12 @@ describe('a token that is lent', () => {
 
   test('authenticates nothing once it was given back, whichever token came after it', () => {
     const key = tokenKeySource(dataKey, 'payments');
-    const tokenKey = (token: string): TokenKey => openingTokenKey(key, decodeToken(token), undefined);
+    const tokenKey = (token: string): TokenKey => unsealingTokenKey(key, decodeToken(token), undefined);
     const [one, two] = [sealed('one'), sealed('two')];
     const kept = withDecodedToken(one, (lent) => lent, undefined, now);
-    expect(() => openSealring(tokenKey(one), kept)).toThrow('authentication failed');
+    expect(() => unsealSealring(tokenKey(one), kept)).toThrow('authentication failed');
     withDecodedToken(two, opened, undefined, now);
-    expect(() => openSealring(tokenKey(two), kept)).toThrow('authentication failed');
+    expect(() => unsealSealring(tokenKey(two), kept)).toThrow('authentication failed');
     expect(opened(decodeToken(two))).toBe('two');
   });
 });

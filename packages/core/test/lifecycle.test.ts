@@ -24,8 +24,8 @@ function sealingKey(member: Member): string | undefined {
   return member.codec.health().sealingKey;
 }
 
-describe('a ring rotates by itself', () => {
-  test('over ten days every token opens everywhere for its whole life, and the ring stays small (F8)', async () => {
+describe('a ring that rotates', () => {
+  test('unseals every token everywhere for its whole life, over ten days, and stays small (F8)', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const sealedWith = new Set<string>();
@@ -50,7 +50,7 @@ describe('a ring rotates by itself', () => {
     expect(sealedWith.size).toBeLessThanOrEqual(12);
   });
 
-  test('a KMS that is down at the rotation instant costs nothing; the rotation follows later (F7)', async () => {
+  test('loses nothing if the KMS is down at the moment of the rotation, which follows later (F7)', async () => {
     const a = await fleet.start();
     // The first key is due for a successor 81 900 s after its activation.
     await fleet.clock.advance(81_000);
@@ -69,7 +69,7 @@ describe('a ring rotates by itself', () => {
     expect(sealingKey(a)).not.toBe(before);
   });
 
-  test('a successor is opened by all before anybody seals with it', async () => {
+  test('has its successor unwrapped by all members before any of them seals with it', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = sealingKey(a);
@@ -93,7 +93,7 @@ describe('a ring rotates by itself', () => {
   });
 });
 
-test('a member that has only heard of a new key by a push can publish the next at once', async () => {
+test('lets a member that has learned of a new key only by a push publish the next at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.rotate();
@@ -102,7 +102,7 @@ test('a member that has only heard of a new key by a push can publish the next a
   expect((await ring()).entries).toHaveLength(3);
 });
 
-test('a clock that steps back behind the activation of the key that sealed brings back no older key, and stops nothing (F13)', async () => {
+test('keeps the key that sealed when a clock steps back behind its activation, and stops nothing (F13)', async () => {
   const a = await fleet.start({ policy: { clockSkewSeconds: 600 } });
   await a.codec.rotate();
   await fleet.clock.advance(4_900);
@@ -114,7 +114,7 @@ test('a clock that steps back behind the activation of the key that sealed bring
   expect(a.codec.inspect(seal(a)).state).toBe('active');
 });
 
-test('two operators who rotate at once make one successor', async () => {
+test('has one successor if two operators rotate at once', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   const rotated = Promise.all([a.codec.rotate(), b.codec.rotate()]);
@@ -123,7 +123,7 @@ test('two operators who rotate at once make one successor', async () => {
   expect((await ring()).entries).toHaveLength(2);
 });
 
-describe('founding', () => {
+describe('the creation of a ring', () => {
   test('members that start at once on an empty store end with one ring and one key (F8)', async () => {
     const members = await fleet.startAll(20, { ring: fleet.store.connect() });
     expect((await ring()).entries).toHaveLength(1);
@@ -135,7 +135,7 @@ describe('founding', () => {
     }
   });
 
-  test('an unwrap that fails once at start writes nothing (F9)', async () => {
+  test('one failed unwrap at the start writes nothing (F9)', async () => {
     await fleet.start();
     const before = await fleet.store.document();
     const { writes } = fleet.store;
@@ -158,12 +158,12 @@ describe('founding', () => {
     expect(await fleet.store.document()).toBe('not a ring');
   });
 
-  test('with create never, an empty store is an error', async () => {
+  test('an empty store is an error with create never', async () => {
     await expect(fleet.start({ create: 'never' })).rejects.toMatchObject({ name: 'RingStoreError' });
     expect(fleet.store.writes).toBe(0);
   });
 
-  test('a starting member reads absence for createAfter before it founds', async () => {
+  test('a starting member reads absence for createAfter before it creates a ring', async () => {
     const at = fleet.clock.wallMs();
     const a = await fleet.start({ policy: { createAfterSeconds: 360 } });
     expect(fleet.clock.wallMs() - at).toBeGreaterThanOrEqual(360_000);
@@ -171,7 +171,7 @@ describe('founding', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('a ring whose keys have all ended is given a new one', async () => {
+  test('a ring whose keys have all expired receives a new one', async () => {
     const a = await fleet.start();
     await a.codec.close();
     await fleet.clock.advance(5 * DAY);
@@ -183,7 +183,7 @@ describe('founding', () => {
 });
 
 describe('outages', () => {
-  test('a member seals through a KMS outage of 2 620 s and stops by 3 600 s after its last proof (F10)', async () => {
+  test('a member seals through a KMS outage of 2 620 s, and stops by 3 600 s after its last KMS check (F10)', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(HOUR);
     fleet.kms.failing = 'unavailable';
@@ -199,7 +199,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('refusals of the KMS stop sealing, then opening; one stray refusal does not (F10)', async () => {
+  test('refusals of the KMS stop sealing, then unsealing, and one stray refusal does not (F10)', async () => {
     const a = await fleet.start();
     const token = seal(a);
     fleet.kms.failing = 'denied';
@@ -215,7 +215,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('a store outage of five hours is coasted through', async () => {
+  test('a store outage of five hours is tolerated', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     fleet.store.down = true;
@@ -228,7 +228,7 @@ describe('outages', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('after an hour suspended the first seal is judged by the wall clock and starts a refresh (F28)', async () => {
+  test('after an hour of suspension, the wall clock decides the first seal, which starts a refresh (F28)', async () => {
     const a = await fleet.start();
     fleet.clock.suspend(HOUR);
     expect(() => seal(a)).toThrow(SealUnavailableError);
@@ -236,7 +236,7 @@ describe('outages', () => {
     expect(open(a, seal(a))).toBe('state');
   });
 
-  test('a hanging KMS holds at most four calls (F29)', async () => {
+  test('a KMS that hangs holds at most four calls (F29)', async () => {
     const a = await fleet.start();
     fleet.kms.hanging = true;
     fleet.kms.mostInFlight = 0;
@@ -253,7 +253,7 @@ describe('outages', () => {
 });
 
 describe('revocation', () => {
-  test('a revoked key opens nothing, at once here and after a refresh elsewhere; its successor seals (F15)', async () => {
+  test('a revoked key unseals nothing, at once here and after a refresh elsewhere, and its successor seals (F15)', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -283,7 +283,7 @@ describe('revocation', () => {
     expect(open(a, token)).toBe('InvalidRequestState: unknown key');
   });
 
-  test('a member that was cut off while all its keys were revoked, and more was written, comes back', async () => {
+  test('a member that was cut off while all its keys were revoked comes back, even after further writes', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     b.ring.cut = true;
@@ -297,8 +297,8 @@ describe('revocation', () => {
   });
 });
 
-describe('the store is not trusted (F26)', () => {
-  test('a lost document is written back and no second ring is founded (F31)', async () => {
+describe('an untrusted store (F26)', () => {
+  test('a lost document is written back, and no second ring is created (F31)', async () => {
     const a = await fleet.start();
     const before = await ring();
     const token = seal(a);
@@ -308,7 +308,7 @@ describe('the store is not trusted (F26)', () => {
     expect(open(b, token)).toBe('state');
   });
 
-  test('a ring of somebody who may write the store and wrap data keys is not adopted', async () => {
+  test('a ring of an attacker who may write the store and wrap data keys is not adopted', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const token = seal(a);
@@ -328,7 +328,7 @@ describe('the store is not trusted (F26)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('a document that was edited into none is refused by who starts, and written over by who runs', async () => {
+  test('an invalid document is refused at a start, and overwritten by running members', async () => {
     const a = await fleet.start();
     const honest = (await fleet.store.document()) ?? '';
     const edited = honest.replace('"ring":"default"', '"ring":"default","epoch":2');
@@ -340,7 +340,7 @@ describe('the store is not trusted (F26)', () => {
     expect(a.codec.health().status).toBe('ok');
   });
 
-  test('a copy of the ring whose keys have all ended meanwhile is written over, and founds nothing (F31)', async () => {
+  test('a copy of the ring whose keys have all expired meanwhile is overwritten, and creates nothing (F31)', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -352,7 +352,7 @@ describe('the store is not trusted (F26)', () => {
     expect((await ring()).entries.map(({ id }) => id)).toEqual(a.codec.health().keys.map(({ id }) => id));
   });
 
-  test('an older document is healed: no key is lost', async () => {
+  test('an older document is repaired, and no key is lost', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await a.codec.rotate();
@@ -366,7 +366,7 @@ describe('the store is not trusted (F26)', () => {
   });
 });
 
-test('a repairing write that gets lost is repeated after a backoff, and not a whole refresh later', async () => {
+test('a repairing write that is lost is repeated after a backoff, not a whole refresh later', async () => {
   const line = fleet.store.connectUnwatched();
   const lost = { wanted: 0, writes: 0 };
   const write: RingStore['write'] = (document, options) => {
@@ -400,7 +400,7 @@ test('unknown key ids cause at most one read of the store per missRefresh, and n
   await stranger.close();
 });
 
-test('prepare reads the ring for a key that is not known yet, so that unseal can open it', async () => {
+test('prepare reads the ring for an unknown key, so that unseal can accept its token', async () => {
   const a = await fleet.start();
   const b = await fleet.start();
   await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
@@ -411,7 +411,7 @@ test('prepare reads the ring for a key that is not known yet, so that unseal can
   expect(open(b, token)).toBe('state');
 });
 
-test('0c: prepare answers at once, and not by a promise, where there is nothing to wait for', async () => {
+test('prepare returns no promise if there is nothing to wait for', async () => {
   const member = await fleet.start();
   expect(member.codec.prepare(seal(member))).toBeUndefined();
   expect(member.codec.prepare()).toBeUndefined();
@@ -420,7 +420,7 @@ test('0c: prepare answers at once, and not by a promise, where there is nothing 
   await other.codec.close();
 });
 
-describe('a token waits for what prepare may bring, and for nothing else', () => {
+describe('a token waits only for what prepare may change', () => {
   /** Whether `prepare` ends although no time passes. */
   async function waits(member: Member, token: string): Promise<boolean> {
     let ended = false;
@@ -437,7 +437,7 @@ describe('a token waits for what prepare may bring, and for nothing else', () =>
   test.each([
     ['the KMS hangs', () => void (fleet.kms.hanging = true)],
     ['the store hangs', () => void (fleet.store.hanging = true)],
-  ])('while %s no token waits once that is known (F29)', async (_, hang) => {
+  ])('does not wait while %s, once that is known (F29)', async (_, hang) => {
     const a = await fleet.start();
     const token = seal(a);
     hang();
@@ -449,7 +449,7 @@ describe('a token waits for what prepare may bring, and for nothing else', () =>
     }
   });
 
-  test('a token of an unknown key waits for a read even then', async () => {
+  test('waits for a read if its key is unknown, even then', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     b.ring.cut = true;
@@ -462,7 +462,7 @@ describe('a token waits for what prepare may bring, and for nothing else', () =>
     expect(open(b, token)).toBe('state');
   });
 
-  test('after a suspension in the middle of an outage the first token waits again', async () => {
+  test('waits again if it is the first after a suspension in the middle of an outage', async () => {
     const a = await fleet.start();
     const token = seal(a);
     fleet.kms.failing = 'unavailable';
@@ -481,7 +481,7 @@ describe('several key wrappers', () => {
     localKeyWrapper({ masterKey: randomBytes(32) }),
   ];
 
-  test('every data key is wrapped by each, and any one of them opens it', async () => {
+  test('every data key is wrapped by each, and any one of them unwraps it', async () => {
     const [a, b] = wrappers();
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
     expect((await ring()).entries[0]?.wraps).toHaveLength(2);
@@ -489,7 +489,7 @@ describe('several key wrappers', () => {
     expect(open(onlyB, seal(both))).toBe('state');
   });
 
-  test('a wrap that one of two wrappers of one provider lacks is added by whoever can', async () => {
+  test('a wrap that one of two wrappers of one provider lacks is added by whichever can', async () => {
     const [a, b] = wrappers();
     const first = await fleet.start({ keyWrapper: a as KeyWrapper });
     const both = await fleet.start({ keyWrapper: [a, b] as KeyWrapper[] });
@@ -501,7 +501,7 @@ describe('several key wrappers', () => {
     expect(open(onlyB, seal(first))).toBe('state');
   });
 
-  test('with a quorum of one, a wrapper that is down does not keep a key from being published', async () => {
+  test('with a quorum of one, a wrapper that is down does not prevent the publication of a key', async () => {
     const down = { ...fleet.kms.connect('other-kms'), cut: true };
     const healthy = localKeyWrapper({ masterKey: randomBytes(32) });
     fleet.kms.failing = 'unavailable';
@@ -520,14 +520,14 @@ describe('several key wrappers', () => {
   });
 });
 
-test('a ring in which only a propagating key is left unrevoked gets one that seals at once', async () => {
+test('a ring in which only a propagating key is unrevoked receives one that seals at once', async () => {
   const a = await fleet.start();
   await a.codec.rotate();
   await a.codec.revoke(sealingKey(a) ?? '');
   expect(open(a, seal(a))).toBe('state');
 });
 
-test('a codec closes the key wrappers it was told are its own, and no others', async () => {
+test('are closed with the codec if it was configured to do so, and otherwise not', async () => {
   const closed: string[] = [];
   const starting = new Fleet();
   const wrapper = (name: string) => ({ ...starting.kms.connect(), close: async () => void closed.push(name) });

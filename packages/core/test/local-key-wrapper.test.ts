@@ -18,7 +18,7 @@ function changed(wrapped: WrappedKey, change: (bytes: Uint8Array) => Uint8Array)
 }
 
 describe('contract of a key wrapper', () => {
-  test('1: an unwrap returns the wrapped bytes in an array of its own', async () => {
+  test('an unwrap returns the wrapped bytes in an array of its own (contract 1)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const first = await wrapper.unwrap(wrapped, { context });
     expect(first).toStrictEqual(dataKey);
@@ -27,14 +27,14 @@ describe('contract of a key wrapper', () => {
     expect(await wrapper.unwrap(wrapped, { context })).toStrictEqual(dataKey);
   });
 
-  test('1: a wrap takes the data key as it is at the call, and leaves it alone', async () => {
+  test('a wrap uses the data key as it is at the call, and leaves it unchanged (contract 1)', async () => {
     const mine = Uint8Array.from(dataKey);
     const wrapping = wrapper.wrap(mine, { context });
     mine.fill(0);
     expect(await wrapper.unwrap(await wrapping, { context })).toStrictEqual(dataKey);
   });
 
-  test('1: the order of the context does not matter, every other difference does', async () => {
+  test('the order of the context does not matter, every other difference does (contract 1)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const reordered = Object.fromEntries(Object.entries(context).toReversed());
     expect(await wrapper.unwrap(wrapped, { context: reordered })).toStrictEqual(dataKey);
@@ -51,7 +51,7 @@ describe('contract of a key wrapper', () => {
     }
   });
 
-  test('2: one changed bit anywhere is refused', async () => {
+  test('one changed bit anywhere is refused (contract 2)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     expect(wrapped.wrapped).toHaveLength(60);
     for (let bit = 0; bit < 480; bit++) {
@@ -61,7 +61,7 @@ describe('contract of a key wrapper', () => {
   });
 
   test.each([0, 1, 12, 28, 44, 48, 52, 56, 59, 61, 92])(
-    '2, F19: a wrapped key of %i bytes is refused',
+    'a wrapped key of %i bytes is refused (contract 2, F19)',
     async (length) => {
       const wrapped = await wrapper.wrap(dataKey, { context });
       const resized = changed(wrapped, (bytes) => Uint8Array.from({ length }, (_, index) => bytes[index] ?? 0));
@@ -69,7 +69,7 @@ describe('contract of a key wrapper', () => {
     },
   );
 
-  test('3: another provider or key id is corrupt before anything else is looked at', async () => {
+  test('another provider or key id is corrupt before anything else is checked (contract 3)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const aborted = AbortSignal.abort();
     for (const other of [
@@ -83,14 +83,14 @@ describe('contract of a key wrapper', () => {
     }
   });
 
-  test('3: another master key cannot unwrap, even when the key id is forged', async () => {
+  test('another master key cannot unwrap, even when the key id is forged (contract 3)', async () => {
     const other = localKeyWrapper({ masterKey: randomBytes(32) });
     const wrapped = await wrapper.wrap(dataKey, { context });
     await expect(other.unwrap(wrapped, { context })).rejects.toMatchObject(corrupt);
     await expect(other.unwrap({ ...wrapped, keyId: other.keyId }, { context })).rejects.toMatchObject(corrupt);
   });
 
-  test('4: wrong arguments are a TypeError', async () => {
+  test('wrong arguments are a TypeError (contract 4)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const loose = (name: string, ...given: unknown[]): Promise<unknown> =>
       Reflect.apply(Reflect.get(wrapper, name), wrapper, given);
@@ -112,7 +112,7 @@ describe('contract of a key wrapper', () => {
     }
   });
 
-  test('5: an aborted signal ends every call as unavailable', async () => {
+  test('an aborted signal ends every call as unavailable (contract 5)', async () => {
     const wrapped = await wrapper.wrap(dataKey, { context });
     const options = { context, signal: AbortSignal.abort() };
     await expect(wrapper.wrap(dataKey, options)).rejects.toMatchObject(unavailable);
@@ -126,13 +126,13 @@ describe('contract of a key wrapper', () => {
     ['an ArrayBuffer', dataKey.buffer],
     ['nothing', undefined],
     ['a number', 32],
-  ])('6, F17: %s is no data key: TypeError', async (_, bad) => {
+  ])('%s is not a data key: TypeError (contract 6, F17)', async (_, bad) => {
     await expect(Reflect.apply(wrapper.wrap.bind(wrapper), undefined, [bad, { context }])).rejects.toBeInstanceOf(
       TypeError,
     );
   });
 
-  test('6, F17: a data key has exactly 32 bytes, not all the same: RangeError', async () => {
+  test('a data key has exactly 32 bytes, not all the same: RangeError (contract 6, F17)', async () => {
     for (const bad of [
       ...[0, 16, 31, 33, 64].map((length) => randomBytes(length)),
       new Uint8Array(32),
@@ -142,7 +142,7 @@ describe('contract of a key wrapper', () => {
     }
   });
 
-  test('generate makes a new data key each time, and its wrap', async () => {
+  test('generate returns a new data key each time, with its wrap', async () => {
     const seen = new Set<string>();
     for (let round = 0; round < 50; round++) {
       const made = await wrapper.generate?.({ context });
@@ -154,7 +154,7 @@ describe('contract of a key wrapper', () => {
     expect(seen.size).toBe(50);
   });
 
-  test('it says what it supports, and cannot be changed', () => {
+  test('its capabilities are declared, and cannot be changed', () => {
     expect(wrapper).toMatchObject({ provider: 'local', supports: { context: true, authenticated: true } });
     expect(Object.isFrozen(wrapper) && Object.isFrozen(wrapper.supports)).toBe(true);
   });
@@ -197,14 +197,14 @@ describe('master keys', () => {
     ['the bytes of a sentence', Buffer.from('a sentence that is long enough for a key'), /printable text/],
     ['the bytes of base64', Buffer.from(randomBytes(32).toString('base64')), /printable text.*decode it/],
     ['the bytes of a hex line', Buffer.from(`${randomBytes(32).toString('hex')}\n`), /printable text/],
-  ])('%s is refused with what to give instead', (_, value, reason) => {
+  ])('%s is refused with advice on what to give instead', (_, value, reason) => {
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(RangeError);
     expect(() => localKeyWrapper({ masterKey: value })).toThrow(reason);
     const alsoUnwrap = [value];
     expect(() => localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap })).toThrow(/alsoUnwrap\[0\]/);
   });
 
-  test('what was wrapped by an earlier version still unwraps', async () => {
+  test('a key wrapped by an earlier version still unwraps', async () => {
     const old: WrappedKey = {
       provider: 'local',
       keyId: 'local:7US9dVvQDN18',
@@ -218,7 +218,7 @@ describe('master keys', () => {
     expect(await wrapper.unwrap(old, { context })).toStrictEqual(dataKey);
   });
 
-  test('a retired master key unwraps and does not wrap', async () => {
+  test('an earlier master key unwraps and does not wrap', async () => {
     const before = await wrapper.wrap(dataKey, { context });
     const after = localKeyWrapper({ masterKey: randomBytes(32), alsoUnwrap: [masterKey] });
     expect(await after.unwrap(before, { context })).toStrictEqual(dataKey);
@@ -226,7 +226,7 @@ describe('master keys', () => {
     expect(after.keyId).not.toBe(wrapper.keyId);
   });
 
-  test('master keys are copied, and the given array is left as it was', async () => {
+  test('master keys are copied, and the given array is left unchanged', async () => {
     const mine = Buffer.from(masterKey);
     const copied = localKeyWrapper({ masterKey: mine });
     expect(mine.equals(masterKey)).toBe(true);
@@ -250,14 +250,14 @@ describe('master keys', () => {
     ['a short retired key', { masterKey, alsoUnwrap: [randomBytes(31)] }, RangeError],
     ['the same key twice', { masterKey, alsoUnwrap: [masterKey] }, RangeError],
     ['a hole among the retired', { masterKey, alsoUnwrap: Array(1) }, TypeError],
-  ])('F17: %s is refused', (_, options, error) => {
+  ])('%s is refused (F17)', (_, options, error) => {
     const make = () => Reflect.apply(localKeyWrapper, undefined, [options]);
     expect(make).toThrow(error);
     expect(make).not.toThrow(/canary/);
   });
 });
 
-test('F21: neither wrapper nor error shows a key', async () => {
+test('neither wrapper nor error shows a key (F21)', async () => {
   const wrapped = await wrapper.wrap(dataKey, { context });
   const deep = { depth: Number.POSITIVE_INFINITY, showHidden: true, getters: true };
   const failures = await Promise.allSettled([

@@ -33,8 +33,8 @@ async function secondsUntil(status: string, members: readonly Member[]): Promise
   throw new Error(`not ${status} within an hour`);
 }
 
-describe('F31: while the store has lost the ring, whoever runs', () => {
-  test('says degraded as soon as it notices, is ready all the time, and ok once the ring is written back', async () => {
+describe('while the store has lost the ring, a running server (F31)', () => {
+  test('is degraded as soon as it notices, is ready all the time, and ok once the ring is written back', async () => {
     // Waits are drawn from four bytes each: long enough here to be seen.
     const random = (fill: Uint8Array): void => void (fill.length === 4 ? fill.fill(0xc0) : randomFillSync(fill));
     const a = await fleet.start({ random });
@@ -49,7 +49,7 @@ describe('F31: while the store has lost the ring, whoever runs', () => {
     expect(a.codec.health().lastError).toBeUndefined();
   });
 
-  test('says so as a reader too, which cannot write it back, until a member does', async () => {
+  test('is degraded as a reader too, which cannot write it back, until a member does', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const before = await storedKeys();
@@ -71,7 +71,7 @@ describe('F31: while the store has lost the ring, whoever runs', () => {
     expect(reader.codec.health()).toMatchObject({ status: 'ok', lastError: undefined });
   });
 
-  test('says degraded while the store cannot be reached, too, and seals and opens through it', async () => {
+  test('is degraded also while the store cannot be reached, and seals and unseals throughout', async () => {
     const members = [await fleet.start(), await fleet.start()];
     fleet.store.down = true;
     expect(await secondsUntil('degraded', members)).toBeLessThanOrEqual(300);
@@ -89,8 +89,8 @@ describe('F31: while the store has lost the ring, whoever runs', () => {
   });
 });
 
-describe('F31: a store that falls back to an older copy', () => {
-  test('without a revocation, signed by the newest key as ever: the revocation stays, here, there and in the store', async () => {
+describe('a store that falls back to an older copy (F31)', () => {
+  test('without a revocation, certified by the newest key, does not undo the revocation, here, elsewhere or in the store', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const token = seal(a);
@@ -112,7 +112,7 @@ describe('F31: a store that falls back to an older copy', () => {
     expect(open(await fleet.start(), token)).toBe(UNKNOWN);
   });
 
-  test('without the newest key, signed by the one before: the newest is written back, and no token is lost', async () => {
+  test('without the newest key, certified by the one before, is repaired, and no token is lost', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -131,7 +131,7 @@ describe('F31: a store that falls back to an older copy', () => {
     }
   });
 
-  test('that lost a key which only it had learnt of in between: both are united', async () => {
+  test('that lost a key which only it had learned of is merged with the key of the interval', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const copy = (await fleet.store.document()) ?? '';
@@ -155,8 +155,8 @@ describe('F31: a store that falls back to an older copy', () => {
   });
 });
 
-describe('F31: a ring that was made while the store was without an older one', () => {
-  test('is left for that, though it was a token that made its member read it first', async () => {
+describe('a ring that was created while the store was without an older one (F31)', () => {
+  test('is left for the older one, even if a token caused the read', async () => {
     const a = await fleet.start();
     const before = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(600);

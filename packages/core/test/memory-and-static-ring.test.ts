@@ -15,7 +15,7 @@ describe('a memory ring', () => {
     await expect(ring.write('three', { expected: '1' })).rejects.toBeInstanceOf(RingConflictError);
   });
 
-  test('tells nobody who has unsubscribed since the write', async () => {
+  test('calls no watcher that has unsubscribed since the write', async () => {
     const ring = memoryRing();
     const told: string[] = [];
     const ends = ['a', 'b'].map((name) => ring.watch?.(() => void told.push(name)));
@@ -26,13 +26,13 @@ describe('a memory ring', () => {
     expect(told).toEqual(['b']);
   });
 
-  test('says whose arguments are wrong', async () => {
+  test('names the owner of wrong arguments', async () => {
     await expect(memoryRing().write('', { expected: undefined })).rejects.toThrow(/^memoryRing: /);
   });
 });
 
 describe('a static ring', () => {
-  test('is of one kind, one document and one revision for ever', async () => {
+  test('has permanently one kind, one document and one revision', async () => {
     const ring = staticRing('document');
     expect(ring.kind).toBe('static');
     const first = await ring.read();
@@ -41,7 +41,7 @@ describe('a static ring', () => {
     await expect(ring.write('other', { expected: first?.revision })).rejects.toMatchObject({ kind: 'read-only' });
   });
 
-  test('says whose arguments are wrong', () => {
+  test('names the owner of wrong arguments', () => {
     expect(() => staticRing('')).toThrow(/^staticRing: /);
     expect(MAX_DOCUMENT_BYTES).toBe(262_144);
     expect(() => staticRing('x'.repeat(MAX_DOCUMENT_BYTES + 1))).toThrow(/^staticRing: .* 262144 .* 262145/);
@@ -49,7 +49,7 @@ describe('a static ring', () => {
 });
 
 describe('an error of a ring store', () => {
-  test('is known by its name, says what to do, and leads to its section of the documentation', () => {
+  test('is recognized by its name, names a remedy, and links to its section of the documentation', () => {
     const conflict = new RingConflictError();
     expect(String(conflict)).toMatch(/^RingConflictError: .*read it again/);
     expect(conflict.help).toBe(`${PAGE}#ringconflicterror`);

@@ -43,7 +43,7 @@ async function breakOf(members: readonly Member[], seconds: number): Promise<num
 }
 
 describe('a ring without a key that seals', () => {
-  test('is given one by one of many members that hear of it at once', async () => {
+  test('is given one by one of many members that learn of it at once', async () => {
     const members = await fleet.startAll(12);
     const made: string[] = [];
     for (const { keyWrapper } of members.slice(1)) {
@@ -67,7 +67,7 @@ describe('a ring without a key that seals', () => {
     }
   });
 
-  test('does not write its store again and again while the KMS refuses', async () => {
+  test('does not write its store repeatedly while the KMS refuses', async () => {
     const members = await fleet.startAll(3);
     for (const member of members.slice(1)) member.keyWrapper.cut = true;
     await revokedWithoutSuccessor(members[0] as Member);
@@ -82,7 +82,7 @@ describe('a ring without a key that seals', () => {
     expect(members.every(({ codec }) => codec.health().canSeal)).toBe(true);
   });
 
-  test('is given one within minutes, though whoever writes the store claims to be making one all the time', async () => {
+  test('is given one within minutes, even if an attacker who writes the store claims permanently to be creating one', async () => {
     const [member] = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(member as Member);
@@ -97,7 +97,7 @@ describe('a ring without a key that seals', () => {
     expect(await unrevoked()).not.toEqual([]);
   });
 
-  test('is not left to a member that died over it', async () => {
+  test('is given one by another member if the one that claimed it died', async () => {
     const members = await fleet.startAll(3);
     fleet.kms.failing = 'unavailable';
     await revokedWithoutSuccessor(members[0] as Member);
@@ -112,7 +112,7 @@ describe('a ring without a key that seals', () => {
 });
 
 // Found by the simulator: a member froze over the key that it was making, and with it went the revocation of the last one.
-test('who claims the task in a store that was rolled back writes the revocation with the claim', async () => {
+test('is given one by a member that writes the revocation with its claim, in a store that was rolled back', async () => {
   const member = await fleet.start();
   const before = (await fleet.store.document()) ?? '';
   await revokedWithoutSuccessor(member);
@@ -128,7 +128,7 @@ test('who claims the task in a store that was rolled back writes the revocation 
   expect(await unrevoked()).toHaveLength(1);
 });
 
-test('whoever starts while another makes that key asks the KMS for what it knows once', async () => {
+test('lets a member that starts while another creates that key unwrap its known keys once', async () => {
   const [member] = await fleet.startAll(1);
   await fleet.clock.advance(24 * HOUR);
   // Of the two, the planned one stays, and may not seal yet.
@@ -146,8 +146,8 @@ test('whoever starts while another makes that key asks the KMS for what it knows
   expect(fleet.kms.calls.unwrap - unwrap).toBeLessThanOrEqual(document.entries.length + 1);
 });
 
-describe('a ring whose last key ends soon', () => {
-  test('is given another in time where the newest was revoked without a successor', async () => {
+describe('a ring whose last key expires soon', () => {
+  test('is given another in time if the newest was revoked without a successor', async () => {
     const members = await fleet.startAll(3);
     const [first] = await entries();
     await fleet.clock.advance(((first?.sealsUntil ?? 0) - fleet.clock.wallMs()) / 1_000 - 1_500);
@@ -158,7 +158,7 @@ describe('a ring whose last key ends soon', () => {
     expect(await unrevoked()).not.toEqual([]);
   });
 
-  test('is given another in time where rotations were refused for a day', async () => {
+  test('is given another in time if rotations were refused for a day', async () => {
     const members = await fleet.startAll(3);
     const [first] = await entries();
     fleet.kms.wrapFailing = 'denied';
@@ -171,7 +171,7 @@ describe('a ring whose last key ends soon', () => {
   });
 });
 
-test('a key that somebody vouched for and that the KMS does not answer for keeps nobody from rotating', async () => {
+test('rotates despite a key with a voucher for which the KMS does not answer', async () => {
   const thief = new Thief();
   const inner = thief.spy(fleet.kms.connect());
   const member = await fleet.start({
@@ -215,7 +215,7 @@ test('a key that somebody vouched for and that the KMS does not answer for keeps
   expect((await entries()).length).toBeGreaterThanOrEqual(4);
 });
 
-test('a key that the KMS refused at the start alone is held after the next read, and nobody rotates over it', async () => {
+test('does not rotate over a key that the KMS refused only at the start, and that is held after the next read', async () => {
   const a = await fleet.start();
   await fleet.clock.advance(23 * HOUR);
   const [old, newest] = await entries();

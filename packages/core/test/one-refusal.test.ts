@@ -43,8 +43,8 @@ function shapeOf(error: Error): unknown {
   };
 }
 
-describe('F20: every cause of a refusal looks the same but for one of three reasons', () => {
-  test('whatever is wrong with the token, its key, the member or the KMS', async () => {
+describe('every cause of a refusal looks the same except for one of three reasons (F20)', () => {
+  test('the refusal does not depend on what is wrong with the token, its key, the member or the KMS', async () => {
     const a = await fleet.start(NATIVE);
     const python = await fleet.start({ format: 'python', accept: ['python'] });
     const stranger = new Fleet();

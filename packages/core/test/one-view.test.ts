@@ -75,8 +75,8 @@ function expectOneView(member: Member, tokens: ReadonlyMap<string, string>): voi
   }
 }
 
-describe('F12: a refresh between seals and unseals', () => {
-  test('keeps the old view whole until every new key is unwrapped, and then swaps it whole', async () => {
+describe('a refresh between seals and unseals (F12)', () => {
+  test('keeps the old view until every new key is unwrapped, and then swaps it completely', async () => {
     const gate = new Gate();
     const a = await fleet.start();
     const b = await fleet.start({ keyWrapper: gated(fleet.kms.connect(), gate) });
@@ -110,7 +110,7 @@ describe('F12: a refresh between seals and unseals', () => {
     expect([open(b, first), open(b, second)]).toEqual(['InvalidRequestState: unknown key', 'state']);
   });
 
-  test('of whatever was written meanwhile, shows one document at a time, and never an older one after a newer', async () => {
+  test('shows one document at a time, whatever was written meanwhile, and never an older one after a newer', async () => {
     const written: string[][] = [];
     const recorded = (inner: RingStore): RingStore => ({
       ...inner,
@@ -158,7 +158,7 @@ describe('F12: a refresh between seals and unseals', () => {
     expect(written.length).toBeGreaterThan(16);
   });
 
-  test('that is answered late, with what a rotation has replaced since, changes nothing and writes nothing', async () => {
+  test('that is answered late, with what a rotation has replaced since, changes and writes nothing', async () => {
     const gate = new Gate();
     const a = await fleet.start();
     const b = await fleet.start({ ring: gatedStore(fleet.store.connect(), gate) });
@@ -181,7 +181,7 @@ describe('F12: a refresh between seals and unseals', () => {
     }
   });
 
-  test('that is answered with an older copy, once or by turns, takes nothing away', async () => {
+  test('that is answered with an older copy, once or alternately, removes nothing', async () => {
     const a = await fleet.start();
     const old = await fleet.store.connect().read();
     let isBehind = false;
@@ -206,7 +206,7 @@ describe('F12: a refresh between seals and unseals', () => {
     expect(reads).toBeGreaterThan(4);
   });
 
-  test('by which a key could not be unwrapped still takes over the revocation, in one swap', async () => {
+  test('that could not unwrap a key still learns the revocation, in one swap', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const first = seal(a);

@@ -26,11 +26,11 @@ describe('a wrong value in an error', () => {
     [new Uint8Array(3), '3 bytes'],
     [{ secret: 'canary' }, 'an object'],
     [new Uint16Array(3), 'an object'],
-  ])('F21: %o is shown as %s', (value, shown) => {
+  ])('%o is shown as %s (F21)', (value, shown) => {
     expect(show(value)).toBe(shown);
   });
 
-  test('F21: no text, bytes or object shows its content', () => {
+  test('no text, bytes or object shows its content (F21)', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.uint8Array(), fc.object(), fc.array(fc.string())), (value) => {
         expect(show(value)).toMatch(/^(?:a string|\d+ bytes|an object|an array of \d+)$/);
@@ -40,17 +40,17 @@ describe('a wrong value in an error', () => {
 });
 
 describe('unknown options', () => {
-  test('options with known keys, or none, pass', () => {
+  test('options with known keys, or none, are accepted', () => {
     expect(() => refuseUnknownOptions('owner', {}, ['a'])).not.toThrow();
     expect(() => refuseUnknownOptions('owner', { a: undefined, b: 2 }, ['a', 'b'])).not.toThrow();
   });
 
-  test.each([[undefined], [null], ['text'], [5], [[]], [() => 1]])('%o is no options object', (options) => {
+  test.each([[undefined], [null], ['text'], [5], [[]], [() => 1]])('%o is not an options object', (options) => {
     expect(() => refuseUnknownOptions('owner', options, ['a'])).toThrow(TypeError);
   });
 
   test.each([['A'], [' a'], ['__proto__'], ['constructor'], ['toString'], ['']])(
-    'F17: %j is unknown, and the error names the owner, the key and what is known',
+    '%j is unknown, and the error names the owner, the key and the known ones (F17)',
     (key) => {
       const options: unknown = JSON.parse(`{${JSON.stringify(key)}:1}`);
       expect(() => refuseUnknownOptions('owner', options, ['a', 'b'])).toThrow(TypeError);
@@ -62,12 +62,12 @@ describe('unknown options', () => {
 });
 
 describe('numbers', () => {
-  test('a number within the bounds, either bound with it, is returned', () => {
+  test('a number within the bounds, including both, is returned', () => {
     for (const value of [1, 1.5, 10]) expect(finiteNumber('owner', 'name', value, 1, 10)).toBe(value);
   });
 
   test.each([['5'], [null], [undefined], [5n], [true], [new Date(5)], [Object(5)]])(
-    'F17: %o is no number: TypeError, never coerced',
+    '%o is not a number: TypeError, never coerced (F17)',
     (value) => {
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(TypeError);
       expect(() => finiteNumber('owner', 'name', value, 1, 10)).toThrow(/^owner: name /);
@@ -90,12 +90,15 @@ describe('choices', () => {
     for (const choice of choices) expect(oneOf('owner', 'name', choice, choices)).toBe(choice);
   });
 
-  test.each([['Now'], [''], ['now '], ['toString'], ['__proto__'], ['0']])('F17: %j is none: RangeError', (value) => {
-    expect(() => oneOf('owner', 'name', value, choices)).toThrow(RangeError);
-    expect(() => oneOf('owner', 'name', value, choices)).toThrow('owner: name must be one of if-absent, now, never');
-  });
+  test.each([['Now'], [''], ['now '], ['toString'], ['__proto__'], ['0']])(
+    '%j is not a choice: RangeError (F17)',
+    (value) => {
+      expect(() => oneOf('owner', 'name', value, choices)).toThrow(RangeError);
+      expect(() => oneOf('owner', 'name', value, choices)).toThrow('owner: name must be one of if-absent, now, never');
+    },
+  );
 
-  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('F17: %o is no string: TypeError', (value) => {
+  test.each([[undefined], [null], [0], [['now']], [Object('now')]])('%o is not a string: TypeError (F17)', (value) => {
     expect(() => oneOf('owner', 'name', value, choices)).toThrow(TypeError);
   });
 });
@@ -106,7 +109,7 @@ describe('labels', () => {
   });
 
   test.each([[''], ['x'.repeat(65)], ['a b'], ['a/b'], ['a\0b'], ['a\n'], ['é'], ['a:b'], ['\u0430']])(
-    'F25: %j is no label: RangeError',
+    '%j is not a label: RangeError (F25)',
     (value) => {
       expect(() => label('owner', 'ringName', value)).toThrow(RangeError);
       expect(() => label('owner', 'ringName', value)).toThrow(/^owner: ringName /);
@@ -114,17 +117,17 @@ describe('labels', () => {
   );
 
   test.each([[undefined], [null], [5], [['a']], [Object('a')], [Buffer.from('a')]])(
-    'F17: %o is no label: TypeError',
+    '%o is not a label: TypeError (F17)',
     (value) => {
       expect(() => label('owner', 'ringName', value)).toThrow(TypeError);
     },
   );
 
-  test('an error shows at most 80 characters of what was given', () => {
+  test('an error shows at most 80 characters of the value', () => {
     expect(() => label('owner', 'ringName', `${'x'.repeat(80)}canary`)).not.toThrow(/canary/);
   });
 
-  test('F25: any text is a label, returned as it is, or refused', () => {
+  test('any text is a label, returned unchanged, or refused (F25)', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 70 }), (value) => {
         const allowed =
@@ -143,7 +146,7 @@ describe('labels', () => {
 });
 
 describe('secrets', () => {
-  test('bytes are copied: neither side sees the other change', () => {
+  test('bytes are copied: later changes on either side do not affect the other', () => {
     const given = Uint8Array.from({ length: 40 }, (_, index) => index);
     const copy = secretBytes('owner', 'key', given, 32);
     expect(Uint8Array.from(copy)).toStrictEqual(given);
@@ -180,20 +183,20 @@ describe('secrets', () => {
     ['null', null],
     ['a high surrogate alone', `${'x'.repeat(32)}\ud800`],
     ['a low surrogate alone', `\udc00${'x'.repeat(32)}`],
-  ])('F17: %s is no secret: TypeError', (_, value) => {
+  ])('%s is not a secret: TypeError (F17)', (_, value) => {
     expect(() => secretBytes('owner', 'keys[3]', value, 32)).toThrow(TypeError);
     expect(() => secretBytes('owner', 'keys[3]', value, 32)).toThrow(/^owner: keys\[3\] /);
   });
 
   test.each([[''], ['canary'], [new Uint8Array(31)], [new Uint8Array(0)]])(
-    'F17, F21: %o is too short: RangeError without its content',
+    '%o is too short: RangeError without its content (F17, F21)',
     (value) => {
       expect(() => secretBytes('owner', 'key', value, 32)).toThrow(RangeError);
       expect(() => secretBytes('owner', 'key', value, 32)).not.toThrow(/canary/);
     },
   );
 
-  test('the bound itself is long enough', () => {
+  test('the minimum length is accepted', () => {
     expect(secretBytes('owner', 'key', new Uint8Array(32), 32)).toHaveLength(32);
     expect(secretBytes('owner', 'key', 'x'.repeat(32), 32)).toHaveLength(32);
   });
@@ -205,7 +208,7 @@ describe('constant bytes', () => {
     expect(isConstant(new Uint8Array(1))).toBe(true);
   });
 
-  test('one other byte anywhere makes the difference', () => {
+  test('are not constant if one byte differs anywhere', () => {
     for (let index = 0; index < 32; index++) expect(isConstant(new Uint8Array(32).with(index, 1))).toBe(false);
   });
 });

@@ -85,8 +85,8 @@ function heldBy(member: Member): DataKey[] {
   return keeperOf(member.codec)?.view.snapshot.keys.flatMap(({ held }) => held ?? []) ?? [];
 }
 
-describe('F22: what passed between a codec and the KMS is overwritten when it has been used', () => {
-  test('the data keys that a service generated, unwrapped and proved', async () => {
+describe('bytes that passed between a codec and the KMS are overwritten after use (F22)', () => {
+  test('the data keys that a service generated, unwrapped and checked are overwritten', async () => {
     const a = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
     const b = await fleet.start({ keyWrapper: witness.watch(fleet.kms.connect()) });
     await a.codec.rotate();
@@ -98,7 +98,7 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
     expect(witness.left).toEqual([]);
   });
 
-  test('the data keys of our own that a service wraps, the proofs, and those that get a further wrap', async () => {
+  test('the data keys of our own that a service wraps, checks, or wraps again are overwritten', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const second = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -111,7 +111,7 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
     expect(witness.left).toEqual([]);
   });
 
-  test('the 64 bytes of a service that binds no context, which begin with the data key', async () => {
+  test('the 64 bytes for a service that binds no context, which begin with the data key, are overwritten', async () => {
     const keyWrapper = witness.watch(withoutContext('plain'));
     const a = await fleet.start({ keyWrapper });
     const b = await fleet.start({ keyWrapper });
@@ -120,7 +120,7 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
     expect(witness.left).toEqual([]);
   });
 
-  test('a data key that turns out to be none of the ring’s', async () => {
+  test('a data key that does not belong to the ring is overwritten', async () => {
     await fleet.start();
     const strange = new Uint8Array(randomBytes(32));
     const inner = fleet.kms.connect();
@@ -130,7 +130,7 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
     expect(witness.left).toEqual([]);
   });
 
-  test('the data key of a wrap for another context, where the service binds none', async () => {
+  test('the data key of a wrap for another context, where the service binds none, is overwritten', async () => {
     const keyWrapper = withoutContext('plain');
     await fleet.start({ keyWrapper });
     const honest = await keyWrapper.wrap(Buffer.concat([randomBytes(32), randomBytes(32)]), { context: {} });
@@ -141,8 +141,8 @@ describe('F22: what passed between a codec and the KMS is overwritten when it ha
   });
 });
 
-describe('F22: the data keys in memory are overwritten', () => {
-  test('when their life is over: of ten days of rotations, only the live ones are left', async () => {
+describe('the data keys in memory are overwritten (F22)', () => {
+  test('when their life is over: of ten days of rotations, only the live ones remain', async () => {
     const a = await fleet.start();
     const all = new Set<DataKey>();
     for (let hour = 0; hour < 10 * 24; hour++) {
@@ -155,7 +155,7 @@ describe('F22: the data keys in memory are overwritten', () => {
     expect(Array.from(all).filter((held) => !isOverwritten(held))).toEqual(live);
   });
 
-  test('when they are revoked, here and by a refresh elsewhere; the successor is not', async () => {
+  test('when they are revoked, here and by a refresh elsewhere, but not their successor', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const revoked = [a, b].flatMap(heldBy);
@@ -166,7 +166,7 @@ describe('F22: the data keys in memory are overwritten', () => {
     expect([a, b].flatMap(heldBy).map(isOverwritten)).toEqual([false, false]);
   });
 
-  test('on close, the one that was being unwrapped too', async () => {
+  test('on close, including the one that was being unwrapped', async () => {
     const take = vi.spyOn(EnvelopeKeyCache.prototype, 'take');
     const a = await fleet.start();
     const ring = fleet.store.connectUnwatched();
@@ -184,7 +184,7 @@ describe('F22: the data keys in memory are overwritten', () => {
     take.mockRestore();
   });
 
-  test('on close, with what still authenticates facts of the ring', async () => {
+  test('on close, including the authenticators of the ring', async () => {
     const a = await fleet.start();
     await a.codec.rotate();
     await a.codec.revoke(a.codec.health().sealingKey ?? '');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 
-test('a process stays alive while it awaits the codec, and ends by itself afterwards', () => {
+test('a process stays alive while it awaits the codec, and exits by itself afterwards', () => {
   const folder = mkdtempSync(join(tmpdir(), 'sealring-script-'));
   try {
     const script = join(import.meta.dirname, 'support', 'plain-script.ts');

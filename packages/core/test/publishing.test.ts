@@ -57,7 +57,7 @@ function generating(
 type Generated = Awaited<ReturnType<NonNullable<KeyWrapper['generate']>>>;
 let isBroken = false;
 
-describe('F7: what cannot be used is not published, and the old key goes on', () => {
+describe('a key that cannot be used is not published, and the old key continues (F7)', () => {
   beforeEach(() => {
     isBroken = false;
   });
@@ -73,7 +73,7 @@ describe('F7: what cannot be used is not published, and the old key goes on', ()
   };
 
   for (const [title, faulty] of Object.entries(faults)) {
-    test(`a KMS that ${title} when a rotation is due: no write, no failed seal, and a successor once it is mended`, async () => {
+    test(`a KMS that ${title} when a rotation is due causes no write and no failed seal, and a successor follows once it is repaired`, async () => {
       const connect = (): KeyWrapper => faulty(fleet.kms.connect());
       const members = [await fleet.start({ keyWrapper: connect() }), await fleet.start({ keyWrapper: connect() })];
       await fleet.clock.advance(DUE - 600);
@@ -93,7 +93,7 @@ describe('F7: what cannot be used is not published, and the old key goes on', ()
     });
   }
 
-  test('a store that takes no write when a rotation is due: nobody knows the new key, and the old one goes on', async () => {
+  test('a store that accepts no write when a rotation is due leaves the new key unknown to all members, and the old one in use', async () => {
     const refusing = (inner: RingStore): RingStore => ({
       ...inner,
       write: (document, options) =>
@@ -113,7 +113,7 @@ describe('F7: what cannot be used is not published, and the old key goes on', ()
   });
 });
 
-describe('F8, F9: a member that cannot have every live key does not start, and writes nothing', () => {
+describe('a member that cannot have every live key does not start, and writes nothing (F8, F9)', () => {
   const kinds: readonly KeyWrapperErrorKind[] = [
     'throttled',
     'unavailable',
@@ -124,7 +124,7 @@ describe('F8, F9: a member that cannot have every live key does not start, and w
   ];
 
   for (const kind of kinds) {
-    test(`the KMS answers ${kind} to every unwrap`, async () => {
+    test(`the start fails if the KMS answers ${kind} to every unwrap`, async () => {
       const a = await fleet.start();
       const token = seal(a);
       const before = await fleet.store.document();
@@ -139,7 +139,7 @@ describe('F8, F9: a member that cannot have every live key does not start, and w
     });
   }
 
-  test('one of two live keys cannot be unwrapped, the other can', async () => {
+  test('the start fails if one of two live keys cannot be unwrapped', async () => {
     const a = await fleet.start();
     const [first] = (await ring()).entries;
     const token = seal(a);
@@ -160,7 +160,7 @@ describe('F8, F9: a member that cannot have every live key does not start, and w
     expect(open(await fleet.start(), token)).toBe('state');
   });
 
-  test('an outage of the KMS during a start is waited out: started with the ring that is there', async () => {
+  test('a start during an outage of the KMS waits, and then uses the existing ring', async () => {
     const a = await fleet.start();
     const before = await fleet.store.document();
     // The first call, its three retries, and all of that once more.
@@ -172,9 +172,9 @@ describe('F8, F9: a member that cannot have every live key does not start, and w
   });
 });
 
-describe('F8: whoever loses a race adopts what the winner wrote', () => {
+describe('the loser of a race adopts what the winner wrote (F8)', () => {
   for (const emergency of [false, true]) {
-    test(`twenty members that are all asked for ${emergency ? 'an emergency' : 'a'} rotation at once make one successor`, async () => {
+    test(`twenty members that receive a request for ${emergency ? 'an emergency' : 'a'} rotation at once create one successor`, async () => {
       const members = await fleet.startAll(20);
       const rotated = Promise.all(members.map(({ codec }) => codec.rotate({ emergency })));
       await fleet.clock.advance(60);
@@ -205,8 +205,8 @@ describe('F8: whoever loses a race adopts what the winner wrote', () => {
   });
 });
 
-describe('F11: the KMS key is changed behind the ring', () => {
-  test('every wrap names the version that made it: the next one the new, and what the old one wrapped still opens', async () => {
+describe('the KMS key is changed without the ring (F11)', () => {
+  test('every wrap names the version that made it: the next one the new version, and keys wrapped by the old one still unwrap', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
     const versions = [localKeyWrapper({ masterKey: old }), localKeyWrapper({ masterKey: next })].map(
       ({ keyId }) => keyId,
@@ -230,7 +230,7 @@ describe('F11: the KMS key is changed behind the ring', () => {
     expect(seal(a).slice(4, 16)).not.toBe(token.slice(4, 16));
   });
 
-  test('who cannot unwrap with the version before opens what is left, and leaves the older key to the others', async () => {
+  test('a member that cannot unwrap with the previous version unwraps the rest, and leaves the older key to the others', async () => {
     const [old, next] = [randomBytes(32), randomBytes(32)];
     const before = await fleet.start({ keyWrapper: localKeyWrapper({ masterKey: old, alsoUnwrap: [next] }) });
     const token = seal(before);

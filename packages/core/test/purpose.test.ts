@@ -10,7 +10,7 @@ afterEach(() => fleet.close());
 const text = new TextEncoder();
 const cursorOf = ({ codec }: Member) => codec.for('cursor');
 
-test('7: the codec of a purpose is whole: lifetime, prepare, inspect and health of its ring', async () => {
+test('the codec of a purpose is complete: it has the lifetime, prepare, inspect and health of its ring', async () => {
   const a = await fleet.start({ format: 'python', policy: { tokenLifetimeSeconds: 1_800 } });
   const cursor = cursorOf(a);
   expect(cursor.tokenLifetimeSeconds).toBe(1_800);
@@ -26,7 +26,7 @@ test('7: the codec of a purpose is whole: lifetime, prepare, inspect and health 
   expect(() => Reflect.apply(Reflect.get(cursor, 'prepare'), cursor, [token, { signal: 1 }])).toThrow(TypeError);
 });
 
-test('7: after a revocation elsewhere, prepare of a purpose lets its token open', async () => {
+test('after a revocation elsewhere, prepare of a purpose lets unseal accept its token', async () => {
   const policy = { missRefreshSeconds: 0 };
   const a = await fleet.start({ policy });
   const b = await fleet.start({ policy, ring: fleet.store.connectUnwatched() });
@@ -36,7 +36,7 @@ test('7: after a revocation elsewhere, prepare of a purpose lets its token open'
   expect(new TextDecoder().decode(cursorOf(b).unseal(token))).toBe('state');
 });
 
-test('7: every method of a purpose throws once the codec is closed', async () => {
+test('every method of the codec of a purpose throws once the codec is closed', async () => {
   const a = await fleet.start();
   const cursor = cursorOf(a);
   const token = cursor.seal(text.encode('state'));

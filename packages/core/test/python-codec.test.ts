@@ -7,11 +7,11 @@ import { AesGcmRequestStateCodec } from '../src/codec/aes-gcm-codec.ts';
 import { InvalidRequestState } from '../src/contracts/codec.ts';
 import {
   derivePythonKey,
-  openPython,
   PYTHON_MAX_PAYLOAD_BYTES,
   type PythonToken,
   parsePythonToken,
   sealPython,
+  unsealPython,
 } from '../src/formats/python.ts';
 import { decodeBase64url, MAX_TOKEN_LENGTH } from '../src/formats/token.ts';
 
@@ -111,15 +111,15 @@ describe('vectors of the MCP Python SDK', () => {
   const accepted = file.vectors.filter((vector) => vector.expect === 'accept');
   const rejected = file.vectors.filter((vector) => vector.expect === 'reject');
 
-  test('there are as many as their description says', () => {
+  test('there are as many as their description states', () => {
     expect([accepted.length, rejected.length, file.construction.length]).toEqual([122, 449, 12]);
   });
 
-  test.each(file.keys)('the secret $name has the fingerprint that Python gives it', (key) => {
+  test.each(file.keys)('the secret $name has the fingerprint of Python', (key) => {
     expect(derivePythonKey(bytes(key.hex)).kid).toBe(key.kid);
   });
 
-  test.each(accepted)('$name: opens to the payload, and sealing the payload gives exactly the token', (vector) => {
+  test.each(accepted)('$name: unseals to the payload, and sealing the payload gives exactly the token', (vector) => {
     const payload = bytes(join(vector.payload, vector.payloadPieces));
     expect(codecOf(vector).unseal(tokenOf(vector))).toStrictEqual(payload);
     const key = derivePythonKey(bytes(keyOf(vector.sealedBy).hex));
@@ -127,13 +127,13 @@ describe('vectors of the MCP Python SDK', () => {
     expect(sealPython(key, bytes(vector.nonce ?? ''), payload)).toBe(tokenOf(vector));
   });
 
-  test.each(rejected)('$name: is refused for the reason that Python gives', (vector) => {
+  test.each(rejected)('$name: is refused for the same reason as by Python', (vector) => {
     const reason = reasonOf(() => codecOf(vector).unseal(tokenOf(vector)));
     const given = vector.reason === 'seal' ? 'authentication failed' : vector.reason;
     expect(reason).toBe(vector.class === 'huge' ? 'malformed' : given);
   });
 
-  test.each(file.construction)('$name: is no ring', ({ keys, error }) => {
+  test.each(file.construction)('$name: is not a valid list of keys', ({ keys, error }) => {
     const wrongTypes: Readonly<Record<string, unknown>> = { int: 32, NoneType: null, list: [1, 2] };
     const given: unknown = keys.map(({ hex, text, type }) => {
       if (text !== undefined) return text;
@@ -158,18 +158,18 @@ describe('keys', () => {
     ['an ArrayBuffer', [secret.buffer]],
     ['a Uint16Array', [new Uint16Array(32)]],
     ['a look-alike', [{ length: 32, 0: 1 }]],
-  ])('F17: %s is a TypeError, never coerced', (_, keys) => {
+  ])('%s is a TypeError, never coerced (F17)', (_, keys) => {
     expect(() => Reflect.construct(AesGcmRequestStateCodec, [keys])).toThrow(TypeError);
   });
 
-  test('an error names the key by its place and shows nothing of it', () => {
+  test('an error names the key by its index and shows nothing of it', () => {
     const short = 'canary-of-31-bytes-xxxxxxxxxxxx';
     expect(() => new AesGcmRequestStateCodec([secret, short])).toThrow(/keys\[1\].*got 31$/);
     expect(() => new AesGcmRequestStateCodec([secret, short])).not.toThrow(/canary/);
     expect(() => new AesGcmRequestStateCodec([secret, 'x'.repeat(40), secret])).toThrow(/keys\[2\]/);
   });
 
-  test('a key of equal bytes is taken, as Python takes it', () => {
+  test('a key of equal bytes is accepted, as by Python', () => {
     const constant = new AesGcmRequestStateCodec([new Uint8Array(32)]);
     expect(constant.unseal(constant.seal(secret))).toStrictEqual(secret);
   });
@@ -182,7 +182,7 @@ describe('keys', () => {
     expect(codec.unseal(copied.seal(nonce))).toStrictEqual(nonce);
   });
 
-  test('the first key seals, every key opens, any order of the others', () => {
+  test('the first key seals, and every key unseals, whatever the order of the others', () => {
     const [a, b, c] = [secret, 'second secret, of 32 bytes or so', Buffer.alloc(40, 'third')];
     const one = new AesGcmRequestStateCodec([a, b, c]);
     const other = new AesGcmRequestStateCodec([c, b, a]);
@@ -206,7 +206,7 @@ describe('payloads', () => {
     expect(() => Reflect.apply(Reflect.get(codec, 'seal'), codec, [payload])).toThrow(TypeError);
   });
 
-  test('every payload comes back as a Uint8Array of its own', () => {
+  test('every payload is returned as a Uint8Array of its own', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300, size: 'max' }), (payload) => {
         const before = Uint8Array.from(payload);
@@ -218,7 +218,7 @@ describe('payloads', () => {
     );
   });
 
-  test('the longest payload makes a token that opens; one byte more throws at once', () => {
+  test('the longest payload makes a valid token, and one byte more throws at once', () => {
     const longest = codec.seal(new Uint8Array(PYTHON_MAX_PAYLOAD_BYTES));
     expect(longest.length).toBeLessThanOrEqual(MAX_TOKEN_LENGTH);
     expect(codec.unseal(longest)).toHaveLength(PYTHON_MAX_PAYLOAD_BYTES);
@@ -241,13 +241,13 @@ describe('payloads', () => {
 
 describe('tokens', () => {
   test.each([[undefined], [null], [5], [{}], [[]], [Buffer.from('v1.')], [Symbol('v1.')], [Object('v1.')]])(
-    'F17: the non-string %o is malformed',
+    'the non-string %o is malformed (F17)',
     (value) => {
       expect(reasonOf(() => Reflect.apply(Reflect.get(codec, 'unseal'), codec, [value]))).toBe('malformed');
     },
   );
 
-  test('any text at all is parsed or malformed, and what is parsed has no second spelling', () => {
+  test('any text is either parsed or malformed, and a parsed text has no second spelling', () => {
     const nearTokens = fc
       .array(fc.constantFrom(...ALPHABET.split(''), '=', '+', '/', '\n', '.', '\u00e9', '\ud83d'), {
         maxLength: 60,
@@ -298,7 +298,7 @@ describe('tokens', () => {
     );
   });
 
-  test.each([0, 1, 2, 3, 4, 5])('F18: a token of a %i-byte payload has one spelling', (length) => {
+  test.each([0, 1, 2, 3, 4, 5])('a token of a %i-byte payload has one spelling (F18)', (length) => {
     const sealed = token(length);
     expect(codec.unseal(sealed)).toHaveLength(length);
     const body = sealed.slice(3);
@@ -320,23 +320,23 @@ describe('tokens', () => {
     expect(reasonOf(() => codec.unseal(`v1.${body.toUpperCase()}`))).not.toBe('accepted');
   });
 
-  test('F18: the standard alphabet is malformed', () => {
+  test('the standard alphabet is malformed (F18)', () => {
     const key = derivePythonKey(secret);
     const sealed = sealPython(key, new Uint8Array(12).fill(0xff), secret);
     expect(sealed).toMatch(/_/);
     expect(reasonOf(() => codec.unseal(sealed.replaceAll('_', '/').replaceAll('-', '+')))).toBe('malformed');
   });
 
-  test.each([4, 8, 12, 15])('F19: a tag truncated to %i bytes does not open', (tagBytes) => {
+  test.each([4, 8, 12, 15])('a token with a tag truncated to %i bytes is not unsealed (F19)', (tagBytes) => {
     const body = Buffer.from(token(64).slice(3), 'base64url');
     const truncated = body.subarray(0, body.length - 16 + tagBytes);
     expect(reasonOf(() => codec.unseal(`v1.${truncated.toString('base64url')}`))).toBe('authentication failed');
     const key = derivePythonKey(secret);
     const parsed = parsePythonToken(token(64));
-    expect(() => openPython(key, { ...parsed, tag: parsed.tag.subarray(0, tagBytes) })).toThrow(/tag/i);
+    expect(() => unsealPython(key, { ...parsed, tag: parsed.tag.subarray(0, tagBytes) })).toThrow(/tag/i);
   });
 
-  test('F30: a token over 256 KiB is malformed whatever is in it, and the limit itself is not over it', () => {
+  test('a token over 256 KiB is malformed whatever its content, and one at the limit is not (F30)', () => {
     const body = 'A'.repeat(MAX_TOKEN_LENGTH - 4);
     expect(reasonOf(() => codec.unseal(`v1.${body}`))).toBe('unknown key');
     expect(reasonOf(() => codec.unseal(`v1.${body}AA`))).toBe('malformed');
@@ -344,7 +344,7 @@ describe('tokens', () => {
     expect(parsePythonToken(token(8), token(8).length).ciphertext).toHaveLength(8);
   });
 
-  test('F30: refusing a 10 MB token costs about as much as opening an ordinary one', () => {
+  test('refusing a 10 MB token costs about as much as unsealing an ordinary one (F30)', () => {
     const ordinary = token(200);
     // Joined and sliced, so that it is one flat string as a JSON parser makes it.
     const huge = Buffer.alloc(10_000_000, 'v1.AAAA').toString('latin1');
@@ -355,7 +355,7 @@ describe('tokens', () => {
 });
 
 describe('base64url', () => {
-  test('F18: decodes what Node encodes, and nothing else', () => {
+  test('decodes what Node encodes, and nothing else (F18)', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 50 }), (value) => {
         expect(Uint8Array.from(decodeBase64url(Buffer.from(value).toString('base64url')) ?? [])).toStrictEqual(value);
@@ -371,7 +371,7 @@ describe('base64url', () => {
       expect(decodeBase64url(text)).toBeUndefined();
   });
 
-  test('F18: of all 65 536 code units in any place, those pass that encoding the bytes again gives back', () => {
+  test('accepts, of all 65 536 code units in any position, those that encoding the bytes again returns (F18)', () => {
     const wrong: string[] = [];
     let passed = 0;
     for (const length of [2, 3, 4, 6, 40]) {
@@ -391,7 +391,7 @@ describe('base64url', () => {
 });
 
 describe('secrets', () => {
-  test('F21: a codec shows no secret, whoever prints it and however deep', () => {
+  test('a codec shows no secret, however it is printed and however deep (F21)', () => {
     const canary = 'canary-secret-of-at-least-32-bytes';
     const hidden = new AesGcmRequestStateCodec([canary, Buffer.from(`${canary}-2`)]);
     const shown = [
@@ -407,7 +407,7 @@ describe('secrets', () => {
     expect(shown).toContain('AesGcmRequestStateCodec { keys: 2 }');
   });
 
-  test('F20, F21: every refusal is the same class, with the reason as its only content', () => {
+  test('every refusal is the same class, with the reason as its only content (F20, F21)', () => {
     const canary = 'canary-payload';
     const sealed = codec.seal(Buffer.from(canary));
     const stranger = new AesGcmRequestStateCodec(['x'.repeat(32)]);

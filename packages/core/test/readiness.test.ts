@@ -38,9 +38,9 @@ function healthOf(member: Member) {
   return health;
 }
 
-describe('F14: what fails elsewhere never says that this process should be restarted', () => {
+describe('failures elsewhere never require a restart of this process (F14)', () => {
   for (const kind of ['throttled', 'unavailable', 'corrupt'] as const satisfies readonly KeyWrapperErrorKind[]) {
-    test(`a KMS that answers ${kind} for 40 minutes: degraded, and ready for requests all the time`, async () => {
+    test(`a KMS that answers ${kind} for 40 minutes makes it degraded, and it stays ready for requests`, async () => {
       const a = await fleet.start();
       // Shortly before the first proof is due.
       await fleet.clock.advance(700);
@@ -63,7 +63,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
   }
 
   for (const kind of ['denied', 'disabled', 'not-found'] as const satisfies readonly KeyWrapperErrorKind[]) {
-    test(`a KMS that answers ${kind}: one such answer is degraded, not failing`, async () => {
+    test(`a KMS that answers ${kind} once makes it degraded, not failing`, async () => {
       const a = await fleet.start();
       fleet.kms.failing = kind;
       while (healthOf(a).lastError === undefined) await fleet.clock.advance(1);
@@ -74,7 +74,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
       expect(healthOf(a).status).toBe('ok');
     });
 
-    test(`a KMS that answers ${kind} for three hours: not ready, and the same process comes back with the keys it kept`, async () => {
+    test(`a KMS that answers ${kind} for three hours makes it not ready, and the same process recovers with the keys it kept`, async () => {
       const a = await fleet.start();
       const b = await fleet.start({ role: 'reader' });
       const before = healthOf(a).keys;
@@ -101,7 +101,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
   }
 
   for (const kind of ['unavailable', 'denied', 'corrupt'] as const satisfies readonly RingStoreErrorKind[]) {
-    test(`a store that answers ${kind} for an hour: degraded, and ready for requests all the time`, async () => {
+    test(`a store that answers ${kind} for an hour makes it degraded, and it stays ready for requests`, async () => {
       const ring = fleet.store.connect();
       const failing: { kind?: RingStoreErrorKind } = {};
       const read = ring.read.bind(ring);
@@ -126,7 +126,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
     });
   }
 
-  test('whoever could not unwrap the successor of a revoked key is not ready while its tokens live, though a newer key seals', async () => {
+  test('a member that could not unwrap the successor of a revoked key is not ready while its tokens live, even if a newer key seals', async () => {
     const [a, b] = [await fleet.start(), await fleet.start()];
     await a.codec.rotate();
     await fleet.clock.advance(HOUR);
@@ -147,7 +147,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
     expect(open(b, token)).toBe('state');
   });
 
-  test('asking for health, however often and in whatever state, asks nobody else for anything', async () => {
+  test('a call of health makes no call to the KMS or the store, however often and in whatever state', async () => {
     const a = await fleet.start();
     const { reads } = fleet.store;
     const { total } = fleet.kms;
@@ -157,7 +157,7 @@ describe('F14: what fails elsewhere never says that this process should be resta
     expect([fleet.store.reads, fleet.kms.total]).toEqual([reads, total]);
   });
 
-  test('the documentation says so where health() is described', () => {
+  test('the documentation of health() states this', () => {
     const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
     const source = readFileSync(join(import.meta.dirname, '../src/codec/codec-health.ts'), 'utf8');
     for (const text of [readme, source]) {

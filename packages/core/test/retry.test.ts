@@ -10,12 +10,12 @@ describe('backoffMs', () => {
     expect([0, 0.25, 0.5].map((uniform) => backoffMs(backoff, 2, uniform))).toEqual([0, 50, 100]);
   });
 
-  test('always waits the least share of the longest wait', () => {
+  test('always waits the minimum share of the longest wait', () => {
     const backoff = { firstMs: 100, capMs: 1_000, leastShare: 0.5 };
     expect([0, 0.5, 1].map((uniform) => backoffMs(backoff, 2, uniform))).toEqual([100, 150, 200]);
   });
 
-  test('never waits less than leastMs, though the cap is below it', () => {
+  test('never waits less than leastMs, even if the cap is below it', () => {
     expect([0, 0.5, 1].map((uniform) => backoffMs({ firstMs: 100, capMs: 400, leastMs: 50 }, 3, uniform))).toEqual([
       50, 225, 400,
     ]);
@@ -26,7 +26,7 @@ describe('backoffMs', () => {
 });
 
 describe('retry', () => {
-  test('makes attempts until one succeeds, and waits between them as the rules say', async () => {
+  test('makes attempts until one succeeds, and waits between them as the rules require', async () => {
     const waits: number[] = [];
     const asked: [unknown, number][] = [];
     let attempts = 0;

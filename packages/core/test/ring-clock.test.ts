@@ -29,7 +29,7 @@ function now(): Moment {
   return momentOf(clock);
 }
 
-/** Seconds that the time which keys are judged by is ahead of the machine's. */
+/** Seconds that the time which keys are checked by is ahead of the machine's. */
 function aheadBy(): number {
   return (ringClock.timeMs(now()) - clock.wallMs()) / 1_000;
 }
@@ -44,7 +44,7 @@ function note(service: 'kms' | 'store', seconds: number): void {
 }
 
 describe('a step of the wall clock', () => {
-  test('by no more than the skew and a second is followed at once, either way', () => {
+  test('by at most the skew and a second is followed at once, in either direction', () => {
     for (const step of [STEP, -STEP]) {
       clock.step(step);
       expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
@@ -52,7 +52,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('by more is not followed, and counts as trouble until it is taken back', async () => {
+  test('by more is not followed, and is reported until it is reverted', async () => {
     for (const step of [STEP + 0.001, -STEP - 0.001, 3 * DAY, -3 * DAY]) {
       clock.step(step);
       expect(aheadBy()).toBeCloseTo(-step, 6);
@@ -66,7 +66,7 @@ describe('a step of the wall clock', () => {
     }
   });
 
-  test('is judged against the time that was last believed, not against another wrong one', () => {
+  test('is checked against the time that was last trusted, not against another wrong one', () => {
     clock.step(3 * DAY);
     expect(aheadBy()).toBe(-3 * DAY);
     clock.step(-2 * DAY);
@@ -90,7 +90,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([2 * DAY, false]);
   });
 
-  test('makes dates that came before it say nothing: a date after it is needed', () => {
+  test('makes earlier dates irrelevant, so that a later date is needed', () => {
     note('store', 0);
     clock.step(DAY);
     expect(isConfirmed()).toBe(false);
@@ -98,7 +98,7 @@ describe('a step of the wall clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('during which time went on leaves the time that is judged by going on as well', async () => {
+  test('during which time passed leaves the trusted time advanced by as much', async () => {
     const before = ringClock.timeMs(now());
     clock.step(DAY);
     await clock.advance(600);
@@ -107,14 +107,14 @@ describe('a step of the wall clock', () => {
 });
 
 describe('a machine that was suspended', () => {
-  test('is told from a wrong clock by the time since it was started, where no service gives dates', () => {
+  test('is distinguished from a wrong clock by its uptime, where no service gives dates', () => {
     clock.suspend(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
     clock.step(3 * DAY);
     expect([aheadBy(), isConfirmed()]).toEqual([-3 * DAY, false]);
   });
 
-  test('for less time than its clock went ahead by is told so only within the skew and a second', () => {
+  test('for less time than its clock advanced is recognized only within the skew and a second', () => {
     clock.suspend(HOUR);
     clock.step(STEP);
     expect(isConfirmed()).toBe(true);
@@ -123,7 +123,7 @@ describe('a machine that was suspended', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('while its clock was wrong is told so when that is right again', () => {
+  test('while its clock was wrong is recognized when the clock is right again', () => {
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
     clock.suspend(HOUR);
@@ -132,13 +132,13 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('does not explain a clock that goes back', () => {
+  test('does not explain a clock that steps back', () => {
     clock.suspend(HOUR);
     clock.step(-2 * HOUR);
     expect([aheadBy(), isConfirmed()]).toEqual([HOUR, false]);
   });
 
-  test('is not believed for its uptime where services give dates: one of them has to fit', () => {
+  test('is not trusted for its uptime if services give dates: one of them must fit', () => {
     note('kms', 0);
     clock.suspend(HOUR);
     expect(isConfirmed()).toBe(false);
@@ -146,14 +146,14 @@ describe('a machine that was suspended', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('stays unconfirmed where nothing tells how long it was up', () => {
+  test('stays unconfirmed if its uptime is unknown', () => {
     const mute: Clock = { wallMs: () => clock.wallMs(), monotonicNs: () => clock.monotonicNs() };
     const without = clockOf(mute);
     clock.suspend(HOUR);
     expect(without.trouble(momentOf(mute))).toMatch(/stepped by 3600 s/);
   });
 
-  test('again and again is believed each time', () => {
+  test('repeatedly is trusted each time', () => {
     for (let i = 0; i < 5; i++) {
       clock.suspend(HOUR);
       expect(isConfirmed()).toBe(true);
@@ -162,7 +162,7 @@ describe('a machine that was suspended', () => {
 });
 
 describe('a machine that starts with a wrong clock', () => {
-  test('is in trouble as soon as a date says so, and right again as soon as its clock is', () => {
+  test('reports it as soon as a date shows it, and recovers as soon as its clock is right', () => {
     note('kms', -3 * DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${3 * DAY} s ahead of that of the kms`);
     clock.step(-3 * DAY);
@@ -170,7 +170,7 @@ describe('a machine that starts with a wrong clock', () => {
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
   });
 
-  test('is no better off with another wrong time', () => {
+  test('gains nothing from another wrong time', () => {
     note('kms', -3 * DAY);
     clock.step(-DAY);
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${2 * DAY} s ahead of that of the kms`);
@@ -178,18 +178,18 @@ describe('a machine that starts with a wrong clock', () => {
     expect(ringClock.trouble(now())).toBe(`this machine's clock is ${DAY} s behind that of the kms`);
   });
 
-  test('cannot know it without dates; who knows nothing yet takes the time that it is set to', () => {
-    expect(ringClock.startAnew(now())).toBe(false);
+  test('cannot detect it without dates, and accepts a new time while it knows no ring', () => {
+    expect(ringClock.startAgain(now())).toBe(false);
     clock.step(-3 * DAY);
     expect(isConfirmed()).toBe(false);
-    expect(ringClock.startAnew(now())).toBe(true);
+    expect(ringClock.startAgain(now())).toBe(true);
     expect([aheadBy(), isConfirmed()]).toEqual([0, true]);
-    expect(ringClock.startAnew(now())).toBe(false);
+    expect(ringClock.startAgain(now())).toBe(false);
   });
 });
 
 describe('the dates of two services', () => {
-  test('of which one disagrees are no trouble, and the one that does is named', () => {
+  test('of which one disagrees are not a problem, and the one that disagrees is named', () => {
     note('kms', 0);
     expect(ringClock.disputedBy(now())).toBeUndefined();
     note('store', -HOUR);
@@ -201,7 +201,7 @@ describe('the dates of two services', () => {
     expect(ringClock.disputedBy(now())).toBeUndefined();
   });
 
-  test('that both disagree are trouble, whether they agree with each other or not', () => {
+  test('that both disagree are a problem, whether they agree with each other or not', () => {
     note('kms', HOUR);
     note('store', HOUR);
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
@@ -209,14 +209,14 @@ describe('the dates of two services', () => {
     expect([isConfirmed(), ringClock.disputedBy(now())]).toEqual([false, undefined]);
   });
 
-  test('are judged by the last of each', () => {
+  test('are checked by the last of each', () => {
     for (const seconds of [HOUR, -HOUR, 0]) note('kms', seconds);
     expect(isConfirmed()).toBe(true);
     note('kms', -HOUR);
     expect(isConfirmed()).toBe(false);
   });
 
-  test('that fit a step between them confirm it by whichever does', () => {
+  test('that fit a step confirm it, whichever of them does', () => {
     note('kms', 0);
     note('store', 0);
     clock.step(DAY);
@@ -237,7 +237,7 @@ describe('the dates of two services', () => {
     }
   });
 
-  test('say nothing where they are no dates', () => {
+  test('are ignored if they are not dates', () => {
     for (const date of [new Date(Number.NaN), '2020-01-01', 5, undefined, null]) ringClock.note('kms', date);
     expect(isConfirmed()).toBe(true);
   });
@@ -253,7 +253,7 @@ describe('a wall clock that is corrected slowly', () => {
     }
   }
 
-  test('is followed for ever, at twice what NTP allows itself, either way', async () => {
+  test('is followed without an end, at twice the limit of NTP, in either direction', async () => {
     for (const share of [0.000_5, -0.000_5, 0.001, -0.001]) {
       await slewed(share, 10 * DAY);
       // 432 or 864 s in all: more than a step may have.
@@ -261,7 +261,7 @@ describe('a wall clock that is corrected slowly', () => {
     }
   });
 
-  test('by more than that comes to be a step', async () => {
+  test('by more than that becomes a step', async () => {
     await slewed(0.002, 3 * DAY);
     // A thousandth of it was followed, 259 s; the rest of 518 s is within a step.
     expect(isConfirmed()).toBe(true);
@@ -269,7 +269,7 @@ describe('a wall clock that is corrected slowly', () => {
     expect(isConfirmed()).toBe(false);
   });
 
-  test('is not followed by what merely looks at it: how often that happens is up to clients', async () => {
+  test('is not followed by reads of the time, which clients can cause', async () => {
     for (let passed = 0; passed < 10 * DAY; passed += HOUR) {
       await clock.advance(HOUR);
       clock.step(HOUR * 0.000_5);

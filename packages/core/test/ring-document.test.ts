@@ -135,7 +135,7 @@ const document: fc.Arbitrary<RingDocument> = fc.record({
 });
 
 describe('a ring document', () => {
-  test('is one line of ASCII that says exactly what was printed into it', () => {
+  test('is one line of ASCII with exactly the printed content', () => {
     fc.assert(
       fc.property(document, (given) => {
         const text = encodeDocument(given);
@@ -152,7 +152,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('has no longer spelling, and one of another order says the same', () => {
+  test('has no longer spelling, and one in another order means the same', () => {
     const respelt = fc.tuple(document, fc.nat(), fc.nat(8)).map(([given, at, how]): [RingDocument, string] => {
       const text = encodeDocument(given);
       const place = at % text.length;
@@ -206,7 +206,7 @@ describe('a ring document', () => {
     );
   });
 
-  test('that was changed anywhere is refused, or is no longer than what it says now need be', () => {
+  test('that was changed anywhere is refused, or is no longer than its content requires', () => {
     const original = textOf(
       entryOf(idOf(1), { vouchers: macsOf(2) }),
       entryOf(idOf(2), { revoked: { at: T0, by: macsOf(2) } }),
@@ -251,14 +251,14 @@ describe('a document is refused', () => {
     'AAAA+AAAAAAA',
     'AAAA/AAAAAAA',
   ];
-  test('F27 of an unknown format', () => {
+  test('of an unknown format (F27)', () => {
     for (const format of ['sealring/ring/2', 'sealring/ring/', '', null, 1, undefined, [RING_FORMAT]]) {
       const parse = () => parseEdited((each) => void (each['format'] = format));
       expect(parse).toThrow(refused('corrupt'));
     }
   });
 
-  test('F25 under another ring’s name', () => {
+  test('with the name of another ring (F25)', () => {
     for (const ring of ['orders', '', 'Payments', null, 5, undefined, [RING]]) {
       const parse = () => parseEdited((each) => void (each['ring'] = ring));
       expect(parse).toThrow(refused('corrupt'));
@@ -272,7 +272,7 @@ describe('a document is refused', () => {
     ['wrap', (_, __, it) => void (it['x'] = 1), (_, __, it) => void (it['constructor'] = 1)],
     ['ancestors', (_, __, ___, ____, it) => void (it['x'] = 1), (_, __, ___, ____, it) => void (it['by'] = {})],
     ['revocation', (_, __, ___, it) => void (it['x'] = 1), (_, __, ___, it) => void (it['toString'] = null)],
-  ])('with a member of the %s that is not known', (_, one, other) => {
+  ])('with an unknown member of the %s', (_, one, other) => {
     expect(() => parseEdited(one)).toThrow('corrupt: an unknown member');
     expect(() => parseEdited(other)).toThrow('corrupt: an unknown member');
   });
@@ -329,7 +329,7 @@ describe('a document is refused', () => {
   ];
 
   test.each(['created', 'activates', 'sealsUntil', 'opensUntil'])(
-    'with a %s that is no time of one spelling',
+    'with a %s that is not a time in its only spelling',
     (name) => {
       for (const time of badTimes) {
         expect(() => parseEdited((_, key) => void (key[name] = time))).toThrow(`corrupt: ${name}`);
@@ -337,7 +337,7 @@ describe('a document is refused', () => {
     },
   );
 
-  test('with a revocation at what is no time of one spelling', () => {
+  test('with a revocation at a time in another spelling', () => {
     for (const time of badTimes) {
       expect(() => parseEdited((_, __, ___, revoked) => void (revoked['at'] = time))).toThrow('corrupt: revoked');
     }
@@ -362,7 +362,7 @@ describe('a document is refused', () => {
     expect(() => parseEdited((_, __, ___, ____, ancestors) => void delete ancestors[name])).toThrow(refused('corrupt'));
   });
 
-  test('F23 with nine ancestors, or with ancestors that are no list of key ids', () => {
+  test('with nine ancestors, or with ancestors that are not a list of key ids (F23)', () => {
     const descended = (count: number) => () => {
       const ids = Array.from({ length: count }, (_, i) => idOf(i));
       return parseDocument(textOf(entryOf(idOf(1), { ancestors: { ids, mac: macOf(8) } })), RING);
@@ -419,7 +419,7 @@ describe('a document is refused', () => {
     expect(living(5 * 366 * DAY + 1_000)).toThrow('corrupt: a key that lives too long');
   });
 
-  test('with a key that is active more than 366 days after it was created, or before', () => {
+  test('with a key that is active more than 366 days after its creation, or before it', () => {
     const leading = (ms: number) => () =>
       parseDocument(
         textOf(entryOf(idOf(1), { activates: T0 + ms, sealsUntil: T0 + ms + HOUR, opensUntil: T0 + ms + 2 * HOUR })),
@@ -431,18 +431,18 @@ describe('a document is refused', () => {
     }
   });
 
-  test('F16 with one id twice', () => {
+  test('with one id twice (F16)', () => {
     const twice = textOf(entryOf(idOf(1)), entryOf(idOf(2)), entryOf(idOf(1), { activates: T0 }));
     expect(() => parseDocument(twice, RING)).toThrow('corrupt: two keys with one id');
   });
 
-  test('F16 with an id that is not 12 characters of one spelling', () => {
+  test('with an id that is not 12 characters in the only spelling (F16)', () => {
     for (const id of [...badIds, 5, null]) {
       expect(() => parseEdited((_, key) => void (key['id'] = id))).toThrow('corrupt: key id');
     }
   });
 
-  test('with vouchers or certificates under what is no key id', () => {
+  test('with vouchers or certificates under an invalid key id', () => {
     const mac32 = macOf(1).toString('base64url');
     for (const id of badIds) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = { [id]: mac32 }))).toThrow('corrupt: key id');
@@ -450,7 +450,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with a MAC that is not 32 bytes in one spelling', () => {
+  test('with a MAC that is not 32 bytes in the only spelling', () => {
     const good = macOf(1).toString('base64url');
     const bad = [31, 33].map((length) => Buffer.alloc(length, 1).toString('base64url'));
     for (const value of [
@@ -474,7 +474,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with vouchers, ancestors, certificates or a revocation that are no objects', () => {
+  test('with vouchers, ancestors, certificates or a revocation that are not objects', () => {
     for (const value of [null, [], 'x', 5, true, [[idOf(1), macOf(1).toString('base64url')]]]) {
       expect(() => parseEdited((_, key) => void (key['vouchers'] = value))).toThrow(
         'corrupt: vouchers is not an object',
@@ -488,26 +488,26 @@ describe('a document is refused', () => {
     }
   });
 
-  test('F23 with nine vouchers of a key', () => {
+  test('with nine vouchers of a key (F23)', () => {
     const vouched = (count: number) => () => parseDocument(textOf(entryOf(idOf(1), { vouchers: macsOf(count) })), RING);
     expect(vouched(8)().entries[0]?.vouchers.size).toBe(8);
     expect(vouched(9)).toThrow('corrupt: too many vouchers');
   });
 
-  test('F23 with nine certificates of a revocation', () => {
+  test('with nine certificates of a revocation (F23)', () => {
     const revoked = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { revoked: { at: T0, by: macsOf(count) } })), RING);
     expect(revoked(8)().entries[0]?.revoked?.by.size).toBe(8);
     expect(revoked(9)).toThrow('corrupt: too many certificates');
   });
 
-  test('F23 with 65 keys', () => {
+  test('with 65 keys (F23)', () => {
     const many = (count: number) => textOf(...Array.from({ length: count }, (_, i) => entryOf(idOf(i))));
     expect(parseDocument(many(64), RING).entries).toHaveLength(64);
     expect(() => parseDocument(many(65), RING)).toThrow(refused('too-large'));
   });
 
-  test('F23 of more than 256 KiB', () => {
+  test('of more than 256 KiB (F23)', () => {
     const many = Array.from({ length: 60 }, (_, i) =>
       entryOf(idOf(i), { wraps: [wrapOf({ keyId: 'x'.repeat(2_048) })] }),
     );
@@ -532,7 +532,7 @@ describe('a document is refused', () => {
     textOf(entryOf(idOf(1), { wraps: [wrapOf(), wrapOf({ keyId: '', wrapped: Buffer.alloc(1) })] })).length -
     textOf(entryOf(idOf(1))).length;
 
-  test('F23 with 17 wraps of a key, or none', () => {
+  test('with 17 wraps of a key, or none (F23)', () => {
     const wrapped = (count: number) => () =>
       parseDocument(textOf(entryOf(idOf(1), { wraps: Array.from({ length: count }, () => wrapOf()) })), RING);
     expect(wrapped(16)().entries[0]?.wraps).toHaveLength(16);
@@ -540,7 +540,7 @@ describe('a document is refused', () => {
     expect(wrapped(0)).toThrow('corrupt: wraps');
   });
 
-  test('with wraps that are none', () => {
+  test('with wraps that are not wraps', () => {
     for (const wraps of [undefined, null, {}, 'x', [null], [[]], ['x'], [5], [{}]]) {
       expect(() => parseEdited((_, key) => void (key['wraps'] = wraps))).toThrow(refused('corrupt'));
     }
@@ -555,7 +555,7 @@ describe('a document is refused', () => {
       ['AA', Buffer.alloc(2_048).toString('base64url')],
     ],
     ['signature', ['', 5, 'A?', null, Buffer.alloc(2_049).toString('base64url')], ['AAAA', undefined]],
-  ])('with a %s of a wrap that is none', (name, bad, good) => {
+  ])('with an invalid %s of a wrap', (name, bad, good) => {
     for (const value of bad) {
       expect(() => parseEdited((_, __, each) => void (each[name] = value))).toThrow(refused('corrupt'));
     }
@@ -565,7 +565,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with a number: no member of a document is one, however it is spelt', () => {
+  test('with a number, because no member of a document is one, however it is spelled', () => {
     const text = textOf(entryOf(idOf(1)));
     for (const number of ['1e400', '-1e400', '0', '-0', '1e0', '5e-324']) {
       expect(() => parseDocument(text.replace('"local"', number), RING)).toThrow(refused('corrupt'));
@@ -593,7 +593,7 @@ describe('a document is refused', () => {
     }
   });
 
-  test('with what is no JSON, or no object', () => {
+  test('with text that is not JSON, or not an object', () => {
     for (const text of ['{', '}', ' ', `${textOf()}{}`, `{"a":${'['.repeat(100_000)}`, 'undefined', "{'a':1}"]) {
       expect(() => parseDocument(text, RING)).toThrow('corrupt: not JSON');
     }
@@ -614,7 +614,7 @@ describe('a document is refused', () => {
     ['an escape that is not needed', (text) => text.replace('"local"', '"loc\\u0061l"')],
     ['an escaped slash', (text) => text.replace('ring/1', 'ring\\/1')],
     ['an escaped name', (text) => text.replace('"keys"', '"k\\u0065ys"')],
-  ])('spelt with %s', (_, respell) => {
+  ])('spelled with %s', (_, respell) => {
     const text = textOf(entryOf(idOf(1), { vouchers: macsOf(1) }));
     expect(() => parseDocument(text, RING)).not.toThrow();
     expect(respell(text)).not.toBe(text);
@@ -622,12 +622,12 @@ describe('a document is refused', () => {
   });
 });
 
-describe('what is written', () => {
+describe('a written document', () => {
   const [created, activates, sealsUntil, opensUntil] = [0, 1, 2, 3].map((hours) => `"2026-11-21T0${3 + hours}:00:00Z"`);
   const id = JSON.stringify(idOf(1));
   const mac32 = (n: number): string => JSON.stringify(macOf(n).toString('base64url'));
 
-  test('F27 is the document as the formats give it, character for character', () => {
+  test('has the format of the documentation, character for character (F27)', () => {
     const wraps = [
       wrapOf({ keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]), signature: Buffer.from([1, 2, 3]) }),
       wrapOf({ keyId: 'é', wrapped: Buffer.from([0]) }),
@@ -645,7 +645,7 @@ describe('what is written', () => {
     expect(textOf()).toBe('{"format":"sealring/ring/1","ring":"payments","keys":[]}');
   });
 
-  test('F35 is signed as canonical JSON of ring, id, times, provider, key version and ciphertext, sorted', () => {
+  test('is signed as canonical JSON of ring, id, times, provider, key version and ciphertext, sorted (F35)', () => {
     const signed = { provider: 'local', keyId: 'k/1', wrapped: Buffer.from([0xfb, 0xff, 0]) };
     expect(Buffer.from(signedBytes(RING, entryOf(idOf(1)), signed)).toString()).toBe(
       `{"activates":${activates},"created":${created},"id":${id},"keyId":"k/1","opensUntil":${opensUntil},` +
@@ -654,8 +654,8 @@ describe('what is written', () => {
   });
 });
 
-describe('what a wrap is bound to', () => {
-  test('F25, F26 is the ring, its purpose and all four times, each in one spelling', () => {
+describe('the context of a wrap', () => {
+  test('is the ring, its purpose and all four times, each in one spelling (F25, F26)', () => {
     expect(wrapContext(RING, entryOf(idOf(1)))).toEqual({
       'sealring:ring': 'payments',
       'sealring:purpose': 'data-key',
@@ -663,7 +663,7 @@ describe('what a wrap is bound to', () => {
     });
   });
 
-  test('two wraps are the same by provider, version of the key and ciphertext', () => {
+  test('two wraps are the same by provider, key version and ciphertext', () => {
     const one = wrapOf();
     expect(sameWrap(one, { ...one, wrapped: Uint8Array.from(one.wrapped), mac: macOf(1) } as RingWrap)).toBe(true);
     for (const other of [

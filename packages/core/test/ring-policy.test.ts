@@ -4,7 +4,7 @@ import { type RingPolicy, resolvePolicy } from '../src/ring/policy.ts';
 const remote = { storeKind: 'redis', createNow: false };
 const resolve = (given: Partial<RingPolicy>) => resolvePolicy(given, remote);
 
-describe('the times that no other time depends on', () => {
+describe('the times that depend on no other time', () => {
   test.each([
     ['backoffCapSeconds', 0.05, 3_600],
     ['createAfterSeconds', 0, 86_400],
@@ -24,14 +24,14 @@ describe('the times that no other time depends on', () => {
   });
 });
 
-test('a ring is created after refreshEvery and backoffCap of absence, at once in memory and where that is asked for', () => {
+test('a ring is created after refreshEvery and backoffCap of absence, and at once in memory and on request', () => {
   const createAfter = (storeKind: string, createNow: boolean) =>
     resolvePolicy({ refreshEverySeconds: 100, backoffCapSeconds: 30 }, { storeKind, createNow }).createAfterSeconds;
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, false))).toEqual([130, 130, 0]);
   expect(['redis', 'file', 'memory'].map((kind) => createAfter(kind, true))).toEqual([0, 0, 0]);
 });
 
-test('F23 a policy that would need more keys than a ring may have says which times ask for how many', () => {
+test('a policy that would need more keys than a ring may have names the times and the number of keys (F23)', () => {
   const day = 86_400;
   expect(() => resolve({ tokenLifetimeSeconds: 60 * day })).toThrow(
     /^policy: tokenLifetimeSeconds \(5184000\) over rotateEverySeconds \(86400\) would need 71 keys .* more than 64$/,

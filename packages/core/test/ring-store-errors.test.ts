@@ -54,8 +54,8 @@ function foreign(name: string, members: object = {}): Error {
   return Object.assign(new Error(CANARY), { name }, members);
 }
 
-describe('F33: an error of a ring store', () => {
-  test('of our own class is handed on as it is', async () => {
+describe('an error of a ring store (F33)', () => {
+  test('of our own class is passed on unchanged', async () => {
     const member = await start();
     for (const own of [new RingStoreError('denied', 'the policy of the bucket'), new RingConflictError()]) {
       expect(await failureOf(member, own)).toBe(own);
@@ -79,7 +79,7 @@ describe('F33: an error of a ring store', () => {
     ['that is no error of a race', { name: 'RingConflictError' }],
     ['that is a text', CANARY],
     ['that is nothing', undefined],
-  ])('%s is unavailable, and its text is lost', async (_, thrown) => {
+  ])('that is %s is unavailable, and its text is lost', async (_, thrown) => {
     const member = await start();
     const failure = await failureOf(member, thrown);
     expect(failure).toBeInstanceOf(RingStoreError);
@@ -87,7 +87,7 @@ describe('F33: an error of a ring store', () => {
     expect(String(failure)).not.toContain('canary');
   });
 
-  test('that says in another copy of our class that a race was lost has the write tried again', async () => {
+  test('of another copy of our class that reports a lost race has the write repeated', async () => {
     const member = await start();
     loseRace = () => {
       throw foreign('RingConflictError');
@@ -105,7 +105,7 @@ describe('an answer of a ring store', () => {
     ['no document', { document: undefined }],
     ['a number for a revision', { revision: 5 }],
     ['no revision', { revision: undefined }],
-  ])('with %s is corrupt, and nothing is taken from it', async (_, change) => {
+  ])('with %s is corrupt, and nothing is learned from it', async (_, change) => {
     const member = await start();
     const stored = await fleet.store.connect().read();
     answer = () => ({ ...stored, ...change });
@@ -113,7 +113,7 @@ describe('an answer of a ring store', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('that is the same as before changes nothing: what this member knows stays the same object', async () => {
+  test('that is the same as before changes nothing: the member keeps the same object', async () => {
     const member = await start();
     const view = keeperOf(member.codec)?.view;
     await member.codec.refresh();
@@ -126,7 +126,7 @@ describe('an answer of a ring store', () => {
     expect(member.codec.health().keys).toHaveLength(2);
   });
 
-  test('is told with what it was an answer to, and that it was good', async () => {
+  test('is reported with its operation, as a success', async () => {
     const log = new EventLog();
     const member = await start();
     log.listen();

@@ -71,11 +71,11 @@ async function race(ring: RingStore, writers: number, expected: string | undefin
 
 function describeRingStore(name: string, makeRing: () => Promise<RingStore>): void {
   describe(`${name} ring`, () => {
-    test('a ring that nobody founded is absent', async () => {
+    test('a ring that was never created is absent', async () => {
       expect(await (await makeRing()).read()).toBeUndefined();
     });
 
-    test('what was written is read, byte for byte, with its revision', async () => {
+    test('a written document is read, byte for byte, with its revision', async () => {
       const ring = await makeRing();
       let expected: string | undefined;
       for (const document of ['{"epoch":1}\n{}\n', '\ufeff{}\r\n\0é€😀', 'x']) {
@@ -86,14 +86,14 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       }
     });
 
-    test('F8: of 20 who found the ring at once, one does', async () => {
+    test('of 20 members that create the ring at once, one succeeds (F8)', async () => {
       const ring = await makeRing();
       const winner = await race(ring, 20, undefined, 'foundation');
       expect((await ring.read())?.document).toBe(winner);
       await expect(ring.write('late', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
     });
 
-    test('F32: of 20 who write at once, one does, twenty times', { timeout: 300_000 }, async () => {
+    test('of 20 writers at once, one succeeds, twenty times (F32)', { timeout: 300_000 }, async () => {
       const ring = await makeRing();
       await ring.write('start', { expected: undefined });
       for (let round = 0; round < 20; round++) {
@@ -114,7 +114,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       }
     });
 
-    test('F32: a read during writes gets a whole document, and never an older one than before', async () => {
+    test('a read during writes returns a whole document, and never an older one than before (F32)', async () => {
       const ring = await makeRing();
       await increment(ring);
       const writing = new AbortController();
@@ -136,7 +136,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       expect(seen).toEqual(seen.toSorted((a, b) => a - b));
     });
 
-    test('F23: a document of 262 144 bytes is taken, one more byte is too large', async () => {
+    test('a document of 262 144 bytes is accepted, and one more byte is too large (F23)', async () => {
       const ring = await makeRing();
       const largest = 'é'.repeat(MAX_DOCUMENT_BYTES / 2);
       await expect(ring.write(`${largest}x`, { expected: undefined })).rejects.toMatchObject(failed('too-large'));
@@ -156,14 +156,14 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       ['an expectation left out', ['x', {}]],
       ['a null expectation', ['x', { expected: null }]],
       ['an unknown option', ['x', { expected: undefined, expect: 'y' }]],
-    ])('F17: a write with %s is a TypeError', async (_, given) => {
+    ])('a write with %s is a TypeError (F17)', async (_, given) => {
       const ring = await makeRing();
       await expect(Reflect.apply(Reflect.get(ring, 'write'), ring, given)).rejects.toBeInstanceOf(TypeError);
       expect(await ring.read()).toBeUndefined();
     });
 
     test.each([[{ timeout: 5 }], [null], ['x'], [[]]])(
-      'F17: a read with the options %o is a TypeError',
+      'a read with the options %o is a TypeError (F17)',
       async (options) => {
         const ring = await makeRing();
         await expect(Reflect.apply(Reflect.get(ring, 'read'), ring, [options])).rejects.toBeInstanceOf(TypeError);
@@ -178,7 +178,7 @@ function describeRingStore(name: string, makeRing: () => Promise<RingStore>): vo
       expect(await ring.read({ signal: new AbortController().signal })).toBeUndefined();
     });
 
-    test('watchers hear of a write until they unsubscribe, each by itself', async () => {
+    test('watchers are called after a write until they unsubscribe, each separately', async () => {
       const ring = await makeRing();
       let first = 0;
       let second = 0;
@@ -214,7 +214,7 @@ describe('memory ring', () => {
     expect(await memoryRing().read()).toBeUndefined();
   });
 
-  test('a revision never comes back, not even with its document', async () => {
+  test('a revision is never used again, not even with its document', async () => {
     const ring = memoryRing();
     const first = await ring.write('a', { expected: undefined });
     const second = await ring.write('b', { expected: first.revision });
@@ -224,7 +224,7 @@ describe('memory ring', () => {
 });
 
 describe('static ring', () => {
-  test('the document is there from the start and for ever', async () => {
+  test('the document is there from the start and permanently', async () => {
     const ring = staticRing('{}\n{}\n');
     const stored = await ring.read();
     expect(stored?.document).toBe('{}\n{}\n');
@@ -239,7 +239,7 @@ describe('static ring', () => {
     await expect(Reflect.apply(Reflect.get(ring, 'read'), ring, [{ fast: true }])).rejects.toBeInstanceOf(TypeError);
   });
 
-  test.each([[undefined], [null], [''], [Buffer.from('x')], ['\udc00'], [{}]])('%o is no document', (document) => {
+  test.each([[undefined], [null], [''], [Buffer.from('x')], ['\udc00'], [{}]])('%o is not a document', (document) => {
     expect(() => Reflect.apply(staticRing, undefined, [document])).toThrow(TypeError);
   });
 
@@ -249,15 +249,15 @@ describe('static ring', () => {
   });
 });
 
-describe('file ring: what is not a ring is never absent', () => {
+describe('file ring: content that is not a ring is never absent', () => {
   test.each([[undefined], [null], [''], ['a\0b'], [Buffer.from('x')], [new URL('file:///x')]])(
-    '%o is no path',
+    '%o is not a path',
     (path) => {
       expect(() => Reflect.apply(fileRing, undefined, [path])).toThrow(TypeError);
     },
   );
 
-  test('the constructor opens and makes nothing', async () => {
+  test('the constructor reads and creates nothing', async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     expect(await readdir(dirname(path))).toEqual([]);
@@ -265,20 +265,20 @@ describe('file ring: what is not a ring is never absent', () => {
     expect(await readdir(dirname(path))).toEqual([]);
   });
 
-  test('F9: a missing directory, an unmounted volume perhaps, is unavailable', async () => {
+  test('a missing directory, which may be an unmounted volume, is unavailable (F9)', async () => {
     const ring = fileRing(join(root, 'not', 'there', 'ring'));
     await expect(ring.read()).rejects.toMatchObject(failed('unavailable'));
     await expect(ring.write('x', { expected: undefined })).rejects.toMatchObject(failed('unavailable'));
     await expect(access(join(root, 'not'))).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
-  test('F9: a file where the directory should be is unavailable', async () => {
+  test('a file in the place of the directory is unavailable (F9)', async () => {
     const path = await freshPath();
     await writeFile(path, 'x');
     await expect(fileRing(join(path, 'ring')).read()).rejects.toMatchObject(failed('unavailable'));
   });
 
-  test('F9: a link to nothing is unavailable, a link to a document is read, and neither is written', async () => {
+  test('a link to nothing is unavailable, a link to a document is read, and neither is written (F9)', async () => {
     const path = await freshPath();
     await symlink(`${path}.target`, path);
     const ring = fileRing(path);
@@ -296,29 +296,32 @@ describe('file ring: what is not a ring is never absent', () => {
     ['a file that is no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'corrupt'],
     ['a file of 262 145 bytes', Buffer.alloc(MAX_DOCUMENT_BYTES + 1, 'x'), 'too-large'],
     ['a file of 64 MiB', Buffer.alloc(2 ** 26, 'x'), 'too-large'],
-  ] as const)('F9, F23, F31: %s is refused, and replaced only by who saw just that', async (_, content, kind) => {
-    const path = await freshPath();
-    await writeFile(path, content);
-    const ring = fileRing(path);
-    const error: unknown = await ring.read().catch((reason: unknown) => reason);
-    expect(error).toMatchObject(failed(kind));
-    await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
-    await expect(ring.write('x', { expected: 'another' })).rejects.toBeInstanceOf(RingConflictError);
-    expect((await readFile(path)).equals(content)).toBe(true);
-    const { revision } = error as RingStoreError;
-    expect(revision).toEqual(expect.any(String));
-    await ring.write('x', { expected: revision });
-    expect((await ring.read())?.document).toBe('x');
-  });
+  ] as const)(
+    '%s is refused, and replaced only by a writer that has read exactly that (F9, F23, F31)',
+    async (_, content, kind) => {
+      const path = await freshPath();
+      await writeFile(path, content);
+      const ring = fileRing(path);
+      const error: unknown = await ring.read().catch((reason: unknown) => reason);
+      expect(error).toMatchObject(failed(kind));
+      await expect(ring.write('x', { expected: undefined })).rejects.toBeInstanceOf(RingConflictError);
+      await expect(ring.write('x', { expected: 'another' })).rejects.toBeInstanceOf(RingConflictError);
+      expect((await readFile(path)).equals(content)).toBe(true);
+      const { revision } = error as RingStoreError;
+      expect(revision).toEqual(expect.any(String));
+      await ring.write('x', { expected: revision });
+      expect((await ring.read())?.document).toBe('x');
+    },
+  );
 
-  test('F9: a directory in place of the file is corrupt', async () => {
+  test('a directory in the place of the file is corrupt (F9)', async () => {
     const path = await freshPath();
     await mkdir(path);
     await expect(fileRing(path).read()).rejects.toMatchObject(failed('corrupt'));
   });
 
   test.skipIf(process.platform === 'win32')(
-    'F29: a pipe in place of the file is corrupt, and nobody waits',
+    'a pipe in the place of the file is corrupt, and causes no wait (F29)',
     async () => {
       const path = await freshPath();
       await once(spawn('mkfifo', [path]), 'exit');
@@ -331,7 +334,7 @@ describe('file ring: what is not a ring is never absent', () => {
     },
   );
 
-  test.skipIf(process.platform === 'win32')('F9: what may not be read, or not be written, is denied', async () => {
+  test.skipIf(process.platform === 'win32')('a file that may not be read or written is denied (F9)', async () => {
     const path = await freshPath();
     const names = ['unreadable', 'unwritable', 'closed'];
     const [unreadable = '', unwritable = '', closed = ''] = names.map((name) => join(dirname(path), name, 'ring'));
@@ -360,7 +363,7 @@ describe('file ring: what is not a ring is never absent', () => {
     await chmod(dirname(closed), 0o700);
   });
 
-  test('F21: an error names no path', async () => {
+  test('an error names no path (F21)', async () => {
     const failure: unknown = await fileRing(join(root, 'canary', 'ring'))
       .read()
       .catch((error: unknown) => error);
@@ -370,7 +373,7 @@ describe('file ring: what is not a ring is never absent', () => {
 });
 
 describe('file ring: writing', () => {
-  test('the file is for its owner only, and nothing but the lock directory stays beside it', async () => {
+  test('the file is for its owner only, and only the lock directory stays beside it', async () => {
     const path = await freshPath();
     await fileRing(path).write('x', { expected: undefined });
     expect((await stat(path)).mode & 0o777).toBe(0o600);
@@ -386,7 +389,7 @@ describe('file ring: writing', () => {
     expect((await fileRing(path).read())?.document).toBe('y');
   });
 
-  test('F32: temporary files that a killed process left are removed by the next write, other files are not', async () => {
+  test('the next write removes temporary files of a killed process, and no other files (F32)', async () => {
     const path = await freshPath();
     await writeFile(`${path}.tmp-left`, 'half a docu');
     await writeFile(`${path}.backup`, 'mine');
@@ -396,7 +399,7 @@ describe('file ring: writing', () => {
     );
   });
 
-  test('F32: while somebody lives and holds the lock nobody writes, and an abort ends the wait', async () => {
+  test('no other process writes while a living one holds the lock, and an abort ends the wait (F32)', async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     const lock = await tryFileLock(`${path}.lock`);
@@ -409,7 +412,7 @@ describe('file ring: writing', () => {
     await ring.write('x', { expected: undefined });
   });
 
-  test('F13, F32: a machine that was suspended under the lock, by the wall clock, changes nothing', async () => {
+  test('a machine that was suspended while it held the lock, by the wall clock, changes nothing (F13, F32)', async () => {
     const path = await freshPath();
     const ring = fileRing(path);
     const { revision } = await ring.write('before', { expected: undefined });
@@ -426,7 +429,7 @@ describe('file ring: writing', () => {
     await ring.write('after', { expected: revision });
   });
 
-  test('whoever has lost already does not wait for the lock', async () => {
+  test('a writer that has already lost does not wait for the lock', async () => {
     const path = await freshPath();
     await fileRing(path).write('x', { expected: undefined });
     const lock = await tryFileLock(`${path}.lock`);
@@ -445,8 +448,8 @@ async function leaveContender(path: string, rewrite: (parts: readonly string[]) 
   return left;
 }
 
-describe.skipIf(process.platform !== 'linux')('file lock: who is dead', () => {
-  test('F32: a process that is gone', async () => {
+describe.skipIf(process.platform !== 'linux')('file lock: dead holders', () => {
+  test('a process that is gone is dead (F32)', async () => {
     const path = await freshPath();
     const child = spawn(process.execPath, ['-e', '']);
     await once(child, 'exit');
@@ -456,13 +459,13 @@ describe.skipIf(process.platform !== 'linux')('file lock: who is dead', () => {
     expect(await readdir(`${path}.lock`)).toHaveLength(1);
   });
 
-  test('F32: a process whose number another process has now', async () => {
+  test('a process whose id another process has now is dead (F32)', async () => {
     const path = await freshPath();
     await leaveContender(path, ([machine = '', pid = '', start, ...rest]) => [machine, pid, `${start}1`, ...rest]);
     expect(await tryFileLock(`${path}.lock`)).toBeDefined();
   });
 
-  test('F32: a process that ended and that nobody has waited for', async () => {
+  test('a process that exited and was not waited for is dead (F32)', async () => {
     // The shell starts a child and becomes a program that never waits for children; only then does the child end.
     const child = 'until grep -q sleep /proc/$PPID/comm; do sleep 0.01; done';
     const parent = spawn('sh', ['-c', `sh -c '${child}' & echo $!; exec sleep 30`], {
@@ -486,7 +489,7 @@ describe.skipIf(process.platform !== 'linux')('file lock: who is dead', () => {
     ['a process of this machine that lives', (parts: readonly string[]) => parts],
     ['another machine', ([, ...rest]: readonly string[]) => ['A'.repeat(16), ...rest]],
     ['another version of this code', () => ['unknown']],
-  ])('F32: a contender of %s is dead once its file is 10 s old, and not before', async (_, rewrite) => {
+  ])('a contender of %s is dead once its file is 10 s old, and not before (F32)', async (_, rewrite) => {
     const path = await freshPath();
     const left = await leaveContender(path, rewrite);
     const seconds = Date.now() / 1000;
@@ -510,7 +513,7 @@ describe.skipIf(process.platform !== 'linux')('file lock: who is dead', () => {
 });
 
 // Concurrent: the first does nothing but wait.
-describe.concurrent('file ring: patience and several processes', () => {
+describe.concurrent('file ring: several processes', () => {
   const writer = join(import.meta.dirname, 'file-ring-writer.ts');
 
   function startWriter(path: string, times: number): { child: ChildProcess; acknowledged: () => number[] } {
@@ -520,7 +523,7 @@ describe.concurrent('file ring: patience and several processes', () => {
     return { child, acknowledged: () => output.split('\n').slice(0, -1).map(Number) };
   }
 
-  test('F29: a write that cannot get the lock gives up after 10 s', { timeout: 60_000 }, async () => {
+  test('a write that cannot get the lock gives up after 10 s (F29)', { timeout: 60_000 }, async () => {
     const path = await freshPath();
     const left = await leaveContender(path, (parts) => parts);
     // One after the other holds it.
@@ -539,7 +542,7 @@ describe.concurrent('file ring: patience and several processes', () => {
     ['before its last look at the time', 'age'],
     ['right before it changes the file', 'rename'],
   ] as const)(
-    'F32: a process that is stopped %s no longer blocks the others after 10 s, and changes nothing when it goes on',
+    'a process that is stopped %s no longer blocks the others after 10 s, and changes nothing when it continues (F32)',
     { timeout: 300_000 },
     async ([, moment]) => {
       const path = await freshPath();
@@ -569,7 +572,7 @@ describe.concurrent('file ring: patience and several processes', () => {
     },
   );
 
-  test('F32: eight processes of 25 increments each lose none', { timeout: 300_000 }, async () => {
+  test('eight processes of 25 increments each lose none (F32)', { timeout: 300_000 }, async () => {
     const path = await freshPath();
     const writers = Array.from({ length: 8 }, () => startWriter(path, 25));
     const exits = await Promise.all(writers.map(({ child }) => once(child, 'close')));
@@ -580,7 +583,7 @@ describe.concurrent('file ring: patience and several processes', () => {
     expect(await readdir(`${path}.lock`)).toEqual([]);
   });
 
-  test(`F32: ${KILLS} kills at random instants tear nothing, take nothing back, and stop nobody`, {
+  test(`${KILLS} kills at random moments corrupt nothing, undo nothing, and block no process (F32)`, {
     timeout: 600_000,
   }, async () => {
     const path = await freshPath();

@@ -76,7 +76,7 @@ function entryOf(name: string): RingEntry {
 const textOf = (document: Document): string =>
   document.text ?? (document.textPieces ?? []).map(([piece, count]) => piece.repeat(count)).join('');
 
-test('the file is what the generator makes', () => {
+test('the file is the output of the generator', () => {
   expect(ringDocumentVectors()).toBe(text);
 });
 
@@ -86,7 +86,7 @@ describe('documents', () => {
     expect(parseDocument(encodeDocument(parsed), ring)).toEqual(parsed);
   });
 
-  test.each(documents.filter((document) => !document.expect.parses))('none: $name', (document) => {
+  test.each(documents.filter((document) => !document.expect.parses))('invalid: $name', (document) => {
     const refused = expect.objectContaining({ name: 'RingStoreError' });
     expect(() => parseDocument(textOf(document), ring)).toThrow(refused);
   });
@@ -117,7 +117,7 @@ function macOf(certificate: Certificate): Buffer {
   );
 }
 
-describe('what is learned', () => {
+describe('the facts that are learned', () => {
   test.each(learning)(
     '$name',
     ({ now, known, revoked, past, acceptKeysCreatedAfter = now, document, expect: wish }) => {
@@ -154,7 +154,7 @@ function signerOf(name: string): Signer {
   return { id, created, opensUntil, revoked: false, authenticator: heldOf(name).authenticator };
 }
 
-test('the example in the guide on the wire format is what the formulas give, and what ours give', () => {
+test('the example in the guide on the wire format follows from the formulas and from our code', () => {
   const guide = readFileSync(new URL('../../../docs/guides/wire-format.md', import.meta.url), 'utf8');
   const [, table = ''] = /^An example, to check an implementation by\..*?\n\n(.*?)\n\n/ms.exec(guide) ?? [];
   const values = [...table.matchAll(/^\| [^|]+ \| `(.+)` \|$/gm)].map(([, value = '']) => value);

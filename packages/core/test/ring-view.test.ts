@@ -61,7 +61,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
   /** What a refresh does that goes through whole. */
   const refresh = (...keys: readonly RingKey[]): void => {
     install(...keys);
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
   };
@@ -69,7 +69,7 @@ function setUp(options: { readonly role?: 'member' | 'reader'; readonly acceptCr
 }
 
 describe('before the ring was read, and after close', () => {
-  test('nothing is known, and nothing seals or opens', () => {
+  test('nothing is known, and nothing seals or unseals', () => {
     const { view, now, refresh } = setUp();
     const key = newKey();
     const nothing = (): void => {
@@ -78,13 +78,13 @@ describe('before the ring was read, and after close', () => {
       expect(view.isReady(now())).toBe(false);
       expect(() => view.snapshot).toThrow(CodecClosedError);
       expect(() => view.sealingKey(now())).toThrow(CodecClosedError);
-      expect(() => view.openingKey(key.id, now())).toThrow(CodecClosedError);
-      expect(() => view.openingKeys(now())).toThrow(CodecClosedError);
+      expect(() => view.unsealingKey(key.id, now())).toThrow(CodecClosedError);
+      expect(() => view.unsealingKeys(now())).toThrow(CodecClosedError);
       expect(() => view.states(now())).toThrow(CodecClosedError);
     };
     nothing();
     // Whatever the limits allow.
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     view.limits.completed(now());
     nothing();
@@ -97,7 +97,7 @@ describe('before the ring was read, and after close', () => {
     expect(() => key.dataKey.copyBytes()).toThrow(GONE);
   });
 
-  test('a refresh that ends after close brings nothing back', () => {
+  test('a refresh that ends after close restores nothing', () => {
     const { view, refresh, now } = setUp();
     view.close();
     refresh(newKey());
@@ -116,7 +116,7 @@ describe('the key that seals', () => {
     expect(view.sealedWith).toBe(key.id);
   });
 
-  test('is missing, with the reason, when none is active, and for a reader', () => {
+  test('is missing, with the reason, if none is active, and for a reader', () => {
     for (const [role, reason] of [
       ['member', 'no active key'],
       ['reader', 'reader'],
@@ -139,7 +139,7 @@ describe('the key that seals', () => {
     }
   });
 
-  test('F13 may be the older one again when the one that sealed was revoked, and only then', () => {
+  test('may be the older one again if the one that sealed was revoked, and only then (F13)', () => {
     const older = newKey({ activates: T0 - 2 * HOUR });
     const newer = newKey();
     const early = newer.activates - 1;
@@ -158,25 +158,25 @@ describe('the key that seals', () => {
     expect(sealingKeyOf(snapshotOf(older, late), T0, 4_999, late.id)?.id).toBe(late.id);
   });
 
-  test('is none of a ring that was left for another one, which opens all the same', () => {
+  test('is none of a ring that was left for another one, whose tokens are still unsealed', () => {
     const { view, now, refresh } = setUp();
     const left = newKey({ isLeft: true });
     refresh(left);
     expect([view.canSeal(now()), view.isReady(now())]).toEqual([false, false]);
-    expect(view.openingKey(left.id, now())?.id).toBe(left.id);
+    expect(view.unsealingKey(left.id, now())?.id).toBe(left.id);
     const own = newKey({ activates: T0 - 2 * HOUR });
     refresh(left, own);
     expect(view.sealingKey(now()).id).toBe(own.id);
   });
 });
 
-describe('from when on a key that is learned now is sealed with', () => {
+describe('the time from which a newly learned key seals', () => {
   const planned = { created: T0, activates: T0 + 4_500_000 };
   const hasty = { created: T0, activates: T0 - SKEW };
   /** propagation − 2 R − S. */
   const WAIT = (4_500 - 600 - 300) * 1_000;
 
-  test('is after it was known for long enough, where the ring was read without a gap and the key was planned', () => {
+  test('is after it was known for long enough, if the ring was read without a gap and the key was planned', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     expect(view.sealsFrom(newKey(planned), now())).toBe(now().steadyMs + WAIT);
@@ -186,7 +186,7 @@ describe('from when on a key that is learned now is sealed with', () => {
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 
-  test('is that too for a key that this member itself tried to publish, gap or not', () => {
+  test('is the same for a key that this member itself tried to publish, with or without a gap', () => {
     const { view, now, refresh, clock } = setUp();
     refresh(newKey());
     const key = newKey(planned);
@@ -197,28 +197,28 @@ describe('from when on a key that is learned now is sealed with', () => {
     expect(view.sealsFrom(key, now())).toBe(0);
   });
 
-  test('is at once for who never read the ring', () => {
+  test('is at once for a member that never read the ring', () => {
     const { view, now } = setUp();
     expect(view.sealsFrom(newKey(planned), now())).toBe(0);
   });
 });
 
-describe('the keys that open', () => {
-  test('are those that are held, unrevoked and not over, newest first, and none once the limits have passed', async () => {
+describe('the keys that unseal', () => {
+  test('are those that are held, unrevoked and not expired, newest first, and none once the limits have passed', async () => {
     const { view, clock, install, now } = setUp();
     const first = newKey({ activates: T0 - 4 * HOUR });
     const second = newKey({ activates: T0 - 3 * HOUR });
     const over = newKey({ sealsUntil: T0 - 1_000, opensUntil: T0 });
     const all = [second, revoked(newKey()), over, newKey({ held: undefined }), first];
     install(...all);
-    const opening = (): readonly string[] => view.openingKeys(now()).map(({ id }) => id);
-    const one = (): readonly string[] => all.map(({ id }) => id).filter((id) => view.openingKey(id, now()));
+    const opening = (): readonly string[] => view.unsealingKeys(now()).map(({ id }) => id);
+    const one = (): readonly string[] => all.map(({ id }) => id).filter((id) => view.unsealingKey(id, now()));
     expect([opening(), one()]).toEqual([[], []]);
-    view.limits.proved(now());
+    view.limits.kmsCheckPassed(now());
     view.limits.wasRead(now());
     expect(opening()).toEqual([second.id, first.id]);
     expect(one()).toEqual([second.id, first.id]);
-    expect(view.openingKey(randomBytes(9).toString('base64url'), now())).toBeUndefined();
+    expect(view.unsealingKey(randomBytes(9).toString('base64url'), now())).toBeUndefined();
     // Both clocks, and both keys still have an hour: it is the limits that end here.
     await clock.advance(policy.sealOutageSeconds + policy.tokenLifetimeSeconds + 2 * policy.clockSkewSeconds - 1);
     expect(opening()).toHaveLength(2);
@@ -226,11 +226,11 @@ describe('the keys that open', () => {
     expect([opening(), one()]).toEqual([[], []]);
   });
 
-  test('F28 the first use after a gap, whichever it is, asks for a refresh, and no further one does', () => {
+  test('cause one refresh at the first use after a gap, whichever it is (F28)', () => {
     const uses = [
       (view: RingView, now: Moment) => view.sealingKey(now),
-      (view: RingView, now: Moment) => view.openingKey('unknown', now),
-      (view: RingView, now: Moment) => view.openingKeys(now),
+      (view: RingView, now: Moment) => view.unsealingKey('unknown', now),
+      (view: RingView, now: Moment) => view.unsealingKeys(now),
     ];
     for (const use of uses) {
       const { view, clock, now, refresh } = setUp();
@@ -250,8 +250,8 @@ describe('the keys that open', () => {
   });
 });
 
-describe('F13 the time that keys are judged by', () => {
-  test('is the wall clock, but not after a step that nothing confirms', () => {
+describe('the time that decides the state of keys (F13)', () => {
+  test('is the wall clock, except after an unconfirmed step', () => {
     const { view, clock, ringClock } = setUp();
     expect(view.wallMs()).toBe(T0);
     clock.step(-60);
@@ -262,7 +262,7 @@ describe('F13 the time that keys are judged by', () => {
     expect([view.wallMs(), view.clockTrouble()]).toEqual([T0 - 7_260_000, undefined]);
   });
 
-  test('opens nothing longer and nothing shorter for a clock that is wrong for two seconds', async () => {
+  test('lets keys unseal neither longer nor shorter if a clock is wrong for two seconds', async () => {
     for (const step of [8 * 3_600, -8 * 3_600]) {
       const { view, clock, now, refresh } = setUp();
       const key = newKey();
@@ -271,7 +271,7 @@ describe('F13 the time that keys are judged by', () => {
       await clock.advance(2);
       expect([view.states(now())[0]?.state, view.isReady(now())]).toEqual(['active', false]);
       clock.step(-step);
-      expect([view.openingKey(key.id, now())?.id, view.isReady(now())]).toEqual([key.id, true]);
+      expect([view.unsealingKey(key.id, now())?.id, view.isReady(now())]).toEqual([key.id, true]);
     }
   });
 });
@@ -291,10 +291,10 @@ describe('a pin on the age of keys', () => {
   });
 });
 
-describe('F26 keys that are over', () => {
+describe('keys that have expired (F26)', () => {
   const end = removableFrom(newKey(), policy);
 
-  test('leave when their end has passed on the slowest clock of the fleet, and can still certify, and nothing else', () => {
+  test('are dropped when they have expired on the slowest clock of the fleet, and can only certify from then on', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     const other = newKey({ opensUntil: T0 + 9 * HOUR });
@@ -303,11 +303,11 @@ describe('F26 keys that are over', () => {
     expect(end).toBe(T0 + 3 * HOUR + SKEW);
     clock.suspend((end - T0) / 1_000 - 0.001);
     expect(view.isRemovable(key, now())).toBe(false);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys).toHaveLength(2);
     clock.suspend(0.001);
     expect([view.isRemovable(key, now()), view.isRemovable(other, now())]).toEqual([true, false]);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys.map(({ id }) => id)).toEqual([other.id]);
     const signer = view.signers.get(key.id);
     expect(signer).toMatchObject({ id: key.id, created: key.created, opensUntil: key.opensUntil, revoked: false });
@@ -316,40 +316,40 @@ describe('F26 keys that are over', () => {
     expect(() => key.dataKey.deriveTokenKey(randomBytes(18))).toThrow(GONE);
   });
 
-  test('stay by an unconfirmed time, however late that is', () => {
+  test('stay by an unconfirmed time, however late it is', () => {
     const { view, clock, now, refresh } = setUp();
     const key = newKey();
     refresh(key);
     clock.step((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect(view.snapshot.keys).toHaveLength(1);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect([view.isRemovable(key, now()), view.snapshot.keys.length]).toEqual([false, 1]);
   });
 
-  test('are forgotten where they are revoked or of a ring that was left only as far as the law says', () => {
+  test('are forgotten, if they are revoked or of a ring that was left, no earlier than that', () => {
     const { view, clock, now, refresh } = setUp();
     const [gone, left] = [revoked(newKey()), newKey({ isLeft: true })];
     refresh(gone, left);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     expect(Array.from(view.signers.values(), ({ id, revoked: isRevoked }) => [id, isRevoked])).toEqual([
       [gone.id, true],
     ]);
   });
 
-  test('F22, F23 are 64 at most: the oldest is overwritten and dropped, and all are on close', () => {
+  test('are at most 64: the oldest is overwritten and dropped, and all are on close (F22, F23)', () => {
     const { view, clock, now, refresh } = setUp();
     const made = (i: number): TestKey => newKey({ created: T0 - HOUR + i * 1_000 });
     const first = Array.from({ length: 60 }, (_, i) => made(i));
     refresh(...first);
     clock.suspend((end - T0) / 1_000);
-    view.retire(now());
+    view.dropExpired(now());
     const last = Array.from({ length: 6 }, (_, i) => made(60 + i));
     const keys = [...first, ...last];
     refresh(...last);
-    view.retire(now());
+    view.dropExpired(now());
     expect([...view.past.keys()].toSorted()).toEqual(
       keys
         .slice(2)
@@ -366,7 +366,7 @@ describe('F26 keys that are over', () => {
 });
 
 describe('readiness', () => {
-  test('needs every key to be held that others may have sealed a living token with', () => {
+  test('requires every key that others may have sealed a living token with', () => {
     const { view, now, refresh } = setUp();
     const entry = { ...newKey(), vouchers: new Map(), revoked: undefined, wraps: [] };
     const carrying = (
@@ -395,10 +395,10 @@ describe('readiness', () => {
   });
 });
 
-describe('how long a member goes on without the KMS and the store', () => {
+describe('how long a member continues without the KMS and the store', () => {
   const at = (seconds: number): Moment => ({ wallMs: T0 + seconds * 1_000, steadyMs: 1_000 + seconds * 1_000 });
 
-  test('is not at all before both have answered once, and the proof is the first to be missed', () => {
+  test('is zero before both have answered once, and the KMS check is the first to be reported', () => {
     const limits = new Limits(policy);
     const nothing = [undefined, undefined, undefined, undefined, false, false, false, false];
     const seen = (): readonly unknown[] => [
@@ -406,55 +406,55 @@ describe('how long a member goes on without the KMS and the store', () => {
       limits.lastRead,
       limits.lastComplete,
       limits.sealUntilMs,
-      limits.mayOpen(at(0)),
+      limits.mayUnseal(at(0)),
       limits.isCurrent(at(0)),
       limits.isRefused(at(0)),
       limits.isStopped,
     ];
     expect(seen()).toEqual(nothing);
     expect(limits.sealBlock(at(0))).toBe('KMS check too old');
-    limits.proved(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'ring read too old']);
+    limits.kmsCheckPassed(at(0));
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'ring read too old']);
     limits.wasRead(at(0));
     limits.completed(at(0));
     expect(limits.sealBlock(at(0))).toBeUndefined();
     expect(seen()).toEqual([at(0), at(0), at(0), T0 + 3_600_000, true, true, false, false]);
   });
 
-  test('begins with both, whichever came first', () => {
+  test('begins with both answers, whichever came first', () => {
     const limits = new Limits(policy);
     limits.wasRead(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
-    limits.proved(at(0));
-    expect([limits.mayOpen(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([false, 'KMS check too old']);
+    limits.kmsCheckPassed(at(0));
+    expect([limits.mayUnseal(at(0)), limits.sealBlock(at(0))]).toEqual([true, undefined]);
   });
 
-  test('F10 is told by what is missing: 3 600 s without a proof, 21 600 s without a read', () => {
+  test('is shown by what is missing: 3 600 s without a KMS check, 21 600 s without a read (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     expect(limits.sealBlock(at(3_599.999))).toBeUndefined();
     expect(limits.sealBlock(at(3_600))).toBe('KMS check too old');
-    limits.proved(at(21_000));
+    limits.kmsCheckPassed(at(21_000));
     expect(limits.sealBlock(at(21_599.999))).toBeUndefined();
     expect(limits.sealBlock(at(21_600))).toBe('ring read too old');
     expect(limits.sealBlock(at(30_000))).toBe('KMS check too old');
   });
 
-  test('F10 opening goes on for a token life and twice the skew, and not as long as the clock does not say so', () => {
+  test('is a token life and twice the skew longer for unsealing, and not as long as the clock is unconfirmed (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
-    expect(limits.mayOpen(at(7_799.999))).toBe(true);
-    expect(limits.mayOpen(at(7_800))).toBe(false);
+    expect(limits.mayUnseal(at(7_799.999))).toBe(true);
+    expect(limits.mayUnseal(at(7_800))).toBe(false);
     // Either clock is enough: monotonic time stands still in a suspended machine, and a wall clock may be set back.
-    expect(limits.mayOpen({ ...at(0), wallMs: at(7_800).wallMs })).toBe(false);
-    expect(limits.mayOpen({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
+    expect(limits.mayUnseal({ ...at(0), wallMs: at(7_800).wallMs })).toBe(false);
+    expect(limits.mayUnseal({ ...at(0), steadyMs: at(7_800).steadyMs })).toBe(false);
   });
 
-  test('F10 three refusals stop sealing, and opening S + R later; one proof ends both stops', () => {
+  test('ends for sealing with three refusals, and for unsealing S + R later, and one KMS check that passes ends both stops (F10)', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     for (const [i, seconds] of [0, 8, 16].entries()) {
       expect([limits.isRefused(at(seconds)), limits.isStopped]).toEqual([i > 0, false]);
@@ -462,22 +462,22 @@ describe('how long a member goes on without the KMS and the store', () => {
     }
     expect([limits.isRefused(at(16)), limits.isStopped]).toEqual([true, true]);
     expect(limits.sealBlock(at(16))).toBe('key refused by the kms');
-    expect(limits.mayOpen(at(16 + 599.999))).toBe(true);
-    expect(limits.mayOpen(at(16 + 600))).toBe(false);
-    limits.proved(at(700));
+    expect(limits.mayUnseal(at(16 + 599.999))).toBe(true);
+    expect(limits.mayUnseal(at(16 + 600))).toBe(false);
+    limits.kmsCheckPassed(at(700));
     expect([limits.isRefused(at(700)), limits.isStopped]).toEqual([false, false]);
-    expect([limits.sealBlock(at(700)), limits.mayOpen(at(700))]).toEqual([undefined, true]);
+    expect([limits.sealBlock(at(700)), limits.mayUnseal(at(700))]).toEqual([undefined, true]);
   });
 
-  test('F10 a refusal is counted for a minute, and then was a stray one', () => {
+  test('counts a refusal for a minute, after which it was stray (F10)', () => {
     const limits = new Limits(policy);
     limits.failed('denied', at(0));
     expect([limits.isRefused(at(60)), limits.isRefused(at(60.001))]).toEqual([true, false]);
   });
 
-  test('what may pass is no refusal', () => {
+  test('ignores failures that may pass, which are not refusals', () => {
     const limits = new Limits(policy);
-    limits.proved(at(0));
+    limits.kmsCheckPassed(at(0));
     limits.wasRead(at(0));
     for (const kind of ['throttled', 'unavailable', 'corrupt'] as const) {
       for (let i = 0; i < 5; i++) limits.failed(kind, at(10 * i));
@@ -485,10 +485,10 @@ describe('how long a member goes on without the KMS and the store', () => {
     expect([limits.isRefused(at(50)), limits.isStopped, limits.sealBlock(at(50))]).toEqual([false, false, undefined]);
   });
 
-  test('readiness ends when others may seal with keys that this member has not heard of: propagation − S', async () => {
+  test('ends readiness when others may seal with keys unknown to this member: propagation − S', async () => {
     const { view, clock, now, refresh } = setUp();
     refresh(newKey());
-    const prove = (): void => view.limits.proved(now());
+    const prove = (): void => view.limits.kmsCheckPassed(now());
     await clock.advance(4_200);
     prove();
     expect([view.limits.isCurrent(now()), view.isReady(now())]).toEqual([true, true]);
@@ -497,7 +497,7 @@ describe('how long a member goes on without the KMS and the store', () => {
     expect([view.limits.isCurrent(now()), view.isReady(now())]).toEqual([false, false]);
   });
 
-  test('F13 a clock that differs from that of a service by the skew, the deadline and a second is fit, and no more', () => {
+  test('requires a clock that differs from a service’s by at most the skew, the deadline and a second (F13)', () => {
     for (const sign of [1, -1]) {
       const { view, clock, ringClock, now, refresh } = setUp();
       refresh(newKey());

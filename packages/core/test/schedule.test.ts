@@ -5,8 +5,8 @@ import {
   compareAge,
   isPlanned,
   lateWaitMs,
-  mayOpen,
   maySeal,
+  mayUnseal,
   newest,
   removableFrom,
   rotateAt,
@@ -45,15 +45,19 @@ describe('the schedule', () => {
     [key.opensUntil - 1, false, true, undefined, 'verify-only', 'verify-only', 'verify-only'],
     [key.opensUntil, false, false, undefined, 'expired', 'expired', 'expired'],
     [key.opensUntil + 1, false, false, undefined, 'expired', 'expired', 'expired'],
-  ] as const)('at %i: seals %s, opens %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
-    expect([maySeal(key, at), mayOpen(key, at)]).toEqual([seals, opens]);
+  ] as const)('at %i: seals %s, unseals %s', (at, seals, opens, itself, ifOlder, ifNewer, ifNone) => {
+    expect([maySeal(key, at), mayUnseal(key, at)]).toEqual([seals, opens]);
     // A key past its sealing time is never named as the one that seals.
     // oxlint-disable-next-line vitest/no-conditional-expect
     if (itself !== undefined) expect(stateOf(key, at, key)).toBe(itself);
     const states = [older, newer, undefined].map((sealing) => stateOf(key, at, sealing));
     expect(states).toEqual([ifOlder, ifNewer, ifNone]);
     const revoked = { ...key, revoked: true };
-    expect([maySeal(revoked, at), mayOpen(revoked, at), stateOf(revoked, at, key)]).toEqual([false, false, 'revoked']);
+    expect([maySeal(revoked, at), mayUnseal(revoked, at), stateOf(revoked, at, key)]).toEqual([
+      false,
+      false,
+      'revoked',
+    ]);
   });
 
   test.each([
@@ -62,7 +66,7 @@ describe('the schedule', () => {
     ['initial', -300],
     ['revocation', -300],
     ['emergency', 300 + 60 + 300],
-  ] as const)('the times of a %s key are the formulas of the document', (reason, activatesAfter) => {
+  ] as const)('the times of a %s key follow the formulas of the document', (reason, activatesAfter) => {
     const made = timesOfNewKey(reason, T0, policy);
     const activates = T0 + activatesAfter * 1_000;
     const sealsUntil = activates + (86_400 + 23_400) * 1_000;
@@ -72,7 +76,7 @@ describe('the schedule', () => {
     expect(removableFrom(made, policy)).toBe(opensUntil + 300_000);
   });
 
-  test('a new key is newer than every known one, whatever the clock of its maker says', () => {
+  test('a new key is newer than every known one, whatever the clock of its creator shows', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('scheduled', 'initial', 'emergency'),
@@ -86,7 +90,7 @@ describe('the schedule', () => {
     );
   });
 
-  test('a planned key is told by its times: it had the whole propagation to spread', () => {
+  test('a planned key is recognized by its times: it had the whole propagation time', () => {
     for (const reason of ['scheduled', 'requested'] as const) {
       expect(isPlanned(timesOfNewKey(reason, T0 + 1, policy, T0 + 5_000), policy)).toBe(true);
     }
@@ -95,11 +99,11 @@ describe('the schedule', () => {
     }
   });
 
-  test('whoever learns a planned key in time has waited before it is active: propagation − 2 R − S', () => {
+  test('a member that learns a planned key in time has waited before it is active: propagation − 2 R − S', () => {
     expect(lateWaitMs(policy)).toBe((4_500 - 600 - 300) * 1_000);
   });
 
-  test('times are whole seconds in order, and rounded so that nobody seals earlier or loses a token', () => {
+  test('times are whole seconds in order, and rounded so that no member seals early or loses a token', () => {
     const reason = fc.constantFrom('scheduled', 'requested', 'initial', 'revocation', 'emergency');
     const fractional = resolvePolicy(
       { clockSkewSeconds: 0.7, refreshEverySeconds: 0.3 },
@@ -124,7 +128,7 @@ describe('the schedule', () => {
     );
   });
 
-  test('F6 the wait before a rotation is 0 to R, grows with u, and most members draw one near R', () => {
+  test('the wait before a rotation is 0 to R, grows with u, and most members draw one near R (F6)', () => {
     const r = 300_000;
     expect(rotationDelayMs(0, policy)).toBe(0);
     expect(rotationDelayMs(1 - 2 ** -32, policy)).toBeLessThan(r);
@@ -143,7 +147,7 @@ describe('the schedule', () => {
     ).toBeCloseTo(rotationDelayMs(0.5, policy) / 10, 6);
   });
 
-  test('F6 of 10 000 members a few at most publish before the others have read the new ring', () => {
+  test('of 10 000 members at most a few publish before the others have read the new ring (F6)', () => {
     // The winner's write is read by whoever wakes later than the time a read takes, 1 s here.
     let seed = 1;
     const uniform = () => {
@@ -158,7 +162,7 @@ describe('the schedule', () => {
     expect(publishers.reduce((sum, count) => sum + count, 0) / publishers.length).toBeLessThan(3);
   });
 
-  test('keys are ordered by activation, then by id, whatever the order they come in', () => {
+  test('keys are ordered by activation, then by id, whatever their original order', () => {
     const some = [
       { activates: 2, id: 'a' },
       { activates: 1, id: 'z' },

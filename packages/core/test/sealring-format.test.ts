@@ -152,11 +152,11 @@ function tokensOver(table: ReadonlyMap<string, DataKey>, purpose?: string): Seal
       if (first === undefined) throw new Error('the table is empty');
       return usable(first);
     },
-    openingKey: (id) => {
+    unsealingKey: (id) => {
       const held = table.get(id);
       return held === undefined ? undefined : usable(held);
     },
-    openingKeys: () => [...table.values()].map(usable),
+    unsealingKeys: () => [...table.values()].map(usable),
     noteUnknownKey: (id) => misses.push(String(id)),
   };
   const state = createSealingState({
@@ -219,7 +219,7 @@ afterEach(() => {
 });
 
 describe('an implementation written from the document alone', () => {
-  test('opens what ours seals, over payloads of 0 bytes to 70 KB, with and without a purpose', () => {
+  test('unseals our tokens, over payloads of 0 bytes to 70 KB, with and without a purpose', () => {
     const keys = [oneKey(), oneKey('a'), oneKey('x'.repeat(64)), oneKey('payments', 'cursor')];
     fc.assert(
       fc.property(fc.nat(70_000), fc.nat(255), fc.constantFrom(...keys.keys()), (length, seed, which) => {
@@ -234,7 +234,7 @@ describe('an implementation written from the document alone', () => {
     );
   });
 
-  test('seals what ours opens, over payloads of 0 bytes to 70 KB, cold and warm', () => {
+  test('seals tokens that we unseal, over payloads of 0 bytes to 70 KB, cold and warm', () => {
     const { dataKey, ring, tokens } = oneKey();
     const salts = [randomBytes(18), randomBytes(18)];
     fc.assert(
@@ -251,7 +251,7 @@ describe('an implementation written from the document alone', () => {
     );
   });
 
-  test('makes the very same token as ours from the same salt and nonce, byte for byte', () => {
+  test('makes exactly the same token as ours from the same salt and nonce', () => {
     for (const purpose of [undefined, 'cursor']) {
       const { dataKey, ring, tokens } = oneKey('payments', purpose);
       for (const length of [0, 1, 2, 3, 4_000, 9_000]) {
@@ -263,7 +263,7 @@ describe('an implementation written from the document alone', () => {
     }
   });
 
-  test('F25 the ring name separates the token keys of one data key, and its length keeps it apart from the salt', () => {
+  test('derives other token keys for another ring name, whose length separates it from the salt (F25)', () => {
     const dataKey = randomBytes(32);
     const ours = new DataKey(dataKey, 'a');
     const theirs = new DataKey(dataKey, 'ab');
@@ -286,7 +286,7 @@ describe('an implementation written from the document alone', () => {
 });
 
 describe('the shape of a token', () => {
-  test('a header of 60 characters and 73 bytes of overhead: 102 characters for nothing at all', () => {
+  test('is a header of 60 characters and 73 bytes of overhead: 102 characters for an empty payload', () => {
     const { tokens, held } = oneKey();
     expect(tokens.seal(new Uint8Array(0), now)).toHaveLength(102);
     const headers = new Set<string>();
@@ -301,7 +301,7 @@ describe('the shape of a token', () => {
     expect(headers.size).toBe(1);
   });
 
-  test('one character less than the shortest token is malformed', () => {
+  test('is malformed with one character less than the shortest token', () => {
     const { dataKey, ring, tokens } = oneKey();
     const token = referenceSeal(dataKey, ring, new Uint8Array(0));
     for (let length = 0; length < token.length; length++) {
@@ -321,7 +321,7 @@ describe('changed tokens', () => {
   }
 
   for (const warm of [false, true]) {
-    test(`every flipped bit is refused ${warm ? 'while its header is warm' : 'by a cold opener'}: in the key id as an unknown key, elsewhere by its seal`, () => {
+    test(`every flipped bit is refused ${warm ? 'while its header is warm' : 'with a cold header'}: in the key id as an unknown key, elsewhere as authentication failed`, () => {
       const held = new DataKey(dataKey, ring);
       const tokens = tokensOver(new Map([[held.id, held]]));
       for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -335,7 +335,7 @@ describe('changed tokens', () => {
     });
   }
 
-  test('bytes added to or cut from the end of a body are refused', () => {
+  test('bytes added to or removed from the end of a body are refused', () => {
     const held = new DataKey(dataKey, ring);
     const tokens = tokensOver(new Map([[held.id, held]]));
     for (let cut = 1; cut <= 10; cut++) {
@@ -346,7 +346,7 @@ describe('changed tokens', () => {
     }
   });
 
-  test('F19 a tag cut to 4, 8, 12 or 15 bytes is no tag', () => {
+  test('a tag cut to 4, 8, 12 or 15 bytes is refused (F19)', () => {
     const held = new DataKey(dataKey, ring);
     const tokens = tokensOver(new Map([[held.id, held]]));
     for (const length of [0, 8, 40]) {
@@ -364,7 +364,7 @@ describe('changed tokens', () => {
   });
 });
 
-describe('F18 one token, one spelling', () => {
+describe('one token has one spelling (F18)', () => {
   /** The first of each kind: 0, 2 and 4 unused bits in the last character. */
   const lengths = [2, 1, 0];
 
@@ -441,18 +441,18 @@ describe('F18 one token, one spelling', () => {
     return tried;
   }
 
-  test('the standard alphabet is not an alias of the URL-safe one', () => {
+  test('the standard alphabet is malformed', () => {
     expect(expectAliasesRefused((char) => (char === '-' ? ['+'] : char === '_' ? ['/'] : []))).toBeGreaterThan(0);
   });
 
-  test('characters whose low byte is a base64url character do not pass for it, in header and body', () => {
+  test('characters whose low byte is a base64url character are malformed, in header and body', () => {
     const aliases = (char: string) =>
       [0x01, 0x02, 0x20, 0x4e, 0xff].map((high) => String.fromCharCode(high * 256 + char.charCodeAt(0)));
     expect(aliases('-')).toContain('\u012d');
     expect(expectAliasesRefused(aliases)).toBeGreaterThan(1_000);
   });
 
-  test('characters that merely look alike are malformed: full width, Cyrillic, mathematical, other dashes', () => {
+  test('characters that look alike are malformed: full width, Cyrillic, mathematical, other dashes', () => {
     const alike: Readonly<Record<string, readonly string[]>> = {
       a: ['\u0430'],
       o: ['\u043e'],
@@ -468,7 +468,7 @@ describe('F18 one token, one spelling', () => {
     expect(tried).toBeGreaterThan(500);
   });
 
-  test('another case is another token, and refused', () => {
+  test('a change of case makes another token, which is refused', () => {
     const { dataKey, ring, tokens } = oneKey();
     const token = referenceSeal(dataKey, ring, randomBytes(50));
     for (let at = 4; at < token.length; at++) {
@@ -480,7 +480,7 @@ describe('F18 one token, one spelling', () => {
     expect(reasonOf(() => tokens.open(token.toLowerCase(), now))).not.toBe('opened');
   });
 
-  test('any text at all is opened only if it is the token', async () => {
+  test('any text is refused unless it is the token', async () => {
     const { codec } = await codecWithKnownKeys();
     const token = codec.seal(randomBytes(30));
     fc.assert(
@@ -502,8 +502,8 @@ describe('F18 one token, one spelling', () => {
   });
 });
 
-describe('what the prefix and the length decide', () => {
-  test('F24 a token under another prefix is refused by a codec that accepts every format', async () => {
+describe('prefix and length', () => {
+  test('a token under another prefix is refused by a codec that accepts every format (F24)', async () => {
     const codec = await createKmsCodec({
       keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
       ring: memoryRing(),
@@ -526,7 +526,7 @@ describe('what the prefix and the length decide', () => {
     await Promise.all([codec.close(), python.close()]);
   });
 
-  test('F24 the prefix is bound under the tag: a sealer that binds another one makes no token of this format', () => {
+  test('the prefix is authenticated by the tag: a sealer that authenticates another one makes no token of this format (F24)', () => {
     const { dataKey, ring, tokens } = oneKey();
     const parts = take(referenceSeal(dataKey, ring, Buffer.from('state')));
     const block = referenceBlock(dataKey, ring, parts.salt);
@@ -540,7 +540,7 @@ describe('what the prefix and the length decide', () => {
     }
   });
 
-  test('F30 a token of 10 MB is refused before a byte of it is decoded', async () => {
+  test('a token of 10 MB is refused before any byte of it is decoded (F30)', async () => {
     const codec = await createKmsCodec({
       keyWrapper: localKeyWrapper({ masterKey: randomBytes(32) }),
       ring: memoryRing(),
@@ -683,7 +683,7 @@ describe('a ciphertext made for two keys', () => {
     expect(multiply(x, inverse(x))).toBe(ONE);
   });
 
-  test('F3 opens under both token keys of raw AES-GCM, and is refused with both data keys in one ring', async () => {
+  test('decrypts under both token keys of raw AES-GCM, and is refused with both data keys in one ring (F3)', async () => {
     const { codec, dataKeys } = await codecWithKnownKeys();
     await codec.rotate();
     const [one, two] = dataKeys;
@@ -727,7 +727,7 @@ describe('a ciphertext made for two keys', () => {
     await codec.close();
   });
 
-  test('F3 F16 where two data keys have one key id, the commitment decides which opens a ciphertext made for both', () => {
+  test('unseals only under the data key of its commitment if two data keys have one key id (F3, F16)', () => {
     const [one, two] = [randomBytes(32), randomBytes(32)];
     const held = [new DataKey(one, 'payments'), new DataKey(two, 'payments')] as const;
     // The id of the first, claimed for the second: what 2^72 work, or a hash that broke, would make.
@@ -752,7 +752,7 @@ describe('a ciphertext made for two keys', () => {
     ]);
   });
 
-  test('F16 an honest token of a data key whose id collides with another is refused by its commitment', () => {
+  test('is distinguished from an honest token of a colliding key id, which is refused by its commitment (F16)', () => {
     const [one, two] = [oneKey(), oneKey()];
     const token = take(referenceSeal(one.dataKey, one.ring, Buffer.from('state')));
     const renamed = put({ ...token, keyId: referenceKeyId(two.dataKey) });
@@ -781,13 +781,13 @@ describe('key ids', () => {
     }
   }
 
-  test('F16 a document with two keys of one id is refused', () => {
+  test('a document with two keys of one id is refused (F16)', () => {
     const other = { ...entry, wraps: [{ ...wrap, wrapped: Buffer.alloc(60, 2) }] };
     expect(idsIn(textOf(entry, other))).toBe('corrupt');
     expect(idsIn(textOf(entry, { ...other, id: 'AAAAAAAAAAAB' }))).toEqual(['AAAAAAAAAAAA', 'AAAAAAAAAAAB']);
   });
 
-  test('F17 ids that are names of every object are no ids of a document, and unknown keys in a token', () => {
+  test('ids that are names of every object are no ids of a document, and unknown keys in a token (F17)', () => {
     const { tokens } = oneKey();
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__proto__AAA', 'constructorA'];
     for (const name of names) {
@@ -802,7 +802,7 @@ describe('key ids', () => {
     expect(Object.getPrototypeOf({})).toBe(Object.prototype);
   });
 
-  test('F17 a data key of one byte repeated is refused, whether the service or the random source made it', async () => {
+  test('a data key of one byte repeated is refused, from the service or from the random source (F17)', async () => {
     const local = localKeyWrapper({ masterKey: randomBytes(32) });
     for (const byte of [0, 255]) {
       const constant: KeyWrapper = {
@@ -824,7 +824,7 @@ describe('key ids', () => {
     }
   });
 
-  test('F17 a service that unwraps to one byte repeated, or to the wrong length, is refused', async () => {
+  test('a service that unwraps to one byte repeated, or to the wrong length, is refused (F17)', async () => {
     const local = localKeyWrapper({ masterKey: randomBytes(32) });
     const answers = [new Uint8Array(32), new Uint8Array(31).fill(3), new Uint8Array(0), randomBytes(33)];
     const ring = memoryRing();

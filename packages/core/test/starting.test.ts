@@ -84,7 +84,7 @@ describe('a start on a store that cannot be reached', () => {
     expect(seconds).toBeLessThanOrEqual(120.5);
   });
 
-  test('founds nothing after a silence of more than a minute, until absence was read for createAfter anew', async () => {
+  test('creates nothing after more than a minute without an answer, until absence was read for createAfter again', async () => {
     const policy = { createAfterSeconds: 100 };
     // The store goes away after 10 s, for 70 s.
     fleet.clock.schedule(() => (fleet.store.down = true), 10_000);
@@ -96,7 +96,7 @@ describe('a start on a store that cannot be reached', () => {
 });
 
 describe('a start on an empty store', () => {
-  test('reads each 4.5 s until createAfter is over, and founds then', async () => {
+  test('reads every 4.5 s until createAfter is over, and then creates the ring', async () => {
     const { member, seconds } = await start({ policy: { createAfterSeconds: 20 } });
     expect(member).toBeDefined();
     expect(stepsOf(times.reads).slice(0, 5)).toEqual([4.5, 4.5, 4.5, 4.5, 2]);
@@ -104,7 +104,7 @@ describe('a start on an empty store', () => {
   });
 
   test.each([0, 360])(
-    'as a reader founds nothing, and gives up after startTimeout: createAfter %d s',
+    'creates nothing as a reader, and gives up after startTimeout: createAfter %d s',
     async (after) => {
       const { failure, seconds } = await start({ role: 'reader', policy: { createAfterSeconds: after } });
       expect(failure).toMatchObject(absent);
@@ -114,7 +114,7 @@ describe('a start on an empty store', () => {
     },
   );
 
-  test('as a member whose every write loses its race: it waits a little longer each time', async () => {
+  test('waits a little longer each time, as a member whose every write loses its race', async () => {
     const inner = fleet.store.connect();
     const ring: RingStore = {
       ...inner,
@@ -130,8 +130,8 @@ describe('a start on an empty store', () => {
   });
 });
 
-describe('a start while the KMS', () => {
-  test.each(['throttled', 'unavailable'] as const)('is %s is made when that has passed', async (kind) => {
+describe('a start while the KMS is', () => {
+  test.each(['throttled', 'unavailable'] as const)('%s continues when that has passed', async (kind) => {
     await start();
     fleet.kms.failing = kind;
     fleet.clock.schedule(() => (fleet.kms.failing = undefined), 20_000);
@@ -143,7 +143,7 @@ describe('a start while the KMS', () => {
 });
 
 describe('a start on a ring', () => {
-  test('with a live key is made at once, however many of its keys were revoked', async () => {
+  test('with a live key is immediate, however many of its keys were revoked', async () => {
     const { member: a } = await start();
     await a?.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const { member: b, seconds } = await start({ policy: { createAfterSeconds: 360 } });
@@ -151,7 +151,7 @@ describe('a start on a ring', () => {
     expect(open(b as Member, seal(a as Member))).toBe('state');
   });
 
-  test('whose keys have all ended: a member waits as long as for absence, then creates one that they vouch for', async () => {
+  test('whose keys have all expired waits as long as for absence, then creates a key that they vouch for', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -163,7 +163,7 @@ describe('a start on a ring', () => {
     expect(entries.map(({ vouchers }) => Array.from(vouchers.keys()))).toEqual([[ended?.id]]);
   });
 
-  test('whose keys have all ended is refused at once under create never, and nothing is written', async () => {
+  test('whose keys have all expired is refused at once with create never, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.close();
     fleet.clock.suspend(5 * DAY);
@@ -174,7 +174,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('whose keys end at this very moment: a reader asks the KMS for none of them and is refused at once', async () => {
+  test('whose keys expire at this moment is refused at once for a reader, without a KMS call', async () => {
     const { member: a } = await start();
     const [key] = a?.codec.health().keys ?? [];
     await a?.codec.close();
@@ -186,7 +186,7 @@ describe('a start on a ring', () => {
     expect(times.unwraps).toEqual([]);
   });
 
-  test('all keys of which are older than the pin is refused, and nothing is written', async () => {
+  test('all of whose keys are older than the pin is refused, and nothing is written', async () => {
     const { member: a } = await start();
     await a?.codec.rotate();
     const before = await fleet.store.document();
@@ -195,7 +195,7 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('whose keys have all ended is as good as none, though the pin refuses one of them', async () => {
+  test('whose keys have all expired is treated as absent, even if the pin refuses one of them', async () => {
     const { member: a } = await start();
     const pin = new Date(fleet.clock.wallMs() + 50_000);
     await fleet.clock.advance(100);
@@ -207,7 +207,7 @@ describe('a start on a ring', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('in which no key seals any more, but some open: a reader opens, and publishes nothing', async () => {
+  test('in which no key seals, but some unseal, lets a reader unseal, and publishes nothing', async () => {
     const { member: a } = await start();
     const token = seal(a as Member);
     const [key] = a?.codec.health().keys ?? [];
@@ -224,7 +224,7 @@ describe('a start on a ring', () => {
     expect(open(b as Member, seal(b as Member))).toBe('state');
   });
 
-  test('that lacks a wrap of one of two key wrappers: a reader adds none', async () => {
+  test('that lacks a wrap of one of two key wrappers adds none as a reader', async () => {
     await start();
     const before = await fleet.store.document();
     const other = localKeyWrapper({ masterKey: randomBytes(32) });
@@ -233,20 +233,20 @@ describe('a start on a ring', () => {
     expect(await fleet.store.document()).toBe(before);
   });
 
-  test('in a store that nobody can watch is made like any other', async () => {
+  test('in a store without watch succeeds like any other', async () => {
     const ring = fleet.store.connectUnwatched();
     const { member } = await start({ ring });
     expect(open(member as Member, seal(member as Member))).toBe('state');
   });
 });
 
-describe('founding in a store that others share', () => {
+describe('the creation of a ring in a shared store', () => {
   beforeEach(() => {
     fleet.store.kind = 'shared';
   });
   const policy = { createAfterSeconds: 0 };
 
-  test('waits for another’s claim, looking each time after longer, for a minute; then it is taken over', async () => {
+  test('waits for another’s claim, with growing waits between reads, for a minute, and then takes it over', async () => {
     await fleet.store.put(claimed(ANOTHER));
     const { member, seconds } = await start({ policy });
     expect(member).toBeDefined();
@@ -264,14 +264,14 @@ describe('founding in a store that others share', () => {
     expect(stepsOf(times.reads)).toEqual([0.0375, 0.075, 0.15, 0.3, 0.6, 1.2]);
   });
 
-  test('does not wait for a claim that was given back', async () => {
+  test('does not wait for a claim that was withdrawn', async () => {
     await fleet.store.put(claimed(undefined));
     const { member, seconds } = await start({ policy });
     expect(member).toBeDefined();
     expect(seconds).toBeLessThanOrEqual(0.5);
   });
 
-  test('knows its own claim again when the answer to it was lost', async () => {
+  test('recognizes its own claim when the answer to the write was lost', async () => {
     let lost = 0;
     const inner = fleet.store.connect();
     const ring: RingStore = {
@@ -287,7 +287,7 @@ describe('founding in a store that others share', () => {
     expect(seconds).toBeLessThan(5);
   });
 
-  test('knows its own claim again when it could not be given back', async () => {
+  test('recognizes its own claim when it could not be withdrawn', async () => {
     // The claim is written, giving it back fails, and so does the KMS until then: the first call and its retries.
     fleet.kms.failNext = 4;
     const inner = fleet.store.connect();
@@ -305,8 +305,8 @@ describe('founding in a store that others share', () => {
   });
 });
 
-describe('what a codec draws its randomness from', () => {
-  test('the kernel’s device too, with the random source of the system; else nothing but its own', async () => {
+describe('the randomness of a codec', () => {
+  test('includes the kernel’s device with the random source of the system, and otherwise nothing but its own source', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const codec = await createKmsCodec({ keyWrapper, ring: memoryRing() });
     const own = await createKmsCodec({ keyWrapper, ring: memoryRing(), random: new Draws().random });

@@ -46,9 +46,9 @@ async function stopsAfter(fault: (all: readonly Member[]) => Promise<void>): Pro
   return stops;
 }
 
-describe('F10: a key that is disabled, at members and readers at any point between two proofs', () => {
+describe('a key that is disabled, at members and readers at any point between two KMS checks (F10)', () => {
   for (const kind of ['disabled', 'denied', 'not-found'] as const) {
-    test(`${kind}, by a KMS that answers: nobody seals after 980 s, nobody opens after 1 580 s`, async () => {
+    test(`stops the last seal after 980 s and the last unseal after 1 580 s, at a KMS that answers ${kind}`, async () => {
       const { lastSeal, lastOpen } = await stopsAfter(async () => {
         fleet.kms.failing = kind;
       });
@@ -60,7 +60,7 @@ describe('F10: a key that is disabled, at members and readers at any point betwe
     });
   }
 
-  test('while nobody can reach the KMS: nobody seals after 3 600 s, nobody opens after 7 800 s', async () => {
+  test('stops the last seal after 3 600 s and the last unseal after 7 800 s, while the KMS is out of reach', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { keyWrapper } of all) keyWrapper.cut = true;
@@ -74,7 +74,7 @@ describe('F10: a key that is disabled, at members and readers at any point betwe
     expect(lastOpen.reader).toBeGreaterThan(2_620 + HOUR);
   });
 
-  test('at a KMS that answers, while nobody can reach the store: the same bounds', async () => {
+  test('stops them within the same bounds at a KMS that answers, while the store is out of reach', async () => {
     const { lastSeal, lastOpen } = await stopsAfter(async (all) => {
       fleet.kms.failing = 'disabled';
       for (const { ring } of all) ring.cut = true;
@@ -84,7 +84,7 @@ describe('F10: a key that is disabled, at members and readers at any point betwe
   });
 });
 
-test('F10: one proof after refusals starts sealing and opening again, at a reader too', async () => {
+test('one KMS check that passes after refusals starts sealing and unsealing again, at a reader too (F10)', async () => {
   const a = await fleet.start();
   const reader = await fleet.start({ role: 'reader' });
   fleet.kms.failing = 'disabled';

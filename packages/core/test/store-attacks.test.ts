@@ -59,17 +59,17 @@ function timesOf({ created, activates, sealsUntil, unsealsUntil }: CodecHealth['
 
 const REFUSED = { starts: false, taken: [] };
 
-describe('F26: whoever can write the store, and has stolen the ring’s data keys,', () => {
+describe('an attacker who can write the store, and has stolen the data keys of the ring (F26),', () => {
   const HOUR = 3_600_000;
   const edits: Record<string, Partial<Pick<RingEntry, 'created' | 'activates' | 'sealsUntil' | 'opensUntil'>>> = {
-    'made later than a pin': { created: 7 * 24 * HOUR },
-    'active later': { activates: HOUR },
-    'sealed with for longer': { sealsUntil: HOUR },
-    'opened with for longer': { opensUntil: 365 * 24 * HOUR },
+    'created later than a pin': { created: 7 * 24 * HOUR },
+    'that is active later': { activates: HOUR },
+    'that seals for longer': { sealsUntil: HOUR },
+    'that unseals for longer': { opensUntil: 365 * 24 * HOUR },
   };
 
   for (const [title, edit] of Object.entries(edits)) {
-    test(`cannot have a key ${title}: its times are bound into its wraps`, async () => {
+    test(`cannot have a key ${title}, because its times are bound into its wraps`, async () => {
       const a = await robbed();
       const token = seal(a);
       const honest = (await fleet.store.document()) ?? '';
@@ -81,7 +81,7 @@ describe('F26: whoever can write the store, and has stolen the ring’s data key
     });
   }
 
-  test('cannot give the blob of one key to another', async () => {
+  test('cannot give the ciphertext of one key to another', async () => {
     const a = await robbed();
     await a.codec.rotate({ emergency: true });
     const token = seal(a);
@@ -95,7 +95,7 @@ describe('F26: whoever can write the store, and has stolen the ring’s data key
     expect(await outcomeOf(a, honest, token)).toEqual(REFUSED);
   });
 
-  test('cannot give a key another name: it is computed from the key', async () => {
+  test('cannot give a key another id, because the id is computed from the key', async () => {
     const a = await robbed();
     const token = seal(a);
     const honest = (await fleet.store.document()) ?? '';
@@ -107,8 +107,8 @@ describe('F26: whoever can write the store, and has stolen the ring’s data key
   });
 });
 
-describe('F25: rings that share a KMS key', () => {
-  test('do not unwrap each other’s keys: the name is bound into every wrap', async () => {
+describe('rings that share a KMS key (F25)', () => {
+  test('do not unwrap each other’s keys, because the name is bound into every wrap', async () => {
     const keyWrapper = fleet.kms.connect();
     await fleet.start({ keyWrapper, ringName: 'payments' });
     const [entry] = (await stored('payments')).entries;
@@ -121,7 +121,7 @@ describe('F25: rings that share a KMS key', () => {
     }
   });
 
-  test('do not take a document that was renamed, not even from somebody who has the keys', async () => {
+  test('do not accept a renamed document, not even from an attacker who has the keys', async () => {
     const a = await robbed();
     const before = await stored();
     const other = new Thief('orders');

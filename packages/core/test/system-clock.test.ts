@@ -13,14 +13,14 @@ function shown(wallMs: number, steadyMs: number) {
   return { wall, steady };
 }
 
-describe('F13 the moment of a token', () => {
-  test('has both clocks of the system in it, the monotonic one in milliseconds', () => {
+describe('the moment of a token (F13)', () => {
+  test('contains both clocks of the system, the monotonic one in milliseconds', () => {
     shown(1_795_000_000_000, 12.5);
     expect(momentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
     expect(coarseMomentOf(systemClock)).toEqual({ wallMs: 1_795_000_000_000, steadyMs: 12.5 });
   });
 
-  test('that is to be opened has a new reading of the monotonic clock for each millisecond of the wall clock', () => {
+  test('is a new reading of the monotonic clock for each millisecond of the wall clock, for an unseal', () => {
     const { wall, steady } = shown(1_795_000_000_000, 100);
     momentOf(systemClock);
     steady.mockReturnValue(100.9);
@@ -37,7 +37,7 @@ describe('F13 the moment of a token', () => {
     }
   });
 
-  test('goes on where the wall clock stands still: every other reading of the time counts', () => {
+  test('continues if the wall clock stands still, because every other reading of the time counts', () => {
     const { steady } = shown(1_795_000_000_000, 100);
     coarseMomentOf(systemClock);
     steady.mockReturnValue(600_000);
@@ -46,7 +46,7 @@ describe('F13 the moment of a token', () => {
     expect(coarseMomentOf(systemClock).steadyMs).toBe(600_000);
   });
 
-  test('is read from a clock of its own each time', () => {
+  test('is read from a custom clock each time', () => {
     let ns = 0n;
     const clock: Clock = { wallMs: () => 5, monotonicNs: () => (ns += 1_000_000n) };
     expect([coarseMomentOf(clock), coarseMomentOf(clock), momentOf(clock)]).toEqual([

@@ -18,7 +18,7 @@ function sealingKey({ codec }: Member) {
 
 const until = (ms: number): Promise<void> => fleet.clock.advance((ms - fleet.clock.wallMs()) / 1_000);
 
-test('9: the codec opens a token until its key ends: the first one that a key seals for 31 h 40 min', async () => {
+test('the codec unseals a token until its key expires: the first one of a key for 31 h 40 min', async () => {
   const a = await fleet.start();
   const { id: first } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);
@@ -32,7 +32,7 @@ test('9: the codec opens a token until its key ends: the first one that a key se
   expect(open(a, token)).toBe('InvalidRequestState: unknown key');
 });
 
-test('9: the last token that a key seals opens for tokenLifetimeSeconds and twice the clock skew', async () => {
+test('the last token that a key seals can be unsealed for tokenLifetimeSeconds and twice the clock skew', async () => {
   const a = await fleet.start();
   const b = await fleet.start({ role: 'reader' });
   const { sealsUntil } = sealingKey(a);
@@ -46,7 +46,7 @@ test('9: the last token that a key seals opens for tokenLifetimeSeconds and twic
   expect(open(b, token)).toBe('InvalidRequestState: unknown key');
 });
 
-test('9: a key whose successor seals opens for seven and a half hours more', async () => {
+test('a key whose successor seals unseals for another seven and a half hours', async () => {
   const a = await fleet.start();
   const { id: first, opensUntil } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);
@@ -57,7 +57,7 @@ test('9: a key whose successor seals opens for seven and a half hours more', asy
   expect(fleet.clock.wallMs() - activates).toBeLessThanOrEqual(10_000);
 });
 
-test('9: a key seals for at most 32 hours after it was published, and opens for 1 h 10 min more', async () => {
+test('a key seals for at most 32 hours after its publication, and unseals for another 1 h 10 min', async () => {
   const a = await fleet.start();
   const { id: first } = sealingKey(a);
   while (sealingKey(a).id === first) await fleet.clock.advance(10);
@@ -73,7 +73,7 @@ test('9: a key seals for at most 32 hours after it was published, and opens for 
   expect(() => seal(a)).toThrow('no active key');
 });
 
-test('9: where nobody can wrap, sealing goes on for propagation and grace, 27 900 s, after a successor was due', async () => {
+test('if no member can wrap, sealing continues for propagation and grace, 27 900 s, after a successor was due', async () => {
   const a = await fleet.start();
   const { activates } = sealingKey(a);
   const due = activates + (86_400 - 4_500) * 1_000;

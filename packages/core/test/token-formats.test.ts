@@ -51,8 +51,8 @@ function sourceOf(keys: readonly DataKey[]): KeySource & { readonly misses: (str
   return {
     misses,
     sealingKey: () => usable(keys[0] as DataKey),
-    openingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
-    openingKeys: () => keys.map(usable),
+    unsealingKey: (id) => keys.filter((key) => key.id === id).map(usable)[0],
+    unsealingKeys: () => keys.map(usable),
     noteUnknownKey: (id) => void misses.push(id),
   };
 }
@@ -123,12 +123,12 @@ describe('the format that a token claims', () => {
   });
 });
 
-describe('F30 a payload whose token nobody would open', () => {
+describe('a payload whose token no server would accept (F30)', () => {
   for (const [name, make, least] of [
     ['sealring', (held: DataKey, maxTokenLength: number) => native([held], { maxTokenLength }), 102],
     ['python', (held: DataKey, maxTokenLength: number) => python([held], maxTokenLength), 46],
   ] as const) {
-    test(`is not sealed as ${name}, and the longest one is`, () => {
+    test(`is not sealed as ${name}, and the longest valid one is`, () => {
       const held = newKey();
       for (let maxTokenLength = least; maxTokenLength < least + 9; maxTokenLength++) {
         const tokens = make(held, maxTokenLength);
@@ -154,7 +154,7 @@ describe('F30 a payload whose token nobody would open', () => {
 });
 
 describe('native tokens', () => {
-  test('F4 of one purpose do not open for another or none, cold or warm, under one key', () => {
+  test('of one purpose are not unsealed for another or none, cold or warm, under one key (F4)', () => {
     const held = newKey();
     const [none, cursor, other] = [
       native([held]),
@@ -171,7 +171,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('of a header that opened before cost no derivation, by runs of one header and by turns', () => {
+  test('of a header that was unsealed before cost no derivation, in runs of one header and alternately', () => {
     const held = newKey();
     const tokens = native([held]);
     const [a, b] = [native([held]), native([held])].map((sealer) => [sealer.seal(state, now), sealer.seal(state, now)]);
@@ -186,7 +186,7 @@ describe('native tokens', () => {
     expect(held.tokenKeyCount).toBe(2);
   });
 
-  test('of up to 4 KiB are sealed and opened without a buffer of their own, longer ones with one each', () => {
+  test('of up to 4 KiB are sealed and unsealed without a buffer of their own, longer ones with one each', () => {
     const tokens = native([newKey()]);
     tokens.open(tokens.seal(state, now), now);
     const made = vi.spyOn(Buffer, 'allocUnsafeSlow');
@@ -204,7 +204,7 @@ describe('native tokens', () => {
     }
   });
 
-  test('F5 of an unknown key are noted by its id', () => {
+  test('of an unknown key are noted by its id (F5)', () => {
     const tokens = native([newKey()]);
     const stranger = newKey();
     expect(outcome(tokens, native([stranger]).seal(state, now))).toBe('unknown key');
@@ -237,7 +237,7 @@ describe('tokens of the Python SDK', () => {
     expect(outcome(tokens, peer.seal(state))).toBe(`state under ${held.id}`);
   });
 
-  test('F1 have a nonce of 12 bytes from the random source each', () => {
+  test('have a nonce of 12 bytes from the random source each (F1)', () => {
     const drawn: Buffer[] = [];
     const source = sourceOf([newKey()]);
     const tokens = new PythonTokens(
@@ -258,7 +258,7 @@ describe('tokens of the Python SDK', () => {
     }
   });
 
-  test('cost one derivation per key, however many are sealed and opened', () => {
+  test('cost one derivation per key, however many are sealed and unsealed', () => {
     const secrets = vi.spyOn(DataKey.prototype, 'secret');
     const tokens = python([newKey(), newKey()]);
     for (let i = 0; i < 5; i++) tokens.open(tokens.seal(state, now), now);
@@ -270,7 +270,7 @@ describe('tokens of the Python SDK', () => {
     (n) => new DataKey(createHash('sha256').update(`data key ${n}`).digest(), RING),
   ) as [DataKey, DataKey];
 
-  test('F16 open under the right one of two keys that share a fingerprint, and under neither when changed', () => {
+  test('are unsealed under the right one of two keys that share a fingerprint, and under neither when changed (F16)', () => {
     expect(twins.map((held) => derivePythonKey(held.secret('python')).kid)).toEqual(['85f629fe', '85f629fe']);
     const others = [newKey(), newKey()];
     for (const order of [twins, twins.toReversed(), [others[0], ...twins, others[1]]]) {
@@ -285,7 +285,7 @@ describe('tokens of the Python SDK', () => {
     }
   });
 
-  test('F5 of an unknown fingerprint are noted, without an id, and tried with no key', () => {
+  test('of an unknown fingerprint are noted, without an id, and tried with no key (F5)', () => {
     const tokens = python([newKey(), newKey()]);
     const opened = results(deciphers, 'update');
     expect(outcome(tokens, python([newKey()]).seal(state, now))).toBe('unknown key');
@@ -294,8 +294,8 @@ describe('tokens of the Python SDK', () => {
   });
 });
 
-describe('F22 what is left in memory', () => {
-  test('of the blocks that keys are derived in is nothing, whether a header fits its key or not', () => {
+describe('the remains in memory (F22)', () => {
+  test('of the blocks that keys are derived in are nothing, whether a header fits its key or not', () => {
     const dataKey = randomBytes(32);
     const sealer = native([new DataKey(dataKey, RING)]);
     const token = sealer.seal(state, now);
@@ -311,7 +311,7 @@ describe('F22 what is left in memory', () => {
     expect(blocks().every(isZero)).toBe(true);
   });
 
-  test('of the key of the Python wire is nothing outside its KeyObject', () => {
+  test('of the key of the Python wire are nothing outside its KeyObject', () => {
     const made = vi.spyOn(Buffer, 'from');
     const { key } = derivePythonKey(randomBytes(32));
     const buffers = made.mock.results.map(({ value }) => value as Buffer);
@@ -320,7 +320,7 @@ describe('F22 what is left in memory', () => {
     expect(isZero(key.export())).toBe(false);
   });
 
-  test('of a payload that did not authenticate is nothing, on either wire', () => {
+  test('of a payload that did not authenticate are nothing, on either wire', () => {
     const held = newKey();
     for (const tokens of [native([held]), python([held])]) {
       const token = tokens.seal(Buffer.from('a payload that nobody may see'), now);
@@ -335,7 +335,7 @@ describe('F22 what is left in memory', () => {
 });
 
 describe('a token key', () => {
-  test('has a key for hedged nonces only where that was asked for', () => {
+  test('has a key for hedged nonces only on request', () => {
     const held = newKey();
     const salt = randomBytes(18);
     expect(held.deriveTokenKey(salt).hedgeKey).toBeUndefined();
@@ -343,7 +343,7 @@ describe('a token key', () => {
     expect(held.deriveTokenKey(salt, { hedge: true }).hedgeKey).toHaveLength(14);
   });
 
-  test('F22 a key of a format is imported once, and is the secret of that format', () => {
+  test('of a format is imported once, and is the secret of that format (F22)', () => {
     const held = newKey();
     for (const format of ['python', 'typescript', 'mcp.d'] as const) {
       const key = held.formatKey(format);

@@ -53,7 +53,7 @@ function repeats(tokens: readonly string[]): number {
   return tokens.length - new Set(tokens.map(useOf)).size;
 }
 
-describe('F1 with a constant random source and frozen clocks', () => {
+describe('with a constant random source and stopped clocks (F1)', () => {
   test('no (salt, nonce) repeats over 2^21 seals of one payload, and a salt serves 2^20 tokens', () => {
     const sealer = sealerOver(stateWith());
     const payload = Buffer.from('x');
@@ -90,7 +90,7 @@ describe('F1 with a constant random source and frozen clocks', () => {
   });
 });
 
-describe('F2 a salt', () => {
+describe('a salt (F2)', () => {
   test('depends on the time by either clock, the process and the last tag besides the random source', () => {
     function saltAt(moment: Moment, before: readonly Moment[] = []): string {
       const state = stateWith();
@@ -111,8 +111,8 @@ describe('F2 a salt', () => {
   });
 });
 
-describe('F2 a start-up snapshot, which is started many times', () => {
-  test('begins each time with a salt and random bytes of its own, and no other start is told anything', () => {
+describe('a start-up snapshot, which is started many times (F2)', () => {
+  test('begins each time with its own salt and random bytes, without any notification', () => {
     const drawn: number[] = [];
     const random: RandomSource = (fill) => {
       drawn.push(fill.length);
@@ -144,7 +144,7 @@ describe('F2 a start-up snapshot, which is started many times', () => {
   });
 });
 
-describe('F1 a salt ends', () => {
+describe('a salt ends (F1)', () => {
   /** Whether a second seal, some time after the first, has a new salt. */
   function resalts(...moments: readonly Moment[]): boolean {
     const sealer = sealerOver(stateWith({ random: (fill) => void randomFillSync(fill) }));
@@ -175,7 +175,7 @@ describe('F1 a salt ends', () => {
     ]);
   });
 
-  test('and while none of this happens it stays', () => {
+  test('only for these reasons', () => {
     const sealer = sealerOver(stateWith());
     const salts = new Set<string>();
     for (let ms = 0; ms < 59_900; ms += 100) salts.add(saltOf(sealer.seal(NOTHING, after(FROZEN, ms))));
@@ -183,7 +183,7 @@ describe('F1 a salt ends', () => {
   });
 });
 
-describe('F2 two clones of one machine', () => {
+describe('two clones of one machine (F2)', () => {
   const payloads = (who: string) => Array.from({ length: 2_000 }, (_, i) => Buffer.from(`${who} ${i}`));
 
   /** What each of two clones seals from one generator state. */
@@ -203,7 +203,7 @@ describe('F2 two clones of one machine', () => {
     return { a: sealed('a'), b: sealed('b') };
   }
 
-  test('1 ns apart by their clocks, with one payload: no (salt, nonce) is used by both', () => {
+  test('1 ns apart by their clocks, with one payload, use no (salt, nonce) twice', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => after(FROZEN, i, who === 'a' ? 0n : 1n),
@@ -212,7 +212,7 @@ describe('F2 two clones of one machine', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('1 ms apart by their wall clocks only: no (salt, nonce) is used by both', () => {
+  test('1 ms apart by their wall clocks only, use no (salt, nonce) twice', () => {
     const same = payloads('same');
     const { a, b } = clones((who) => ({
       moment: (i) => ({ ...after(FROZEN, i), wallMs: FROZEN.wallMs + i + (who === 'a' ? 0 : 1) }),
@@ -221,7 +221,7 @@ describe('F2 two clones of one machine', () => {
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('with one clock and different payloads: from the second token on nothing repeats', () => {
+  test('with one clock and different payloads repeat nothing from the second token on', () => {
     const { a, b } = clones((who) => ({ moment: (i) => after(FROZEN, i % 900), payloads: payloads(who) }));
     // The first token is the documented exception: it shows that the clones are clones.
     expect(useOf(a[0] ?? '')).toBe(useOf(b[0] ?? ''));
@@ -229,7 +229,7 @@ describe('F2 two clones of one machine', () => {
     expect(repeats([...a, ...b])).toBe(1);
   });
 
-  test('with one clock and payloads that differ late, the token after the first difference is apart', () => {
+  test('with one clock and payloads that differ late repeat nothing after the first difference', () => {
     const same = payloads('same');
     const differ = 100;
     const { a, b } = clones((who) => ({
@@ -241,7 +241,7 @@ describe('F2 two clones of one machine', () => {
     expect(repeats([...a.slice(differ + 1), ...b.slice(differ + 1)])).toBe(0);
   });
 
-  test('cloned while it runs: after the first differing token nothing repeats, under the salt they share', () => {
+  test('cloned while the machine runs repeat nothing after the first differing token, under the salt they share', () => {
     const run = (who: string) => {
       const sealer = sealerOver(stateWith({ random: cloneable('one seed') }));
       const before = payloads('before the clone').map((payload) => sealer.seal(payload, FROZEN));
@@ -254,7 +254,7 @@ describe('F2 two clones of one machine', () => {
     expect(repeats([...a.since.slice(1), ...b.since.slice(1)])).toBe(0);
   });
 
-  test('the bytes of the kernel alone part them, from the first token on', () => {
+  test('differ from the first token on by the bytes of the kernel alone', () => {
     const same = payloads('same');
     const kernels = { a: randomBytes(32), b: randomBytes(32) };
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: same, kernel: kernels[who] }));
@@ -264,13 +264,13 @@ describe('F2 two clones of one machine', () => {
     expect(equal.a).toEqual(equal.b);
   });
 
-  test('hedge parts equal clones with different payloads at the first token', () => {
+  test('with different payloads differ at the first token with hedge', () => {
     const { a, b } = clones((who) => ({ moment: () => FROZEN, payloads: payloads(who) }), true);
     expect(saltOf(a[0] ?? '')).toBe(saltOf(b[0] ?? ''));
     expect(repeats([...a, ...b])).toBe(0);
   });
 
-  test('hedged or not, equal clones with equal payloads make equal tokens: nothing else enters', () => {
+  test('with equal payloads make equal tokens, hedged or not, because nothing else is used', () => {
     const same = payloads('same');
     for (const hedge of [true, false]) {
       const { a, b } = clones(() => ({ moment: () => FROZEN, payloads: same }), hedge);
@@ -279,8 +279,8 @@ describe('F2 two clones of one machine', () => {
   });
 });
 
-describe('what enters a nonce', () => {
-  test('is 12 fresh random bytes, the time and count, and the last tag: each byte of the source is used once', () => {
+describe('the input of a nonce', () => {
+  test('is 12 fresh random bytes, the time and count, and the last tag, and each random byte is used once', () => {
     const drawn: Buffer[] = [];
     const random: RandomSource = (fill) => {
       randomFillSync(fill);
@@ -317,7 +317,7 @@ describe('what enters a nonce', () => {
     expect(wasted).toBeLessThan(12 * 256);
   });
 
-  test('hedged, is a keyed hash of the payload besides: it cannot be computed from the payload alone', () => {
+  test('is also a keyed hash of the payload, if hedged, which cannot be computed from the payload alone', () => {
     const seal = (payload: Buffer, dataKey: Buffer, hedge: boolean): Buffer =>
       nonceOf(sealerOver(stateWith({ random: cloneable('s'), hedge }), dataKey).seal(payload, FROZEN));
     const xor = (a: Buffer, b: Buffer): Buffer => Buffer.from(a.map((byte, i) => byte ^ b.readUInt8(i)));
@@ -332,7 +332,7 @@ describe('what enters a nonce', () => {
     }
   });
 
-  test('is sound with clocks of any value: negative, fractional, far in the future', () => {
+  test('is valid with clocks of any value: negative, fractional, far in the future', () => {
     const sealer = sealerOver(stateWith());
     const moments = [
       momentAt(-5.5, -3n),

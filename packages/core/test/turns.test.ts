@@ -21,8 +21,8 @@ const named = (log: string[], name: string) => async (): Promise<string> => {
   return name;
 };
 
-describe('what is done in turn', () => {
-  test('is done one at a time', async () => {
+describe('tasks that are run in turn', () => {
+  test('run one at a time', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const one = held(log, 'one');
@@ -36,7 +36,7 @@ describe('what is done in turn', () => {
     expect(log).toEqual(['one began', 'one ended', 'two began', 'two ended']);
   });
 
-  test('begins after the call that asked for it has returned', async () => {
+  test('begin after the call that requested them has returned', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const run = turns.asked(named(log, 'run'));
@@ -45,7 +45,7 @@ describe('what is done in turn', () => {
     expect(log).toEqual(['returned', 'run']);
   });
 
-  test('is done in the order in which it was asked for, and what somebody asked for goes first', async () => {
+  test('run in the order of their requests, with requested tasks before background ones', async () => {
     const turns = new Turns();
     const log: string[] = [];
     await Promise.all([
@@ -57,7 +57,7 @@ describe('what is done in turn', () => {
     expect(log).toEqual(['asked 1', 'asked 2', 'background 1', 'background 2']);
   });
 
-  test('waits for what is under way, whoever asks', async () => {
+  test('wait for the pending task, whatever their kind', async () => {
     const turns = new Turns();
     const log: string[] = [];
     const long = held(log, 'background');
@@ -70,7 +70,7 @@ describe('what is done in turn', () => {
     expect(log).toEqual(['background began', 'background ended', 'asked']);
   });
 
-  test('fails for who asked alone, and the next one has its turn', async () => {
+  test('fail for their own caller only, and the next one runs', async () => {
     const turns = new Turns();
     const failed = turns.asked(() => Promise.reject(new Error('failed')));
     const next = turns.asked(() => Promise.resolve('next'));
@@ -78,7 +78,7 @@ describe('what is done in turn', () => {
     expect(await next).toBe('next');
   });
 
-  test('is idle when nothing is left, what was asked for meanwhile included', async () => {
+  test('are idle when none is left, including those requested meanwhile', async () => {
     const turns = new Turns();
     const log: string[] = [];
     await turns.idle;
@@ -91,7 +91,7 @@ describe('what is done in turn', () => {
     expect(await turns.asked(named(log, 'again'))).toBe('again');
   });
 
-  test('that throws at once instead of rejecting ends no turn but its own', async () => {
+  test('do not stop the others if one throws instead of rejecting', async () => {
     const turns = new Turns();
     const thrown = turns.asked((): Promise<never> => {
       throw new Error('thrown');

@@ -30,8 +30,8 @@ function warmTokens(from: Member, at: Member): string[] {
   return tokens;
 }
 
-describe('F15: a token key that is remembered opens nothing that its key may not', () => {
-  test('from the very end of the key on, before any refresh has taken the key away', async () => {
+describe('a remembered token key unseals nothing that its key may not unseal (F15)', () => {
+  test('from the exact end of the key on, before any refresh has dropped the key', async () => {
     const a = await fleet.start();
     const b = await fleet.start();
     const tokens = warmTokens(a, b);
@@ -45,7 +45,7 @@ describe('F15: a token key that is remembered opens nothing that its key may not
     expect(open(b, seal(a))).toBe('state');
   });
 
-  test('when the KMS refuses the key, or the proof of it is too old', async () => {
+  test('when the KMS refuses the key, or the last KMS check is too old', async () => {
     for (const kind of ['disabled', 'unavailable'] as const) {
       const one = new Fleet();
       const a = await one.start();
@@ -80,7 +80,7 @@ describe('F15: a token key that is remembered opens nothing that its key may not
   });
 });
 
-describe('F15, F26: a key is unwrapped under its own name and circumstances only', () => {
+describe('a key is unwrapped only with its own id and context (F15, F26)', () => {
   async function wrapped() {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const calls = { unwrap: 0 };
@@ -110,7 +110,7 @@ describe('F15, F26: a key is unwrapped under its own name and circumstances only
     return { entry, wraps, calls };
   }
 
-  test('the same blob under another key id is asked for anew, and refused', async () => {
+  test('the same ciphertext under another key id is unwrapped again, and refused', async () => {
     const { entry, wraps, calls } = await wrapped();
     const { held } = await wraps.unwrap(entry, { foreground: false });
     const renamed: RingEntry = { ...entry, id: randomBytes(9).toString('base64url') };
@@ -119,7 +119,7 @@ describe('F15, F26: a key is unwrapped under its own name and circumstances only
     expect((await wraps.unwrap(entry, { foreground: false })).held).toBe(held);
   });
 
-  test('the same blob with other times, or under another version of the KMS key, is asked for anew, and refused', async () => {
+  test('the same ciphertext with other times, or under another version of the KMS key, is unwrapped again, and refused', async () => {
     const { entry, wraps, calls } = await wrapped();
     await wraps.unwrap(entry, { foreground: false });
     const changes: Partial<RingEntry>[] = [

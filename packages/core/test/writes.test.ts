@@ -27,7 +27,7 @@ async function stored() {
   return parseDocument((await fleet.store.document()) ?? '', 'default');
 }
 
-describe('F23: a ring of many live keys', () => {
+describe('a ring of many live keys (F23)', () => {
   let full: string;
   let kms: Fleet['kms'];
   let member: Member;
@@ -48,7 +48,7 @@ describe('F23: a ring of many live keys', () => {
   });
   const tooLarge = { name: 'RingStoreError', kind: 'too-large' };
 
-  test('takes no further one that is asked for from 48 on, and none is made for it', async () => {
+  test('accepts no further requested key from 48 on, and none is created for it', async () => {
     const { total } = kms;
     await expect(member.codec.rotate()).rejects.toMatchObject(tooLarge);
     await expect(member.codec.rotate({ emergency: true })).rejects.toMatchObject(tooLarge);
@@ -61,7 +61,7 @@ describe('F23: a ring of many live keys', () => {
     });
   });
 
-  test('takes revocations all the same: those that everybody has read leave the document for a successor', async () => {
+  test('accepts revocations: those that every member has read leave the document for a successor', async () => {
     for (let i = 0; i < 18; i++) {
       const { sealingKey } = member.codec.health();
       if (sealingKey === undefined) break;
@@ -76,7 +76,7 @@ describe('F23: a ring of many live keys', () => {
     expect(open(member, seal(member))).toBe('state');
   });
 
-  test('takes revocations that nobody has read yet without a successor, once they fill it', async () => {
+  test('accepts revocations that not every member has read without a successor, once they fill it', async () => {
     for (let i = 0; i < 17; i++) await member.codec.revoke(member.codec.health().sealingKey ?? '');
     const { entries } = await stored();
     expect(entries).toHaveLength(64);
@@ -88,24 +88,21 @@ describe('F23: a ring of many live keys', () => {
 test.each([
   [59, 60],
   [60, 60],
-])(
-  'the schedule takes the sixtieth place in a ring, and none after it: of %i keys, a day later %i',
-  async (many, later) => {
-    const { codec } = await fleet.start();
-    for (let i = 1; i < 48; i++) await codec.rotate();
-    // Each of these makes a successor.
-    for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
-    expect((await stored()).entries).toHaveLength(many);
-    await fleet.clock.advance(25 * 3_600);
-    expect((await stored()).entries).toHaveLength(later);
-    expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
-      later - many,
-    );
-  },
-);
+])('fills the sixtieth place by schedule, and none after it: of %i keys, a day later %i', async (many, later) => {
+  const { codec } = await fleet.start();
+  for (let i = 1; i < 48; i++) await codec.rotate();
+  // Each of these makes a successor.
+  for (let i = 48; i < many; i++) await codec.revoke(codec.health().sealingKey ?? '');
+  expect((await stored()).entries).toHaveLength(many);
+  await fleet.clock.advance(25 * 3_600);
+  expect((await stored()).entries).toHaveLength(later);
+  expect(log.of('rotation').filter((event) => 'reason' in event && event['reason'] === 'scheduled')).toHaveLength(
+    later - many,
+  );
+});
 
 describe('a new key', () => {
-  test('whose id the ring has already is thrown away, and another one made (F16)', async () => {
+  test('whose id is already in the ring is discarded, and another one created (F16)', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     const first = randomBytes(32);
@@ -120,7 +117,7 @@ describe('a new key', () => {
     expect(new Set(codec.health().keys.map(({ id }) => id)).size).toBe(2);
   });
 
-  test('of a random source that is broken is not published, and the failure is told as our own', async () => {
+  test('of a broken random source is not published, and reported as our own failure', async () => {
     const wrapsOnly: KeyWrapper = { ...localKeyWrapper({ masterKey: randomBytes(32) }) };
     delete wrapsOnly.generate;
     let isBroken = false;
@@ -132,7 +129,7 @@ describe('a new key', () => {
     expect((await stored()).entries).toHaveLength(1);
   });
 
-  test('is not even made by a clock that is wrong (F13)', async () => {
+  test('is not even created by a wrong clock (F13)', async () => {
     const { codec } = await fleet.start();
     fleet.store.date = () => new Date(fleet.clock.wallMs() + 3_600_000);
     await expect(codec.rotate()).rejects.toMatchObject({ name: 'RingStoreError', kind: 'unavailable' });
@@ -140,8 +137,8 @@ describe('a new key', () => {
   });
 });
 
-describe('what is written', () => {
-  test('of a new key is vouched for by the newest eight that its maker knows, revoked and ended ones included', async () => {
+describe('a write', () => {
+  test('of a new key has vouchers of the newest eight that its creator knows, including revoked and expired ones', async () => {
     const { codec } = await fleet.start();
     const made = async () => (await stored()).entries.toSorted((one, other) => one.created - other.created);
     await codec.rotate();
@@ -162,7 +159,7 @@ describe('what is written', () => {
     expect(newest.slice(-9)).toContain(id);
   });
 
-  test('is nothing when there is nothing to revoke', async () => {
+  test('does not happen if there is nothing to revoke', async () => {
     const { codec } = await fleet.start();
     const { writes } = fleet.store;
     await codec.revokeAllBefore(new Date(0));
@@ -170,7 +167,7 @@ describe('what is written', () => {
     expect(codec.health().keys).toHaveLength(1);
   });
 
-  test('is nothing while the key wrapper whose wraps are lacking is down; and no wrap for a revoked key', async () => {
+  test('does not happen while the key wrapper whose wraps are missing is down, and adds no wrap to a revoked key', async () => {
     const first = await fleet.start();
     await first.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + 1_000));
     const down = fleet.kms.connect('other-kms');
@@ -188,7 +185,7 @@ describe('what is written', () => {
     ]);
   });
 
-  test('is told as a conflict when somebody was faster, and as nothing of the kind when the store failed', async () => {
+  test('that another writer overtook is reported as a conflict, and one that the store failed is not', async () => {
     const failures: Error[] = [new RingStoreError('unavailable', 'no'), new RingConflictError()];
     const inner = fleet.store.connectUnwatched();
     let isFailing = false;
@@ -211,7 +208,7 @@ describe('what is written', () => {
   });
 });
 
-describe('F8: a rotation that was asked for, and that another one overtook', () => {
+describe('a requested rotation that another one overtook (F8)', () => {
   /** A member whose first write is overtaken by what `first` does. */
   async function overtaken(first: () => Promise<void>): Promise<Member> {
     const inner = fleet.store.connectUnwatched();
@@ -248,13 +245,13 @@ describe('F8: a rotation that was asked for, and that another one overtook', () 
     return (await stored()).entries.length;
   }
 
-  test.each([0, 200, 300])('by one whose clock is %d s ahead is fulfilled by it', async (seconds) => {
+  test.each([0, 200, 300])('is satisfied by one whose clock is %d s ahead', async (seconds) => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched(), clock: ahead(seconds) });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member)).toBe(2);
   });
 
-  test('is made all the same, where it was to seal sooner', async () => {
+  test('is still made if it was to seal sooner', async () => {
     const other = await fleet.start({ ring: fleet.store.connectUnwatched() });
     const member = await overtaken(() => other.codec.rotate());
     expect(await rotated(member, { emergency: true })).toBe(3);

@@ -27,7 +27,7 @@ async function answer(request: Request): Promise<Answer> {
       return { kind: 'opened', name: typeof name === 'string' ? name : '' };
     }
     case 'try': {
-      if (held === undefined) throw new Error('asked to try before a target was opened');
+      if (held === undefined) throw new Error('a requirement was requested before the target was loaded');
       const { results } = await tryRequirement(held.suite, held, held.options, request.id);
       const [result] = results;
       if (result === undefined) throw new Error(`${request.id} has no result`);
@@ -49,7 +49,7 @@ function refusalOf(error: unknown, { kind }: Request): Answer {
 }
 
 function nameOf(error: unknown): string {
-  return types.isNativeError(error) ? error.name : 'something that is no Error';
+  return types.isNativeError(error) ? error.name : 'a value that is not an Error';
 }
 
 let last = 0;
@@ -58,7 +58,7 @@ function send(request: number, body: Answer, sent: () => void = () => undefined)
   process.send?.({ request, body } satisfies Numbered<Answer>, sent);
 }
 
-// `disconnect` is not told while the target hangs.
+// `disconnect` is not emitted while the target hangs.
 new Worker(scriptBeside(import.meta.url, 'parent-watch'), {
   workerData: { parent: process.ppid, ownGroup: process.platform !== 'win32' },
   execArgv: [],
@@ -71,7 +71,7 @@ process.on('message', ({ request, body }: Numbered<Request>) => {
     (error: unknown) => send(request, refusalOf(error, body)),
   );
 });
-// Its text and stack may show a secret: the name is told, nothing is printed.
+// Its text and stack may show a secret: only the name is reported, and nothing is printed.
 process.on('uncaughtException', (error) => {
   send(last, { kind: 'crashed', name: nameOf(error) }, () => process.exit(1));
 });

@@ -26,11 +26,11 @@ export function addCodecCommand(program: Command): void {
   const command = program
     .command('codec')
     .summary('try a requestState codec')
-    .description('Holds a codec to the contract of requestState codecs.')
+    .description('Checks a codec against the contract of requestState codecs.')
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts')
     .option('--exec <command>', 'instead of a module: a program in any language that speaks JSON lines')
     .option('--no-confidentiality', 'with --exec: its tokens do not hide their payload')
-    .option('--no-cross-instance', 'with --exec: no other process of the fleet opens its tokens')
+    .option('--no-cross-instance', 'with --exec: no other process of the fleet unseals its tokens')
     .option('--no-rotation', 'with --exec: it does not know the role "rotated"')
     .option(
       '--max-payload-bytes <n>',

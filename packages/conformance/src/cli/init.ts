@@ -26,17 +26,17 @@ const ALL: Readonly<Record<string, Readonly<Record<string, Template>>>> = {
   codec: {
     typescript: {
       files: ['cipher.ts', 'codec.ts', 'target.ts', 'conformance.ts'],
-      toFill: 'seal and open',
+      toFill: 'seal and unseal',
       commands: commandsOf('codec', 'ts'),
     },
     javascript: {
       files: ['cipher.js', 'codec.js', 'target.js', 'conformance.js'],
-      toFill: 'seal and open',
+      toFill: 'seal and unseal',
       commands: commandsOf('codec', 'js'),
     },
     python: {
       files: ['cipher.py', 'codec.py', 'sealring_codec.py'],
-      toFill: 'seal and open_sealed',
+      toFill: 'seal and unseal',
       commands: (folder) => [
         `npx sealring-conformance codec --exec "python ${join(folder, 'codec.py')}" --report report.html`,
       ],

@@ -24,7 +24,7 @@ export function addKeyWrapperCommand(program: Command): void {
   const command = program
     .command('key-wrapper')
     .summary('try a key wrapper')
-    .description('Holds a key wrapper to the contract of KeyWrapper.')
+    .description('Checks a key wrapper against the contract of KeyWrapper.')
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts');
   addCheckOptions(command)
     .addHelpText('after', EXAMPLE)

@@ -69,7 +69,7 @@ async function makeTarget(path: string, module: string, named: unknown): Promise
 
 /** What a module threw, and where. Its text may hold a secret, unless it is the loader's own. */
 function nameAndPlace(error: unknown, module: string): string {
-  if (!types.isNativeError(error)) return 'something was thrown that is no Error';
+  if (!types.isNativeError(error)) return 'the module threw a value that is not an Error';
   const { code } = error as NodeJS.ErrnoException;
   const isLoaders = error.name === 'SyntaxError' || code?.startsWith('ERR_MODULE') === true;
   const text = isLoaders ? `${error.name}: ${error.message.split('\n')[0] ?? ''}` : error.name;

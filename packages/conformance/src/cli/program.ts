@@ -17,7 +17,7 @@ Example:
 /** The command line: one command for each suite, and `list`. Each command is a file of its own. */
 export function createProgram(): Command {
   const program = new Command('sealring-conformance')
-    .description('Tells what is wrong with a requestState codec, a key wrapper, a ring store or a single-use store.')
+    .description('Checks a requestState codec, a key wrapper, a ring store or a single-use store.')
     .version(kitVersion, '--version', 'print the version')
     .helpOption('--help', 'print this help')
     .exitOverride()

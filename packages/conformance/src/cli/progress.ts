@@ -2,14 +2,17 @@
 const REWRITE_MS = 200;
 const PRINT_MS = 2_000;
 
-/** Where a run is told about; standard error is one. */
+/** Where progress is printed; standard error, for example. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-/** Tells what is being tried: on a terminal in one line that is rewritten, elsewhere in a line now and then. */
+/**
+ * Prints which requirement is being tried: on a terminal in one line that is rewritten, elsewhere in a line from time
+ * to time.
+ */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #total: number;

@@ -26,7 +26,7 @@ export function addRingStoreCommand(program: Command): void {
     .command('ring-store')
     .summary('try a ring store')
     .description(
-      'Holds a ring store to the contract of RingStore, on its real backend: it writes documents of its own.',
+      'Checks a ring store against the contract of RingStore, on its real backend: it writes documents of its own.',
     )
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts')
     .option('--rounds <n>', 'contests between writers; default as many as three seconds allow', wholeNumber(1, 100_000))

@@ -18,7 +18,7 @@ export function addSingleUseCommand(program: Command): void {
   const command = program
     .command('single-use')
     .summary('try a single-use store')
-    .description('Holds a single-use store to the contract of SingleUseStore, on its real backend.')
+    .description('Checks a single-use store against the contract of SingleUseStore, on its real backend.')
     .argument('[target]', 'module that exports a target: .js, .mjs, .ts, .mts');
   addCheckOptions(command)
     .addHelpText('after', EXAMPLE)

@@ -14,7 +14,7 @@ import type { TrialOptions } from './messages.ts';
 /** What the command line knows of a suite before it runs. */
 interface SuiteFacts {
   readonly requirements: readonly Requirement[];
-  /** Longest time for one requirement unless told otherwise, milliseconds. */
+  /** Default of the longest time for one requirement, milliseconds. */
   readonly timeoutMs: number;
 }
 

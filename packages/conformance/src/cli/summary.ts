@@ -34,7 +34,7 @@ function tableOf(rows: readonly Row[], paint: Paint): readonly string[] {
   });
 }
 
-/** Findings that say the same are told once: a target that cannot start fails at everything. */
+/** Equal findings are printed once: a target that cannot start fails every requirement. */
 function causesOf(findings: readonly Row[]): readonly (readonly [Row, ...Row[]])[] {
   const byCause = new Map<string, [Row, ...Row[]]>();
   for (const row of findings) {

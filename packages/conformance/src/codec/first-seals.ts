@@ -8,7 +8,7 @@ import type { Sealed } from './shared-stream.ts';
 /** Longest time for a process to start, load the module and seal, milliseconds. */
 const SEALING_MS = 30_000;
 
-/** The first tokens of a codec in a fresh process, and whether it opened one from elsewhere. */
+/** The first tokens of a codec in a fresh process, and whether it unsealed a given one. */
 export interface FirstSeals {
   readonly sealed: readonly Sealed[];
   readonly opened: boolean;
@@ -18,7 +18,7 @@ export interface FirstSeals {
  * Seals in a process of its own, which has loaded nothing but the module.
  *
  * @param seed - Of the payloads.
- * @param token - To be opened there.
+ * @param token - To be unsealed there.
  * @throws {Finding} when that process ends before it has sealed, or does not end.
  */
 export async function firstSeals(module: string, seed: number, token = ''): Promise<FirstSeals> {

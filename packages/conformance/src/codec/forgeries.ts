@@ -14,7 +14,10 @@ const ALPHABETS: readonly string[] = [
 /** Characters that stand for one byte in hex and for three in base64. */
 const SWAPPED: readonly number[] = [2, 4];
 
-/** Digests that need no key, by their names: what hides one with the payload hides how to mend it, and no more. */
+/**
+ * Digests that need no key, by their names: a codec that encrypts one with the payload hides how to correct it, and no
+ * more.
+ */
 const DIGESTS: readonly (readonly [string, (bytes: Uint8Array) => Buffer])[] = [
   ['CRC-32', (bytes) => bigEndian(crc32(bytes))],
   ['CRC-32 turned round', (bytes) => bigEndian(crc32(bytes)).swap32()],

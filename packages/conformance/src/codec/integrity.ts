@@ -23,8 +23,8 @@ const LOOK_ALIKES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Made anew each time: a
- * target may change them.
+ * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Created for each
+ * trial: a target may change them.
  */
 function payloads(): readonly Uint8Array[] {
   return [
@@ -34,7 +34,7 @@ function payloads(): readonly Uint8Array[] {
   ];
 }
 
-/** What somebody strips who is too obliging. */
+/** What a too lenient decoder strips. */
 const AROUND: readonly (readonly [string, string])[] = [
   ['"', '"'],
   ["'", "'"],
@@ -71,10 +71,10 @@ const MENDED_BYTES = 16;
 const HUGE = 10_000_000;
 /** Ten megabytes are copied and decoded in a tenth of a second; a slow machine and a pipe have room. */
 const HUGE_MS = 10_000;
-/** What somebody who sends junk may cost, milliseconds. */
+/** What one junk token may cost, milliseconds. */
 const QUICK_MS = 2_000;
 
-/** Short texts that are no token: names of members, and characters that decoders trip over. */
+/** Short texts that are not tokens: names of members, and characters that decoders trip over. */
 export const GARBAGE: readonly string[] = '__proto__ constructor toString hasOwnProperty then null undefined NaN {} []'
   .split(' ')
   .concat('', '.', '..', '...', 'a', 'A', '-', '_', '=', '%', '%zz', '"', '0', '\0', 'é', '\ud800', '🙂');
@@ -165,7 +165,7 @@ function alsoSums(check: CheckedRequirement<CodecTrial>): CheckedRequirement<Cod
   };
 }
 
-/** Who knows a payload changes it, and mends its checksum. */
+/** An attacker who knows a payload changes it, and corrects its checksum. */
 function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   const until = performance.now() + FORGING_MS;
   const [payload, wanted] = [trial.bytes(MENDED_BYTES), trial.bytes(MENDED_BYTES)];
@@ -176,7 +176,7 @@ function mend(trial: CodecTrial, codec: RequestStateCodec): void {
   }
 }
 
-/** No text but the token itself opens. */
+/** No text but the token itself is unsealed. */
 export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   refuses(must('CODEC-BIT-FLIP', 'A token with any one bit changed is refused.', SPEC), function* (token) {
     for (let at = 0; at < token.length; at++) {
@@ -297,7 +297,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
     ...must(
       'CODEC-FORGE',
-      'A token is not made by trying: of many that are random, or changed with their checksum, none opens.',
+      'A token cannot be guessed: of many that are random, or changed with their checksum, none is unsealed.',
       SPEC,
     ),
     async run(trial) {
@@ -393,7 +393,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     yield [encodeURIComponent(token).replaceAll('.', '%2E'), 'percent-encoded'];
   }),
   {
-    ...must('CODEC-GARBAGE', 'Text that is no token is refused: empty, short, long, names of object members.', SPEC),
+    ...must('CODEC-GARBAGE', 'Text that is not a token is refused: empty, short, long, names of object members.', SPEC),
     async run(trial) {
       const codec = await trial.create();
       const prefix = trial.seal(codec, trial.text('state')).slice(0, 4);
@@ -412,7 +412,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     async run(trial) {
       const codec = await trial.create();
       const prefix = trial.seal(codec, trial.text('state')).slice(0, 8);
-      // Rising, so that one whose time grows with the square of the length is found before it takes for ever.
+      // Rising, so that a time that grows with the square of the length is found before it becomes endless.
       for (const length of [30, 1_000, 10_000, 100_000, 1_000_000, HUGE]) {
         for (const huge of [
           'A'.repeat(length),
@@ -452,14 +452,14 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     },
   },
   {
-    ...must('CODEC-NOT-TEXT', 'What is no string is refused by throwing.', CONTRACT),
+    ...must('CODEC-NOT-TEXT', 'A value that is not a string is refused by throwing.', CONTRACT),
     async run(trial) {
       const codec = await trial.create();
       for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) trial.refusal(codec, value, what);
     },
   },
   {
-    ...should('CODEC-NOT-TEXT-CLASS', 'What is no string is refused by the error that refuses tokens.', KIT),
+    ...should('CODEC-NOT-TEXT-CLASS', 'A value that is not a string is refused by the error that refuses tokens.', KIT),
     async run(trial) {
       const codec = await trial.create();
       for (const [what, value] of notText(trial.seal(codec, trial.text('state')))) {

@@ -35,7 +35,7 @@ export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   },
 ];
 
-/** One instance, and fresh peers at the same ordinal: a counter that starts anew shows there. */
+/** One instance, and fresh peers at the same ordinal: they reveal a counter that starts again. */
 async function betweenInstances(trial: CodecTrial): Promise<void> {
   const alone = await trial.create();
   const codecs: RequestStateCodec[] = [alone, alone];
@@ -75,7 +75,7 @@ async function betweenPayloads(trial: CodecTrial): Promise<void> {
   expectThat(!sharedStream(sealed), `of the tokens of ${sealed.length} payloads two share a key stream`);
 }
 
-/** A counter of the module starts anew in every process. */
+/** A counter of the module starts again in every process. */
 async function betweenProcesses(trial: CodecTrial): Promise<string | undefined> {
   const { module } = trial.subject;
   if (module === undefined || trial.subject.supports.maxPayloadBytes < LEAST_BYTES) return undefined;

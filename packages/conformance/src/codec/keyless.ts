@@ -14,7 +14,7 @@ const PAIRS = 128;
  */
 const MOST_AHEAD = 96;
 
-/** What a token tells of its payload to somebody who has no key. */
+/** What a token reveals of its payload without a key. */
 export const KEYLESS_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
     ...must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT),
@@ -59,7 +59,7 @@ function tellingPlaces(pairs: readonly Pair[]): number {
   return most;
 }
 
-/** The tokens of two payloads, sealed in an order that is drawn: a clock or a counter tells nothing then. */
+/** The tokens of two payloads, sealed in random order, so that a clock or a counter reveals nothing. */
 function sealBoth(trial: CodecTrial, codec: RequestStateCodec, [one, other]: readonly [Uint8Array, Uint8Array]): Two {
   if (trial.random.below(256) < 128) return [trial.seal(codec, one), trial.seal(codec, other)];
   const last = trial.seal(codec, other);

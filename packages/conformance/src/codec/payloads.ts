@@ -2,7 +2,7 @@ import { text } from '../bytes.ts';
 import type { Random } from '../random.ts';
 import { LONGEST_PAYLOAD } from './target.ts';
 
-/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Made anew each time. */
+/** Payloads that break codecs which take bytes for text, or text for JSON; shortest first. Created for each trial. */
 export function edgePayloads(random: Random): readonly Uint8Array[] {
   return [
     new Uint8Array(0),

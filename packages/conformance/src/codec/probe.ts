@@ -8,7 +8,7 @@ import { builtIns, type LeftBehind, observe, patches } from './observe.ts';
 import { readCodecTarget } from './target.ts';
 import { CodecTrial, useOnce } from './trial.ts';
 
-/** What the process tells of a codec that it used. */
+/** What the process reports about a codec that it used. */
 export type Probed = LeftBehind | { readonly failed: string };
 
 const [module = '', mark = ''] = process.argv.slice(2);

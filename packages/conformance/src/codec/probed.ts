@@ -16,7 +16,7 @@ export interface ProbedCodec extends LeftBehind {
 /**
  * Uses the codec of a module once, in a process of its own.
  *
- * @throws {Finding} when that process ends before it has told what it saw, or does not end.
+ * @throws {Finding} when that process ends before it has reported what it saw, or does not end.
  */
 export async function probeModule(module: string): Promise<ProbedCodec> {
   const mark = `\n${randomUUID()}\n`;

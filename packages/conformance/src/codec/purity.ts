@@ -13,7 +13,7 @@ const USES = 120;
 const LOOKS = 10;
 const PAUSE_MS = 100;
 
-/** What a seal, an unseal and a refusal leave behind: in a process of their own where the target is a module. */
+/** What sealing, unsealing and refusals leave behind: in a process of their own where the target is a module. */
 export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
     ...should('CODEC-QUIET', 'seal and unseal print nothing.', KIT),
@@ -43,7 +43,7 @@ export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
     ...must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT),
     async run(trial) {
-      // Here an attempt is caught and told; in another process it ends that.
+      // Here an attempt is caught and reported; in another process it ends that process.
       await seenOf(trial);
     },
   },

@@ -8,12 +8,12 @@ import { CONTRACT, KIT, SPEC } from './sources.ts';
 import { BUDGET_MS, type CodecTrial, tokenText } from './trial.ts';
 
 const LONGEST_REASON = 32;
-/** More than whoever counts them would let pass. */
+/** More than a codec that counts them would tolerate. */
 const MANY_REFUSALS = 2_000;
 /** Shorter pieces come up by chance. */
 const TELLING_LENGTH = 12;
 
-/** Damaged tokens of every kind a refusal may tell apart, with what was done to them. */
+/** Damaged tokens of every kind that a refusal may distinguish, with the damage. */
 function damaged(token: string): readonly (readonly [string, string])[] {
   const middle = token.length >> 1;
   const swapped = (at: number): string => token.slice(0, at) + (token[at] === 'A' ? 'B' : 'A') + token.slice(at + 1);
@@ -34,7 +34,7 @@ function damaged(token: string): readonly (readonly [string, string])[] {
   ];
 }
 
-/** The one error that refuses tokens, and what it may tell. */
+/** The one error that refuses tokens, and what it may reveal. */
 export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
     ...must('CODEC-REFUSAL-CLASS', 'Every token is refused by one and the same error, InvalidRequestState.', CONTRACT),
@@ -48,7 +48,7 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         ...damaged(token).map(([variant, what]) => [variant, what === 'no text' ? what : `a token ${what}`] as const),
         ...[...damagedForms(token, other)].map(([variant, what]) => [variant, `a token ${what}`] as const),
         ...GARBAGE.map((garbage) => [garbage, tokenText(garbage)] as const),
-        [trial.seal(stranger, trial.text('state of a tool')), 'a stranger’s token'],
+        [trial.seal(stranger, trial.text('state of a tool')), 'a token of another service'],
       ];
       for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
     },
@@ -105,9 +105,9 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         trial.refusal(codec, token, what);
         expectThat(
           sameBytes(trial.unseal(codec, good), payload),
-          `after a token ${what}, a good one opens to other bytes`,
+          `after a token ${what}, a good one is unsealed to other bytes`,
         );
-        // And back: what was opened just now makes no bad one good.
+        // And back: a token that was just unsealed makes no bad one good.
         trial.refusal(codec, token, `${tokenText(token)}, ${what}, after a good one`);
       }
       const until = performance.now() + BUDGET_MS;
@@ -116,7 +116,7 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       }
       expectThat(
         sameBytes(trial.unseal(codec, good), payload),
-        `after ${MANY_REFUSALS} refusals, a good token opens to other bytes`,
+        `after ${MANY_REFUSALS} refusals, a good token is unsealed to other bytes`,
       );
       expectThat(sameBytes(trial.unseal(codec, trial.seal(codec, payload)), payload), 'after refusals, seal is broken');
     },

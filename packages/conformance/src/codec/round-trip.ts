@@ -51,7 +51,11 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     },
   },
   {
-    ...must('CODEC-ANY-ORDER', 'Tokens open in any order, however many were sealed since, and again.', CONTRACT),
+    ...must(
+      'CODEC-ANY-ORDER',
+      'Tokens are unsealed in any order, however many were sealed since, and again.',
+      CONTRACT,
+    ),
     async run(trial) {
       const codec = await trial.create();
       const length = Math.min(16, trial.subject.supports.maxPayloadBytes);
@@ -139,11 +143,11 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       expectThat(first !== payload && first.buffer !== payload.buffer, 'unseal returned the buffer that was sealed');
       first.fill(0);
       expectThat(sameBytes(trial.unseal(codec, token), before), 'a changed result changed the next one');
-      // Whoever hands out views of a pool writes over them sooner or later.
+      // A codec that returns views of a pool overwrites them sooner or later.
       const sealed = Array.from({ length: KEPT_RESULTS }, () => trial.bytes(KEPT_BYTES));
       const results = sealed.map((one) => trial.unseal(codec, trial.seal(codec, one)));
       for (const [i, one] of sealed.entries()) {
-        expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when others were opened');
+        expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when other tokens were unsealed');
       }
     },
   },

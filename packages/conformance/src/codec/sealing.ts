@@ -1,10 +1,10 @@
-/* Runs in a process of its own: tells the first tokens of a module's codec, and whether it opens a token given. */
+/* Runs in a process of its own: reports the first tokens of a module's codec, and whether it unseals a given token. */
 import { loadTarget } from '../target-module.ts';
 import { type FirstTokens, firstTokens } from './first-tokens.ts';
 import { readCodecTarget } from './target.ts';
 import { CodecTrial } from './trial.ts';
 
-/** What the process tells. */
+/** What the process reports. */
 export type SealedInProcess = { readonly tokens: FirstTokens; readonly opened: boolean } | { readonly failed: string };
 
 const [module = '', seed = '', token = ''] = process.argv.slice(2);

@@ -47,7 +47,7 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       const payload = trial.text('state');
       expectThat(
         trial.seal(codec, payload) !== trial.seal(codec, payload),
-        'two seals of one payload are alike: whoever sees both knows that',
+        'two seals of one payload are equal, which reveals that the payloads are equal',
       );
     },
   },

@@ -1,6 +1,6 @@
 import { decodings } from './decodings.ts';
 
-/** Shorter payloads are no proof: of many pairs, 96 bits agree by chance in one of 2^61. */
+/** Shorter payloads are not evidence: of many pairs, 96 bits agree by chance in one of 2^61. */
 export const LEAST_BYTES = 12;
 
 /** A payload of at least {@link LEAST_BYTES}, and its token. */

@@ -16,7 +16,7 @@ const TELLING_RATIO = 1.25;
 /** How long a refusal takes. */
 export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
   {
-    ...should('CODEC-TIMING', 'How long a refusal takes does not tell which byte of the tag is wrong.', KIT),
+    ...should('CODEC-TIMING', 'The duration of a refusal does not reveal which byte of the tag is wrong.', KIT),
     async run(trial) {
       const codec = await trial.create();
       const token = trial.seal(codec, trial.text('state of a tool'));
@@ -30,7 +30,7 @@ export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       // Where the last byte is no part of a tag, as in a token that is JSON, the two are refused by different things.
       if (messages[0] !== messages[1]) throw new NotApplicable('its tokens do not end in a tag');
       const batch = batchSize(codec, first);
-      // Of a slow codec fewer samples tell as much: the share of anything else is smaller.
+      // For a slow codec fewer samples are enough: the share of everything else is smaller.
       const samples = Math.max(
         9,
         Math.min(SAMPLES, Math.floor(SAMPLING_MS / (2 * TRIALS * timeOf(codec, first, batch)))),

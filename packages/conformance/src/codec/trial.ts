@@ -56,7 +56,7 @@ export class CodecTrial {
     return token;
   }
 
-  /** Opens what must open. @throws {Finding} when it does not. */
+  /** Unseals what must be valid. @throws {Finding} when it is refused. */
   unseal(codec: RequestStateCodec, token: string, what = 'a token of its own'): Uint8Array {
     const payload: unknown = attempt(() => codec.unseal(token), `unseal of ${what}`);
     if (types.isPromise(payload)) {
@@ -67,14 +67,14 @@ export class CodecTrial {
     return payload;
   }
 
-  /** What refuses a token that must not open. @throws {Finding} when something is returned. */
+  /** The error that refuses an invalid token. @throws {Finding} when something is returned. */
   refusal(codec: RequestStateCodec, token: unknown, what: string): unknown {
     const outcome = this.outcome(codec, token);
     if ('refusal' in outcome) return outcome.refusal;
     throw new Finding(`${what} was not refused: unseal returned ${kindOf(outcome.answer)}`);
   }
 
-  /** What becomes of a token, where it is for another requirement to say that it must not open. */
+  /** The result of an unseal, where another requirement decides whether it must be refused. */
   outcome(codec: RequestStateCodec, token: unknown): { readonly refusal: unknown } | { readonly answer: unknown } {
     let answer: unknown;
     try {

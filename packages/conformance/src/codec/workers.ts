@@ -37,7 +37,7 @@ class Thread {
 
   constructor(module: string, seed: number) {
     const worker = new Worker(scriptBeside(import.meta.url, 'worker'), { workerData: { module, seed }, execArgv: [] });
-    // A thread that ends before tells so in its answer.
+    // A thread that ends early reports that in its answer.
     const ready = once(worker, 'message').catch(() => undefined);
     this.#answer = new Promise<WorkerAnswer>((answer) => {
       worker.on('message', (message: WorkerAnswer | 'ready') => {

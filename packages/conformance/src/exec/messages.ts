@@ -18,18 +18,18 @@ export interface ThreadData {
   readonly bell: Int32Array;
 }
 
-/** What the thread is told to do. */
+/** A command to the thread. */
 export type Order =
   /** Writes a line and waits for one. `shown` is the line as a finding may show it. */
   | { readonly do: 'ask'; readonly line: string; readonly shown: string }
-  /** Tells whether something went wrong since the last answer. */
+  /** Asks whether something went wrong since the last answer. */
   | { readonly do: 'look' }
   /** Ends the program at once, because its answer was wrong. */
   | { readonly do: 'kill' }
   /** Lets the program end by itself, and sees to it that it does. */
   | { readonly do: 'end' };
 
-/** The line that came, or what went wrong, in words. Without either there was nothing to tell. */
+/** The line that was received, or a description of the failure. Neither: nothing to report. */
 export interface Outcome {
   readonly line?: string;
   readonly failure?: string;

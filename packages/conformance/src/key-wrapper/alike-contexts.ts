@@ -11,7 +11,7 @@ export interface Alike {
   readonly other: Context;
 }
 
-/** What stands between names and values, and between members, where somebody joins a context by hand. */
+/** Separators of names, values and members, where an adapter joins a context by hand. */
 const PRINTABLE = ['', '=', ':', ',', '&', ';', '"', '":"', '","', ' ', '|', '/', '.', '-', '_'];
 const CONTROL = ['\n', '\0', '\t', '\u001f'];
 
@@ -37,7 +37,7 @@ export const SHIFTED_CONTEXTS: readonly (readonly Alike[])[] = [PRINTABLE, CONTR
   }),
 );
 
-/** Characters that somebody normalizes, trims, or cuts to a byte. */
+/** Characters that an adapter may normalize, trim, or cut to a byte. */
 const ALIKE_VALUES: readonly Alike[] = [
   { what: 'with a space after a value', one: { c1: 'x' }, other: { c1: 'x ' } },
   { what: 'with a space before a value', one: { c2: 'x' }, other: { c2: ' x' } },
@@ -74,7 +74,7 @@ export const ALIKE_CHARACTERS: readonly Alike[] = [
 const LONG = 1_000;
 const at = (place: number, char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
 
-/** Values and names that somebody cuts, or reads the beginning of. */
+/** Values and names that an adapter may cut, or of which it reads only the beginning. */
 export const CUT_CONTEXTS: readonly Alike[] = [
   {
     what: 'with another last character of a long value',
@@ -98,7 +98,7 @@ export const CUT_CONTEXTS: readonly Alike[] = [
 const many = (last: string): Context =>
   Object.fromEntries(Array.from({ length: 24 }, (_, i) => [`m${String(i).padStart(2, '0')}`, i === 23 ? last : 'x']));
 
-/** More members than somebody reads. */
+/** More members than an adapter may read. */
 export const MANY_MEMBERS: readonly Alike[] = [
   { what: 'with another value of the last of 24 members', one: many('1'), other: many('2') },
 ];
@@ -108,7 +108,7 @@ function own(name: string, value: string): Context {
   return JSON.parse(JSON.stringify({ [`${name}.`]: value }).replace(`${name}.`, name)) as Context;
 }
 
-/** Names of members that every object has, and names that somebody leaves out. */
+/** Names of members that every object has, and names that an adapter may leave out. */
 export const ODD_NAMES: readonly Alike[] = [
   ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length', '0', ''].flatMap((name) => [
     { what: `with another value of ${JSON.stringify(name)}`, one: own(name, 'x'), other: own(name, 'y') },
@@ -120,15 +120,15 @@ export const ODD_NAMES: readonly Alike[] = [
   { what: 'with another value of a name that begins with aws:', one: { 'aws:o3': 'x' }, other: { 'aws:o3': 'y' } },
 ];
 
-/** What came of looking: what opened that should not have, in words, and what could not be tried. */
+/** The result of a search: what was unwrapped and should not have been, in words, and what could not be tried. */
 interface Looked {
   readonly found?: string;
   readonly leftOut: readonly string[];
 }
 
 /**
- * Looks for contexts that a key wrapper takes for one another, when it has opened its wrapped key and may remember that.
- * What a service does not take is left out: contexts of any text are more than a ring has.
+ * Looks for contexts that a key wrapper takes for one another, when it has unwrapped its wrapped key and may remember
+ * that. What a service does not take is left out: contexts of any text are more than a ring has.
  */
 export async function lookAlike(trial: KeyWrapperTrial, pairs: readonly Alike[]): Promise<Looked> {
   // Members with one name stand in one another's way.

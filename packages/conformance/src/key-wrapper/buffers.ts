@@ -70,7 +70,7 @@ export const BUFFER_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       const back = await trial.unwrap(keyWrapper, stored.wrapped);
       expectThat(
         sameBytes(back, stored.dataKey),
-        'after returned bytes were overwritten, a wrapped key opens to others',
+        'after returned bytes were overwritten, a wrapped key unwraps to others',
       );
       if ((await trial.makeEach(keyWrapper)).length === 1) return;
       const generated = await trial.generate(keyWrapper);

@@ -13,7 +13,7 @@ import { expectKind, isKeyWrapperError } from './errors.ts';
 import { CONTRACT, clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
 import { CONTEXT, copyOf, type KeyWrapperTrial, type Made } from './trial.ts';
 
-const NO_CONTEXT = 'sign is given no context, the others make and open nothing';
+const NO_CONTEXT = 'sign receives no context, the others neither wrap nor unwrap';
 
 /** What a wrap is bound to. */
 export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
@@ -26,14 +26,14 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
         'names and values: other, more, fewer, swapped, in other case, empty; names of members that every object has, __proto__ among them',
       lengths:
         'values of 1 000 characters that differ at their end, middle or beginning; 24 members, of which the last differs',
-      order: 'after the wrapped key was opened under its own context',
+      order: 'after the wrapped key was unwrapped under its own context',
     }),
     async (trial) => {
       const { supports } = await trial.create();
       if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
       const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
       const less = { ...rest, 'sealring:ring': ring };
-      // What it opened before must not answer for another context.
+      // An earlier unwrap must not answer for another context.
       for (const { keyWrapper, ...made } of await trial.createEach()) {
         const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
         for (const [context, what] of [
@@ -68,7 +68,7 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     tried('wrap unwrap', `${NO_CONTEXT}; generate binds as wrap does, see WRAP-CONTEXT-BINDS`, {
       bytes:
         'separators moved between names and values; spaces, newlines, composed and decomposed letters, ligatures, letters that share a low byte, look-alikes, null characters',
-      order: 'after the wrapped key was opened under its own context',
+      order: 'after the wrapped key was unwrapped under its own context',
     }),
     async (trial) => {
       const keyWrapper = await trial.create();
@@ -101,12 +101,12 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   should(
     'WRAP-CONTEXT-DECLARED',
-    'What says that it binds no context binds none.',
+    'A key wrapper with supports.context false binds no context.',
     `${CONTRACT}, supports`,
     tried('wrap unwrap generate', NO_CONTEXT, { order: 'under another context, on the instance that wrapped' }),
     async (trial) => {
       const keyWrapper = await trial.create();
-      if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true: WRAP-CONTEXT-BINDS tells');
+      if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true, see WRAP-CONTEXT-BINDS');
       const context = { ...CONTEXT, 'sealring:purpose': 'another' };
       for (const { wrapped } of await trial.makeEach(keyWrapper)) {
         const outcome = await trial.settle(() => keyWrapper.unwrap(copyOf(wrapped), { context }), 'unwrap');
@@ -116,7 +116,10 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
 ];
 
-/** What was wrapped under an empty context opens under no other: somebody tries without one when a context fails. */
+/**
+ * A key that was wrapped under an empty context unwraps under no other: an adapter may try without one when a context
+ * fails.
+ */
 async function opensUnderNone(trial: KeyWrapperTrial): Promise<void> {
   const keyWrapper = await trial.create();
   for (const made of await madeUnder(trial, keyWrapper, {})) {
@@ -142,7 +145,10 @@ async function madeUnder(
   }
 }
 
-/** Resolves to what the service does not take. @throws {Finding} when one context opens what another one was given for. */
+/**
+ * Resolves to what the service does not take. @throws {Finding} when one context unwraps what was wrapped under
+ * another.
+ */
 async function expectApart(
   trial: KeyWrapperTrial,
   ...groups: readonly (readonly Alike[])[]

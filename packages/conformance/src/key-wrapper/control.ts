@@ -9,7 +9,7 @@ import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 /** How often a call is made that stays refused: what is remembered shows. */
 const TIMES = 3;
 
-/** What becomes of wraps when somebody changes the KMS key; only where the target can do that. */
+/** What happens to wraps when the KMS key is changed; only where the target can do that. */
 export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   whileRefused(
     'WRAP-DISABLED',
@@ -18,7 +18,12 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'disabled',
     'While the KMS key is disabled, unwrap fails as disabled, every time.',
   ),
-  afterRefused('WRAP-ENABLED', 'disable', 'enable', 'Once the KMS key is enabled again, what it wrapped before opens.'),
+  afterRefused(
+    'WRAP-ENABLED',
+    'disable',
+    'enable',
+    'Once the KMS key is enabled again, keys that it wrapped before unwrap.',
+  ),
   whileRefused(
     'WRAP-DENIED',
     'deny',
@@ -30,14 +35,14 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-ALLOWED',
     'deny',
     'allow',
-    'Once the caller may use the KMS key again, what it wrapped before opens.',
+    'Once the caller may use the KMS key again, keys that it wrapped before unwrap.',
   ),
   must(
     'WRAP-ROTATED-OPENS',
-    'After a rotation, what was wrapped before still opens.',
+    'After a rotation, keys wrapped before still unwrap.',
     CONTRACT,
     tried('wrap unwrap generate', LOCAL_CALLS, {
-      order: 'two rotations; wraps of each version, opened by an instance from before, between and after them',
+      order: 'two rotations; wraps of each version, unwrapped by an instance from before, between and after them',
     }),
     async (trial) => {
       const control = trial.control('rotate');
@@ -66,7 +71,7 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       const control = versionedControl(trial);
       const before = await trial.makeEach(await trial.create());
       await control.rotate();
-      // The one from before may go on with the version it knows for a while.
+      // The instance from before may continue with the version it knows for a while.
       for (const [i, { by, wrapped }] of (await trial.makeEach(await trial.create())).entries()) {
         const isOther = wrapped.keyId !== before[i]?.wrapped.keyId;
         expectThat(isOther, `wraps of ${by} from before and after a rotation name the same version`);
@@ -95,7 +100,7 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   should(
     'WRAP-VERSION-BINDS',
-    'A wrapped key that names another version of its KMS key does not open.',
+    'A wrapped key that names another version of its KMS key does not unwrap.',
     'Sealring decision 0009',
     tried('wrap unwrap generate', LOCAL_CALLS, {
       order: 'the older wrap under the newer version’s name, and the other way round',
@@ -127,7 +132,7 @@ function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words:
   };
   const run = async (trial: KeyWrapperTrial): Promise<void> => {
     const control = trial.control(change, undo);
-    // What it opened before must not answer now: an unwrap is the proof of the right to use the key.
+    // An earlier unwrap must not answer now: an unwrap checks the permission to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
     await control[change]();
     try {

@@ -54,7 +54,7 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
             // An answer may come before the abort, and what wraps within the process is always done before.
             if (outcome === undefined) continue;
             if ('value' in outcome) {
-              expectThat(turns > 0 || !trial.subject.supports.remote, `${what}, went on and succeeded`);
+              expectThat(turns > 0 || !trial.subject.supports.remote, `${what}, continued and succeeded`);
             } else expectKind(outcome.error, 'unavailable', what);
           }
         }
@@ -91,7 +91,7 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     clause(5),
     tried('wrap unwrap generate sign', LOCAL_CALLS, {
       bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
-      order: 'on an instance that has opened the wrapped key, and on one whose service cannot be reached',
+      order: 'on an instance that has unwrapped the wrapped key, and on one whose service cannot be reached',
     }),
     async (trial) => {
       const { keyWrapper, ...made } = await trial.createOpened();
@@ -116,7 +116,7 @@ const REASONS: readonly unknown[] = [
   Object.assign(new Error('the caller’s own'), { name: 'KeyWrapperError', kind: 'corrupt' }),
 ];
 
-/** How it ends; undefined for what ended before anybody could have waited for an answer. */
+/** How it ends; undefined for a call that ended before an answer could have been awaited. */
 async function abortedUnderWay(
   trial: KeyWrapperTrial,
   { name, start }: Call,

@@ -20,12 +20,12 @@ interface Failure {
 
 const FAILURES = {
   bytes: 'a random data key; a changed wrapped key, another context, another provider',
-  order: 'one failure after the other, the data key opened before',
+  order: 'one failure after the other, the data key unwrapped before',
   latency:
     'an aborted signal, a service that cannot be reached, and where the target can: a disabled key, a denied caller',
 };
 
-/** The one error that failures are, and what it may tell. */
+/** The one error class of failures, and what it may reveal. */
 export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   must(
     'WRAP-ERROR-CLASS',
@@ -40,7 +40,7 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   should(
     'WRAP-ERROR-SUMMARY',
-    'A failure says of which provider and which operation it is.',
+    'A failure names its provider and its operation.',
     `${CONTRACT}, errors`,
     tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
     async (trial) => {
@@ -75,7 +75,7 @@ export const FAILURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   should(
     'WRAP-ERROR-CAUSE',
-    'No error of somebody else’s is attached to a failure.',
+    'No foreign error is attached to a failure.',
     `${CONTRACT}, errors`,
     tried('wrap unwrap generate sign', LOCAL_CALLS, FAILURES),
     async (trial) => {

@@ -2,13 +2,13 @@ import { xor } from '../bytes.ts';
 
 /** Bytes in a row that agree by chance once in 2^128 times. */
 const TELLING_BYTES = 16;
-/** Of the difference of two random data keys, hardly a byte is zero: this is no header that two wraps share. */
+/** Hardly a byte of the difference of two random data keys is zero: so this is not a header that two wraps share. */
 const LEAST_DIFFERENT = 8;
 
 /**
- * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then holds k1 ⊕ k2, whoever has both can read
- * one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce follows from the
- * data key.
+ * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then contains k1 ⊕ k2, which anyone who has
+ * both can read one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce
+ * follows from the data key.
  */
 export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
   const length = Math.min(oneKey.length, otherKey.length);

@@ -35,13 +35,13 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     clause(3),
     tried('wrap unwrap generate', OPENERS_ONLY, {
       bytes: 'the other KMS key’s own name; ours with a character more or less, which any error may refuse',
-      order: 'after our wrapped key was opened, here and on the other KMS key’s instance',
+      order: 'after our wrapped key was unwrapped, here and on the other KMS key’s instance',
     }),
     async (trial) => {
       const other = await trial.createOtherKey();
       const { keyWrapper, ...made } = await trial.createOpened();
       for (const theirs of await trial.makeEach(other)) {
-        // What the other one opened is not ours to open.
+        // A key that the other instance unwrapped must not be unwrapped here.
         await trial.expectOpens(other, theirs, 'another KMS key’s wrapped key, at its own instance,');
         await trial.expectCorrupt(keyWrapper, theirs.wrapped, 'another KMS key’s wrapped key');
         const relabelled = { ...made.wrapped, keyId: theirs.wrapped.keyId };
@@ -63,7 +63,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     clause(3),
     tried('unwrap', `${OPENERS_ONLY}; owns has a requirement of its own`, {
       bytes: 'another name, ours in upper case, longer or shorter by a character, with white space, and none',
-      order: 'after our wrapped key was opened',
+      order: 'after our wrapped key was unwrapped',
     }),
     async (trial) => {
       const { keyWrapper, wrapped } = await trial.createOpened();
@@ -75,7 +75,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-BEFORE-CALL',
-    'Who names another provider or KMS key is refused before any call.',
+    'A wrapped key that names another provider or KMS key is refused before any call.',
     clause(3),
     tried('unwrap', `${OPENERS_ONLY}; owns makes no call`, {
       latency: 'a service that cannot be reached',
@@ -96,7 +96,7 @@ export const OTHER_KEY_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-OWNS',
-    'owns tells its own wrapped keys from others, at once and without a call.',
+    'owns distinguishes its own wrapped keys from others, at once and without a call.',
     `${CONTRACT}, owns`,
     tried('owns', 'the requirement is owns’ own', {
       bytes: `${NO_BYTES}; providers and KMS keys of other names, ours included`,

@@ -105,7 +105,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-STORED',
-    'A wrapped key opens after it was stored as text and read again.',
+    'A wrapped key unwraps after it was stored as text and read again.',
     RING,
     tried('wrap unwrap generate', MAKERS_ONLY, { order: 'on the instance that wrapped, and on another one' }),
     async (trial) => {
@@ -120,7 +120,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-PEER',
-    'Another instance with the same KMS key opens a wrapped key.',
+    'Another instance with the same KMS key unwraps a wrapped key.',
     CONTRACT,
     tried('wrap unwrap generate', 'signatures of another instance are WRAP-SIGN’s', { order: 'both ways' }),
     async (trial) => {
@@ -137,7 +137,7 @@ export const RECORD_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   ),
   must(
     'WRAP-OPTIONS',
-    'A signal and onServiceDate may be given, and the latter is told dates.',
+    'A signal and onServiceDate may be given, and the latter receives dates.',
     `${CONTRACT}, WrapOptions`,
     tried('wrap unwrap generate sign', LOCAL_CALLS, { order: 'each call once' }),
     async (trial) => {
@@ -209,11 +209,11 @@ function checkKeyId(keyId: unknown, what: string): void {
 }
 
 function checkDate(date: unknown): void {
-  expectThat(types.isDate(date), `onServiceDate was told ${kindOf(date)}, not a date`);
-  expectThat(!Number.isNaN(date.getTime()), 'onServiceDate was told an invalid date');
+  expectThat(types.isDate(date), `onServiceDate received ${kindOf(date)}, not a date`);
+  expectThat(!Number.isNaN(date.getTime()), 'onServiceDate received an invalid date');
   // No clock is a day wrong: this is for seconds taken as milliseconds.
   const isOfToday = Math.abs(date.getTime() - Date.now()) < DAY_MS;
-  expectThat(isOfToday, `onServiceDate was told ${date.toISOString()}`);
+  expectThat(isOfToday, `onServiceDate received ${date.toISOString()}`);
 }
 
 /** What a ring keeps of a wrapped key. */

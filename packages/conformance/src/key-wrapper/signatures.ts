@@ -7,7 +7,7 @@ import { CONTRACT, type KeyWrapperRequirement, must, tried } from './requirement
 import { bytesOf, type KeyWrapperTrial } from './trial.ts';
 
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
-/** Where somebody cuts an entry: blocks, hashes, the longest message of a service, a page. */
+/** Where an adapter may cut an entry: blocks, hashes, the longest message of a service, a page. */
 const LENGTHS = [1, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 1_000, 4_095, 4_096, 4_097, 20_000];
 /** Bytes of a signature that have a bit flipped, at most; verify is local. */
 const FLIPS = 600;
@@ -16,11 +16,11 @@ const ONLY_SIGNERS = 'the others sign and verify nothing';
 /** A key wrapper that signs and verifies. */
 type Signer = KeyWrapper & Required<Pick<KeyWrapper, 'sign' | 'verify'>>;
 
-/** Proof of origin, where an unwrap is none. */
+/** Signatures, where an unwrap does not authenticate the origin. */
 export const SIGNATURE_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
   must(
     'WRAP-SIGN',
-    'What proves no origin signs ring entries, and verifies its signatures.',
+    'A key wrapper whose unwrap does not authenticate the origin signs ring entries, and verifies its signatures.',
     `${CONTRACT}, sign`,
     tried('sign verify', ONLY_SIGNERS, {
       bytes: 'JSON, random bytes, zeros, invalid UTF-8',
@@ -101,7 +101,7 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
       const entry = trial.random.bytes(length);
       return [entry, flipped(entry, length - 1), `of ${length} bytes with another last byte`] as const;
     }),
-    [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are no text'],
+    [Uint8Array.of(0x61, 0x80), Uint8Array.of(0x61, 0x81), 'of other bytes that are not text'],
     [text('\u00e9'), text('e\u0301'), 'with an é of two code points'],
     [text('a'), text('A'), 'in other case'],
     [text('a'), text('a '), 'with a space after it'],
@@ -125,7 +125,8 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
 function signerOf({ subject }: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
   const { supports } = keyWrapper;
   if (keyWrapper.sign !== undefined && keyWrapper.verify !== undefined) return keyWrapper as Signer;
-  if (supports.authenticated && keyWrapper.sign === undefined) throw new NotApplicable('its unwraps prove who wrapped');
+  if (supports.authenticated && keyWrapper.sign === undefined)
+    throw new NotApplicable('its unwraps authenticate the origin');
   if (!subject.supports.signatures) throw new NotApplicable('supports.signatures is false');
   throw new Finding(`supports.authenticated is ${supports.authenticated}, and there is no sign with a verify`);
 }

@@ -6,7 +6,7 @@ const COLUMNS = 13;
 const CELL = 24;
 const GAP = 4;
 
-/** A sign beside the colour, for who cannot tell colours apart; the colours are seen on light and on dark. */
+/** A sign beside the colour, for readers who cannot distinguish colours; the colours are seen on light and on dark. */
 const LOOKS: Readonly<Record<RowStatus, readonly [sign: string, colour: string]>> = {
   pass: ['✓', '#1a7f37'],
   fail: ['✕', '#cf222e'],

@@ -1,6 +1,6 @@
 /**
- * Characters that are not seen, and change what is: controls (C0, C1 and bidirectional), separators of lines, joiners of
- * no width, halves of surrogate pairs and code points that are no characters.
+ * Characters that are not seen, and change what is: controls (C0, C1 and bidirectional), separators of lines, joiners
+ * of no width, halves of surrogate pairs and code points that are not characters.
  */
 const UNSEEN =
   /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\p{Cs}\p{Noncharacter_Code_Point}\u200b\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;

@@ -104,7 +104,7 @@ export class RingStoreTrial {
   /** Until {@link mend}, or the end of the requirement. @throws {NotApplicable} where the target cannot. */
   async breakConnection(): Promise<void> {
     const mend: unknown = await this.pending.wait('breakConnection', () => this.subject.breakConnection?.());
-    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that mends it');
+    expectThat(typeof mend === 'function', 'breakConnection resolved to no function that restores the connection');
     this.#mend = mend as () => Promise<void>;
   }
 
@@ -127,7 +127,7 @@ export class RingStoreTrial {
     } catch (error) {
       throw new Finding(`${what} threw ${describeThrown(error)} at once instead of rejecting`);
     }
-    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, no promise`);
+    expectThat(isThenable(promise), `${what} returned ${kindOf(promise)}, not a promise`);
     try {
       return { status: 'resolved', value: await this.pending.wait(what, () => promise) };
     } catch (error) {
@@ -218,7 +218,7 @@ export class RingStoreTrial {
     }
   }
 
-  /** Closes every store that is open, all at once. */
+  /** Closes all stores at once. */
   async close(): Promise<void> {
     await this.all([...this.#open.keys()].map((store) => this.closeOne(store)));
   }
@@ -239,8 +239,8 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
   if (value === undefined) return undefined;
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, neither undefined nor { document, revision }`);
   const { document, revision } = value;
-  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, no string`);
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  expectThat(typeof document === 'string', `${what} resolved to a document that is ${kindOf(document)}, not a string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
   return { document, revision };
 }
 
@@ -248,7 +248,7 @@ function storedRing(value: unknown, what: string): StoredRing | undefined {
 export function revisionOf(value: unknown, what: string): string {
   expectThat(isObject(value), `${what} resolved to ${kindOf(value)}, not { revision }`);
   const { revision } = value;
-  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, no string`);
+  expectThat(typeof revision === 'string', `${what} resolved to a revision that is ${kindOf(revision)}, not a string`);
   return revision;
 }
 

@@ -15,11 +15,15 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
     ...must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT),
     async run(trial) {
       const store = await trial.open();
-      expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id was told false');
+      expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id resolved to false');
     },
   },
   {
-    ...must('USE-ONE-WINNER', 'Of many who claim an id at once, over several stores, one is told true.', CONTRACT),
+    ...must(
+      'USE-ONE-WINNER',
+      'Of many concurrent claims of an id, over several stores, one resolves to true.',
+      CONTRACT,
+    ),
     async run(trial) {
       const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
       for (let round = 0; round < ROUNDS; round++) {
@@ -28,7 +32,7 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
           stores.map((store) => trial.claim(store, id, 600)),
         );
         const won = (await Promise.all(claims.flat())).filter(Boolean).length;
-        expectThat(won === 1, `of ${CLAIMS} who claimed at once, ${won} were told true`);
+        expectThat(won === 1, `of ${CLAIMS} concurrent claims, ${won} resolved to true`);
       }
     },
   },
@@ -37,7 +41,7 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
     async run(trial) {
       const [store, other] = [await trial.open(), await trial.open()];
       const id = trial.freshId();
-      expectThat(await trial.claim(store, id, 600), 'the first claim of an id was told false');
+      expectThat(await trial.claim(store, id, 600), 'the first claim of an id resolved to false');
       for (const seconds of [600, 60, 6_000]) {
         for (const again of [store, other]) {
           const won = await trial.claim(again, id, seconds);
@@ -67,16 +71,16 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
       const { clockSkewSeconds } = trial;
       const [ahead, behind] = [await trial.open(), await trial.open()];
       const told: unknown = ahead.clockSkewSeconds;
-      // A boundary believes it.
+      // A boundary trusts it.
       expectThat(
         told === undefined || told === clockSkewSeconds,
-        `the store tells another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
+        `the store reports another clockSkewSeconds than the ${clockSkewSeconds} it was given`,
       );
       // As a server whose clock is ahead redeems a token, and one whose clock is behind is sent it again.
       const claimAgain = async (seconds: number, waitMs: number): Promise<boolean> => {
         const id = trial.freshId();
         const when = seconds < 0 ? `ended ${-seconds} s ago` : `ends in ${seconds} s`;
-        expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} was told false`);
+        expectThat(await trial.claim(ahead, id, seconds), `the first claim of an id that ${when} resolved to false`);
         await pause(waitMs);
         // Claims may remove what has expired.
         await trial.claim(behind, trial.freshId(), clockSkewSeconds);
@@ -92,7 +96,7 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
     },
   },
   {
-    ...must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`),
+    ...must('USE-PAST-END', 'When end and margin have passed, no claim resolves to true.', `${CONTRACT}; F48`),
     async run(trial) {
       const store = await trial.open();
       const past = -trial.clockSkewSeconds - SLACK_SECONDS;
@@ -102,15 +106,15 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
   {
     ...must(
       'USE-UNREACHABLE',
-      'A backend out of reach tells nobody true.',
-      `${CONTRACT}: a store that cannot tell; F9`,
+      'While the backend is out of reach, no claim resolves to true.',
+      `${CONTRACT}: a store that cannot determine whether; F9`,
     ),
     async run(trial) {
       const store = await trial.open();
       await trial.claim(store, trial.freshId(), 600);
       await trial.breakConnection();
       const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
-      expectThat(won !== true, 'a claim was told true while the backend was out of reach');
+      expectThat(won !== true, 'a claim resolved to true while the backend was out of reach');
     },
   },
 ];

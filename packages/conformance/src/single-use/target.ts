@@ -3,7 +3,7 @@ import { aFunction, anObject, aText, checkArgument } from '../arguments.ts';
 
 /** A `SingleUseStore` of `@sealring/mcp`. */
 export interface SingleUseStoreLike {
-  /** Its margin, where it tells: that of the target. */
+  /** Its margin, if the store reports it: that of the target. */
   readonly clockSkewSeconds?: number;
   claim(id: string, expiresAt: Date): Promise<boolean>;
   close?(): Promise<void> | void;
@@ -21,7 +21,7 @@ export interface SingleUseTarget {
   readonly name: string;
   /** A store on connections of its own; all of them share what was claimed. */
   create(): Promise<SingleUseInstance> | SingleUseInstance;
-  /** Makes the backend unreachable, for stores that are open and those that will be; resolves to what mends it. */
+  /** Makes the backend unreachable, for existing and future stores; resolves to a function that restores it. */
   breakConnection?(): Promise<() => Promise<void> | void>;
   /** The margin that the store was given, as `policy.clockSkewSeconds` of the ring. Seconds, 0 to 86 400. Default 300. */
   readonly clockSkewSeconds?: number;

@@ -39,7 +39,7 @@ export class SingleUseTrial {
     } catch {
       throw new Finding('a claim threw at once instead of rejecting');
     }
-    expectThat(promise instanceof Promise, `a claim returned ${kindOf(promise)}, no promise`);
+    expectThat(promise instanceof Promise, `a claim returned ${kindOf(promise)}, not a promise`);
     const answer: unknown = await this.pending.wait('claim', () => promise);
     expectThat(typeof answer === 'boolean', `a claim resolved to ${kindOf(answer)}, neither true nor false`);
     return answer;

@@ -7,8 +7,8 @@ export interface AwsErrorRows<Row> {
   /** The credentials are missing or wrong. */
   readonly credentials: Row;
   /**
-   * The credentials have expired, or cannot be had at the moment: never `denied`, because that says nothing about the
-   * permission.
+   * The credentials have expired, or are temporarily unavailable: never `denied`, because the failure says nothing
+   * about the permission.
    */
   readonly expired: Row;
   /** The clock of this machine differs from the service's. */

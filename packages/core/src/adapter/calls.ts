@@ -7,19 +7,19 @@ import type { ServiceFailure, StoreFailure } from './failures.ts';
 /** Between the attempts of a call. */
 export const ATTEMPTS: Backoff = { firstMs: 100, capMs: 2_000 };
 
-/** What one attempt came to. */
+/** The result of one attempt. */
 export type Outcome<T, Failure> = { readonly answer: T } | { readonly failure: Failure };
 
-/** What a call came to, and after how many attempts it failed. */
+/** The result of a call; for a failure, with the number of attempts. */
 export type CallOutcome<T, Failure> = { readonly answer: T } | { readonly failure: Failure; readonly attempts: number };
 
-/** How calls are made. */
+/** Settings of {@link Calls}. */
 export interface CallsOptions<Failure> {
   /** Longest wait for each attempt, in milliseconds. */
   readonly timeoutMs: number;
-  /** What is closed by {@link Calls.close}, for its message: `store`. */
+  /** What {@link Calls.close} closes, for the message: `store`. */
   readonly owner: string;
-  /** What a rejection of the vendor's means. */
+  /** Classifies a rejection by the vendor's SDK. */
   readonly classify: (error: unknown) => Failure;
   /** The failure of a call that was given up, for a fixed reason. */
   readonly unavailable: (reason: string) => Failure;
@@ -31,7 +31,7 @@ export interface CallsOptions<Failure> {
 export interface RetryOptions<Failure> {
   /** Attempts per call, the first one included. */
   readonly maxAttempts: number;
-  /** Whether another attempt may mend it, after so many. */
+  /** Whether another attempt may succeed, after `attempts` of them. */
   readonly mayPass: (failure: Failure, attempts: number) => boolean;
 }
 
@@ -60,13 +60,14 @@ export class Calls<Failure> {
   }
 
   /**
-   * Makes one call: until there is an answer, a failure that a repetition cannot mend, the last attempt, an abort or
-   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` heeds its signal, which aborts whenever
-   * there is no answer: the socket is then of no use to anybody, even in the middle of a body.
+   * Makes one call: until there is an answer, a failure that a repetition cannot fix, the last attempt, an abort or
+   * {@link Calls.close}. Never rejects, and ends in time whether or not `call` respects its signal. The signal aborts
+   * whenever there is no answer, so that the socket is released even in the middle of a body.
    *
    * @param signal - The caller's.
    * @param call - One attempt; what it throws is classified.
-   * @param discard - Gets an answer that came too late for anybody to take, to overwrite a key in it. Must not throw.
+   * @param discard - Receives an answer that came too late to be returned, so that a key in it can be overwritten. Must
+   * not throw.
    */
   async run<T>(
     signal: AbortSignal | undefined,
@@ -81,7 +82,7 @@ export class Calls<Failure> {
     try {
       const answer = await retry(attempt, {
         waitMs: (error) => {
-          // An abort is no failure of the service: `mayPass` must not see it.
+          // An abort is not a failure of the service: `mayPass` must not see it.
           if (this.#isEnded(signal) || !(error instanceof Failed)) return undefined;
           const mayRepeat = this.#mayRepeat(error.failure as Failure, attempts);
           return mayRepeat ? backoffMs(ATTEMPTS, attempts, Math.random()) : undefined;
@@ -136,8 +137,8 @@ export class Calls<Failure> {
     return reason === 'aborted' ? 'aborted by the caller' : 'no answer within callTimeoutSeconds';
   }
 
-  // Keeps the process alive, unlike a deadline: between two attempts no socket does, and a command-line run whose call
-  // is still under way would end in silence.
+  // Keeps the process alive, unlike a deadline: no socket is in use between two attempts, and a command-line program
+  // would end silently while its call is still pending.
   #pause(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {
@@ -154,7 +155,7 @@ export class Calls<Failure> {
 }
 
 /**
- * Calls of a store: one attempt each, because the ring repeats those that somebody waits for.
+ * Calls of a store: one attempt each, because the ring repeats the calls that a caller waits for.
  *
  * @param timeoutMs - Longest wait for each, in milliseconds.
  * @param classify - What a rejection means: see `findRow` and `unexplained`.

@@ -1,7 +1,7 @@
 import { refuseUnknownOptions } from '../base/options.ts';
 import { resolvePolicy } from '../ring/policy.ts';
 
-/** What a factory that makes its own key wrapper sets itself. */
+/** The options that a factory with its own key wrapper sets itself. */
 const SET_BY_FACTORY: readonly string[] = ['keyWrapper', 'closeKeyWrappers'];
 
 /**

@@ -3,8 +3,8 @@ import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 import type { StoreFailure } from './failures.ts';
 
 /**
- * A property of a stranger's object, own or inherited. A getter runs foreign code, and what it throws can be an error with
- * a key in it: it counts as not there, and so does whatever a proxy holds. Never throws.
+ * A property of a foreign object, own or inherited. A getter runs foreign code, and the error it throws can contain a
+ * key: getters count as absent, and so does everything in a proxy. Never throws.
  */
 export function property(holder: unknown, name: string): unknown {
   if ((typeof holder !== 'object' && typeof holder !== 'function') || holder === null) return undefined;
@@ -22,14 +22,14 @@ export function statusOf(value: unknown): number | undefined {
 }
 
 /**
- * A request id in the form of a UUID, undefined for anything else: it comes in a header that anybody on the way can
- * fill, and this form has no room for a key.
+ * A request id in the form of a UUID, undefined for anything else: any proxy on the way can set the header that it
+ * comes in, and this form has no room for a key.
  */
 export function requestIdOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value) ? value : undefined;
 }
 
-/** Rows of an error table that are all the same. */
+/** Rows of an error table with one meaning for all codes. */
 export function sameRow<const Row>(codes: readonly string[], row: Row): Record<string, Row> {
   return Object.fromEntries(codes.map((code) => [code, row]));
 }
@@ -53,7 +53,7 @@ export function findRow<Row>(
   return undefined;
 }
 
-/** What a status means where the code of a KMS does not say: 401, 403, 404 and 429; else `unavailable`. */
+/** The meaning of a status where the code of a KMS has none: 401, 403, 404 and 429; else `unavailable`. */
 export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   if (status === 401 || status === 403) return 'denied';
   if (status === 404) return 'not-found';
@@ -61,7 +61,7 @@ export function kindOfStatus(status: number | undefined): KeyWrapperErrorKind {
   return 'unavailable';
 }
 
-/** A store's failure that nothing explains: `unavailable`, and its status where that is 300 to 599. */
+/** An unexplained failure of a store: `unavailable`, and its status where that is 300 to 599. */
 export function unexplained(status?: unknown): StoreFailure<'unavailable'> {
   const known = statusOf(status);
   return {

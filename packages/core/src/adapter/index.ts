@@ -1,6 +1,6 @@
 /**
- * For authors of key wrappers and ring stores: what each of them would otherwise write again, and those names of the
- * contract that it speaks of. The whole contract is `@sealring/core`.
+ * For authors of key wrappers and ring stores: the code that each of them would otherwise write again, with the types
+ * of the contract that it uses. The whole contract is in `@sealring/core`.
  *
  * @packageDocumentation
  */

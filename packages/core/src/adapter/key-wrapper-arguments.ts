@@ -12,7 +12,7 @@ export interface ContextSupport {
   readonly context: boolean;
 }
 
-/** What a call was given: checked, and the context copied. */
+/** The options of a call: checked, and the context copied. */
 export interface CheckedWrapOptions {
   readonly context: Record<string, string>;
   readonly signal: AbortSignal | undefined;
@@ -20,7 +20,7 @@ export interface CheckedWrapOptions {
   readonly onServiceDate: ((date: Date) => void) | undefined;
 }
 
-/** What a wrapped key has to be for a key wrapper to ask its service about it. */
+/** What a wrapped key must satisfy before a key wrapper sends it to its service. */
 export interface WrappedKeyRules {
   /** Longest `wrapped` the service takes, in bytes. */
   readonly maxBytes: number;
@@ -36,7 +36,7 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
   if (typeof options !== 'object' || options === null) {
     throw wrongType(provider, 'options', 'an object with a context', options);
   }
-  // Not held against a list of names: the core that calls may be newer than the adapter.
+  // Unknown names are accepted: the calling core may be newer than the adapter.
   const { context, signal, onServiceDate } = options as Readonly<Record<keyof CheckedWrapOptions, unknown>>;
   const isObject = typeof context === 'object' && context !== null && !Array.isArray(context);
   if (!isObject || !Object.values(context).every((value) => typeof value === 'string')) {
@@ -54,7 +54,7 @@ export function readWrapOptions(provider: string, options: unknown): CheckedWrap
  * Copies a data key to be wrapped: 32 bytes, or 32 or 64 where the service binds no context. A copy, so that a caller
  * who overwrites the original before a second attempt does not have zeros wrapped; overwrite it when the call has ended.
  *
- * @throws {TypeError} for what is no `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
+ * @throws {TypeError} for anything but a `Uint8Array`, {@link RangeError} for another length or 32 times the same byte.
  */
 export function copyDataKey(provider: string, dataKey: unknown, supports: ContextSupport): Uint8Array {
   if (!types.isUint8Array(dataKey)) {
@@ -91,7 +91,7 @@ export function overwrite(bytes: unknown): void {
 }
 
 /**
- * Copies what a service made of a data key.
+ * Copies the ciphertext that a service returned for a data key.
  * @throws {KeyWrapperError} `corrupt` unless it is 1 to `maxBytes` bytes.
  */
 export function copyWrapped(
@@ -109,7 +109,7 @@ export function copyWrapped(
 /**
  * Checks a wrapped key before any call, and copies it.
  *
- * @throws {TypeError} for what is no wrapped key at all.
+ * @throws {TypeError} for a value that is not a wrapped key.
  * @throws {KeyWrapperError} `corrupt` for one of another provider or another KMS key, or not 1 to `maxBytes` bytes long.
  */
 export function readWrappedKey(provider: string, wrappedKey: unknown, rules: WrappedKeyRules): WrappedKey {
@@ -121,7 +121,7 @@ export function readWrappedKey(provider: string, wrappedKey: unknown, rules: Wra
     throw new TypeError(`${provider}: a wrapped key has a provider, a keyId and wrapped bytes`);
   }
   if (maker !== provider) throw corrupt(provider, 'unwrap', 'the wrapped key is of another provider');
-  // A service calls these a wrong request, which would read as an error of the configuration.
+  // A service reports these as a malformed request, which would look like a configuration error.
   if (wrapped.length === 0 || wrapped.length > rules.maxBytes) {
     throw corrupt(provider, 'unwrap', `the wrapped key is not 1 to ${rules.maxBytes} bytes long`);
   }

@@ -96,7 +96,8 @@ export function urlWith(
  *
  * @param wanted - What it holds, in the plural.
  * @param read - Checks an entry, which is called `name[index]`.
- * @throws {TypeError} for what is no array, {@link RangeError} for more than `most` entries; what `read` throws.
+ * @throws {TypeError} for anything but an array, {@link RangeError} for more than `most` entries; and what `read`
+ * throws.
  */
 export function listOf<T>(
   owner: string,

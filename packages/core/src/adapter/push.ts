@@ -5,7 +5,7 @@ import type { StoreFailure } from './failures.ts';
 const HEARTBEAT_MS = 15_000;
 const RECONNECTIONS: Backoff = { firstMs: 100, capMs: 30_000 };
 
-/** One connection that listens for writes. Not opened yet. */
+/** One connection that listens for writes; not connected yet. */
 export interface PushListener {
   /**
    * Opens the connection and subscribes.
@@ -14,7 +14,7 @@ export interface PushListener {
    * @param lost - To be called when the connection has ended and the client does not reconnect by itself.
    */
   start(changed: () => void, lost: () => void): Promise<unknown>;
-  /** One request over the connection: a connection that is open at one end only shows in no other way. */
+  /** Sends one request over the connection. Nothing else reveals a connection whose other end is gone. */
   check(): Promise<unknown>;
   /** Closes the connection at once, in whatever state it is. Never throws. */
   end(): void;
@@ -31,10 +31,10 @@ export interface PushOptions {
 }
 
 /**
- * The `watch` of a ring store: one connection for any number of watchers, open while there is at least one. A connection
- * that ends is replaced after a pause with full jitter of at most 0.1, 0.2, 0.4 … 30 seconds; a heartbeat finds one whose
- * other end is gone. Watchers are also called after each new connection, for writes that they may have missed. Keeps no
- * process alive.
+ * The `watch` of a ring store: one connection for any number of watchers, kept open while there is at least one. A
+ * connection that ends is replaced after a pause with full jitter of at most 0.1, 0.2, 0.4 … 30 seconds; a heartbeat
+ * finds one whose other end is gone. Watchers are also called after each new connection, for writes that they may have
+ * missed. Keeps no process alive.
  */
 export class Push {
   readonly #options: PushOptions;
@@ -80,7 +80,7 @@ export class Push {
     const lost = ifCurrent(() => this.#startAgain());
     const outcome = await this.#calls.run(undefined, async () => ({ answer: await listener.start(changed, lost) }));
     if (this.#listener !== listener) {
-      // Ended while it was connecting; a client may need to be ended again once it has connected.
+      // Closed while it was connecting; some clients must be closed again once they have connected.
       listener.end();
     } else if ('failure' in outcome) {
       this.#startAgain();

@@ -19,8 +19,8 @@ export function checkRead(owner: string, options: RingStoreCallOptions | undefin
 
 /**
  * Checks what a write was given. `expected` has to be spelled out: forgetting it must not mean "only if absent".
- * @throws {TypeError} for a document that is no text or no UTF-8, an empty one, a wrong `expected`, an unknown option or
- * one of a wrong type.
+ * @throws {TypeError} for a document that is not a text with a UTF-8 form, an empty one, a wrong `expected`, an unknown
+ * option or one of a wrong type.
  * @throws {RingStoreError} `too-large` for a document over 262 144 bytes, `unavailable` when the signal has aborted.
  */
 export function checkWrite(
@@ -63,7 +63,7 @@ export function checkWatcher(owner: string, changed: unknown): void {
 
 /**
  * Checks what the claim of a single-use store was given.
- * @throws {TypeError} for an `id` that is no string, an `expiresAt` that is no Date.
+ * @throws {TypeError} for an `id` that is not a string, or an `expiresAt` that is not a Date.
  * @throws {RangeError} for an `id` that has not 1 to 256 characters or no UTF-8 form, or an invalid date.
  */
 export function checkClaim(owner: string, id: unknown, expiresAt: unknown): void {
@@ -83,7 +83,7 @@ export function clockSkewMsOf(owner: string, value: unknown): number {
 
 /**
  * How long a single-use store has to remember a claim from now on: until `expiresAt`, and the clock skew longer, as a
- * member whose clock is behind may still honour the token. Milliseconds; with 0 or less nobody may.
+ * member whose clock is behind may still honour the token. Milliseconds; 0 or less: no member may.
  */
 export function claimLifeMs(expiresAt: Date, clockSkewMs: number, nowMs: number = Date.now()): number {
   return Math.ceil(expiresAt.getTime() + clockSkewMs - nowMs);

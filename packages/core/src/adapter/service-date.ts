@@ -12,7 +12,7 @@ export function noteServiceTime(ms: unknown, onServiceDate: OnServiceDate): void
   if (typeof ms === 'number' && Number.isFinite(ms)) onServiceDate?.(new Date(ms));
 }
 
-/** The part of a command of the AWS SDK (any version 3) that lets one look at the answer. */
+/** The part of a command of the AWS SDK (any version 3) that gives access to the answer. */
 interface WithMiddleware {
   readonly middlewareStack: {
     add(

@@ -1,8 +1,6 @@
 import { show } from './options.ts';
 
-/*
- * One file, because it is one printer: what is quick about it is that text, escapes and numbers go into one buffer.
- */
+/* One file, because it is one printer: it is fast because text, escapes and numbers go into one buffer. */
 
 /** Nesting at which a value is refused: far above any real request, far below a stack overflow. */
 const MAX_DEPTH = 512;
@@ -34,7 +32,7 @@ export interface CanonicalJsonOptions {
  *
  * The value is serialised as it is, never rebuilt: rebuilding reorders integer-like keys and loses `__proto__`.
  *
- * @throws {TypeError} for anything that is no plain JSON value: undefined, NaN, a bigint, a function, a class instance.
+ * @throws {TypeError} for anything but a plain JSON value: undefined, NaN, a bigint, a function, a class instance.
  * @throws {RangeError} for nesting deeper than 512.
  */
 export function canonicalJson(value: unknown, options: CanonicalJsonOptions = {}): string {
@@ -122,7 +120,7 @@ class Printer {
 
   #array(values: readonly unknown[], depth: number): void {
     this.#ascii('[');
-    // Holes are visited: they are no JSON.
+    // Holes are visited: they are not JSON.
     for (let i = 0; i < values.length; ) {
       if (i > 0) this.#byte(COMMA);
       const value = values[i];

@@ -3,7 +3,7 @@ import { uptime } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import type { Closing } from './closing.ts';
 
-/** Where time comes from. Replaced in tests and in the simulator; everything else uses {@link systemClock}. */
+/** The source of time. Tests and the simulator replace it; everything else uses {@link systemClock}. */
 export interface Clock {
   /** Milliseconds since the Unix epoch; may step. */
   wallMs(): number;

@@ -10,13 +10,13 @@ export interface CallLimits<T> {
   readonly atMostMs?: number;
   /** The caller's signal, if it has one. */
   readonly signal?: AbortSignal | undefined;
-  /** Gets an answer that came too late for anybody to take: to overwrite a key in it. Must not throw. */
+  /** Receives an answer that came too late to be returned, so that a key in it can be overwritten. Must not throw. */
   readonly discard?: ((answer: T) => void) | undefined;
 }
 
 /**
- * Gives every call a deadline, and ends them all when their owner is closed. One listener for all calls, and none of our
- * own on a call's signal: those cost more than the rest of an uneventful refresh.
+ * Gives every call a deadline, and ends all calls when their owner is closed. One listener for all calls, and none of
+ * our own on a call's signal: those cost more than the rest of an uneventful refresh.
  */
 export class Deadlines {
   readonly #clock: Clock;
@@ -34,8 +34,8 @@ export class Deadlines {
   }
 
   /**
-   * Starts a call with a signal that aborts as soon as nobody waits for the answer any longer. Rejects with `errorOf` at
-   * the deadline, on close and when the caller aborts, whether or not the call heeds its signal.
+   * Starts a call with a signal that aborts as soon as the answer is no longer awaited. Rejects with `errorOf` at the
+   * deadline, on close and when the caller aborts, whether or not the call respects its signal.
    */
   run<T>(
     start: (signal: AbortSignal) => Promise<T>,
@@ -84,7 +84,7 @@ export class Deadlines {
   }
 }
 
-/** Somebody else's code may throw synchronously, or return what is only like a promise. */
+/** Foreign code may throw synchronously, or return a thenable that is not a promise. */
 export function started<T>(start: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
   try {
     return Promise.resolve(start(signal));

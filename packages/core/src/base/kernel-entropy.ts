@@ -5,8 +5,9 @@ const BYTES = 32;
 
 /**
  * Reads 32 bytes of the kernel's random device, which no copy of this process's memory can hold: a second source beside
- * the process's own generator. Empty where it cannot be had: no such device, no permission to read it, no file descriptor
- * left. Salts then rest on the generator and the clocks; a ring must not go unread for want of a second source.
+ * the process's own generator. Empty where it is not available: no such device, no permission to read it, no file
+ * descriptor left. Salts then depend on the generator and the clocks; a missing second source must not prevent a read
+ * of the ring.
  */
 export async function readKernelEntropy(): Promise<Uint8Array> {
   const [read] = await Promise.allSettled([readDevice()]);

@@ -3,7 +3,7 @@ import { types } from 'node:util';
 /** The `code` of what an option is refused with. */
 const REFUSED_OPTION = 'ERR_SEALRING_OPTION';
 
-/** The TypeError for an option. By its `code` whoever catches it knows that its text is ours and shows no secret. */
+/** The TypeError for an option. Its `code` shows to callers that the text is ours and contains no secret. */
 export function optionTypeError(text: string): TypeError {
   return Object.defineProperty(new TypeError(text), 'code', { value: REFUSED_OPTION });
 }
@@ -28,7 +28,8 @@ export function quote(text: string): string {
 }
 
 /**
- * Refuses what is no options object, and a misspelt option, which would otherwise mean its default.
+ * Refuses a value that is not an options object, and a misspelt option, which would otherwise silently mean the
+ * default.
  * @throws {TypeError} unless `options` is an object whose every key is in `known`.
  */
 export function refuseUnknownOptions(owner: string, options: unknown, known: readonly string[]): void {

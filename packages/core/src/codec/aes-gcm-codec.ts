@@ -4,11 +4,11 @@ import { secretBytes, show } from '../base/options.ts';
 import { InvalidRequestState, type RequestStateCodec } from '../contracts/codec.ts';
 import {
   derivePythonKey,
-  openPython,
   PYTHON_NONCE_BYTES,
   type PythonKey,
   parsePythonToken,
   sealPython,
+  unsealPython,
 } from '../formats/python.ts';
 
 const OWNER = 'AesGcmRequestStateCodec';
@@ -68,7 +68,7 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
   }
 
   /**
-   * @throws {TypeError} for a payload that is no Uint8Array.
+   * @throws {TypeError} for a payload that is not a Uint8Array.
    * @throws {RangeError} for a payload over 196 573 bytes: its token would be refused everywhere.
    */
   seal(payload: Uint8Array): string {
@@ -81,10 +81,10 @@ export class AesGcmRequestStateCodec implements RequestStateCodec {
     const parsed = parsePythonToken(token);
     const key = this.#byKid.get(parsed.kid);
     if (key === undefined) throw new InvalidRequestState('unknown key');
-    return openPython(key, parsed);
+    return unsealPython(key, parsed);
   }
 
-  /** Shows how many keys there are, and nothing of them. */
+  /** Shows the number of keys, and nothing of the keys themselves. */
   toJSON(): { readonly codec: string; readonly keys: number } {
     return { codec: OWNER, keys: this.#byKid.size };
   }

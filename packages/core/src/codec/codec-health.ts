@@ -13,7 +13,7 @@ export interface CodecHealth {
   readonly canSeal: boolean;
   /** Whether a key unseals tokens at present; else each is refused. */
   readonly canUnseal: boolean;
-  /** How long sealing continues if neither the KMS nor the store answers any more. */
+  /** How long sealing continues if neither the KMS nor the store answers again. */
   readonly sealUntil: Date | undefined;
   /** Id of the key that seals now. */
   readonly sealingKey: string | undefined;
@@ -58,7 +58,7 @@ export function healthOf(keeper: RingKeeper): CodecHealth {
     status: condition.status(now),
     ready: view.isReady(now),
     canSeal,
-    canUnseal: view.canOpen(now),
+    canUnseal: view.canUnseal(now),
     sealUntil: sealUntilOf(limits.sealUntilMs, states),
     sealingKey: canSeal ? states.find(({ state }) => state === 'active')?.key.id : undefined,
     keys: states.map(({ key, state }) => ({

@@ -15,7 +15,7 @@ import { RingWriter } from '../member/writer.ts';
 import { StoredRingDocument } from '../stores/stored-ring.ts';
 import type { CheckedOptions } from './kms-codec-options.ts';
 
-/** Puts the parts of a ring together; none of them starts anything. */
+/** Creates the parts of a member; nothing is started yet. */
 export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, closing: Closing): RingKeeper {
   const { ringName, ring: store, policy, clock, random, keyWrappers, role } = options;
   const timeoutSeconds = policy.kmsTimeoutSeconds;
@@ -63,7 +63,7 @@ export function createKeeper(options: CheckedOptions, cache: EnvelopeKeyCache, c
   return new RingKeeper({ ...learning, sync, writer, founding: new Founding({ ...learning, writer }) });
 }
 
-/** With a random source of its own, a codec draws on nothing else: its run can be repeated. */
+/** A codec with its own random source uses no other randomness, so that a run can be repeated. */
 async function noKernelEntropy(): Promise<Uint8Array> {
   return new Uint8Array(0);
 }

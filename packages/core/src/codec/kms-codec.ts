@@ -7,7 +7,7 @@ import { createKeeper } from './create-keeper.ts';
 import { checkOptions, type KmsCodecOptions } from './kms-codec-options.ts';
 import { awaited, closeAll, RingCodec } from './ring-codec.ts';
 
-/** What a token says of itself, and what the ring says of its key. */
+/** What a token says about itself, and what the ring says about its key. */
 export interface TokenFacts {
   /** `sealring` or `python`. */
   readonly format: string;
@@ -34,7 +34,7 @@ export interface RingTokenCodec extends RequestStateCodec {
    * Returns undefined when there is nothing to wait for.
    */
   prepare(token?: string, options?: { readonly signal?: AbortSignal }): Promise<void> | undefined;
-  /** What a token says of itself and what the ring says of its key. No secrets, and no authentication. */
+  /** What a token says about itself and what the ring says about its key. No secrets, and no authentication. */
   inspect(token: string): TokenFacts;
   /** The state of this member, without a call to the KMS or the store. */
   health(): CodecHealth;

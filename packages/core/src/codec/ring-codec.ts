@@ -55,8 +55,8 @@ export class RingCodec implements KmsCodec {
     });
     this.#source = {
       sealingKey: (now) => view.sealingKey(now),
-      openingKey: (id, now) => view.openingKey(id, now),
-      openingKeys: (now) => view.openingKeys(now),
+      unsealingKey: (id, now) => view.unsealingKey(id, now),
+      unsealingKeys: (now) => view.unsealingKeys(now),
       noteUnknownKey: (id, now) => keeper.causedReads.noteUnknownKey(id, now),
     };
     this.#formats = {
@@ -143,7 +143,7 @@ export class RingCodec implements KmsCodec {
     const signal = given === undefined ? waited.signal : AbortSignal.any([waited.signal, given]);
     await Promise.race([
       this.#keeper.causedReads.forToken(now, { foreground: true }),
-      // A wait that ended early is no failure: the signal is looked at below.
+      // A wait that ended early is not a failure: the signal is checked below.
       pause(this.#options.clock, PREPARE_MS, signal).catch(() => undefined),
     ]);
     waited.abort();
@@ -213,7 +213,7 @@ export class RingCodec implements KmsCodec {
   }
 
   #open(format: TokenFormat, token: string): Uint8Array {
-    const now = this.#keeper.view.nowToOpen();
+    const now = this.#keeper.view.nowToUnseal();
     const { payload, key } = format.open(token, now);
     if (channels.stale.isHeard) {
       const state = this.#keeper.view.states(now).find((other) => other.key.id === key.id)?.state;
@@ -232,7 +232,7 @@ export async function closeAll(keeper: RingKeeper, options: CheckedOptions): Pro
 
 function checkPayload(payload: unknown): void {
   if (!(payload instanceof Uint8Array)) throw new TypeError(`payload must be a Uint8Array, got ${show(payload)}`);
-  // The cipher goes by the true length, our bounds by what the object says.
+  // The cipher uses the true length; our bounds use the length that the object reports.
   if (payload.length !== Reflect.get(typedArray, 'length', payload))
     throw new TypeError('payload must not define its own length');
 }
@@ -248,8 +248,8 @@ const typedArray: object = Object.getPrototypeOf(Uint8Array.prototype) as object
 const IDLE_MS = 2 ** 30;
 
 /**
- * The ring's timers do not keep a process alive. While somebody awaits it, the process must not end for want of other
- * work, as a plain script would.
+ * The ring's timers do not keep a process alive. While the codec is awaited, the process must not exit for lack of
+ * other work, as a plain script would.
  */
 export async function awaited<T>(run: () => Promise<T>): Promise<T> {
   const alive = setInterval(() => undefined, IDLE_MS);

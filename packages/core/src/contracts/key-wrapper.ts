@@ -4,7 +4,7 @@ import { sectionOn } from './errors.ts';
  * What happened at the KMS, as far as a caller can act on it.
  *
  * - `throttled`, `unavailable`: may succeed later; retried within limits.
- * - `denied`: the caller may not use the key. `disabled`: nobody may, at present. `not-found`: there is no such key.
+ * - `denied`: the caller may not use the key. `disabled`: at present no caller may. `not-found`: there is no such key.
  * - `corrupt`: the wrapped key, its context or the service's answer failed a check.
  *
  * Whatever an adapter does not recognise is `unavailable`: an unknown error never ends the life of a key.
@@ -119,7 +119,10 @@ export interface KeyWrapper {
   readonly supports: {
     /** Whether the service itself binds the context. Where false, the ring binds it inside the wrapped plaintext. */
     readonly context: boolean;
-    /** Whether an unwrap shows that somebody with the permission to wrap made it. Not so for wrapping with a public RSA key. */
+    /**
+     * Whether an unwrap shows that the wrap was made with the permission to wrap. False for wrapping with a public RSA
+     * key.
+     */
     readonly authenticated: boolean;
     /**
      * Whether the KMS key has versions, and `keyId` of a wrapped key names the one that made it: then a member notices a

@@ -38,7 +38,7 @@ export interface RingStore {
   /** The document, or `undefined` if it is known to be absent. @throws {RingStoreError} */
   read(options?: RingStoreCallOptions): Promise<StoredRing | undefined>;
   /**
-   * @throws {RingConflictError} when somebody wrote first.
+   * @throws {RingConflictError} when another writer was first.
    * @throws {RingStoreError} for every other failure.
    */
   write(
@@ -58,7 +58,7 @@ export class RingConflictError extends Error {
   readonly help: string = sectionOn('RingConflictError');
 
   constructor() {
-    super('the ring was changed by somebody else: read it again');
+    super('another writer changed the ring first: read it again');
   }
 }
 

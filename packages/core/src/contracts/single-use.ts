@@ -26,7 +26,7 @@ export interface SingleUseStore {
    * @throws {SingleUseStoreError} when the store cannot determine whether `id` was claimed.
    */
   claim(id: string, expiresAt: Date): Promise<boolean>;
-  /** Ends pending calls and closes what the store itself has opened; a client that it was given stays open. */
+  /** Ends pending calls and closes what the store itself has created; a client that it was given stays open. */
   close?(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto';
 /** Bytes of a key id; 12 characters of base64url. */
 export const KEY_ID_BYTES = 9;
 
-/** What a data key is used for. Nothing uses it but its key id and a sub-key under one of these labels. */
+/** What a data key is used for: only its key id and the sub-keys under these labels are derived from it. */
 export type DerivationLabel = 'token' | 'ring-mac' | 'python' | 'typescript' | 'mcp.d';
 
 /** The id of a data key: the first 9 bytes of SHA-256("sealring/v1/key-id" ‖ data key). Derived, never chosen. */

@@ -21,11 +21,11 @@ export function maxPythonPayloadBytes(maxTokenLength: number): number {
   return Math.floor(((maxTokenLength - PREFIX.length) * 3) / 4) - HEADER_BYTES - TAG_BYTES;
 }
 
-/** What one secret comes to on this wire. */
+/** What is derived from one secret for this wire. */
 export interface PythonKey {
   /** Fingerprint of the derived key: 4 bytes as 8 lower-case hexadecimal digits. */
   readonly kid: string;
-  /** The derived AES-256 key, imported once: a raw Buffer makes every seal about four times dearer on Node 24. */
+  /** The derived AES-256 key, imported once: a raw Buffer makes every seal about four times slower on Node 24. */
   readonly key: KeyObject;
   /** `v1.` and the fingerprint: 7 bytes. */
   readonly additionalData: Uint8Array;
@@ -94,9 +94,9 @@ export function parsePythonToken(token: string, maxTokenLength: number = MAX_TOK
 
 /**
  * Unseals a token with the key that has its fingerprint. The result is a fresh array of its own.
- * @throws {InvalidRequestState} `seal` when authentication fails.
+ * @throws {InvalidRequestState} `authentication failed`.
  */
-export function openPython(key: PythonKey, token: PythonToken): Uint8Array {
+export function unsealPython(key: PythonKey, token: PythonToken): Uint8Array {
   const decipher = createDecipheriv('aes-256-gcm', key.key, token.nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(key.additionalData);
   decipher.setAuthTag(token.tag);

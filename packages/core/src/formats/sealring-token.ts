@@ -4,9 +4,9 @@ import { KEY_ID_BYTES } from './derivation.ts';
 import { isCanonicalBase64url } from './token.ts';
 
 /*
- * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]).
- * The 45 header bytes are a multiple of 3, so the header is 60 characters that stand by themselves: a sealer encodes
- * them once per salt, an opener looks them up.
+ * The native token: "sr1." b64url(keyId[9] ‖ salt[18] ‖ commitment[18]) b64url(nonce[12] ‖ ciphertext ‖ tag[16]). The
+ * 45 header bytes are a multiple of 3, so the header is 60 characters that stand by themselves: a sealer encodes them
+ * once per salt, an unsealer looks them up.
  */
 export const SEALRING_PREFIX = 'sr1.';
 export const SALT_BYTES = 18;
@@ -48,7 +48,7 @@ const FIRST_PREFIX_BYTE = PREFIX_BYTES[0] as number;
 
 let isLent = false;
 
-/** What a token says. None of it is authenticated. */
+/** The parts of a token. None of them is authenticated. */
 export interface DecodedToken {
   /** What tokens of one token key have in common, key id, salt and commitment, as 12 words: they compare quickest. */
   readonly words: Int32Array;
@@ -109,10 +109,10 @@ export function decodeToken(token: string): DecodedToken {
 }
 
 /**
- * Decodes a token that begins with the prefix and lends its parts to `use`, with what else that needs; returns what `use`
- * does. The parts are good until then: they are views of one buffer. Whoever keeps them has bytes that authenticate nothing,
- * since the first byte of what is authenticated is right only while the parts are lent. A token that is decoded meanwhile has
- * bytes of its own.
+ * Decodes a token that begins with the prefix and lends its parts to `use`, with what else that needs; returns what
+ * `use` does. The parts are valid until then: they are views of one buffer. Parts that are kept longer authenticate
+ * nothing, since the first byte of what is authenticated is right only while they are lent. A token that is decoded
+ * meanwhile has bytes of its own.
  * @throws {InvalidRequestState} `malformed`, and what `use` throws.
  */
 export function withDecodedToken<Owner, Result>(

@@ -22,7 +22,7 @@ import {
   TAG_BYTES,
 } from './sealring-token.ts';
 
-/** Node 20 takes tags of 4 bytes for whole ones unless the length is given. */
+/** Node 20 accepts tags of 4 bytes unless the length is given. */
 const FULL_TAG = Object.freeze({ authTagLength: TAG_BYTES });
 const AES_KEY_BYTES = 32;
 const HEDGE_KEY_START = AES_KEY_BYTES + COMMITMENT_BYTES;
@@ -95,11 +95,11 @@ export function deriveTokenKey(
 }
 
 /**
- * Derives the token key that a token names, to unseal it with; the key id in it is that of `source`.
- * The commitment is compared in constant time: whoever sent the token chose it.
- * @throws {InvalidRequestState} `seal`: the header commits to another key.
+ * Derives the token key that a token names, to unseal it with; the key id in it is that of `source`. The commitment is
+ * compared in constant time, because the sender of the token chose it.
+ * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
  */
-export function openingTokenKey(
+export function unsealingTokenKey(
   source: TokenKeySource,
   { words, salt, commitment }: DecodedToken,
   purpose: string | undefined,
@@ -115,7 +115,7 @@ export function openingTokenKey(
 
 /**
  * sub(token, salt ‖ 0x00 ‖ purpose): the first 32 bytes are the AES key, the next 18 commit to it, the last 14 are
- * {@link SealingTokenKey.hedgeKey}. Without a purpose the tail is the salt alone. To be overwritten by who asked for it.
+ * {@link SealingTokenKey.hedgeKey}. Without a purpose the tail is the salt alone. The caller overwrites it.
  */
 function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: string | undefined): Buffer {
   input.set(salt, input.length - SALT_BYTES);
@@ -124,7 +124,7 @@ function deriveBlock({ key, input }: TokenKeySource, salt: Uint8Array, purpose: 
   return mac.digest();
 }
 
-/** Seals `payload`; the caller answers for a nonce that never repeats under `tokenKey`. Fills `tagOut` with the tag. */
+/** Seals `payload`; the caller must never repeat a nonce under `tokenKey`. Fills `tagOut` with the tag. */
 export function sealSealring(
   tokenKey: SealingTokenKey,
   nonce: Uint8Array,
@@ -139,7 +139,7 @@ export function sealSealring(
   const end = NONCE_BYTES + ciphertext.length;
   const length = end + TAG_BYTES;
   const body = length <= SHORT_BODY_BYTES ? shortBody : Buffer.allocUnsafeSlow(length);
-  // Few bytes are copied sooner than a copy is called.
+  // For few bytes a loop is faster than a call.
   for (let i = NONCE_BYTES - 1; i >= 0; i--) body[i] = nonce[i] as number;
   body.set(ciphertext, NONCE_BYTES);
   for (let i = TAG_BYTES - 1; i >= 0; i--) {
@@ -152,9 +152,9 @@ export function sealSealring(
 
 /**
  * Decrypts a token whose header is that of the token key; the result is an array of its own.
- * @throws {InvalidRequestState} `seal`.
+ * @throws {InvalidRequestState} `authentication failed`.
  */
-export function openSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {
+export function unsealSealring({ key }: TokenKey, { aad, nonce, ciphertext, tag }: DecodedToken): Uint8Array {
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, FULL_TAG);
   decipher.setAAD(aad);
   decipher.setAuthTag(tag);

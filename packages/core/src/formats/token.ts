@@ -1,6 +1,6 @@
 /**
- * Characters a token may have: 256 KiB. Checked before anything is decoded, so a token that an attacker chose costs a
- * comparison of lengths and no more.
+ * Characters a token may have: 256 KiB. Checked before anything is decoded, so that an over-long token of an attacker
+ * costs one comparison of lengths.
  */
 export const MAX_TOKEN_LENGTH: number = 256 * 1024;
 

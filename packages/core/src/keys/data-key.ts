@@ -3,12 +3,12 @@ import { unpooled } from '../base/options.ts';
 import { keyIdOf, subKey } from '../formats/derivation.ts';
 import {
   deriveTokenKey,
-  openingTokenKey,
   type SealingTokenKey,
   type TokenKey,
   type TokenKeyOptions,
   type TokenKeySource,
   tokenKeySource,
+  unsealingTokenKey,
 } from '../formats/sealring.ts';
 import { type DecodedToken, isSameHeader, saltWord } from '../formats/sealring-token.ts';
 import { RingAuthenticator } from './ring-authenticator.ts';
@@ -17,14 +17,14 @@ import { RingAuthenticator } from './ring-authenticator.ts';
 export type SecretFormat = 'typescript' | 'mcp.d' | 'python';
 
 /**
- * One unwrapped data key and everything derived from it that is worth remembering. Token keys live in here, so that they
- * leave with the data key: a revoked or expired key takes its warm tokens along. Made and overwritten by its owner, the
- * {@link EnvelopeKeyCache}.
+ * One unwrapped data key, and the keys derived from it that are worth remembering. Token keys are kept here so that
+ * they are dropped with their data key, when it expires or is revoked. Its owner, the {@link EnvelopeKeyCache}, creates
+ * and overwrites it.
  */
 export class DataKey {
   /** 12 characters, computed from the data key: never taken from a document. */
   readonly id: string;
-  /** What stays of this key when it is overwritten. */
+  /** What remains of this key after it is overwritten. */
   readonly authenticator: RingAuthenticator;
   readonly #ring: string;
   readonly #bytes: Buffer;
@@ -66,10 +66,10 @@ export class DataKey {
 
   /**
    * The token key of a token whose key id is that of this key.
-   * @throws {InvalidRequestState} `seal`: the header commits to another key.
+   * @throws {InvalidRequestState} `authentication failed`: the header commits to another key.
    */
-  openingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
-    return openingTokenKey(this.#source(), token, purpose);
+  unsealingTokenKey(token: DecodedToken, purpose: string | undefined): TokenKey {
+    return unsealingTokenKey(this.#source(), token, purpose);
   }
 
   #source(): TokenKeySource {
@@ -141,7 +141,7 @@ export class DataKey {
     this.#lease = {};
   }
 
-  /** An overwritten data key is 32 zeros: deriving from it would seal with a key that everybody knows. */
+  /** An overwritten data key is 32 zeros: sealing with a key derived from it would use a publicly known key. */
   #live(): Buffer {
     if (this.#isOverwritten) throw new Error(`data key ${this.id} was overwritten`);
     return this.#bytes;

@@ -6,12 +6,12 @@ import type { RingAuthenticator } from './ring-authenticator.ts';
 export const MAX_TOKEN_KEYS = 10_000;
 
 /**
- * The envelope key cache, the one owner of key bytes: every unwrapped data key of a codec, and every ring authenticator,
- * is made here, handed out from here and overwritten here. Whoever else has one of them has a reference that stops working.
+ * The envelope key cache, the only owner of key bytes: every unwrapped data key of a codec, and every ring
+ * authenticator, is created, handed out and overwritten here. References elsewhere stop working when it is overwritten.
  *
- * What may leave is decided by who knows the ring, and never by how lately a key was used: a live key that was evicted
- * would refuse good tokens until the KMS is asked again. So these are plain maps and no LRU cache. They stay small: a ring
- * has at most 64 keys, and as many more are remembered for what they authenticate.
+ * The state of the ring decides which key is dropped, never how recently a key was used: after the eviction of a live
+ * key, valid tokens would be refused until the next unwrap. So these are plain maps and not an LRU cache. They stay
+ * small: a ring has at most 64 keys, and as many more are remembered for what they authenticate.
  */
 export class EnvelopeKeyCache {
   readonly #ring: string;
@@ -40,7 +40,7 @@ export class EnvelopeKeyCache {
     return this.#dataKeys.get(id);
   }
 
-  /** Overwrites one key, whatever it could authenticate included: one that never came into the ring. */
+  /** Overwrites one key that never came into the ring, with its authenticator. */
   drop(id: string): void {
     this.#dataKeys.get(id)?.destroy();
     this.#authenticators.get(id)?.destroy();

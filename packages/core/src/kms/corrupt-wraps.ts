@@ -9,13 +9,13 @@ import type { KeyTimes } from '../ring/schedule.ts';
 const CORRUPT_FOR_MS = 3_600_000;
 const MAX_CORRUPT = 4_096;
 
-/** What a KMS may be asked about: a stored entry, or a known key. */
+/** What a KMS may be asked to unwrap: a stored entry, or a known key. */
 export type WrappedEntry = KeyTimes & { readonly id: string; readonly wraps: readonly RingWrap[] };
 
 /**
- * Remembers the wraps that the KMS called corrupt. Anybody who can write the store can invent any number of them, so the
- * memory is bounded; least recently used is the right order, because a wrap that is still in the document is looked up at
- * every read, and one that has left it is not.
+ * Remembers the wraps that the KMS called corrupt. An attacker who can write the store can invent any number of them,
+ * so the memory is bounded; least recently used is the right order, because a wrap that is still in the document is
+ * looked up at every read, and one that has left it is not.
  */
 export class CorruptWraps {
   readonly #clock: Clock;

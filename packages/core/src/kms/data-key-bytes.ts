@@ -12,12 +12,12 @@ export function checkedDataKey(bytes: unknown, provider: string, operation: 'gen
   return bytes;
 }
 
-/** Overwrites what a key wrapper returned; leaves alone what are no bytes. Never throws. */
+/** Overwrites what a key wrapper returned, if it is bytes. Never throws. */
 export function overwrite(bytes: unknown): void {
   if (types.isUint8Array(bytes)) bytes.fill(0);
 }
 
-/** D ‖ SHA-256(context): what a service without context is given to wrap. The caller overwrites it. */
+/** D ‖ SHA-256(context): the plaintext for a service that binds no context. The caller overwrites it. */
 export function boundPlaintext(dataKey: Uint8Array, context: Readonly<Record<string, string>>): Uint8Array {
   const hash = contextHash(context);
   const plaintext = Buffer.allocUnsafeSlow(DATA_KEY_BYTES + hash.length);

@@ -34,9 +34,9 @@ type Call = Pick<KeyWrapperErrorSummary, 'provider' | 'operation'>;
 
 /** How a call to the KMS or the store is made. */
 export interface CallOptions {
-  /** Whether somebody waits for it: then three retries with full jitter. */
+  /** Whether a caller waits for it: then there are three retries with full jitter. */
   readonly foreground: boolean;
-  /** When whoever waits gives up: no call, and no retry, lasts longer. */
+  /** When the waiting caller gives up: no call and no retry lasts longer. */
   readonly until?: Deadline;
 }
 
@@ -109,7 +109,7 @@ export class KmsCalls {
     return this.retried(() => this.#once(what, run, options, discard, lastAnswer), options);
   }
 
-  /** Repeats what failed with `throttled` or `unavailable`, where somebody waits for it and there is time left. */
+  /** Repeats a call that failed with `throttled` or `unavailable`, where a caller waits for it and time is left. */
   retried<T>(attempt: () => Promise<T>, options: CallOptions): Promise<T> {
     return retry(attempt, {
       waitMs: (failure, failures) => {
@@ -155,7 +155,7 @@ export class KmsCalls {
   /** Resolves after `delayMs`, or as soon as `sooner` does. */
   async pauseOr(delayMs: number, sooner: Promise<unknown>): Promise<void> {
     const waited = new AbortController();
-    // A wait that ended early is no failure; on close, the calls themselves say so.
+    // A wait that ended early is not a failure; on close, the calls themselves fail.
     await Promise.race([pause(this.#clock, delayMs, waited.signal).catch(() => undefined), sooner]);
     waited.abort();
   }
@@ -220,7 +220,7 @@ export class KmsCalls {
     });
   }
 
-  /** Hands the slot to whoever waits longest. */
+  /** Hands the slot to the call that has waited longest. */
   readonly #handOver = (): void => {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -56,8 +56,8 @@ interface MasterKey {
 }
 
 /**
- * Wraps data keys in this process, under a master key that you keep: for development, tests, and machines without a key
- * service. Nobody can disable this key from outside, and whoever reads the process's configuration has it.
+ * Wraps data keys in this process, under a master key that you keep: for development, tests, and machines without a
+ * KMS. This key cannot be disabled from outside, and anyone who can read the configuration of the process has it.
  *
  * The AES-256 key is HKDF-SHA256 (RFC 5869) of the master key. A wrapped key has 60 bytes: nonce (12), ciphertext (32)
  * and tag (16) of AES-256-GCM, which authenticates context, provider and key id too. Nonces are random: at most 2^32
@@ -75,11 +75,11 @@ interface MasterKey {
  */
 export function localKeyWrapper(options: LocalKeyWrapperOptions): KeyWrapper {
   refuseUnknownOptions(OWNER, options, ['masterKey', 'alsoUnwrap']);
-  const retired: unknown = options.alsoUnwrap ?? [];
-  if (!Array.isArray(retired)) throw optionTypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(retired)}`);
+  const earlier: unknown = options.alsoUnwrap ?? [];
+  if (!Array.isArray(earlier)) throw optionTypeError(`${OWNER}: alsoUnwrap must be an array, got ${show(earlier)}`);
   const master = deriveMasterKey('masterKey', options.masterKey);
   const byKeyId = new Map([[master.keyId, master]]);
-  for (const [index, value] of retired.entries()) {
+  for (const [index, value] of earlier.entries()) {
     const key = deriveMasterKey(`alsoUnwrap[${index}]`, value);
     if (byKeyId.has(key.keyId)) throw optionRangeError(`${OWNER}: alsoUnwrap[${index}] repeats another master key`);
     byKeyId.set(key.keyId, key);
@@ -138,7 +138,7 @@ function deriveMasterKey(name: string, value: unknown): MasterKey {
   return { keyId: `${PROVIDER}:${fingerprint.toString('base64url', 0, KEY_ID_BYTES)}`, key };
 }
 
-/** The bytes of base64 or base64url text. What people can read or remember has too little randomness. */
+/** The bytes of base64 or base64url text. Text that people can read or remember has too little randomness. */
 function decoded(name: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   const bytes = unpooled(Buffer.from(value, 'base64'));

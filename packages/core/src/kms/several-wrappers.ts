@@ -21,15 +21,15 @@ export async function firstOf<T extends { readonly dataKey: Uint8Array }>(asked:
 }
 
 /**
- * What several key wrappers failed with, as one error. It is a refusal only when all refuse: one that was merely out of
- * reach may still allow what the others do not.
+ * What several key wrappers failed with, as one error. It is a refusal only when all refuse: a KMS that was merely out
+ * of reach may still allow the key.
  */
 export function allOf(failures: readonly unknown[]): unknown {
   const [first] = failures;
   const known = failures.filter((failure) => failure instanceof KeyWrapperError);
   if (failures.length === 1 || known.length < failures.length) return first;
   const kinds = known.map(({ kind }) => kind);
-  // The mildest speaks for all.
+  // The mildest error decides the kind.
   const kind = KEY_WRAPPER_ERROR_KINDS.find((candidate) => kinds.includes(candidate)) ?? 'unavailable';
   return new KeyWrapperError(kind, {
     provider: known.map(({ summary }) => summary.provider).join(', '),

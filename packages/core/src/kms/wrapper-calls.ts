@@ -28,7 +28,7 @@ export class WrapperCalls {
     this.#calls = options.calls;
   }
 
-  /** Whether a wrapped key is one of this wrapper's. */
+  /** Whether this key wrapper made a wrapped key. */
   owns(wrap: WrappedKey): boolean {
     return isOwn(this.wrapper, wrap);
   }
@@ -118,7 +118,7 @@ export class WrapperCalls {
     return this.unwrap(wrap, wrapContext(this.#ring, entry), options);
   }
 
-  /** A wrap that anybody with a public key could have made needs the signature of the KMS, checked before any call. */
+  /** A wrap that can be made with a public key needs the signature of the KMS, checked before any call. */
   #checkOrigin(entry: KeyTimes & { readonly id: string }, wrap: RingWrap): void {
     const { wrapper } = this;
     if (wrapper.supports.authenticated || this.#trustStore) return;
@@ -134,7 +134,7 @@ export class WrapperCalls {
   }
 }
 
-/** Whether a wrapped key is one of this key wrapper's. */
+/** Whether a key wrapper made a wrapped key. */
 export function isOwn(wrapper: KeyWrapper, wrap: WrappedKey): boolean {
   return wrap.provider === wrapper.provider && wrapper.owns?.(wrap) !== false;
 }

@@ -14,7 +14,7 @@ import type { CallOptions, KmsCalls } from './kms-calls.ts';
 import { allOf, failuresIn, firstOf, lastFailureOf, noWrapOfOurs } from './several-wrappers.ts';
 import { type Context, WrapperCalls } from './wrapper-calls.ts';
 
-/** How long one key wrapper is waited for, where somebody waits, before the next one is asked beside it. */
+/** Where a caller waits: how long one key wrapper may take before the next one is called in parallel. */
 const HEDGE_MS = 500;
 
 const FOREGROUND: CallOptions = Object.freeze({ foreground: true });
@@ -81,7 +81,7 @@ export class KeyWraps {
   }
 
   /** Unwraps a key again, at the KMS: only an unwrap that returned the right bytes shows that the key may be used. */
-  async prove(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
+  async check(key: WrappedEntry, held: DataKey, options: CallOptions): Promise<void> {
     const { dataKey, wrap } = await this.#unwrapAny(key, options);
     const same = held.equals(dataKey);
     dataKey.fill(0);
@@ -144,8 +144,8 @@ export class KeyWraps {
   }
 
   /**
-   * The version of the KMS key by which a key wrapper wraps today, where none of `known` was made by that one: bytes that
-   * are nobody's data key are wrapped, and thrown away.
+   * The version of the KMS key by which a key wrapper wraps today, where none of `known` was made by that one: random
+   * bytes that are not a data key are wrapped, and the result is discarded.
    * @throws {KeyWrapperError} where none was found, and a key wrapper failed.
    */
   async newVersion(known: readonly WrappedKey[]): Promise<WrappedVersion | undefined> {
@@ -240,8 +240,9 @@ export class KeyWraps {
   }
 
   /**
-   * Unwraps with the first key wrapper that can. Where somebody waits, the next one is asked as soon as one has failed or
-   * taken its time, and all of them again before this fails: one service that hangs must not cost a start its retries.
+   * Unwraps with the first key wrapper that can. Where a caller waits, the next one is called as soon as one has failed
+   * or taken too long, and all of them are called again before this fails: one service that hangs must not cost a start
+   * its retries.
    */
   #unwrapAny(entry: WrappedEntry, options: CallOptions): Promise<{ dataKey: Uint8Array; wrap: RingWrap }> {
     return this.#calls.retried(() => this.#unwrapWithEach(entry, options), options);
@@ -293,7 +294,7 @@ export class KeyWraps {
     }
   }
 
-  /** A wrap for which this member holds the key was unwrapped before: what the KMS says of it later is another matter. */
+  /** A wrap whose key this member holds was unwrapped before: a later failure at the KMS does not make it corrupt. */
   #isCorrupt(entry: WrappedEntry, wrap: RingWrap): boolean {
     return this.#cache.get(entry.id) === undefined && this.#corrupt.has(entry, wrap);
   }

@@ -13,18 +13,18 @@ export interface PassOptions extends SyncOptions {
   readonly reads: boolean;
 }
 
-/** What a read that others caused asks of the keeper, which has the timers. */
+/** What a read that others caused needs from the keeper, which has the timers. */
 interface Passes {
   pass(options: PassOptions): Promise<void>;
-  /** A pass when its turn comes, after `begin`; nobody awaits it. */
+  /** Makes a pass when its turn comes, after `begin`; it is not awaited. */
   background(options: Omit<PassOptions, 'foreground'>, begin: () => void): void;
-  /** A token brought something to light; `isUnfinished`: a pass of its own must follow. */
+  /** A token led to a change; `isUnfinished`: a pass of its own must follow. */
   found(isUnfinished: boolean): void;
 }
 
 /**
- * The reads of the ring that others cause: a token with an unknown key, or a notification of the store. Both may come from
- * anybody, so these reads are at least missRefresh apart.
+ * The reads of the ring that others cause: by a token with an unknown key, or a notification of the store. An attacker
+ * can send either, so these reads are at least missRefresh apart.
  */
 export class CausedReads {
   readonly #o: MemberParts;
@@ -49,8 +49,8 @@ export class CausedReads {
   }
 
   /**
-   * Reads the ring because of a token, at most once per missRefresh: tokens are attacker-chosen. Resolves, whatever
-   * comes of it, when that read, or one that another token caused and that is still under way, has ended.
+   * Reads the ring because of a token, at most once per missRefresh: tokens are attacker-chosen. Resolves when that
+   * read, or a pending one that another token caused, has ended, even if it failed.
    */
   forToken(now: Moment, options: { readonly foreground: boolean }): Promise<void> {
     if (this.#nextAt === undefined || hasPassed(this.#nextAt, now)) {
@@ -62,8 +62,8 @@ export class CausedReads {
   }
 
   /**
-   * One read of the ring, and unwraps of what is new in it. Whatever is due by age is done too, as a timer would have: they
-   * do not run while a process is frozen.
+   * One read of the ring, and unwraps of what is new in it. What is due by age is done too, because timers do not run
+   * while a process is frozen.
    */
   async #read(options: { readonly foreground: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
@@ -102,15 +102,15 @@ export class CausedReads {
   }
 
   /**
-   * Whether a refresh could change what becomes of a token of the key `id`. Age alone does not count while passes are known
-   * to fail: every token would wait for a KMS that hangs, and what may be unsealed without it is unsealed all the same.
+   * Whether a refresh could change the result for a token of the key `id`. Age alone does not count while passes fail:
+   * every token would wait for a KMS that hangs, and tokens of held keys can be unsealed without it.
    */
   isWorthWaitingFor(id: string | undefined, now: Moment): boolean {
     if (id !== undefined && !this.#o.view.snapshot.byId.has(id)) return true;
     return this.#isOverdue(now);
   }
 
-  /** Whether ring or KMS should have been asked by now, and are not known to fail. */
+  /** Whether a read or a KMS check is overdue, and neither is known to fail. */
   #isOverdue(now: Moment): boolean {
     const { policy, view } = this.#o;
     const { refreshEverySeconds, kmsCheckEverySeconds, backoffCapSeconds, kmsTimeoutSeconds } = policy;

@@ -5,13 +5,13 @@ import type { MemberParts } from './parts.ts';
 import { problemsOf, type RingProblem } from './problems.ts';
 import type { Rotation } from './rotation.ts';
 
-/** What last went wrong: whose answer, of which kind, when. */
+/** The last failure: of which service, of which kind, and when. */
 export interface KeeperFailure {
   readonly kind: string;
   readonly at: Date;
 }
 
-/** How a member stands: its status, what failed last, and the events about both. */
+/** The condition of a member: its status, its last failure, and the events about both. */
 export class Condition {
   readonly #o: MemberParts;
   readonly #rotation: Rotation;
@@ -25,7 +25,7 @@ export class Condition {
     this.#rotation = rotation;
   }
 
-  /** Passes that failed since the last one that went through. */
+  /** Passes that failed since the last one that succeeded. */
   get failures(): number {
     return this.#failures;
   }
@@ -34,7 +34,7 @@ export class Condition {
     return this.#lastFailure;
   }
 
-  /** `failing`: cannot do its work or must not be sent any. `degraded`: works, but something needs a look. */
+  /** `failing`: cannot work or must not be sent requests. `degraded`: works, but needs attention. */
   status(now: Moment): 'ok' | 'degraded' | 'failing' {
     const { sync, view } = this.#o;
     if (!view.isReady(now)) return 'failing';
@@ -42,7 +42,7 @@ export class Condition {
     return isTroubled || sync.repairs.dueAt !== undefined || this.problems(now).length > 0 ? 'degraded' : 'ok';
   }
 
-  /** What an operator should know of, with what to do about it. */
+  /** The problems that an operator should know about, each with its remedy. */
   problems(now: Moment): readonly RingProblem[] {
     const { role, sync, view, writer, ringClock } = this.#o;
     return problemsOf({ role, view, sync, writer, clock: ringClock }, now);
@@ -55,21 +55,21 @@ export class Condition {
     this.noteFailure(kindOf(error));
   }
 
-  /** A pass went through. */
+  /** A pass succeeded. */
   passed(): void {
     this.#failures = 0;
     this.#failedAt = undefined;
     if (this.#o.view.clockTrouble() !== undefined) this.noteFailure('clock');
-    // A rotation that is overdue and keeps failing stays to be seen.
+    // An overdue rotation that keeps failing stays visible.
     else if (!this.#rotation.isFailing) this.#lastFailure = undefined;
   }
 
-  /** Something failed that is no pass: it is shown in `health()`. */
+  /** Something other than a pass failed; `health()` shows it. */
   noteFailure(kind: string): void {
     this.#lastFailure = { kind, at: new Date(this.#o.view.now().wallMs) };
   }
 
-  /** Whether a pass failed less than `recentMs` ago, and none went through since. */
+  /** Whether a pass failed less than `recentMs` ago, and none has succeeded since. */
   hasFailedWithin(recentMs: number, now: Moment): boolean {
     return this.#failedAt !== undefined && ageMs(this.#failedAt, now) <= recentMs;
   }

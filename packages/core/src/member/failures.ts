@@ -4,7 +4,7 @@ import { KeyWrapperError } from '../contracts/key-wrapper.ts';
 import { RingConflictError, RingStoreError } from '../contracts/ring-store.ts';
 import type { RotationReason } from '../ring/schedule.ts';
 
-/** What failed and how, as events and `health()` have it: `kms denied`, `store unavailable`, … */
+/** Which service failed and how, as in events and `health()`: `kms denied`, `store unavailable`, … */
 export function kindOf(error: unknown): string {
   if (error instanceof RingStoreError) return `store ${error.kind}`;
   if (error instanceof KeyWrapperError) return `kms ${error.kind}`;

@@ -6,9 +6,9 @@ import type { Stored } from '../stores/stored-ring.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** Enough that two claims never are alike. */
+/** Enough that two claims are never equal. */
 const CLAIM_BYTES = 16;
-/** Between looks at a store in which another member has claimed. */
+/** Between reads of a store in which another member has claimed. */
 const LOOKS: Backoff = { firstMs: 50, capMs: 3_000, leastShare: 0.5 };
 /** Calls to the KMS one after the other, retries included, that the first key of a ring may need: generate, sign, unwrap. */
 const CALLS_OF_A_FOUNDER = 12;
@@ -16,22 +16,23 @@ const CALLS_OF_A_FOUNDER = 12;
 type Parts = Pick<MemberParts, 'store' | 'policy' | 'random' | 'closing' | 'view' | 'stored' | 'writer'>;
 
 /**
- * Makes the key of a ring that has none to seal with, or waits for who does: members that start at once, or hear at once
- * that every key is revoked, must not each make a data key.
+ * Creates the key of a ring that has none to seal with, or waits for the member that does: members that start at the
+ * same time, or learn at the same time that every key is revoked, must not each create a data key.
  *
- * In a store that other processes share, whoever wins the compare-and-swap of a claim makes the key, and the others
- * wait. A claim whose owner is gone is taken over after as long as the owner could have needed, measured by the clock
- * of the member that waits; if the owner lives after all, its key loses the race. After three times as long no claim counts: they may be anybody's.
- * Where all members are in this process, taking turns is enough.
+ * In a store that other processes share, the member that wins the compare-and-swap of a claim creates the key, and the
+ * others wait. A claim whose owner is gone is taken over after as long as the owner could have needed, measured by the
+ * clock of the member that waits; if the owner is alive after all, its key loses the race. After three times as long no
+ * claim counts, because an attacker may have written them. Where all members are in this process, taking turns is
+ * enough.
  */
 export class Founding {
   readonly #o: Parts;
   #ownClaim: string | undefined;
   #waitingFor: { readonly claim: string; readonly since: Moment } | undefined;
-  /** Since when others claim, and when that was last seen. */
+  /** When a claim of others was first seen, and when last. */
   #waiting: { readonly since: Moment; readonly seen: Moment } | undefined;
   #looks = 0;
-  /** Whether the KMS failed the last time: then the key is made first, and the store is not written until there is one. */
+  /** Whether the KMS failed the last time: then the key is created first, and the store is not written before. */
   #hasKmsFailed = false;
 
   constructor(parts: Parts) {
@@ -39,20 +40,20 @@ export class Founding {
   }
 
   /**
-   * One attempt. Milliseconds to wait before the store is looked at again where somebody else is at it; 0 when the key is
-   * there.
-   * @throws {RingConflictError} when somebody else claimed first.
-   * @throws {RingStoreError | KeyWrapperError} what kept this member from making it; the claim is given back.
+   * One attempt. Returns the milliseconds to wait before the next read of the store, where another member is creating
+   * the key; 0 when the ring has the key.
+   * @throws {RingConflictError} when another member claimed first.
+   * @throws {RingStoreError | KeyWrapperError} what prevented the creation; the claim is withdrawn.
    */
   async attempt(reason: 'initial' | 'emergency' = 'initial'): Promise<number> {
     const there = this.#o.stored.latest;
     if (this.#o.store.kind === 'memory') return inTurn(this.#o.store, () => this.#createIfUnchanged(there, reason));
     const wait = this.#waitForAnother(there?.document?.claim);
     if (wait > 0) return wait;
-    // By another time the ring may well be alive.
+    // By the right time the ring may still have a live key.
     const trouble = this.#o.view.clockTrouble();
-    if (trouble !== undefined) throw new RingStoreError('unavailable', `no key is made: ${trouble}`);
-    // Known before it is written: the answer may get lost, and then it is this member's own claim that stands there.
+    if (trouble !== undefined) throw new RingStoreError('unavailable', `no key was created: ${trouble}`);
+    // Remembered before the write: if the answer is lost, the claim in the store may be this member's own.
     const claim = (this.#ownClaim ??= newClaim(this.#o.random));
     const made = this.#hasKmsFailed ? await this.#o.writer.make(reason) : undefined;
     await this.#o.writer.claim(claim);
@@ -74,7 +75,7 @@ export class Founding {
     return 0;
   }
 
-  /** A while where another's claim may still become a key; 0 where this member claims. */
+  /** A wait where another member's claim may still lead to a key; 0 where this member claims. */
   #waitForAnother(claim: string | undefined): number {
     if (claim === undefined || claim === this.#ownClaim) return 0;
     const now = this.#o.view.now();
@@ -90,7 +91,10 @@ export class Founding {
     return backoffMs(LOOKS, this.#looks, uniform(this.#o.random));
   }
 
-  /** So that the others need not wait. Where it fails they do; what kept this member from making the key is thrown. */
+  /**
+   * Saves the others the wait. If the write fails, they wait; the error that prevented the creation is thrown either
+   * way.
+   */
   async #giveBack(): Promise<void> {
     const [result] = await Promise.allSettled([this.#o.writer.claim(undefined)]);
     if (result.status === 'fulfilled') this.#ownClaim = undefined;

@@ -19,12 +19,12 @@ const MS = 1_000;
 const FIRST_BACKOFF_MS = 10_000;
 const CONFLICT_WAIT_MS = 5_000;
 const PUSH_WAIT_CAP_MS = 60_000;
-/** What is due so soon is done now. */
+/** Work that is due this soon is done now. */
 const EARLY_MS = 1;
 
 /**
- * Keeps the ring: decides when to read it, to check the key with the KMS and to try again, one thing at a time. How each
- * is done is the business of the parts.
+ * Keeps the ring: decides when to read it, when to make a KMS check and when to try again, one operation at a time. The
+ * parts perform the operations.
  */
 export class RingKeeper {
   readonly view: RingView;
@@ -113,7 +113,7 @@ export class RingKeeper {
     this.#scheduleNext(this.#msUntilDue());
   }
 
-  /** What a token brought to light is done by a pass of its own, unless the next one waits for services that fail. */
+  /** After a token led to a change, a pass completes the work, unless the next one waits for services that fail. */
   #found(isUnfinished: boolean): void {
     if (isUnfinished) this.#soonAt ??= later(this.view.now(), FIRST_BACKOFF_MS * this.#uniform());
     const isDue = isUnfinished || this.#o.sync.repairs.dueAt !== undefined;
@@ -121,15 +121,16 @@ export class RingKeeper {
   }
 
   /**
-   * One pass: what is due of reading the ring and of the KMS check. A store that fails must not keep the KMS check from
-   * being made, nor the other way round; and while one of them fails, the other is not asked more often than otherwise.
+   * One pass: reads the ring and makes the KMS check, as far as they are due. A store that fails must not prevent the
+   * KMS check, nor a KMS that fails the read; and while one of them fails, the other is not called more often than
+   * usual.
    */
   async #pass(options: PassOptions): Promise<void> {
     this.#assertOpen();
     const began = this.view.now();
     this.#lastPassSteadyMs = began.steadyMs;
     this.#o.ringClock.tick(began);
-    this.view.retire(began);
+    this.view.dropExpired(began);
     let failure: unknown;
     try {
       if (options.reads || this.#msUntilRead() <= EARLY_MS) await this.#read(options);
@@ -138,7 +139,7 @@ export class RingKeeper {
       this.#nextReadAt = undefined;
     }
     if (options.deferUnwraps === true && this.condition.failures > 0) {
-      // A notification is no reason to ask earlier for what failed lately: that has its time, and the timer is set.
+      // A notification does not bring forward a call that failed recently: its timer is set.
       this.condition.emitRefresh(failure, began);
       return;
     }
@@ -149,7 +150,7 @@ export class RingKeeper {
     }
     this.#assertOpen();
     if (failure === undefined) this.condition.passed();
-    // A lost race is no failure: the next read learns what the winner wrote.
+    // A lost race is not a failure: the next read learns what the winner wrote.
     else if (!(failure instanceof RingConflictError)) this.condition.failed(failure);
     this.#scheduleNext(this.#nextDelayMs(failure));
     this.condition.emitRefresh(failure, began);
@@ -179,7 +180,7 @@ export class RingKeeper {
       await this.#repair();
       failure = failure instanceof KeyWrapperError ? failure : undefined;
     }
-    // One key that cannot be unwrapped yet, which may be anybody's, does not keep this member from its other duties.
+    // One key that cannot be unwrapped yet, which an attacker may have written, does not stop the rest of the pass.
     if (failure !== undefined && !(failure instanceof KeyWrapperError)) throw failure;
     if (options.deferUnwraps === true && this.view.snapshot.carried.length > 0) {
       this.#soonAt ??= later(this.view.now(), this.#pushDelayMs());
@@ -194,7 +195,10 @@ export class RingKeeper {
     if (failure !== undefined) throw failure;
   }
 
-  /** Makes the key of a ring that has none to seal with, or soon will not; looks again where another is at it. */
+  /**
+   * Creates the key of a ring that has none to seal with, or soon will not; reads again where another member is
+   * creating it.
+   */
   async #makeNeededKey(): Promise<void> {
     const { neededKey } = this.#o.writer;
     if (neededKey === undefined) return;
@@ -249,7 +253,7 @@ export class RingKeeper {
       begin();
       return this.#pass({ foreground: false, ...options });
     });
-    // The failure is in health() and in the event; nobody awaits a background pass.
+    // The failure is in health() and in the event; a background pass is not awaited.
     pass.catch(() => undefined);
   }
 
@@ -257,10 +261,10 @@ export class RingKeeper {
     if (failure === undefined) return this.#msUntilDue();
     if (failure instanceof RingConflictError) return CONFLICT_WAIT_MS * this.#uniform();
     const { repairs, wasAnswered } = this.#o.sync;
-    // A store that does not answer cannot be repaired either: its backoff is the wait.
+    // A store that does not answer cannot be repaired: the wait is its backoff.
     const repairAt = wasAnswered && this.#o.role === 'member' ? repairs.dueAt : undefined;
     const untilRepair = repairAt === undefined ? Number.POSITIVE_INFINITY : msUntil(repairAt, this.view.now());
-    // Asked again soon while refusals are being counted; once they count, a fleet must not hammer a disabled key.
+    // Called again soon while refusals are being counted; once sealing has stopped, a fleet must not hammer a disabled key.
     if (this.view.limits.isRefused(this.view.now()) && !this.view.limits.isStopped) {
       return Math.min(REFUSAL_PROBE_MS, untilRepair);
     }
@@ -273,7 +277,7 @@ export class RingKeeper {
     return this.#o.policy.refreshEverySeconds * MS * (1 - 0.2 * this.#uniform());
   }
 
-  /** After a push the whole fleet has read at once: it must not ask the KMS at once. */
+  /** After a push the whole fleet has read at once: it must not call the KMS at once. */
   #pushDelayMs(): number {
     const wallMs = this.view.wallMs();
     const soonest = Math.min(...this.view.snapshot.carried.map((key) => Math.max(key.activates - wallMs, 0) / 4));

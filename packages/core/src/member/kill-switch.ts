@@ -1,20 +1,20 @@
 import type { KeyWrapperErrorKind } from '../contracts/key-wrapper.ts';
 
 /*
- * A KMS that refuses says that this fleet may no longer use the key. Permissions that propagate flap for seconds, so
- * one stray refusal must not stop a fleet: three refusals in a row (two where the key itself is disabled), each at
- * least 8 s after the one before and all within 60 s, stop sealing.
+ * A refusal by the KMS means that this fleet may no longer use the key. While a change of permissions propagates,
+ * answers alternate for seconds, so one stray refusal must not stop a fleet: three refusals in a row (two where the key
+ * itself is disabled), each at least 8 s after the one before and all within 60 s, stop sealing.
  */
 const LEAST_SPACING_MS = 8_000;
 const WINDOW_MS = 60_000;
 const REFUSALS_TO_STOP = 3;
 const DISABLED_TO_STOP = 2;
 
-/** Counts refusals of the KMS. Immutable; every answer makes a new one. */
+/** Counts refusals of the KMS. Immutable; every answer creates a new one. */
 export interface KillSwitch {
   /** Refusals that count, oldest first, milliseconds of the member's age clock. */
   readonly refusals: readonly { readonly at: number; readonly disabled: boolean }[];
-  /** Since when sealing is stopped. */
+  /** When sealing stopped. */
   readonly trippedAt: number | undefined;
 }
 
@@ -37,7 +37,7 @@ export function afterRefusal(current: KillSwitch, kind: KeyWrapperErrorKind, now
   return { refusals, trippedAt: tripped ? nowMs : undefined };
 }
 
-/** Whether a refusal counts at `nowMs`: after a minute without another it was a stray one. */
+/** Whether a refusal counts at `nowMs`: after a minute without another one it was a stray refusal. */
 export function hasRecentRefusal({ refusals }: KillSwitch, nowMs: number): boolean {
   return refusals.some((refusal) => nowMs - refusal.at <= WINDOW_MS);
 }

@@ -38,8 +38,8 @@ export class KmsCheck {
     if (key === undefined) return false;
     const { wraps, view } = this.#o;
     try {
-      await wraps.prove(key, key.held, options);
-      view.limits.proved(view.now());
+      await wraps.check(key, key.held, options);
+      view.limits.kmsCheckPassed(view.now());
       return true;
     } catch (error) {
       if (error instanceof KeyWrapperError) view.limits.failed(error.kind, view.now());

@@ -12,20 +12,20 @@ import { isRefusal } from './kill-switch.ts';
 /** Entries of a document that are unwrapped at once. */
 const BATCH = 4;
 
-/** What a member needs to learn a ring that it knows nothing of. */
+/** What a member needs to learn a ring about which it knows nothing. */
 export interface LearnAnewOptions extends CallOptions {
   readonly judgement: () => Judgement;
   readonly wraps: KeyWraps;
   /** Entries that an attempt before has unwrapped already; added to. */
   readonly unwrapped: Map<string, Unwrapped>;
   /** Called after every unwrap that succeeded. */
-  readonly onProof: () => void;
+  readonly onKmsCheck: () => void;
 }
 
 /**
  * What a member that knows nothing learns of a document: the live keys that can be unwrapped and hang together by right
- * vouchers, and the revocations that they certify. A ring without a usable key is returned with what it has; it is as
- * good as absent.
+ * vouchers, and the revocations that they certify. A ring without a usable key is returned as it is, and treated as
+ * absent.
  *
  * @throws {KeyWrapperError} when a live entry cannot be unwrapped now, or all of them are refused.
  * @throws {RingStoreError} `corrupt`: live entries that are all corrupt, that this member's pin refuses, or two lineages.
@@ -34,10 +34,10 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
   const attempt = new Attempt(document, options);
   const live = attempt.entries.filter((entry) => attempt.isLive(entry));
   const [newest, ...others] = live.filter((entry) => entry.revoked === undefined);
-  // One first: a KMS in trouble is not asked for a ringful of keys by every process that starts meanwhile.
+  // One first: not every process that starts should ask a failing KMS for all keys of the ring.
   if (newest !== undefined) await attempt.unwrap([newest]);
   await attempt.unwrap(others);
-  // Newest first, one by one: whether a claim holds may depend on what became of the newer ones.
+  // Newest first, one by one: whether a revocation holds may depend on the newer ones.
   for (const entry of live) {
     if (entry.revoked !== undefined && !attempt.isCertified(entry)) await attempt.unwrap([entry]);
   }
@@ -46,8 +46,8 @@ export async function learnAnew(document: RingDocument, options: LearnAnewOption
 }
 
 /**
- * Takes over what ended and revoked entries can certify: the next key is vouched for. Whoever runs and knows them follows it
- * only then, so what may be unwrapped later is waited for.
+ * Learns the authenticators of expired and revoked entries, so that they vouch for the next key. Running members that
+ * know those keys accept it only then, so this waits for entries that may be unwrapped later.
  * @throws {KeyWrapperError} when an entry cannot be unwrapped now, or none can, and the KMS refuses those of a live key.
  */
 export async function pastSigners(document: RingDocument, options: LearnAnewOptions): Promise<readonly Signer[]> {
@@ -84,7 +84,7 @@ class Attempt {
   }
 
   async unwrap(entries: readonly RingEntry[]): Promise<void> {
-    // What may pass is waited for before anything else is asked.
+    // Failures that may pass are waited out before any other call.
     if ([...this.#failures.values()].some(mayPass)) return;
     const wanted = entries.filter((entry) => this.keyOf(entry) === undefined && !this.#failures.has(entry.id));
     for (let i = 0; i < wanted.length; i += BATCH) {
@@ -96,14 +96,14 @@ class Attempt {
           this.#failures.set(entry.id, result.reason);
           continue;
         }
-        this.#o.onProof();
+        this.#o.onKmsCheck();
         this.#o.unwrapped.set(memoryOf(entry), result.value);
       }
       if (results.some((result) => result.status === 'rejected' && mayPass(result.reason))) return;
     }
   }
 
-  /** What is known by now, with the revocations that it certifies. */
+  /** The keys known so far, with the revocations that they certify. */
   learned(): RingSnapshot {
     const judgement = this.#o.judgement();
     const keys = this.entries.flatMap((entry) => {
@@ -120,7 +120,10 @@ class Attempt {
     return entry.revoked !== undefined && isCertified(judgement.ring, entry, entry.revoked, signers);
   }
 
-  /** `corrupt` entries teach nothing, nor do refused ones while others can be unwrapped; but not all of a ring can be so. */
+  /**
+   * `corrupt` entries are skipped, and refused ones too while others can be unwrapped; but if all entries are, the
+   * start fails.
+   */
   throwWhatFailed(live: readonly RingEntry[]): void {
     const failed = live.flatMap((entry) => (this.#failures.has(entry.id) ? [this.#failures.get(entry.id)] : []));
     const passing = failed.find(mayPass);
@@ -156,12 +159,12 @@ class Attempt {
   }
 
   /**
-   * What is known by now, without what does not hang together with a usable key: with a key of another lineage, revoked
-   * as it may be, this member would vouch for whatever it came with.
+   * The keys known so far, without those that are not linked to a usable key: with a key of another lineage, even a
+   * revoked one, this member would vouch for the keys that came with it.
    * @throws {RingStoreError} for two lineages, naming the newest key of each.
    */
   async oneLineage(): Promise<RingSnapshot> {
-    // What has ended or is revoked may be the link.
+    // An expired or revoked key may be the link.
     if (this.#liveLineages().length > 1) await this.unwrap(this.entries);
     const [one, other] = this.#liveLineages();
     const known = this.learned();
@@ -170,7 +173,7 @@ class Attempt {
       return createSnapshot(known.keys.filter((key) => isTombstone(key) || one.includes(key.id)));
     throw new LineageError(
       `two lineages of keys, with ${one[0] ?? ''} and ${other[0] ?? ''} as the newest: no key of one vouches for the ` +
-        'other. Running members repair the ring of theirs; without any, import a copy of the ring or use a new ring name',
+        'other. Running members repair their ring; if none is running, import a copy of the ring or use a new ring name',
     );
   }
 
@@ -191,7 +194,7 @@ class Attempt {
   }
 }
 
-/** Two rings in one document. Running members repair that of theirs, so a start may wait for it. */
+/** Two rings in one document. Running members repair their ring, so a start may wait for it. */
 export class LineageError extends RingStoreError {
   constructor(detail: string) {
     super('corrupt', detail);
@@ -211,7 +214,7 @@ function mayPass(failure: unknown): boolean {
   return !(failure instanceof KeyWrapperError) || failure.kind === 'throttled' || failure.kind === 'unavailable';
 }
 
-/** Whether nobody could use the ring that a member learned: every key of it has ended or is revoked. */
+/** Whether the ring that a member learned has no usable key: every key has expired or is revoked. */
 export function isDead(known: RingSnapshot, nowMs: number): boolean {
   return !known.keys.some((key) => !isTombstone(key) && isUsable(key) && nowMs < key.opensUntil);
 }

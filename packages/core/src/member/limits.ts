@@ -7,30 +7,30 @@ import { ARMED, afterRefusal, hasRecentRefusal, isRefusal, type KillSwitch } fro
 const MS = 1_000;
 
 /**
- * How long this member may go on without the KMS and the store. Only an unwrap that returned the right bytes shows
+ * How long this member may continue without the KMS and the store. Only an unwrap that returned the right bytes shows
  * that the key may still be used, and only a good read of the ring shows revocations.
  */
 export class Limits {
   readonly #policy: ResolvedPolicy;
-  #proof: Moment | undefined;
+  #kmsCheck: Moment | undefined;
   #read: Moment | undefined;
   #complete: Moment | undefined;
   #killSwitch: KillSwitch = ARMED;
-  #proofUntil: Deadline | undefined;
+  #kmsCheckUntil: Deadline | undefined;
   #readUntil: Deadline | undefined;
-  // The earlier of the two, and when unsealing ends after it: every token looks at one of these.
+  // The earlier of the two, and when unsealing ends after it: every token is checked against one of these.
   #sealUntil: Deadline | undefined;
-  #openUntil: Deadline | undefined;
+  #unsealUntil: Deadline | undefined;
 
   constructor(policy: ResolvedPolicy) {
     this.#policy = policy;
   }
 
   /** The KMS unwrapped the right bytes; both stops end. */
-  proved(now: Moment): void {
-    this.#proof = now;
+  kmsCheckPassed(now: Moment): void {
+    this.#kmsCheck = now;
     this.#killSwitch = ARMED;
-    this.#proofUntil = later(now, this.#policy.sealOutageSeconds * MS);
+    this.#kmsCheckUntil = later(now, this.#policy.sealOutageSeconds * MS);
     this.#takeEarlier();
   }
 
@@ -41,18 +41,21 @@ export class Limits {
     this.#takeEarlier();
   }
 
-  /** A refresh went through whole: read, and every live key held. */
+  /** A refresh succeeded completely: the ring was read, and every live key is held. */
   completed(now: Moment): void {
     this.#complete = now;
   }
 
-  /** The KMS answered with an error. Only refusals count, by the clock that never steps: no step hides one. */
+  /**
+   * The KMS answered with an error. Only refusals count, by the monotonic clock, so that no step of the wall clock
+   * hides one.
+   */
   failed(kind: KeyWrapperErrorKind, now: Moment): void {
     if (isRefusal(kind)) this.#killSwitch = afterRefusal(this.#killSwitch, kind, now.steadyMs);
   }
 
   get lastKmsCheck(): Moment | undefined {
-    return this.#proof;
+    return this.#kmsCheck;
   }
 
   get lastRead(): Moment | undefined {
@@ -77,19 +80,19 @@ export class Limits {
   sealBlock(now: Moment): SealUnavailableReason | undefined {
     if (this.#killSwitch.trippedAt !== undefined) return 'key refused by the kms';
     if (this.#sealUntil !== undefined && !hasPassed(this.#sealUntil, now)) return undefined;
-    const isProved = this.#proofUntil !== undefined && !hasPassed(this.#proofUntil, now);
-    return isProved ? 'ring read too old' : 'KMS check too old';
+    const isChecked = this.#kmsCheckUntil !== undefined && !hasPassed(this.#kmsCheckUntil, now);
+    return isChecked ? 'ring read too old' : 'KMS check too old';
   }
 
-  mayOpen(now: Moment): boolean {
-    if (this.#openUntil === undefined || hasPassed(this.#openUntil, now)) return false;
+  mayUnseal(now: Moment): boolean {
+    if (this.#unsealUntil === undefined || hasPassed(this.#unsealUntil, now)) return false;
     const { trippedAt } = this.#killSwitch;
     if (trippedAt === undefined) return true;
     const { clockSkewSeconds, refreshEverySeconds } = this.#policy;
     return now.steadyMs - trippedAt < (clockSkewSeconds + refreshEverySeconds) * MS;
   }
 
-  /** Until when sealing goes on if nothing succeeds any more, wall clock. */
+  /** How long sealing continues if nothing succeeds again, by the wall clock. */
   get sealUntilMs(): number | undefined {
     return this.#sealUntil?.wallMs;
   }
@@ -101,10 +104,10 @@ export class Limits {
   }
 
   #takeEarlier(): void {
-    if (this.#proofUntil === undefined || this.#readUntil === undefined) return;
+    if (this.#kmsCheckUntil === undefined || this.#readUntil === undefined) return;
     const { tokenLifetimeSeconds, clockSkewSeconds } = this.#policy;
-    this.#sealUntil = earlier(this.#proofUntil, this.#readUntil);
-    // What was sealed last is unsealed for its whole life.
-    this.#openUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
+    this.#sealUntil = earlier(this.#kmsCheckUntil, this.#readUntil);
+    // The token sealed last can be unsealed for its whole life.
+    this.#unsealUntil = later(this.#sealUntil, (tokenLifetimeSeconds + 2 * clockSkewSeconds) * MS);
   }
 }

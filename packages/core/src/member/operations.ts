@@ -9,14 +9,14 @@ import type { MemberParts } from './parts.ts';
 import type { Turns } from './turns.ts';
 
 const MS = 1_000;
-/** Between lost races. */
+/** Wait between lost races. */
 const CONFLICTS: Backoff = { firstMs: 10, capMs: MS };
 /** Lost races after which a writer gives up. */
 const MAX_CONFLICTS = 64;
-/** Deadlines of a call for which a revocation goes on asking a store that does not answer. */
+/** How long a revocation keeps calling a store that does not answer, in deadlines of a call. */
 const CALLS_OF_A_REVOCATION = 4;
 
-/** What an operator asks of a member: a rotation, a revocation. Each takes its turn before what runs by itself. */
+/** What an operator asks of a member: a rotation, a revocation. Each takes its turn before background work. */
 export class Operations {
   readonly #o: MemberParts;
   readonly #turns: Turns;
@@ -26,7 +26,7 @@ export class Operations {
     this.#turns = turns;
   }
 
-  /** Publishes a successor. A lost race is repeated only if the winner's key does not fulfil the wish. */
+  /** Publishes a successor. A lost race is repeated only if the winner's key does not satisfy the request. */
   async rotate(reason: 'requested' | 'emergency'): Promise<void> {
     const { policy, sync, view, writer } = this.#o;
     const wished = timesOfNewKey(reason, view.wallMs(), policy).activates + policy.clockSkewSeconds * MS;
@@ -43,8 +43,8 @@ export class Operations {
   }
 
   /**
-   * Revokes the keys that `isMeant` picks as the ring is read now; keys that are active at once and come while others
-   * write too are successors that the same wish brought, and stay. Neither the KMS nor the clock can refuse it.
+   * Revokes the keys that `isMeant` picks as the ring is read now; keys that appear meanwhile and are active at once
+   * are successors made for the same request, and stay. Neither the KMS nor the clock can refuse it.
    * @throws {RangeError} when `mustExist` names a key that the ring does not have.
    */
   async revoke(isMeant: (key: RingKey) => boolean, mustExist?: string): Promise<void> {
@@ -67,7 +67,7 @@ export class Operations {
     await this.#publishing('revocation', attempt, patience);
   }
 
-  /** A ring that is absent, or junk in its place, is written over at once; what the KMS does not unwrap is left. */
+  /** Overwrites an absent ring, or junk in its place, at once; entries that the KMS does not unwrap are left. */
   async #readToRevoke(): Promise<void> {
     const { sync } = this.#o;
     try {
@@ -78,8 +78,8 @@ export class Operations {
   }
 
   /**
-   * Runs what publishes a key when its turn comes, and emits its failure. Repeats it after a lost race and, until
-   * `patience` has passed, when the store did not answer.
+   * Runs a publication when its turn comes, and emits its failure. Repeats it after a lost race and, until `patience`
+   * has passed, when the store did not answer.
    */
   async #publishing(reason: RotationReason, attempt: () => Promise<void>, patience?: Deadline): Promise<void> {
     const { clock, closing, random, view } = this.#o;

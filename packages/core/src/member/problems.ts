@@ -26,7 +26,7 @@ export type RingProblemKind =
   | 'no-sealing-key'
   | 'nearly-full';
 
-/** One problem, and what to do about it. */
+/** One problem and its remedy. */
 export interface RingProblem {
   readonly kind: RingProblemKind;
   /** What it is, in one sentence; nothing secret. */
@@ -79,7 +79,7 @@ export function problemsOf(
       kind: 'unreadable-key',
       detail: `no key wrapper of this process can unwrap the key ${unreadable.id} of the ring`,
       remedy:
-        'give this process the same key wrappers as the others; if it has them, somebody wrote a forged key: see the guide on incidents',
+        'give this process the same key wrappers as the others; if it has them, someone wrote a forged key to the store: see the guide on incidents',
     });
   }
   if (role === 'member' && writer.isDead) {

@@ -5,21 +5,21 @@ import { documentOf, lacks } from '../ring/written-document.ts';
 import type { MemberParts } from './parts.ts';
 
 const MS = 1_000;
-/** A random wait up to this before a document that lacks something is written over: one member of many is enough. */
+/** A random wait up to this before a document that lacks something is written over: one of many members is enough. */
 const REPAIR_WAIT_MS = 5_000;
-/** What is no document of this ring is looked at twice, at least so far apart. */
+/** A foreign document is read twice, at least this far apart, before it is overwritten. */
 const FOREIGN_WAIT_MS = 5_000;
 const CONTESTED_WINDOW_MS = 3_600_000;
-/** Foreign documents written over within the window, beyond which two fleets must be using one slot. */
+/** Foreign documents overwritten within the window; more mean that two fleets use one slot. */
 const CONTESTED_AFTER = 3;
 
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'random' | 'view'>;
 
-/** Decides whether and when a document that lacks what this member knows is written over. */
+/** Decides whether and when a document that lacks what this member knows is overwritten. */
 export class Repairs {
   readonly #o: Parts;
   #dueAt: Deadline | undefined;
-  /** What was found to lack nothing. */
+  /** The last document that lacked nothing. */
   #wholeDocument: RingDocument | undefined;
   #wholeSnapshot: RingSnapshot | undefined;
   #repairedAt: Moment | undefined;
@@ -35,7 +35,7 @@ export class Repairs {
     return this.#dueAt;
   }
 
-  /** Whether what the store holds is no document of this ring. */
+  /** Whether the store holds something other than a document of this ring. */
   get isForeign(): boolean {
     return this.#isForeign;
   }
@@ -45,7 +45,7 @@ export class Repairs {
     return this.#overwritten.filter((at) => ageMs(at, now) < CONTESTED_WINDOW_MS).length > CONTESTED_AFTER;
   }
 
-  /** Whether what was just read is to be written over now. */
+  /** Whether to overwrite what was just read now. */
   take(): boolean {
     const now = this.#o.view.now();
     if (this.#dueAt === undefined || !hasPassed(this.#dueAt, now)) return false;
@@ -55,16 +55,16 @@ export class Repairs {
     return true;
   }
 
-  /** A write that did not reach the store need not wait for the next refresh: the backoff of a failing store is enough. */
+  /** A write that did not reach the store need not wait for the next refresh, only for the backoff of a failing store. */
   wasLost(): void {
     this.#repairedAt = undefined;
   }
 
-  /** Looks at what was just read; `isForeign`: it is no document of this ring. */
+  /** Checks what was just read; `isForeign`: it is not a document of this ring. */
   consider(document: RingDocument | undefined, now: Moment, isForeign: boolean = this.#isForeign): void {
     this.#isForeign = isForeign;
     const { snapshot } = this.#o.view;
-    // Time only ends what could be lacking, so that this holds until either of the two is another one.
+    // As time passes, less can be lacking, so this holds until the document or the snapshot changes.
     const isWhole = document !== undefined && document === this.#wholeDocument && snapshot === this.#wholeSnapshot;
     if (isWhole || !this.#isWorthWriting(document, snapshot, now)) {
       this.#dueAt = undefined;
@@ -78,7 +78,7 @@ export class Repairs {
     this.#dueAt = later(now, Math.max(wait, this.#o.policy.refreshEverySeconds * MS - sinceLast));
   }
 
-  /** Junk is no reason to write, and neither is what could only be written as it stands. */
+  /** Junk is not a reason to write, and neither is a document that would be written unchanged. */
   #isWorthWriting(document: RingDocument | undefined, known: RingSnapshot, now: Moment): boolean {
     const { ring, view } = this.#o;
     const read = document ?? { ring, claim: undefined, entries: [] };

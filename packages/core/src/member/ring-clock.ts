@@ -4,18 +4,18 @@ import type { ResolvedPolicy } from '../ring/policy.ts';
 /** Whose clock it is. */
 export type DatedService = 'kms' | 'store';
 
-/** A date in a header is a whole second, cut off. */
+/** A date in a header is truncated to a whole second. */
 const RESOLUTION_MS = 1_000;
-/** What a clock may be corrected by while it runs, a share of the time that passed: twice what NTP allows itself. */
+/** The largest correction of a running clock, as a share of the time that passed: twice the limit of NTP. */
 const SLEW = 0.001;
 
 /**
- * The one clock of a member: what is checked against the dates of KMS and store is what keys are judged by, and what is
- * written into the ring.
+ * The one clock of a member: the time that it checks against the dates of KMS and store decides the state of keys, and
+ * is written into the ring.
  *
- * The wall clock is trusted while it goes along with the monotonic one. A step of more than the tolerated skew is
- * unconfirmed until a date fits it, or until it is taken back; meanwhile the monotonic clock goes on from the last time
- * that was trusted. Nothing is published, removed or declared ended by an unconfirmed time.
+ * The wall clock is trusted while it agrees with the monotonic one. A step of more than the tolerated skew is
+ * unconfirmed until a date fits it, or until it is taken back; meanwhile the monotonic clock continues from the last
+ * trusted time. Nothing is published, removed or treated as expired by an unconfirmed time.
  */
 export class RingClock {
   readonly #clock: Clock;
@@ -40,7 +40,7 @@ export class RingClock {
     this.#toleratedMs = (policy.clockSkewSeconds + policy.kmsTimeoutSeconds) * 1_000 + RESOLUTION_MS;
   }
 
-  /** The time that keys are judged by, milliseconds since the epoch. */
+  /** The time that decides the state of keys, milliseconds since the epoch. */
   timeMs(now: Moment): number {
     const driftMs = this.#driftMs(now);
     if (driftMs <= this.#stepMs && driftMs >= -this.#stepMs) {
@@ -52,7 +52,7 @@ export class RingClock {
     return this.#stepped ? now.steadyMs + (this.#offsetMs as number) : now.wallMs;
   }
 
-  /** Follows a clock that is corrected slowly. To be called now and then; never by what a client can cause. */
+  /** Follows a clock that is corrected slowly. To be called from time to time; never because of a client. */
   tick(now: Moment): void {
     this.timeMs(now);
     const most = Math.max(0, now.steadyMs - this.#lastTickSteadyMs) * SLEW;
@@ -61,7 +61,7 @@ export class RingClock {
     this.#offsetMs += Math.max(-most, Math.min(most, this.#driftMs(now)));
   }
 
-  /** Notes the date of an answer that came just now. What is no date says nothing. */
+  /** Notes the date of an answer that just arrived. An invalid date is ignored. */
   note(service: DatedService, date: unknown): void {
     const ms = date instanceof Date ? date.getTime() : Number.NaN;
     if (!Number.isFinite(ms)) return;
@@ -72,15 +72,15 @@ export class RingClock {
     if (Math.abs(now.wallMs - ms) <= this.#toleratedMs) this.#believe(now, true);
   }
 
-  /** For a member that knows nothing yet: whatever the clock said before, it says this now. True when it had stepped. */
-  startAnew(now: Moment): boolean {
+  /** For a member that knows nothing yet: accepts the present time of the clock. True when it had stepped. */
+  startAgain(now: Moment): boolean {
     this.timeMs(now);
     if (!this.#stepped) return false;
     this.#believe(now, false);
     return true;
   }
 
-  /** Why nothing is published, removed or declared ended now; undefined when the time is confirmed. */
+  /** Why nothing is published, removed or treated as expired now; undefined when the time is confirmed. */
   trouble(now: Moment): string | undefined {
     this.timeMs(now);
     if (this.#stepped) {
@@ -109,13 +109,13 @@ export class RingClock {
   }
 
   #step(now: Moment): void {
-    // A time that no date ever fitted is given up for another at once: the dates judge that one too.
+    // A time that no date has ever fitted is replaced at once: the dates check the new one too.
     if ((!this.#isDated && this.#dates.size > 0) || this.#wasSuspended(now)) {
       this.#believe(now, false);
       return;
     }
     this.#stepped = true;
-    // Noted before the step: where the machine was suspended, they fit no more.
+    // Noted before the step: if the machine was suspended, they no longer fit.
     this.#dates.clear();
   }
 

@@ -40,11 +40,11 @@ export class Rotation {
     this.#cancel?.();
   }
 
-  /** To be called whenever more of the ring is known: sets the timer for a rotation that is due. */
+  /** To be called whenever the snapshot changes: sets the timer for a rotation that is due. */
   consider(): void {
     if (this.#o.role === 'reader') return;
     if (!this.#isDue()) {
-      // Somebody else rotated, or this member may not: nothing is overdue here.
+      // Another member rotated, or this one may not: nothing is overdue here.
       this.#failures = 0;
       return;
     }
@@ -64,7 +64,7 @@ export class Rotation {
     if (role === 'reader' || policy.keyVersionEverySeconds === 0) return;
     const now = view.now();
     const everyMs = policy.keyVersionEverySeconds * MS;
-    // Members that start at once do not look at once.
+    // Members that start at the same time must not check at the same time.
     this.#versionDueAt ??= later(now, everyMs * this.#uniform());
     if (!hasPassed(this.#versionDueAt, now)) return;
     this.#versionDueAt = later(now, everyMs * (1 - 0.2 * this.#uniform()));
@@ -72,7 +72,7 @@ export class Rotation {
     try {
       found = await wraps.newVersion(view.knownWraps);
     } catch (error) {
-      // Emitted as a call that failed. Nothing hangs on it but a rotation that would fail too.
+      // Emitted as a failed call. Only a rotation depends on it, which would fail too.
       if (error instanceof KeyWrapperError) return;
       throw error;
     }
@@ -100,9 +100,9 @@ export class Rotation {
   }
 
   /**
-   * Only who finds, at the end of a first turn, that the KMS answers (a KMS check shows it) waits a second turn, and makes a
-   * key after it. When an outage ends, members of a large fleet come to the end of a turn every moment: with one turn each
-   * of them made a key until the first one was stored.
+   * A member waits a second turn, and creates a key after it, only if a KMS check passes at the end of the first. When
+   * an outage ends, members of a large fleet reach the end of a turn continually: with one turn, each of them would
+   * create a key until the first one is stored.
    */
   async #rotateIfDue({ isLast }: { readonly isLast: boolean }): Promise<void> {
     const { sync, view, writer } = this.#o;
@@ -137,7 +137,10 @@ export class Rotation {
     return this.#isAgeDue() || this.#isVersionDue();
   }
 
-  /** One for all members, and one in a while: a service may go on wrapping by an old version when it has named a new one. */
+  /**
+   * One rotation for all members, and one per interval: a service may name a new version and still wrap with the old
+   * one.
+   */
   #isVersionDue(): boolean {
     const { policy, view, writer } = this.#o;
     if (!this.#isVersionNew || writer.keyCount >= MAX_KEYS_TO_ROTATE) return false;
@@ -146,7 +149,7 @@ export class Rotation {
     return view.wallMs() >= youngestMs + policy.keyVersionEverySeconds * MS;
   }
 
-  /** Whether a version was noticed, and nobody has rotated since. */
+  /** Whether a new version was noticed, and no member has rotated since. */
   get #isVersionNew(): boolean {
     const found = this.#newVersion;
     if (found === undefined) return false;

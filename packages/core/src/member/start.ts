@@ -23,7 +23,7 @@ const MS = 1_000;
 const ABSENT_POLL_MS = 3_000;
 const FAILURES: Backoff = { firstMs: 200, capMs: 5_000 };
 const CONFLICTS: Backoff = { firstMs: 1, capMs: 1_000 };
-/** An absence that was not seen for longer begins again. */
+/** If absence was not seen for longer than this, the wait for it begins again. */
 const LONGEST_SILENCE_MS = 60_000;
 /** How long resolver and credentials of a machine that is still starting may fail. */
 const STARTING_MACHINE_MS = 10_000;
@@ -53,8 +53,8 @@ export async function startRing(options: MemberParts): Promise<void> {
   const look = async (): Promise<void> => {
     do {
       closing.throwIfAborted();
-      // Nothing that was judged by another time counts.
-      if (ringClock.startAnew(view.now())) start.absentSince = undefined;
+      // Nothing that was decided by another time counts.
+      if (ringClock.startAgain(view.now())) start.absentSince = undefined;
     } while (!(await attempt(options, start)));
   };
   let conflicts = 0;
@@ -83,7 +83,7 @@ export async function startRing(options: MemberParts): Promise<void> {
   }
 }
 
-/** How far a start has come. */
+/** The progress of a start. */
 interface Start {
   readonly startedAt: Moment;
   waitsFor: 'store' | 'kms';
@@ -104,7 +104,7 @@ function withAnswers({ wraps, store }: MemberParts, error: unknown): unknown {
   return new RingStoreError(kind, detail, { revision, code, location: store.location });
 }
 
-/** One look at the store. False: look again. */
+/** Reads the store once. False: read again. */
 async function attempt(options: MemberParts, start: Start): Promise<boolean> {
   const { stored, sync, view, role, writer } = options;
   start.waitsFor = 'store';
@@ -120,8 +120,8 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     if (!isDead(known, view.wallMs())) {
       sync.begin(known, document);
       if (role === 'reader') return true;
-      // What is known by now is not asked for again while another makes the key.
-      while (writer.isDead && !(await isFounded(options))) await sync.read({ foreground: true });
+      // Keys unwrapped so far are not requested again while another member creates the key.
+      while (writer.isDead && !(await isCreated(options))) await sync.read({ foreground: true });
       return true;
     }
     if (role === 'reader' && document.entries.length > 0) {
@@ -129,7 +129,7 @@ async function attempt(options: MemberParts, start: Start): Promise<boolean> {
     }
   }
   const now = view.now();
-  // A store that was out of reach for long said nothing meanwhile.
+  // A store that was out of reach for long did not report absence meanwhile.
   if (start.lastAbsent === undefined || ageMs(start.lastAbsent, now) > LONGEST_SILENCE_MS) start.absentSince = now;
   start.absentSince ??= now;
   start.lastAbsent = now;
@@ -169,11 +169,11 @@ async function createOrWait(
   }
   sync.begin(known, undefined);
   if (there?.document !== undefined) await sync.rememberPast(there.document, { foreground: false });
-  return isFounded(options);
+  return isCreated(options);
 }
 
-/** False, after a while, where somebody else is at it: look again. */
-async function isFounded({ founding, clock, closing }: MemberParts): Promise<boolean> {
+/** False, after a wait, where another member is creating it: read again. */
+async function isCreated({ founding, clock, closing }: MemberParts): Promise<boolean> {
   const wait = await founding.attempt();
   if (wait > 0) await pause(clock, wait, closing);
   return wait === 0;

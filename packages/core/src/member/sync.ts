@@ -19,9 +19,9 @@ const MS = 1_000;
 const BATCH = 4;
 /** How a read of the ring is made. */
 export interface SyncOptions extends CallOptions {
-  /** Unwrap later what is not urgent: after a notification the whole fleet reads at once. */
+  /** Unwraps what is not urgent later: after a notification the whole fleet reads at once. */
   readonly deferUnwraps?: boolean;
-  /** Because of a token: only what was never tried is unwrapped, since tokens are attacker-chosen. */
+  /** The read is because of a token: only entries that were never tried are unwrapped, since tokens are attacker-chosen. */
   readonly forToken?: boolean;
 }
 
@@ -33,7 +33,7 @@ export class RingSync {
   readonly check: KmsCheck;
   readonly #o: Parts;
   #learnedFrom: RingDocument | undefined;
-  /** What was judged by another time is judged again. */
+  /** Checks again what was decided by another time. */
   #learnedShift = 0;
   #wasAnswered = false;
   /** Entries that a start has unwrapped: it may have to begin again. */
@@ -46,9 +46,9 @@ export class RingSync {
   }
 
   /**
-   * Reads the ring and learns what it says. What it is found to lack is written later: see {@link Repairs}.
+   * Reads the ring and learns its facts. What the document lacks is written later: see {@link Repairs}.
    * @throws {RingStoreError} when it cannot be read.
-   * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else of it is learned all the same.
+   * @throws {KeyWrapperError} when a key of it could not be unwrapped; everything else is learned.
    */
   async read(options: SyncOptions): Promise<void> {
     this.#wasAnswered = false;
@@ -59,23 +59,23 @@ export class RingSync {
     const isLearned = document === this.#learnedFrom && Math.abs(this.#timeShift() - this.#learnedShift) <= MS;
     if (document !== undefined && (!isLearned || this.#o.view.snapshot.carried.length > 0)) {
       failure = await this.#learnFrom(document, options);
-      // What cannot be read now may be readable later, though the document stays as it is.
+      // An entry that cannot be unwrapped now may be later, although the document stays the same.
       const judgement = this.#o.view.judgement(this.#o.view.now());
       const isUnsettled = document.entries.some((entry) => isFromTheFuture(entry, judgement));
       const isWhole = failure === undefined && this.#o.view.snapshot.unreadable.length === 0 && !isUnsettled;
-      // A token makes nobody go over to another ring: the next read that is not for one looks again.
+      // A token must not make a member switch to another ring: the next read for another reason decides.
       this.#noteLearned(isWhole && options.forToken !== true ? document : undefined);
     }
     const now = this.#o.view.now();
-    this.#o.view.retire(now);
-    // What this member's own pin refuses says nothing of who wrote it.
+    this.#o.view.dropExpired(now);
+    // An entry that this member's own pin refuses says nothing about its writer.
     const { byId } = this.#o.view.snapshot;
     const teaches = document?.entries.some(({ id }) => byId.get(id)?.authenticator !== undefined) === true;
     if (teaches) this.#o.view.limits.wasRead(now);
     const isForeign = stored !== undefined && !teaches && (document === undefined || document.entries.length > 0);
     this.repairs.consider(document, now, isForeign);
     if (failure !== undefined) throw failure;
-    // Neither the store nor this member knows a key that lives: it makes one, as it would in a ring that it can read.
+    // Neither the store nor this member knows a live key: it creates one, as in a ring that it can read.
     const entries = stored === undefined ? [] : document?.entries;
     const known = [...this.#o.view.snapshot.keys, ...this.#o.view.snapshot.carried];
     if (entries !== undefined && [...entries, ...known].every((key) => key.opensUntil <= this.#o.view.wallMs(now)))
@@ -85,7 +85,7 @@ export class RingSync {
     if (!teaches) throw new RingStoreError('corrupt', 'the store holds no key of this ring');
   }
 
-  /** Before something is written: what cannot be unwrapped yet does not hinder that. */
+  /** Before a write: entries that cannot be unwrapped yet do not prevent it. */
   async readToWrite(options: SyncOptions): Promise<void> {
     try {
       await this.read(options);
@@ -103,7 +103,7 @@ export class RingSync {
     return this.#o.view.wallMs(now) - now.steadyMs;
   }
 
-  /** Whether the store answered the last read, with whatever: then it can be written. */
+  /** Whether the store answered the last read in any way: then it can be written. */
   get wasAnswered(): boolean {
     return this.#wasAnswered;
   }
@@ -114,27 +114,27 @@ export class RingSync {
     const { carried, unreadable } = this.#o.view.snapshot;
     const tried = new Set([...carried, ...unreadable].map(({ id }) => id));
     const failures = new Map<string, unknown>();
-    const judged = (known: RingSnapshot): ReturnType<typeof learn> =>
+    const checked = (known: RingSnapshot): ReturnType<typeof learn> =>
       learn(known, document, this.#o.view.judgement(this.#o.view.now()));
-    let { known, wanted } = judged(this.#o.view.snapshot);
+    let { known, wanted } = checked(this.#o.view.snapshot);
     if (wanted.length === 0 && options.forToken !== true && (await this.#goOver(document, options))) return undefined;
     for (;;) {
-      // What others cause asks for nothing twice: that has its time.
+      // A read that others caused repeats no unwrap: those have timers of their own.
       const isCaused = options.forToken === true || options.deferUnwraps === true;
       const untried = wanted.filter(({ id }) => !failures.has(id) && !(isCaused && tried.has(id)));
       const urgent = untried.filter((entry) => options.deferUnwraps !== true || this.#isUrgent(entry));
-      // What is said to be revoked may be certified by a newer key, without an unwrap; and what failed before must not
-      // keep the others from being tried.
+      // An entry marked as revoked may be certified by a newer key, without an unwrap; and entries that failed before must
+      // not prevent attempts on the others.
       const rank = (entry: RingEntry): number => (entry.revoked === undefined ? 0 : 2) + (tried.has(entry.id) ? 1 : 0);
       const first = Math.min(...urgent.map(rank));
       const batch = urgent.filter((entry) => rank(entry) === first);
       if (batch.length === 0 || ageMs(began, this.#o.view.now()) > 4 * this.#o.policy.kmsTimeoutSeconds * MS) break;
       const learned = await this.#unwrapEach(batch.slice(0, BATCH), document, known, options, failures);
       if (learned.length === 0) continue;
-      ({ known, wanted } = judged(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
+      ({ known, wanted } = checked(withUnwrapped(known, learned, this.#o.view.judgement(this.#o.view.now()))));
     }
     const refused = wanted.filter(({ id }) => isRefused(failures.get(id)));
-    if (refused.length > 0 && options.forToken !== true) await this.#judgeRefused(refused, failures, options);
+    if (refused.length > 0 && options.forToken !== true) await this.#checkRefused(refused, failures, options);
     const wasUnreadable = new Set(unreadable.map(({ id }) => id));
     const isUnreadable = ({ id }: RingEntry): boolean =>
       failures.has(id) ? isCorrupt(failures.get(id)) : wasUnreadable.has(id);
@@ -162,7 +162,7 @@ export class RingSync {
         failures.set(entry.id, result.reason);
         return [];
       }
-      this.#o.view.limits.proved(now);
+      this.#o.view.limits.kmsCheckPassed(now);
       const { held, wrap } = result.value;
       const key = unwrappedKey(this.#o.ring, entry, held, wrap, this.#o.view.sealsFrom(entry, now));
       if (belongs(key, entry, document, known, this.#o.view.judgement(now))) return [key];
@@ -175,8 +175,8 @@ export class RingSync {
     });
   }
 
-  /** An entry that the KMS refuses while a held key is not refused is no better than a corrupt one. */
-  async #judgeRefused(
+  /** An entry that the KMS refuses, while it does not refuse a held key, is treated as corrupt. */
+  async #checkRefused(
     refused: readonly RingEntry[],
     failures: Map<string, unknown>,
     options: SyncOptions,
@@ -184,7 +184,7 @@ export class RingSync {
     try {
       if (!(await this.check.run(options))) return;
     } catch {
-      // Counted by the kill switch, where it is a refusal; the refresh fails by what the entry was answered.
+      // The kill switch counts a refusal; the refresh fails with the answer for the entry.
       return;
     }
     for (const entry of refused) {
@@ -194,8 +194,9 @@ export class RingSync {
   }
 
   /**
-   * The one exception to "a member that knows a key never starts again": its ring was created only lately, while the store
-   * was without an older one, and that is back. Goes over to it; what it sealed itself it unseals to its end.
+   * The one exception to "a member that knows a key never starts again": its ring was created only recently, while the
+   * store had lost an older one, and that is back. Switches to the older ring, and unseals its own tokens until they
+   * expire.
    */
   async #goOver(document: RingDocument, options: SyncOptions): Promise<boolean> {
     const { keys, byId } = this.#o.view.snapshot;
@@ -203,7 +204,7 @@ export class RingSync {
       .filter((key) => !key.isLeft && !isTombstone(key))
       .toSorted(newestFirst)
       .slice(-1);
-    // Its oldest known key says of itself that there was none before it: of a ring that is older than that some are gone.
+    // Its oldest known key has no ancestors: a ring that is older has lost some of its keys.
     if (root?.ancestors?.ids.length !== 0) return false;
     const isYoung = root.created > this.#o.view.wallMs() - this.#o.policy.storeOutageSeconds * MS;
     const isOlder = document.entries.some(({ created }) => created < root.created);
@@ -212,11 +213,11 @@ export class RingSync {
     try {
       known = await this.anew(document, options);
     } catch (error) {
-      // Neither a ring that may be used, nor one of this member: junk.
+      // Neither a usable ring nor this member's: junk.
       if (error instanceof RingStoreError || isCorrupt(error) || isRefused(error)) return false;
       throw error;
     } finally {
-      // What is not installed is overwritten when the next snapshot is.
+      // Keys that are not installed are overwritten with the next installation.
       this.#unwrapped.clear();
     }
     if (isDead(known, this.#o.view.wallMs())) return false;
@@ -224,33 +225,33 @@ export class RingSync {
     return true;
   }
 
-  /** What a member that knows nothing learns of a document; see {@link learnAnew}. */
+  /** What a member that knows nothing learns from a document; see {@link learnAnew}. */
   anew(document: RingDocument, options: CallOptions): Promise<RingSnapshot> {
-    return learnAnew(document, this.#anewOptions(options));
+    return learnAnew(document, this.#learnOptions(options));
   }
 
   /** Remembers the authenticators of a ring whose keys have all expired. */
   async rememberPast(document: RingDocument, options: CallOptions): Promise<void> {
-    this.#o.view.rememberPast(await pastSigners(document, this.#anewOptions(options)));
+    this.#o.view.rememberPast(await pastSigners(document, this.#learnOptions(options)));
     this.#unwrapped.clear();
   }
 
-  #anewOptions(options: CallOptions): LearnAnewOptions {
+  #learnOptions(options: CallOptions): LearnAnewOptions {
     return {
       ...options,
       wraps: this.#o.wraps,
       unwrapped: this.#unwrapped,
-      // What this member knew of another ring, or of what it took for this one, says nothing about a ring that it learns from the beginning.
+      // What this member knew of another ring does not apply to a ring that it learns from the beginning.
       judgement: () => ({ ...this.#o.view.judgement(this.#o.view.now()), past: new Map() }),
-      onProof: () => this.#o.view.limits.proved(this.#o.view.now()),
+      onKmsCheck: () => this.#o.view.limits.kmsCheckPassed(this.#o.view.now()),
     };
   }
 
-  /** Makes what a start has learned the view. */
+  /** Installs what a start has learned. */
   begin(known: RingSnapshot, document: RingDocument | undefined): void {
     if (known.keys.some(isUsable)) this.#o.view.limits.wasRead(this.#o.view.now());
     this.#o.view.begin(known);
-    // What was refused or corrupt at the start is looked at again by those who vouch for it.
+    // Entries that were refused or corrupt at the start are tried again once a known key vouches for them.
     const isWhole = document?.entries.every(({ id }) => known.byId.has(id)) === true;
     this.#noteLearned(isWhole ? document : undefined);
     this.#unwrapped.clear();

@@ -1,15 +1,15 @@
-/** Runs one thing at a time: what somebody asked for first, each in order. */
+/** Runs one task at a time: requested tasks first, each in order. */
 export class Turns {
   readonly #asked: (() => Promise<void>)[] = [];
   readonly #background: (() => Promise<void>)[] = [];
   #running: Promise<void> | undefined;
 
-  /** Runs `run` before all that runs by itself. */
+  /** Runs `run` before all background tasks. */
   asked<T>(run: () => Promise<T>): Promise<T> {
     return this.#enqueue(this.#asked, run);
   }
 
-  /** Runs `run` when nothing that was asked for is waiting. */
+  /** Runs `run` when no requested task is waiting. */
   background<T>(run: () => Promise<T>): Promise<T> {
     return this.#enqueue(this.#background, run);
   }
@@ -21,7 +21,7 @@ export class Turns {
 
   #enqueue<T>(queue: (() => Promise<void>)[], run: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      // One that throws instead of rejecting must not end the turns of the others.
+      // A task that throws instead of rejecting must not prevent the others from running.
       queue.push(() => (async () => run())().then(resolve, reject));
       this.#running ??= this.#drain();
     });
@@ -29,7 +29,7 @@ export class Turns {
 
   async #drain(): Promise<void> {
     for (;;) {
-      // Not in the caller's own call: whoever asks goes on first.
+      // Not within the caller's own call: it returns first.
       await Promise.resolve();
       const next = this.#asked.shift() ?? this.#background.shift();
       if (next === undefined) break;

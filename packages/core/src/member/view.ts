@@ -6,7 +6,7 @@ import { newestFirst, type Signer, type Signers } from '../ring/certificates.ts'
 import type { RingWrap } from '../ring/document.ts';
 import { type Judgement, signersOf } from '../ring/facts.ts';
 import { MAX_RING_KEYS, type ResolvedPolicy } from '../ring/policy.ts';
-import { isPlanned, type KeyTimes, lateWaitMs, mayOpen, removableFrom } from '../ring/schedule.ts';
+import { isPlanned, type KeyTimes, lateWaitMs, mayUnseal, removableFrom } from '../ring/schedule.ts';
 import {
   createSnapshot,
   holdsNewest,
@@ -21,7 +21,7 @@ import {
 import { Limits } from './limits.ts';
 import type { RingClock } from './ring-clock.ts';
 
-/** Ended keys that are remembered for what they can certify: as many as a full ring has. */
+/** Expired keys that are remembered because they can certify: as many as a full ring has. */
 const MAX_PAST: number = MAX_RING_KEYS;
 
 export interface RingViewOptions {
@@ -36,8 +36,8 @@ export interface RingViewOptions {
 }
 
 /**
- * What this member knows of the ring, and what it may do with it: everything that sealing and unsealing look at.
- * Synchronous, without I/O and timers; whoever reads the ring swaps its snapshot by one assignment.
+ * What this member knows about the ring and may do with it: everything that sealing and unsealing use. Synchronous,
+ * without I/O and timers; a read of the ring swaps the snapshot by one assignment.
  */
 export class RingView {
   readonly limits: Limits;
@@ -50,7 +50,7 @@ export class RingView {
   readonly #past = new Map<string, Signer>();
   // Newest last. A clock that steps must not bring a revoked key back after its end.
   readonly #over = new NewestIds(MAX_PAST);
-  // Newest last. One that turns up after all was written late.
+  // Newest last. If one of them appears after all, it was written late.
   readonly #attempted = new NewestIds(MAX_PAST);
   #onOverdue: () => void = () => undefined;
 
@@ -93,18 +93,18 @@ export class RingView {
    * The moment of a token that is about to be unsealed, coarse. A pass that is overdue is started here, before the token is
    * decoded.
    */
-  nowToOpen(): Moment {
+  nowToUnseal(): Moment {
     const now = coarseMomentOf(this.#o.clock);
     this.#noticeGap(now);
     return now;
   }
 
-  /** The time that keys are judged by, and that is written: see {@link RingClock}. */
+  /** The time that decides the state of keys, and that is written: see {@link RingClock}. */
   wallMs(now: Moment = this.now()): number {
     return this.#o.ringClock.timeMs(now);
   }
 
-  /** Why nothing is published, removed or declared ended by this member's clock now. */
+  /** Why nothing is published, removed or treated as expired by this member's clock now. */
   clockTrouble(now: Moment = this.now()): string | undefined {
     return this.#o.ringClock.trouble(now);
   }
@@ -122,26 +122,26 @@ export class RingView {
   }
 
   /** The key with this id, if it may unseal now. */
-  openingKey(id: string, now: Moment): UsableKey | undefined {
+  unsealingKey(id: string, now: Moment): UsableKey | undefined {
     const key = this.snapshot.byId.get(id);
     this.#noticeGap(now);
-    if (key === undefined || !isUsable(key) || !mayOpen(key, this.wallMs(now)) || !this.limits.mayOpen(now)) {
+    if (key === undefined || !isUsable(key) || !mayUnseal(key, this.wallMs(now)) || !this.limits.mayUnseal(now)) {
       return undefined;
     }
     return key;
   }
 
   /** All keys that may unseal now, newest first. */
-  openingKeys(now: Moment): readonly UsableKey[] {
+  unsealingKeys(now: Moment): readonly UsableKey[] {
     const { snapshot } = this;
     this.#noticeGap(now);
-    if (!this.limits.mayOpen(now)) return [];
+    if (!this.limits.mayUnseal(now)) return [];
     const wallMs = this.wallMs(now);
-    return snapshot.keys.filter((key): key is UsableKey => isUsable(key) && mayOpen(key, wallMs)).toReversed();
+    return snapshot.keys.filter((key): key is UsableKey => isUsable(key) && mayUnseal(key, wallMs)).toReversed();
   }
 
-  canOpen(now: Moment): boolean {
-    if (this.#closed || this.#snapshot === undefined || !this.limits.mayOpen(now)) return false;
+  canUnseal(now: Moment): boolean {
+    if (this.#closed || this.#snapshot === undefined || !this.limits.mayUnseal(now)) return false;
     return liveKeys(this.#snapshot, this.wallMs(now)).some(isUsable);
   }
 
@@ -157,7 +157,7 @@ export class RingView {
 
   isReady(now: Moment): boolean {
     const sealing = this.#o.role === 'reader' || this.canSeal(now);
-    const isCurrent = this.canOpen(now) && this.limits.isCurrent(now);
+    const isCurrent = this.canUnseal(now) && this.limits.isCurrent(now);
     return (
       sealing &&
       isCurrent &&
@@ -170,14 +170,14 @@ export class RingView {
     return statesOf(this.snapshot, this.wallMs(now), now.steadyMs, this.#sealedWith);
   }
 
-  /** Swaps the snapshot, and has every key overwritten that is no longer of use. */
+  /** Swaps the snapshot, and overwrites every key that is no longer used. */
   install(snapshot: RingSnapshot): void {
     if (this.#closed) return;
     this.#snapshot = snapshot;
     this.#overwriteTheRest();
   }
 
-  /** Of use are the data keys of the snapshot, and what authenticates facts for it or did so once. */
+  /** Used are the data keys of the snapshot, and all authenticators of its keys and of expired ones. */
   #overwriteTheRest(): void {
     const held = this.snapshot.keys.filter(isUsable).map(({ id }) => id);
     this.#o.cache.retain(new Set(held), new Set(this.signers.keys()));
@@ -189,9 +189,9 @@ export class RingView {
   }
 
   /**
-   * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned one that comes to a
-   * member which has read the ring without a gap, or which tried to publish it, came late where it is active soon: it is
-   * not sealed with before the others can have learned it too. The times of hasty ones show that they are.
+   * From when on, by the monotonic clock, this member seals with a key that it learns now. A planned key that is active
+   * soon was written late, if this member has read the ring without a gap or tried to publish the key: it seals only
+   * after the others can have learned it too. The times of emergency keys show that they are not planned.
    */
   sealsFrom(key: KeyTimes & { readonly id: string }, now: Moment): number {
     const { lastRead } = this.limits;
@@ -201,7 +201,7 @@ export class RingView {
     return counts ? now.steadyMs + lateWaitMs(policy) : 0;
   }
 
-  /** As {@link install}, for a ring that is another one: what sealed last binds nothing there, and who ended vouches no more. */
+  /** As {@link install}, for another ring: the last sealing key does not bind it, and expired keys no longer vouch. */
   begin(snapshot: RingSnapshot): void {
     this.#sealedWith = undefined;
     this.#past.clear();
@@ -209,10 +209,10 @@ export class RingView {
   }
 
   /**
-   * Overwrites the data keys that have ended, and forgets the keys whose life is over on every clock; what is left of them
-   * can certify. By an unconfirmed time none has ended.
+   * Overwrites the data keys that have expired, and drops the keys whose life is over on every clock; their
+   * authenticators can still certify. By an unconfirmed time no key has expired.
    */
-  retire(now: Moment): void {
+  dropExpired(now: Moment): void {
     if (this.clockTrouble(now) !== undefined) return;
     const { keys, carried, unreadable } = this.snapshot;
     const wallMs = this.wallMs(now);
@@ -232,7 +232,7 @@ export class RingView {
     if (!isSame) this.install(createSnapshot(kept, carried, unreadable));
   }
 
-  /** Milliseconds until {@link retire} is to be called for the next data key that ends. */
+  /** Milliseconds until {@link dropExpired} is to be called for the next data key that expires. */
   msUntilEnd(now: Moment): number {
     if (this.clockTrouble(now) !== undefined) return Number.POSITIVE_INFINITY;
     const ends = this.snapshot.keys.filter(isUsable).map(({ opensUntil }) => opensUntil);
@@ -254,12 +254,12 @@ export class RingView {
     return this.#past;
   }
 
-  /** Everybody who can certify something to this member. */
+  /** All keys that can certify something to this member. */
   get signers(): Signers {
     return signersOf(this.#snapshot?.keys ?? [], this.#past);
   }
 
-  /** By what documents are judged now. */
+  /** What documents are checked against now. */
   judgement(now: Moment): Judgement {
     return {
       ring: this.#o.ring,

@@ -25,7 +25,7 @@ import type { MemberParts } from './parts.ts';
 const MS = 1_000;
 /** How old an entry that is active at once may be when it is written. */
 const HASTY_ENTRY_MS = 60_000;
-/** Keys that the ring may have before another is made; what cannot wait needs room among those in use alone. */
+/** Keys that the ring may have before another is created; for an urgent key only those in use count. */
 const MOST_KEYS: Readonly<Partial<Record<RotationReason, number>>> = {
   requested: MAX_KEYS_TO_ROTATE,
   emergency: MAX_KEYS_TO_ROTATE,
@@ -38,8 +38,8 @@ const CALLS_OF_A_SUCCESSOR = 3;
 type Parts = Pick<MemberParts, 'ring' | 'policy' | 'wrappers' | 'wraps' | 'stored' | 'view'>;
 
 /**
- * What a member writes: all that it knows, with new keys, revocations and further wraps. Every write is one
- * compare-and-swap of the document that was read; what lost the race is read again, never forced.
+ * Writes what a member knows, with new keys, revocations and further wraps. Every write is one compare-and-swap of the
+ * document that was read; after a lost race the ring is read again, never overwritten.
  */
 export class RingWriter {
   readonly #o: Parts;
@@ -49,10 +49,10 @@ export class RingWriter {
   }
 
   /**
-   * Says in the store that this member is about to make a key, so that no other one does meanwhile; `undefined` takes that
-   * back. The document stays as it was read, unless it lacks what this member knows: a member that dies over its claim may
-   * be the only one that knows a revocation which the store has lost.
-   * @throws {RingConflictError} when somebody else was faster.
+   * Writes to the store that this member is about to create a key, so that no other one does meanwhile; `undefined`
+   * withdraws that. The document stays as it was read, unless it lacks what this member knows: a member that dies after
+   * its claim may be the only one that knows a revocation which the store has lost.
+   * @throws {RingConflictError} when another writer was first.
    */
   async claim(claim: string | undefined): Promise<void> {
     const now = this.#o.view.now();
@@ -63,7 +63,7 @@ export class RingWriter {
   }
 
   /**
-   * Makes a new key, to be published: nothing is written.
+   * Creates a new key, to be published: nothing is written.
    * @throws {RingStoreError | KeyWrapperError}
    */
   async make(reason: RotationReason): Promise<NewKey> {
@@ -83,8 +83,8 @@ export class RingWriter {
   }
 
   /**
-   * Revokes keys, and makes a successor active in the same write where there is room, the KMS answers and the clock is
-   * confirmed. Without it the revocation goes through all the same.
+   * Revokes keys, and activates a successor in the same write where there is room, the KMS answers and the clock is
+   * confirmed. Otherwise the revocation is written without one.
    * @throws {RingConflictError | RingStoreError} of the store; also `unavailable` for a key that waits to be unwrapped and
    * that no newer one can certify, when the others are written.
    */
@@ -92,7 +92,7 @@ export class RingWriter {
     const { signers, snapshot } = this.#o.view;
     const now = this.#o.view.now();
     const ids = new Set(meant.map(({ id }) => id));
-    // No certificate is by a key that is revoked along.
+    // No certificate is made by a key that is revoked in the same write.
     const stay = new Map([...signers].filter(([id]) => !ids.has(id)));
     const certified = meant.flatMap((key) => revokedKey(this.#o.ring, key, this.#o.view.wallMs(now), stay) ?? []);
     const isCertified = ({ id }: { readonly id: string }): boolean => certified.some((key) => key.id === id);
@@ -122,7 +122,7 @@ export class RingWriter {
       const successor = await this.#newKey('revocation', { foreground: true, until });
       return this.#isTooOld(successor.entry, successor.began) ? undefined : successor;
     } catch (error) {
-      // Only the KMS may fail: the revocation does not wait for it, and whoever finds that nothing may seal makes a key.
+      // Only the KMS may fail: the revocation does not wait for it, and a member that finds no key to seal with creates one.
       if (error instanceof KeyWrapperError) return undefined;
       throw error;
     }
@@ -184,7 +184,7 @@ export class RingWriter {
 
   /**
    * Whether there is room for a key that nothing else can take the place of: revoked ones can be left out for it, once
-   * everybody who reaches the store has read of the revocation.
+   * every member that reaches the store has read the revocation.
    */
   #hasRoom({ keys }: RingSnapshot): boolean {
     const wallMs = this.#o.view.wallMs();
@@ -195,7 +195,7 @@ export class RingWriter {
     return this.#keysOf(keys).filter((key) => !isSpare(key)).length < MAX_RING_KEYS;
   }
 
-  /** Room is kept for what cannot wait: a ring that seals no more, and revocations. */
+  /** Keeps room for what cannot wait: a ring that no longer seals, and revocations. */
   #checkRoom(reason: RotationReason): void {
     const atMost = MOST_KEYS[reason];
     const count = this.keyCount;
@@ -209,12 +209,12 @@ export class RingWriter {
       .filter((key) => !key.isLeft && lacksWraps(key, this.#o.wrappers));
   }
 
-  /** Gives keys the wraps that a key wrapper could not make when they were published. */
+  /** Adds the wraps that a key wrapper could not make when the keys were published. */
   async addMissingWraps(options: CallOptions): Promise<void> {
     const richer: RingKey[] = [];
     for (const key of this.#lackingWraps()) {
       const added = await this.#o.wraps.missingWraps(key, key.held, options);
-      if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(proved)] });
+      if (added.length > 0) richer.push({ ...key, wraps: [...key.wraps, ...added.map(unwrappedWrap)] });
     }
     if (richer.length > 0) await this.#write(withKeys(this.#o.view.snapshot, richer), undefined, undefined);
   }
@@ -223,23 +223,23 @@ export class RingWriter {
     const began = this.#o.view.now();
     const { signers, snapshot } = this.#o.view;
     const { keys, carried } = snapshot;
-    // What is merely carried may be anybody's: it cannot put a new key into the future.
+    // An attacker may have written entries that are merely carried: they must not put a new key into the future.
     const nowMs = this.#o.view.wallMs(began);
     const madeAt = [...keys, ...this.#o.view.past.values()].map(({ created }) => created);
     const newest = Math.max(...madeAt, ...carried.map(({ created }) => Math.min(created, nowMs - (nowMs % MS))));
     const times = timesOfNewKey(reason, nowMs, this.#o.policy, newest);
     const listed = new Set(this.#o.stored.latest?.document?.entries.map(({ id }) => id));
     const isTaken = (id: string): boolean => signers.has(id) || listed.has(id);
-    // By every key that this member can sign with, live, revoked or ended.
+    // By every key that this member can sign with: live, revoked or expired.
     const vouch = (named: KeyTimes & { readonly id: string }): Macs => vouchersBy(this.#o.ring, named, signers);
     const { entry, held } = await this.#o.wraps.create(times, isTaken, vouch, options);
     const now = this.#o.view.now();
-    this.#o.view.limits.proved(now);
+    this.#o.view.limits.kmsCheckPassed(now);
     this.#o.view.noteAttempt(entry.id);
     const key = {
       ...unwrappedKey(this.#o.ring, entry, held, undefined, this.#o.view.sealsFrom(entry, now)),
       vouchers: entry.vouchers,
-      wraps: entry.wraps.map(proved),
+      wraps: entry.wraps.map(unwrappedWrap),
     };
     return { began, entry, key };
   }
@@ -275,7 +275,7 @@ export class RingWriter {
     });
   }
 
-  /** Times are taken from this member's clock: written by a wrong one they would be wrong for everybody. */
+  /** Times are taken from this member's clock: written by a wrong clock they would be wrong for every member. */
   #checkClock(): void {
     const trouble = this.#o.view.clockTrouble();
     if (trouble !== undefined) throw new RingStoreError('unavailable', `nothing is published: ${trouble}`);
@@ -293,6 +293,6 @@ export interface NewKey {
   readonly key: RingKey;
 }
 
-function proved(wrap: RingWrap): KnownWrap {
-  return { ...wrap, isProved: true };
+function unwrappedWrap(wrap: RingWrap): KnownWrap {
+  return { ...wrap, isUnwrapped: true };
 }

@@ -24,7 +24,7 @@ export interface Signer {
   readonly created: number;
   readonly opensUntil: number;
   readonly revoked: boolean;
-  /** Of a ring that this member left: it vouches for nothing in the one that it went over to. */
+  /** Of a ring that this member left: it vouches for nothing in the ring that the member switched to. */
   readonly isLeft?: boolean;
   readonly authenticator: RingAuthenticator;
 }
@@ -32,7 +32,10 @@ export interface Signer {
 /** By key id. */
 export type Signers = ReadonlyMap<string, Signer>;
 
-/** What is newer: by (created, id), never by activation, which a hasty key has before a planned one. */
+/**
+ * Whether a key is newer: by (created, id), never by activation, which is earlier for an emergency key than for a
+ * planned one.
+ */
 export function isNewer(
   a: { readonly created: number; readonly id: string },
   b: { readonly created: number; readonly id: string },
@@ -107,8 +110,9 @@ export function rightVouchers(ring: string, entry: RingEntry, signers: Signers):
 }
 
 /**
- * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: anybody
- * can vouch for the keys of a ring with a key of their own. Until its key is unwrapped nobody knows who wrote `ancestors`.
+ * Whether a key is linked to a known one: that vouches for it, and it names that one as its ancestor. Both ways: an
+ * attacker can vouch for the keys of a ring with a key of their own. Until its key is unwrapped, `ancestors` is not
+ * authenticated.
  */
 export function isVouched(ring: string, entry: RingEntry, signers: Signers): boolean {
   const named = entry.ancestors?.ids ?? [];

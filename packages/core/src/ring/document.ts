@@ -8,7 +8,7 @@ import { MAX_RING_KEYS } from './policy.ts';
 import type { KeyTimes } from './schedule.ts';
 
 const RING_FORMAT = 'sealring/ring/1';
-/** Bounds of the format, not of a policy: every reader of the format refuses what is beyond them. */
+/** Bounds of the format, not of a policy: every reader of the format refuses a document beyond them. */
 export const MAX_WRAPS = 16;
 export const MAX_VOUCHERS = 8;
 export const MAX_CERTIFICATES = 8;
@@ -28,7 +28,10 @@ export type Macs = ReadonlyMap<string, Uint8Array>;
 
 /** That a key is revoked, and who certifies it. */
 export interface Revocation {
-  /** For people, and for what is left out of a full ring; never for what is revoked. Milliseconds since the epoch, a whole second. */
+  /**
+   * For operators, and to decide what is left out of a full ring; never to decide what is revoked. Milliseconds since
+   * the epoch, a whole second.
+   */
   readonly at: number;
   /** Certificates, at most 8: of the revoked key itself, or of a newer one. */
   readonly by: Macs;
@@ -39,7 +42,7 @@ export interface RingWrap extends WrappedKey {
   readonly mac: Uint8Array;
 }
 
-/** Whose keys its publisher held, so far as they vouch for a key; certified by that key itself. */
+/** The keys that vouch for a key and that its publisher held; certified by the key itself. */
 export interface Ancestors {
   /** Key ids, at most 8, newest first. */
   readonly ids: readonly string[];
@@ -51,14 +54,14 @@ export interface RingEntry extends KeyTimes {
   readonly id: string;
   /** At most 8: made at publication with the keys that the publisher could sign with. */
   readonly vouchers: Macs;
-  /** Absent where nobody could say. */
+  /** Absent where they are not known. */
   readonly ancestors?: Ancestors | undefined;
   readonly revoked: Revocation | undefined;
   /** 1 to 16. */
   readonly wraps: readonly RingWrap[];
 }
 
-/** A parsed ring document: a carrier of facts. Well-formed; nothing in it is trusted for being in it. */
+/** A parsed ring document. Well-formed, but not trusted: its facts authenticate themselves. */
 export interface RingDocument {
   readonly ring: string;
   /** Of a member that is about to create the first key; 16 bytes in base64url. */
@@ -70,7 +73,8 @@ export interface RingDocument {
 const corrupt = (detail: string): RingStoreError => new RingStoreError('corrupt', detail);
 
 /**
- * Parses the text of a ring document: of the expected ring, or of any. Pure: what to trust of it is another step.
+ * Parses the text of a ring document: of the expected ring, or of any. Pure: whether to trust its facts is decided
+ * elsewhere.
  * @throws {RingStoreError} `too-large` or `corrupt`: whatever is unknown, missing, or longer than
  * {@link encodeDocument} spells it, is refused. A new format takes another slot of the store.
  */
@@ -88,7 +92,8 @@ export function parseDocument(text: string, expectedRing?: string): RingDocument
   const entries = keys.map(parseEntry);
   if (new Set(entries.map((entry) => entry.id)).size !== entries.length) throw corrupt('two keys with one id');
   const document = { ring, claim, entries };
-  // Members may come in any order. A name twice, white space, or another number or escape is longer than it need be.
+  // Members may come in any order. A repeated name, white space, or another spelling of a number or escape makes the text
+  // longer.
   if (encodeDocument(document).length !== text.length) throw corrupt('not in canonical form');
   return document;
 }
@@ -150,12 +155,12 @@ export function sameWrap(a: WrappedKey, b: WrappedKey): boolean {
   return a.provider === b.provider && a.keyId === b.keyId && Buffer.compare(a.wrapped, b.wrapped) === 0;
 }
 
-/** created, activates, sealsUntil and opensUntil as they are spelt. */
+/** created, activates, sealsUntil and opensUntil as they are written. */
 export function timesOf(times: KeyTimes): readonly string[] {
   return [times.created, times.activates, times.sealsUntil, times.opensUntil].map(formatTime);
 }
 
-/** Times spelt lately: the few of a ring are spelt at every read of it. */
+/** Texts of recent times: the few of a ring are needed at every read. */
 const spelt = new Map<number, string>();
 const MAX_SPELT = 1_024;
 

@@ -25,22 +25,22 @@ import { type KnownWrap, type RingKey, type RingSnapshot } from './snapshot.ts';
 /** How far `created` may be ahead of what the clocks allow: each key of a full ring is a second newer than the last. */
 const CREATED_TOLERANCE_MS: number = MAX_RING_KEYS * 1_000;
 
-/** What judging a document needs to know beside the document. */
+/** What the check of a document needs besides the document. */
 export interface Judgement {
   readonly ring: string;
   /** By the member's checked clock. */
   readonly nowMs: number;
-  /** Whether that clock is not to be trusted now: by an unconfirmed time nothing has ended. */
+  /** Whether that clock is unconfirmed now: then nothing has expired. */
   readonly isUnconfirmed?: boolean;
   readonly clockSkewMs: number;
-  /** Keys that have ended and can still certify, by id. */
+  /** Keys that have expired and can still certify, by id. */
   readonly past: Signers;
   /** Ids of keys that were known to be revoked when their life was over: they are never unwrapped again. */
   readonly over?: ReadonlySet<string>;
   readonly isPinnedOut: (times: KeyTimes) => boolean;
 }
 
-/** Everybody who can certify something to this member. */
+/** All keys that can certify something to this member. */
 export function signersOf(keys: Iterable<RingKey>, past: Signers): Signers {
   const signers = new Map(past);
   for (const { id, created, opensUntil, revoked, isLeft, authenticator } of keys) {
@@ -59,9 +59,9 @@ export function unwrappedKey(
 ): RingKey {
   const { id, created, activates, sealsUntil, opensUntil } = entry;
   const { authenticator } = held;
-  // A MAC follows from the key and the wrap: for the wrap that was unwrapped it is computed, whatever the document says.
-  const proved: readonly KnownWrap[] =
-    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isProved: true }];
+  // A MAC follows from the key and the wrap: for the wrap that was unwrapped it is computed, not taken from the document.
+  const own: readonly KnownWrap[] =
+    opened === undefined ? [] : [{ ...opened, mac: wrapMacOf(ring, opened, authenticator), isUnwrapped: true }];
   return {
     id,
     created,
@@ -72,7 +72,7 @@ export function unwrappedKey(
     revocation: undefined,
     vouchers: new Map(),
     ancestors: areRightAncestors(ring, entry.ancestors, authenticator) ? entry.ancestors : undefined,
-    wraps: moreWraps(ring, proved, entry.wraps, authenticator),
+    wraps: moreWraps(ring, own, entry.wraps, authenticator),
     held,
     authenticator,
     sealsFromSteadyMs,
@@ -83,7 +83,7 @@ export function unwrappedKey(
 /** A key that is known to be revoked and is never unwrapped; without `revocation`, one that this member's pin refuses. */
 export function tombstone(entry: RingEntry, revocation: Revocation | undefined): RingKey {
   const { id, created, activates, sealsUntil, opensUntil, vouchers } = entry;
-  const wraps = entry.wraps.map((wrap) => ({ ...wrap, isProved: false }));
+  const wraps = entry.wraps.map((wrap) => ({ ...wrap, isUnwrapped: false }));
   const times = { created, activates, sealsUntil, opensUntil };
   const nothing = {
     held: undefined,
@@ -94,7 +94,7 @@ export function tombstone(entry: RingEntry, revocation: Revocation | undefined):
   return { id, ...times, revoked: true, revocation, vouchers, wraps, ...nothing };
 }
 
-/** The keys that a revocation can be meant for: known ones, and those that could not be unwrapped or that a pin refuses. */
+/** The keys that can be revoked: known ones, and those that could not be unwrapped or that a pin refuses. */
 export function revocable({ keys, carried, unreadable, byId }: RingSnapshot): readonly RingKey[] {
   const missing = [...carried, ...unreadable].filter(({ id }) => !byId.has(id));
   const known = keys.filter((key) => !key.isLeft && key.revocation === undefined);
@@ -110,7 +110,7 @@ export function hasEnded({ opensUntil }: KeyTimes, { nowMs, isUnconfirmed }: Jud
   return isUnconfirmed !== true && nowMs >= opensUntil;
 }
 
-/** Whether a key was made later than any clock of the fleet can say. */
+/** Whether a key was created later than any clock of the fleet can show. */
 export function isFromTheFuture({ created }: KeyTimes, { nowMs, clockSkewMs }: Judgement): boolean {
   return created > nowMs + clockSkewMs + CREATED_TOLERANCE_MS;
 }
@@ -126,7 +126,7 @@ export function moreWraps(
     (wrap) => !known.some((other) => isSameFact(other, wrap)) && isRightWrap(ring, wrap, own),
   );
   if (added.length === 0 || known.length >= MAX_WRAPS) return known;
-  return [...known, ...added.map((wrap) => ({ ...wrap, isProved: false }))].slice(0, MAX_WRAPS);
+  return [...known, ...added.map((wrap) => ({ ...wrap, isUnwrapped: false }))].slice(0, MAX_WRAPS);
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
- * For programs that look after a ring: what its document says, what a policy comes to, and when a rotation is due, as
- * members reckon. Nothing in a document is trusted for being in it: report it, never act on it.
+ * For programs that monitor a ring: the content of its document, the times that follow from a policy, and when a
+ * rotation is due, computed as members do. A document is not authenticated here: report what it says, never act on it.
  *
  * @packageDocumentation
  */

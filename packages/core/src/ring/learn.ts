@@ -30,8 +30,8 @@ import { createSnapshot, type RingKey, type RingSnapshot, withKeys } from './sna
 
 /**
  * What a member that knows keys learns of a document by itself, before any unwrap: revocations, wraps and vouchers of
- * what it knows, and tombstones. Monotone: nothing known is lost or changed. `wanted` are the entries that are vouched for
- * and not known, newest first; they are worth an unwrap.
+ * what it knows, and tombstones. Monotone: nothing known is lost or changed. `wanted` are the unknown entries that a
+ * known key vouches for, newest first; they are worth an unwrap.
  */
 export function learn(
   known: RingSnapshot,
@@ -53,21 +53,21 @@ export function learn(
     if (learned !== key) keys.set(key.id, learned);
   }
   const signers = signersOf(keys.values(), past);
-  // A member that started on a document without the older keys learns them by what their successors say.
+  // A member that started from a document without the older keys learns them from their successors.
   const ancestors = new Set([...keys.values()].flatMap((key) => key.ancestors?.ids ?? []));
   const wanted: RingEntry[] = [];
   const candidates = [...entries, ...known.carried, ...known.unreadable];
   const links = linksOf(candidates.filter(({ id }) => !keys.has(id)));
   for (const entry of candidates) {
     const key = keys.get(entry.id);
-    // A revoked key may be the only one that a new one comes after.
+    // A revoked key may be the only ancestor of a new one.
     const isLink = key?.revocation !== undefined && isTombstone(key) && links.has(entry.id);
     const isKnown = key !== undefined && !isLink && !isWorthUnwrapping(ring, key, entry, signers);
     if (isKnown || wanted.some(({ id }) => id === entry.id) || !isPlausible(entry, judgement)) continue;
     const claims = [entry.revoked, key?.revocation].filter((claim) => claim !== undefined);
     const isKnownAsRevoked = claims.some((claim) => isCertified(ring, entry, claim, signers));
     const isOver = judgement.over?.has(entry.id) === true;
-    // What this member's own pin refuses needs no certificate: it is kept for the others.
+    // An entry that this member's own pin refuses needs no certificate: it is kept for the other members.
     const isPinnedOut = judgement.isPinnedOut(entry);
     const isOurs = key?.authenticator !== undefined || ancestors.has(entry.id);
     const vouched = !isPinnedOut && (isOurs || isVouched(ring, entry, signers));
@@ -77,7 +77,7 @@ export function learn(
   }
   const isSame = keys.size === known.keys.length && known.keys.every((key) => keys.get(key.id) === key);
   const tombstones = [...keys.values()].filter(isTombstone);
-  // As many as a document has room for beside the keys in use.
+  // As many as a document has room for besides the keys in use.
   const inUse = [...keys.values()].filter(({ revocation }) => revocation === undefined).length;
   const room = Math.max(0, MAX_RING_KEYS - inUse);
   const kept = tombstones.filter((key) => !hasEnded(key, judgement)).toSorted(newestFirst);
@@ -85,16 +85,16 @@ export function learn(
   return { known: isSame ? known : createSnapshot(keys.values(), known.carried, known.unreadable), wanted };
 }
 
-/** The ids of those that keys name as their ancestors, and have vouchers of. */
+/** The ids of the ancestors that keys name and have vouchers of. */
 function linksOf(entries: readonly RingEntry[]): ReadonlySet<string> {
   const used = entries.filter(({ revoked }) => revoked === undefined);
   return new Set(used.flatMap(({ ancestors, vouchers }) => ancestors?.ids.filter((id) => vouchers.has(id)) ?? []));
 }
 
 /**
- * The times of a tombstone were never authenticated: another entry of that id may be the right one. Where all who certified
- * it are revoked since, only its own certificate convinces the others. A key that expired by a clock that was set back since
- * is needed again.
+ * The times of a tombstone were never authenticated: another entry of that id may be the right one. If all its
+ * certifiers have been revoked since, other members accept only its own certificate. A key that expired by a clock that
+ * was set back since is needed again.
  */
 function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   if (!isTombstone(key)) return key.held === undefined && !key.revoked && hasSameTimes(key, entry);
@@ -104,9 +104,9 @@ function isWorthUnwrapping(ring: string, key: RingKey, entry: RingEntry, signers
 }
 
 /**
- * Whether a key that was unwrapped is one of this ring: linked to a known key by what the two of them say of each other,
- * whichever is the older. A member that an attacker caught at its start must never hold keys of the true ring beside
- * the attacker's: it would vouch for those with them.
+ * Whether a key that was unwrapped is one of this ring: linked to a known key by a voucher and an ancestor, whichever
+ * of the two is older. A member that an attacker caught at its start must never hold keys of the true ring beside the
+ * attacker's: it would use them to vouch for those.
  */
 export function belongs(
   key: RingKey,
@@ -127,16 +127,19 @@ export function belongs(
   });
 }
 
-/** What is known, with keys that were unwrapped since. What was known to be revoked by its id is judged by its bytes. */
+/**
+ * The known keys, with keys that were unwrapped since. A key that was known to be revoked by its id is now checked by
+ * its bytes.
+ */
 export function withUnwrapped(known: RingSnapshot, keys: readonly RingKey[], { ring, past }: Judgement): RingSnapshot {
-  // Who is revoked by now was not when it was learned.
+  // A key that is revoked by now may not have been when it was learned.
   const all = signersOf([...known.keys, ...keys], past);
   const signers = new Map([...all].map(([id, signer]) => [id, { ...signer, revoked: false }]));
-  const judged = keys.map((key) => {
+  const checked = keys.map((key) => {
     const claim = known.byId.get(key.id)?.revocation;
     return claim === undefined ? key : withRevocation(ring, key, claim, signers);
   });
-  return withKeys(known, judged);
+  return withKeys(known, checked);
 }
 
 /** Whether the times of an entry can be those of a key in use. */
@@ -152,7 +155,10 @@ function withRevocation(ring: string, key: RingKey, claim: Revocation, signers: 
   return { ...key, revoked: true, held: undefined, revocation: claim };
 }
 
-/** Of two statements of one revocation that with the revoked key's own certificate; further certificates where they fit. */
+/**
+ * Of two records of one revocation, the one with the revoked key's own certificate; plus further certificates where
+ * there is room.
+ */
 function withCertificates(ring: string, key: RingKey, mine: Revocation, theirs: Revocation, signers: Signers): RingKey {
   const right = rightCertificates(ring, key.id, theirs, signers);
   if (right.size === 0) return key;
@@ -183,14 +189,14 @@ function withWrapsAndVouchers(
   return { ...key, wraps, vouchers, ...(learnsAncestors && { ancestors: entry.ancestors }) };
 }
 
-/** Keys that hang together by right vouchers of those they name as ancestors: a ring is one such group. Newest first in each. */
+/** Groups of keys linked by right vouchers of the ancestors they name: a ring is one such group. Newest first in each. */
 export function lineagesOf(ring: string, keys: readonly { entry: RingEntry; signer: Signer }[]): readonly string[][] {
   const signers: Signers = new Map(keys.map(({ signer }) => [signer.id, signer]));
   const groupOf = new Map(keys.map(({ entry }) => [entry.id, new Set([entry.id])]));
   for (const { entry, signer } of keys) {
     const named = areRightAncestors(ring, entry.ancestors, signer.authenticator) ? entry.ancestors?.ids : [];
     for (const voucher of rightVouchers(ring, entry, signers).keys()) {
-      // Both ways: anybody's key can vouch for those of a ring, or name them.
+      // Both ways: an attacker's key can vouch for those of a ring, or name them.
       if (named?.includes(voucher) !== true) continue;
       const joined = new Set([...(groupOf.get(entry.id) ?? []), ...(groupOf.get(voucher) ?? [])]);
       for (const id of joined) groupOf.set(id, joined);

@@ -2,9 +2,9 @@ import { finiteNumber, optionRangeError, refuseUnknownOptions } from '../base/op
 
 /** Keys that a ring document may have. */
 export const MAX_RING_KEYS = 64;
-/** From so many keys on `health()` says so, and `rotate` refuses: there must be room for revocations. */
+/** From this many keys on, `health()` reports a problem and `rotate` refuses: there must be room for revocations. */
 export const MAX_KEYS_TO_ROTATE = 48;
-/** From so many keys on no scheduled rotation makes another. */
+/** From this many keys on, no scheduled rotation creates another. */
 export const MAX_KEYS_TO_SCHEDULE = 60;
 
 /** The times by which a fleet runs its ring, in seconds. Every member of a ring must be given the same. */
@@ -37,8 +37,8 @@ export interface RingPolicy {
   readonly createAfterSeconds: number;
   /**
    * How often a member looks whether the KMS key has a new version, minus up to 20 % jitter, where the key wrapper can
-   * see it: one more `wrap`. A version that no key of the ring was wrapped by brings a rotation, where the newest key is as
-   * old as that. 0: never. Default 3 600.
+   * see it: one more `wrap`. A version that wrapped no key of the ring leads to a rotation, if the newest key is older
+   * than this interval. 0: never. Default 3 600.
    */
   readonly keyVersionEverySeconds: number;
   /** Deadline of one KMS or store call. Default 5. */
@@ -51,7 +51,7 @@ export interface RingPolicy {
 
 /** A policy with all its defaults and the times that follow from it. */
 export interface ResolvedPolicy extends RingPolicy {
-  /** max(sealOutage, storeOutage) + prove + 2 R + S: how late a key's successor may be. */
+  /** max(sealOutage, storeOutage) + kmsCheckEvery + 2 R + S: how late a key's successor may be. */
   readonly graceSeconds: number;
 }
 
@@ -146,7 +146,7 @@ function checkLaws(policy: ResolvedPolicy, leastPropagation: number): void {
     refuse(
       `propagationSeconds (${p.propagationSeconds}) must be at least sealOutageSeconds (${p.sealOutageSeconds}) + ` +
         `2 × refreshEverySeconds (${p.refreshEverySeconds}) + clockSkewSeconds (${p.clockSkewSeconds}) = ` +
-        `${leastPropagation}: whoever was cut off for a tolerated outage must hold a key before anybody seals with it`,
+        `${leastPropagation}: a member that was cut off for a tolerated outage must hold a key before any member seals with it`,
     );
   }
   if (p.rotateEverySeconds < 4 * p.propagationSeconds) {

@@ -1,16 +1,16 @@
 import type { ResolvedPolicy } from './policy.ts';
 
-/** What a key may do at a moment. A pure function of its times and the clock. */
+/** The state of a key: what it may do at a moment. A pure function of its times and the clock. */
 export type KeyState = 'propagating' | 'active' | 'verify-only' | 'expired' | 'revoked';
 
 /** The times of a key, milliseconds since the epoch, whole seconds. Written once and never changed. */
 export interface KeyTimes {
   readonly created: number;
-  /** From here on it may seal. */
+  /** From this time on it may seal. */
   readonly activates: number;
-  /** From here on it only unseals. */
+  /** From this time on it only unseals. */
   readonly sealsUntil: number;
-  /** From here on it does nothing. */
+  /** From this time on it has expired. */
   readonly opensUntil: number;
 }
 
@@ -21,17 +21,18 @@ export interface ScheduledKey extends KeyTimes {
 }
 
 /**
- * Why a key is made. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
- * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`, for
- * which the KMS key has a new version: after propagation.
+ * Why a key is created. `initial` and `revocation`: active on every clock at once, since nothing else can seal.
+ * `emergency`: as soon as every member that reads the ring can have it. `scheduled`, `requested`, and `key-version`,
+ * for which the KMS key has a new version: after propagation.
  */
 export type RotationReason = 'scheduled' | 'key-version' | 'requested' | 'initial' | 'emergency' | 'revocation';
 
 const MS = 1_000;
 
 /**
- * The times of a key made at `nowMs`. Rounded to seconds away from harm: activation late, the ends late. `newestMs` is the
- * latest `created` that is known: a new key is newer than every other, whatever the clocks of their makers said.
+ * The times of a key created at `nowMs`. Rounded up to seconds, which is the safe direction for the activation and for
+ * both ends. `newestMs` is the latest `created` that is known: a new key is newer than every other, whatever the clocks
+ * of their makers said.
  */
 export function timesOfNewKey(
   reason: RotationReason,
@@ -62,19 +63,19 @@ export function timesOfNewKey(
   return { created, activates, sealsUntil, opensUntil };
 }
 
-/** How long an emergency key waits until it seals: until every member that reads the ring has it. */
+/** How long an emergency key waits before it seals: until every member that reads the ring has it. */
 export function emergencyWaitMs(policy: ResolvedPolicy): number {
   return (policy.refreshEverySeconds + policy.backoffCapSeconds + policy.clockSkewSeconds) * MS;
 }
 
-/** Whether a key was given the time to spread before it seals; their times show it. */
+/** Whether a key had time to propagate before it seals; its times show it. */
 export function isPlanned(key: KeyTimes, policy: ResolvedPolicy): boolean {
   return key.activates - key.created >= policy.propagationSeconds * MS;
 }
 
 /**
- * How long a member that learns a planned key waits before it seals with it: propagation − 2 R − S. In time, that has
- * passed before the key is active; of a key whose writer was held up, it is what the others need to learn it too.
+ * How long a member that learns a planned key waits before it seals with it: propagation − 2 R − S. Normally this has
+ * passed before the key is active; if its writer was delayed, the others need this long to learn it too.
  */
 export function lateWaitMs(policy: ResolvedPolicy): number {
   return (policy.propagationSeconds - 2 * policy.refreshEverySeconds - policy.clockSkewSeconds) * MS;
@@ -124,7 +125,7 @@ export function maySeal(key: ScheduledKey, nowMs: number): boolean {
 }
 
 /** Whether a key's own times let it unseal now. */
-export function mayOpen(key: ScheduledKey, nowMs: number): boolean {
+export function mayUnseal(key: ScheduledKey, nowMs: number): boolean {
   return !key.revoked && nowMs < key.opensUntil;
 }
 

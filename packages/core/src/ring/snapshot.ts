@@ -2,21 +2,32 @@ import type { DataKey } from '../keys/data-key.ts';
 import type { RingAuthenticator } from '../keys/ring-authenticator.ts';
 import type { Ancestors, Macs, Revocation, RingEntry, RingWrap } from './document.ts';
 import type { ResolvedPolicy } from './policy.ts';
-import { compareAge, type KeyState, type KeyTimes, mayOpen, maySeal, type ScheduledKey, stateOf } from './schedule.ts';
+import {
+  compareAge,
+  type KeyState,
+  type KeyTimes,
+  maySeal,
+  mayUnseal,
+  type ScheduledKey,
+  stateOf,
+} from './schedule.ts';
 
 /** A wrap whose MAC is right under the entry's own key. */
 export interface KnownWrap extends RingWrap {
-  /** Whether this member made it or unwrapped it: such a wrap is never given up. */
-  readonly isProved: boolean;
+  /** Whether this member made it or unwrapped it: such a wrap is never dropped. */
+  readonly isUnwrapped: boolean;
 }
 
-/** A key of the ring as this member knows it: facts that authenticated themselves. */
+/** A key of the ring as this member knows it: authenticated facts only. */
 export interface RingKey extends ScheduledKey {
-  /** Those that this member could check; right for ever. */
+  /** Those that this member could check; they stay right. */
   readonly vouchers: Macs;
-  /** Whom the key itself certifies as those that vouch for it: keys of the ring too. Undefined while that is not known. */
+  /**
+   * The keys that vouch for it, as certified by the key itself: they belong to the ring too. Undefined while they are
+   * not known.
+   */
   readonly ancestors?: Ancestors | undefined;
-  /** Undefined while `revoked` is false, and where it is this member's own pin that says so. */
+  /** Undefined while `revoked` is false, and where only this member's own pin refuses the key. */
   readonly revocation: Revocation | undefined;
   readonly wraps: readonly KnownWrap[];
   /** What seals and unseals; undefined for a key that is revoked or has expired. */
@@ -30,8 +41,8 @@ export interface RingKey extends ScheduledKey {
 }
 
 /**
- * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that nobody who
- * seals or unseals sees half of a change.
+ * What a member knows of the ring at one moment: immutable, and swapped by a single assignment, so that no seal or
+ * unseal sees half of a change.
  */
 export interface RingSnapshot {
   /** Oldest first by (activates, id). */
@@ -72,10 +83,10 @@ export type UsableKey = RingKey & { readonly held: DataKey };
 /**
  * The key that seals at `nowMs`: the newest that is held and whose times allow it, but never an older one than
  * `lastSealed`, the id of the key that sealed last: a clock that stepped back must not bring an old key back. So the
- * last one itself goes on sealing though such a clock says that it is not active yet; else nothing could. A key that was
- * revoked since binds nothing: its successor is active at once, so it may well be the older by its times.
+ * last one keeps sealing even if such a clock shows that it is not active yet; otherwise no key could. If it was
+ * revoked since, there is no such limit: its successor is active at once, and may be the older one by its times.
  *
- * A planned key that came late waits, as long as another one may seal meanwhile.
+ * A planned key that came late waits as long as another one may seal.
  */
 export function sealingKeyOf(
   snapshot: RingSnapshot,
@@ -99,10 +110,10 @@ export function sealingKeyOf(
 
 /** The keys that must be held to unseal whatever the fleet sealed. */
 export function liveKeys(snapshot: RingSnapshot, nowMs: number): readonly RingKey[] {
-  return snapshot.keys.filter((key) => mayOpen(key, nowMs));
+  return snapshot.keys.filter((key) => mayUnseal(key, nowMs));
 }
 
-/** Whether what others may seal with by now can be unsealed here, and what they have sealed that is not too old. */
+/** Whether this member can unseal the tokens that others may seal now, and those they have sealed that have not expired. */
 export function holdsNewest(
   { keys, carried }: RingSnapshot,
   nowMs: number,
@@ -125,7 +136,7 @@ export function isUsable(key: RingKey): key is UsableKey {
   return key.held !== undefined;
 }
 
-/** A key as far as it can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
+/** The part of a key that can be shown: `held` is undefined for one that is not unwrapped, is revoked or has ended. */
 export type ShownKey = ScheduledKey & { readonly held: DataKey | undefined };
 
 /** The states of all keys, oldest first; those that are not unwrapped are shown too. */

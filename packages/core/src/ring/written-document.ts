@@ -40,9 +40,9 @@ import type { KnownWrap, RingKey, RingSnapshot } from './snapshot.ts';
  */
 
 /**
- * Whether a document lacks a fact that this member knows and that has not ended. Where an entry is full of vouchers or
- * wraps that this member cannot judge, one that it can is enough: two members must not take turns for ever. `keys` are those
- * to look for.
+ * Whether a document lacks a fact that this member knows and that still matters. Where an entry is full of vouchers or
+ * wraps that this member cannot check, one that it can check is enough: two members must not overwrite each other
+ * endlessly. `keys` are those to look for.
  */
 export function lacks(
   document: RingDocument,
@@ -57,7 +57,7 @@ export function lacks(
     if (key.isLeft || nowMs >= key.opensUntil) return false;
     const entry = byId.get(key.id);
     if (isTombstone(key)) {
-      // Its revocation is all there is to it, and nothing is lost with an entry that nobody could use.
+      // Only its revocation matters, and nothing is lost with an entry that no member can use.
       return entry !== undefined && lacksRevocation(ring, key, entry, signers);
     }
     if (entry === undefined || !hasSameTimes(key, entry)) return true;
@@ -74,14 +74,14 @@ function lacksRevocation(ring: string, key: RingKey, entry: RingEntry, signers: 
   if (key.revocation === undefined) return false;
   if (entry.revoked === undefined) return true;
   if (key.authenticator !== undefined) return !rightCertificates(ring, key.id, entry.revoked, signers).has(key.id);
-  // One that does not hold, put there in place of one that does.
+  // A wrong one, put in the place of a right one.
   return !isCertified(ring, key, entry.revoked, signers) && isCertified(ring, key, key.revocation, signers);
 }
 
 function lacksVouchers(ring: string, key: RingKey, entry: RingEntry, signers: Signers): boolean {
   const right = rightVouchers(ring, entry, signers);
   const missing = [...key.vouchers.keys()].some((id) => !right.has(id));
-  // One that is known to be wrong takes no place.
+  // One that is known to be wrong takes no room.
   const taken = [...entry.vouchers.keys()].filter((id) => right.has(id) || !signers.has(id)).length;
   return missing && (taken < MAX_VOUCHERS || right.size === 0);
 }
@@ -93,13 +93,14 @@ function lacksAncestors(ring: string, { ancestors, authenticator }: RingKey, ent
 
 function lacksWrap(key: RingKey, entry: RingEntry): boolean {
   const missing = key.wraps.filter((wrap) => !entry.wraps.some((other) => isSameFact(wrap, other)));
-  return missing.some((wrap) => wrap.isProved) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
+  return missing.some((wrap) => wrap.isUnwrapped) || (missing.length > 0 && entry.wraps.length < MAX_WRAPS);
 }
 
 /**
- * The document of all facts that a member knows, in place of `read`: with what that has of certificates which only others
- * can check, while there is room. Over a limit the oldest revocations are left out; then what is merely carried, then all
- * tombstones, then wraps that this member neither made nor unwrapped, then further certificates: never a key that may be used.
+ * The document of all facts that a member knows, in place of `read`: with its certificates that only others can check,
+ * while there is room. Over a limit, the oldest revocations are left out first, then entries that are merely carried,
+ * then all tombstones, then wraps that this member neither made nor unwrapped, then further certificates: never a key
+ * that may be used.
  */
 export function documentOf(
   known: RingSnapshot,
@@ -116,7 +117,7 @@ export function documentOf(
   const kept = known.keys.filter((key) => !key.isLeft && !isRemovable(key));
   for (let spared = 0; ; spared++) {
     const carried = spared >= 1 ? [] : [...known.carried, ...known.unreadable];
-    // What only this member's pin refuses is in use elsewhere.
+    // A key that only this member's pin refuses is in use elsewhere.
     const inUse = kept.filter(({ revocation }) => revocation === undefined);
     const revoked = kept.filter((key) => key.revocation !== undefined && (spared < 2 || !isTombstone(key)));
     const room = Math.max(0, MAX_RING_KEYS - inUse.length - carried.length);
@@ -137,9 +138,10 @@ export function documentOf(
 }
 
 /**
- * How much a full document needs a revoked key: most where a starter could not see without it that the keys in use are of
- * one ring; then where somebody wrote it as live, and has to learn; then where it is there already, so that members do not
- * take turns. What everybody knows to be revoked, or does not know at all, nobody uses.
+ * How much a full document needs a revoked key: most where a starting member needs it to see that the keys in use are
+ * of one ring; then where another writer wrote it as live, and has to learn of its revocation; then where the document
+ * has it already, so that members do not overwrite each other. A key that every member knows to be revoked, or that no
+ * member knows, is not used.
  */
 function needOf({ id }: RingKey, links: ReadonlySet<string>, read: ReadonlyMap<string, RingEntry>): number {
   if (links.has(id)) return 3;
@@ -168,7 +170,7 @@ function linksBetween(inUse: readonly RingKey[], known: ReadonlyMap<string, Ring
   return links;
 }
 
-/** Of a key that is known for its revocation alone, all else is left as another wrote it. */
+/** Of a key of which only the revocation is known, everything else stays as another member wrote it. */
 function withRest(key: RingKey, read: RingEntry | undefined): RingKey {
   return isTombstone(key) && read !== undefined ? tombstone(read, key.revocation) : key;
 }
@@ -181,19 +183,19 @@ function entryOf(ring: string, key: RingKey, read: RingEntry | undefined, signer
   const theirs = read !== undefined && hasSameTimes(key, read) ? read : undefined;
   const isSparing = spared >= MOST_SPARED;
   const known = firstOf(MAX_VOUCHERS, key.vouchers, isSparing ? new Map() : (theirs?.vouchers ?? new Map()));
-  // What somebody took out of the store is put back.
+  // An entry that was removed from the store is put back.
   const isNamed = ({ id: signer }: Signer): boolean => key.ancestors?.ids.includes(signer) === true;
   const ancestral = new Map([...signers].filter(([, signer]) => isNamed(signer)));
   const all = isSparing || isTombstone(key) ? known : vouchersBy(ring, key, ancestral, known);
   const vouchers = inOrderOf(theirs?.vouchers, all);
   const revoked = revocationOf(ring, key, theirs?.revoked, signers, isSparing);
-  const wraps = spared >= 3 ? withoutUnproved(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
-  // What nobody vouched for here may be known to others as it stands.
+  const wraps = spared >= 3 ? withoutForeignWraps(key.wraps) : wrapsOf(ring, key, theirs?.wraps ?? []);
+  // An entry that no known key vouches for may be known to other members as it is.
   const ancestors = key.ancestors ?? theirs?.ancestors;
   return { id, created, activates, sealsUntil, opensUntil, vouchers, ancestors, revoked, wraps };
 }
 
-/** What is written of the revocation of a key where `theirs` is what stands there. */
+/** The revocation of a key as it is written where the document has `theirs`. */
 function revocationOf(
   ring: string,
   key: RingKey,
@@ -203,7 +205,7 @@ function revocationOf(
 ): Revocation | undefined {
   const mine = key.revocation;
   if (mine === undefined) {
-    // A claim that only others can check goes on.
+    // A claimed revocation that only others can check is kept.
     const isUnchecked = theirs !== undefined && [...theirs.by.keys()].some((id) => !signers.has(id));
     return isUnchecked ? theirs : undefined;
   }
@@ -218,7 +220,7 @@ function revocationOf(
   return { at: mine.at, by: inOrderOf(theirs?.by, isSparing ? firstOf(2, all, new Map()) : all) };
 }
 
-/** What is the same in another order would be written again and again. */
+/** The same set in another order would be written again and again. */
 function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
   const there = [...(read?.keys() ?? [])].flatMap((id) => [...macs].filter(([other]) => other === id));
   return new Map([...there, ...macs]);
@@ -226,17 +228,22 @@ function inOrderOf(read: Macs | undefined, macs: Macs): Macs {
 
 /**
  * Where there is no room for all: those that this member made or unwrapped, then right ones in the order in which the
- * document has them. Each member moves its own to the front, so those that others unwrapped stay, and no two members take turns.
+ * document has them. Each member moves its own to the front, so those that others unwrapped stay, and no two members
+ * overwrite each other.
  */
 function wrapsOf(ring: string, { wraps, authenticator }: RingKey, there: readonly RingWrap[]): readonly RingWrap[] {
   if (authenticator === undefined || wraps.length < MAX_WRAPS) return wraps;
   const right = there.filter((wrap) => isRightWrap(ring, wrap, authenticator));
-  const all = [...wraps.filter(({ isProved }) => isProved), ...right, ...wraps.filter(({ isProved }) => !isProved)];
+  const all = [
+    ...wraps.filter(({ isUnwrapped }) => isUnwrapped),
+    ...right,
+    ...wraps.filter(({ isUnwrapped }) => !isUnwrapped),
+  ];
   return all.filter((wrap, i) => all.findIndex((other) => isSameFact(other, wrap)) === i).slice(0, MAX_WRAPS);
 }
 
 /** Those that this member made or unwrapped; the first where there is none, since an entry has one at least. */
-function withoutUnproved(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
-  const proved = wraps.filter((wrap) => wrap.isProved);
-  return proved.length === 0 ? wraps.slice(0, 1) : proved;
+function withoutForeignWraps(wraps: readonly KnownWrap[]): readonly KnownWrap[] {
+  const own = wraps.filter((wrap) => wrap.isUnwrapped);
+  return own.length === 0 ? wraps.slice(0, 1) : own;
 }

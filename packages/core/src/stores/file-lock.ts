@@ -7,8 +7,8 @@ import { join } from 'node:path';
 const DEAD_MS = 10_000;
 
 /**
- * Age at which a holder must no longer change what the lock guards: half of what others wait for it, so that the change
- * itself has as long as all that came before.
+ * Age from which a holder must no longer change the file: half of the time that others wait, so that the change itself
+ * has as long as all steps before it.
  */
 export const LOCK_USABLE_MS = 5_000;
 
@@ -19,7 +19,7 @@ export interface FileLock {
   release(): Promise<void>;
 }
 
-/** Where this process's ids mean something, and who it is there. */
+/** The namespace in which the ids of this process are valid, and its id there. */
 interface Self {
   readonly machine: string;
   readonly start: string;
@@ -30,8 +30,9 @@ interface Contender extends Self {
 }
 
 /**
- * Tries once to become the only holder of the lock, across threads, processes and machines; undefined when somebody else
- * holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as they are.
+ * Tries once to become the only holder of the lock, across threads, processes and machines; undefined when another
+ * contender holds it or tries at the same moment: wait for a random time and try again. System errors are passed on as
+ * they are.
  *
  * The lock is a directory with one file per contender. Each makes its own file first and looks at the others then, so of
  * two at least one sees the other and gives way. A contender is dead after 10 s, and one of this machine as soon as its
@@ -40,7 +41,7 @@ interface Contender extends Self {
 export async function tryFileLock(directory: string): Promise<FileLock | undefined> {
   await makeDirectory(directory);
   const self = await whoAmI();
-  // Spares the file below while somebody holds the lock. Ages by the file system's clock are not known yet.
+  // Saves the file below while another contender holds the lock. Ages by the file system's clock are not known yet.
   if (await anyAlive(directory, await readdir(directory), self, undefined)) return undefined;
 
   const wallMs = Date.now();
@@ -97,7 +98,7 @@ async function anyAlive(
   return alive;
 }
 
-/** Undefined for a name that another version of this code may have given: judged by its age. */
+/** Undefined for a name that another version of this code may have written: its age decides. */
 function contenderOf(name: string): Contender | undefined {
   const match = /^([\w-]{16})\.(\d{1,10})\.(\d{1,20})\.[\w-]{12}$/.exec(name);
   const [, machine, pid, start] = match ?? [];
@@ -118,17 +119,17 @@ async function isRunning({ pid, start }: Contender): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it runs, as somebody else.
+    // EPERM: it runs, as another user.
     if (codeOf(error) === 'ESRCH') return false;
   }
-  // Unreadable where /proc hides the processes of others (hidepid): then the signal's answer has to do.
+  // Unreadable where /proc hides the processes of others (hidepid): then the result of the signal decides.
   const now = await processStat(String(pid));
   return now === undefined || start === UNKNOWN || (now.start === start && !now.ended);
 }
 
 const UNKNOWN = '0';
 
-/** Asked again each time: a process restored from a snapshot is another one than it was. */
+/** Determined each time: a process restored from a snapshot has another identity. */
 async function whoAmI(): Promise<Self> {
   const [namespace, boot, own] = await Promise.all([
     unlessMissing(readlink('/proc/self/ns/pid')),
@@ -148,7 +149,7 @@ async function processStat(pid: string): Promise<{ readonly start: string; reado
   return start === undefined ? undefined : { start, ended: fields?.[0] === 'Z' || fields?.[0] === 'X' };
 }
 
-/** For facts that a platform may not offer or may hide; the lock then decides with fewer of them. */
+/** For facts that a platform may lack or hide; the lock then decides with fewer of them. */
 function unlessMissing(fact: Promise<string>): Promise<string | undefined> {
   return fact.catch(() => undefined);
 }
@@ -161,7 +162,7 @@ async function makeDirectory(path: string): Promise<void> {
   }
 }
 
-/** Removes a file; that somebody else was quicker is no error. */
+/** Removes a file; a file that is already gone is not an error. */
 export async function removeIfPresent(path: string): Promise<void> {
   try {
     await unlink(path);
@@ -170,7 +171,7 @@ export async function removeIfPresent(path: string): Promise<void> {
   }
 }
 
-/** The system's name of an error, such as `ENOENT`; undefined for an error that is none of the system's. */
+/** The system's name of an error, such as `ENOENT`; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   const code: unknown = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined;

@@ -28,19 +28,19 @@ const LOCK_BACKOFF: Backoff = { firstMs: 4, capMs: 250 };
  * half a document, and a resolved write is on the disk.
  *
  * Beside the file live a directory `<path>.lock`, which is never removed, and a temporary file during a write. All must
- * be writable by this process and by nobody who may not create a ring. A write that cannot get the lock within 10 s, or
- * that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is
- * taken over at once, that of anybody else after 10 s: of a stopped process, a terminated worker thread, a dead machine.
+ * be writable by this process, and only by users who may create a ring. A write that cannot get the lock within 10 s,
+ * or that took longer than 5 s under it, changes nothing and is `unavailable`. The lock of a process that died is taken
+ * over at once, every other one after 10 s: that of a stopped process, a terminated worker thread, a dead machine.
  *
  * The directory must exist: a volume that is not mounted must not look like a ring that is not there yet. For the same
  * reason an empty file is `corrupt` and a symbolic link to nothing `unavailable`. Writing through a
  * symbolic link is refused as `read-only`: the rename would replace the link.
  *
  * The revision is the SHA-256 of the document. `watch` watches the directory and ends by itself, without a word, when
- * the platform cannot watch or the directory goes away: it saves waiting, nothing depends on it.
+ * the platform cannot watch or the directory goes away: it only makes changes visible sooner.
  *
- * @param path - The file; relative to the working directory at this call. Nothing is opened yet.
- * @throws {TypeError} for a path that is no text, is empty, or has a NUL.
+ * @param path - The file; relative to the working directory at this call. The file is not accessed yet.
+ * @throws {TypeError} for a path that is not a text, is empty, or has a NUL.
  *
  * @example
  * ```ts
@@ -76,11 +76,11 @@ export function fileRing(path: string): RingStore {
 async function readFile(file: string): Promise<StoredRing | undefined> {
   let handle: FileHandle;
   try {
-    // Without O_NONBLOCK (Windows has none) opening a pipe waits for its writer for ever.
+    // Without O_NONBLOCK (which Windows lacks), `open` of a pipe waits until it has a writer.
     handle = await open(file, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    await provePresent(dirname(file));
+    await assertPresent(dirname(file));
     if (await isLink(file)) throw new RingStoreError('unavailable', 'the symbolic link points to nothing');
     return undefined;
   }
@@ -110,7 +110,7 @@ async function readBounded(handle: FileHandle): Promise<Buffer | undefined> {
   return undefined;
 }
 
-async function provePresent(directory: string): Promise<void> {
+async function assertPresent(directory: string): Promise<void> {
   try {
     await stat(directory);
   } catch (error) {
@@ -137,7 +137,7 @@ async function write(
   const deadlineNs = process.hrtime.bigint() + BigInt(WRITE_DEADLINE_MS) * 1_000_000n;
   if (await isLink(file)) throw new RingStoreError('read-only', 'the path is a symbolic link: name the file itself');
   for (let attempt = 1; ; attempt++) {
-    // Also before the lock: whoever has lost already need not wait for it.
+    // Also before the lock: a writer that has already lost need not wait for it.
     await expectRevision(file, expected);
     const lock = await tryFileLock(`${file}.lock`);
     if (lock !== undefined) {
@@ -188,7 +188,7 @@ async function expectRevision(file: string, expected: string | undefined): Promi
   const revision = await readFile(file).then(
     (stored) => stored?.revision,
     (error: unknown) => {
-      // What is no document can be replaced by whoever saw just that.
+      // Content that is not a document can be replaced by a writer that has read exactly this content.
       if (error instanceof RingStoreError && error.revision !== undefined) return error.revision;
       throw error;
     },

@@ -5,11 +5,11 @@ import { MAX_DOCUMENT_BYTES, type RingStore, RingStoreError } from '../contracts
 const OWNER = 'staticRing';
 
 /**
- * A ring store that holds one document for ever and cannot be written, for a ring that arrives with the deployment, in
- * an environment variable for one. Its keys are rotated by deploying another document.
+ * A ring store that holds one document permanently and cannot be written, for a ring that is part of the deployment,
+ * for example in an environment variable. Its keys are rotated by deploying another document.
  *
  * @param document - The ring document, unchanged, up to 262 144 bytes.
- * @throws {TypeError} for a document that is no text or is empty, as an environment variable that was not set gives.
+ * @throws {TypeError} for a document that is not a text or is empty, such as an environment variable that is not set.
  * @throws {RangeError} for a document over 262 144 bytes.
  *
  * @example

@@ -11,10 +11,10 @@ import {
 } from '../contracts/ring-store.ts';
 import { encodeDocument, parseDocument, type RingDocument } from '../ring/document.ts';
 
-/** What a store holds, with the store's revision of it. */
+/** The content of a store, with its revision. */
 export type Stored =
   | { readonly document: RingDocument; readonly revision: string }
-  /** What is no document of this ring: it teaches nothing, and can be written over. */
+  /** Content that is not a document of this ring: nothing is learned from it, and it can be overwritten. */
   | { readonly document: undefined; readonly revision: string; readonly error: RingStoreError };
 
 /**
@@ -28,7 +28,7 @@ export class StoredRingDocument {
   readonly #closing: Closing;
   readonly #deadlines: Deadlines;
   readonly #onServiceDate: (date: Date) => void;
-  /** The text read or written last: it is read again and again, and seldom another. */
+  /** The text read or written last: most reads return the same one. */
   #lastText: string | undefined;
   #lastDocument: RingDocument | undefined;
   #latest: Stored | undefined;
@@ -79,11 +79,11 @@ export class StoredRingDocument {
 
   /**
    * Writes `document` in place of what was read or written last.
-   * @throws {RingConflictError} when the store does not hold that any more.
+   * @throws {RingConflictError} when the store no longer holds that.
    */
   async write(document: RingDocument): Promise<void> {
     const text = encodeDocument(document);
-    // What could not be read back must not be written.
+    // A document that could not be read back must not be written.
     const parsed = this.#parsed(text);
     this.#latest = await this.#withDeadline(
       'write',
@@ -134,7 +134,10 @@ function noAnswer(): RingStoreError {
   return new RingStoreError('unavailable', 'no answer in time');
 }
 
-/** What a store cannot read as a document, but can name a revision of, can be written over like any other junk. */
+/**
+ * Content that a store cannot return as a document, but whose revision it knows, can be overwritten like any other
+ * junk.
+ */
 function foreignOf(error: unknown): Stored {
   const isJunk = error instanceof RingStoreError && (error.kind === 'corrupt' || error.kind === 'too-large');
   if (isJunk && error.revision !== undefined) return { document: undefined, revision: error.revision, error };

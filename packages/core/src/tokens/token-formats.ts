@@ -5,13 +5,13 @@ import { SealUnavailableError } from '../contracts/errors.ts';
 import {
   derivePythonKey,
   maxPythonPayloadBytes,
-  openPython,
   PYTHON_NONCE_BYTES,
   type PythonKey,
   parsePythonToken,
   sealPython,
+  unsealPython,
 } from '../formats/python.ts';
-import { openSealring } from '../formats/sealring.ts';
+import { unsealSealring } from '../formats/sealring.ts';
 import {
   type DecodedToken,
   decodeToken,
@@ -26,17 +26,17 @@ import type { EnvelopeKeyCache } from '../keys/envelope-key-cache.ts';
 import type { UsableKey } from '../ring/snapshot.ts';
 import { mix, type SealingState, TokenSealer } from './token-sealer.ts';
 
-/** Where keys come from, as far as tokens are concerned. Synchronous; knows nothing of formats. */
+/** The source of keys for tokens. Synchronous, and independent of formats. */
 export interface KeySource {
   /** @throws {SealUnavailableError} */
   sealingKey(now: Moment): UsableKey;
-  openingKey(id: string, now: Moment): UsableKey | undefined;
+  unsealingKey(id: string, now: Moment): UsableKey | undefined;
   /** Newest first. */
-  openingKeys(now: Moment): readonly UsableKey[];
+  unsealingKeys(now: Moment): readonly UsableKey[];
   noteUnknownKey(id: string | undefined, now: Moment): void;
 }
 
-/** What tokens look like. Knows nothing of where keys come from. */
+/** A format of tokens. Independent of the source of keys. */
 export interface TokenFormat {
   seal(payload: Uint8Array, now: Moment): string;
   /** @throws {InvalidRequestState} */
@@ -97,17 +97,17 @@ export class SealringTokens implements TokenFormat {
   }
 
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
-    return withDecodedToken(token, openDecoded, this, now);
+    return withDecodedToken(token, unsealDecoded, this, now);
   }
 
-  openDecoded(
+  unsealDecoded(
     decoded: DecodedToken,
     token: string,
     now: Moment,
   ): { readonly payload: Uint8Array; readonly key: UsableKey } {
     const isLast = this.#lastWords !== undefined && isSameKeyId(this.#lastWords, decoded.words);
     const id = isLast ? this.#lastKeyId : keyIdText(token);
-    const key = this.#source.openingKey(id, now);
+    const key = this.#source.unsealingKey(id, now);
     if (key === undefined) {
       this.#source.noteUnknownKey(id, now);
       throw new InvalidRequestState('unknown key');
@@ -115,8 +115,8 @@ export class SealringTokens implements TokenFormat {
     const known = key.held.knownTokenKey(decoded.words);
     const payload =
       known !== undefined && known.purpose === this.#purpose
-        ? openSealring(known, decoded)
-        : this.#openFirst(key.held, decoded);
+        ? unsealSealring(known, decoded)
+        : this.#unsealFirst(key.held, decoded);
     if (!isLast) {
       this.#lastWords = new Int32Array(decoded.words);
       this.#lastKeyId = id;
@@ -130,23 +130,23 @@ export class SealringTokens implements TokenFormat {
   }
 
   /** Unseals the first token under a header. Only one that authenticated lets its token key be remembered. */
-  #openFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
-    const tokenKey = held.openingTokenKey(decoded, this.#purpose);
-    const payload = openSealring(tokenKey, decoded);
+  #unsealFirst(held: DataKey, decoded: DecodedToken): Uint8Array {
+    const tokenKey = held.unsealingTokenKey(decoded, this.#purpose);
+    const payload = unsealSealring(tokenKey, decoded);
     this.#cache.makeRoomForTokenKey();
     held.rememberTokenKey(tokenKey);
     return payload;
   }
 }
 
-/** For {@link withDecodedToken}: a function that is made once costs a token nothing. */
-function openDecoded(
+/** For {@link withDecodedToken}: a function that is created once costs nothing per token. */
+function unsealDecoded(
   decoded: DecodedToken,
   token: string,
   tokens: SealringTokens,
   now: Moment,
 ): { readonly payload: Uint8Array; readonly key: UsableKey } {
-  return tokens.openDecoded(decoded, token, now);
+  return tokens.unsealDecoded(decoded, token, now);
 }
 
 /** Tokens one data key may seal on the Python wire: its nonces are random (SP 800-38D 8.3). */
@@ -154,7 +154,7 @@ const PYTHON_TOKENS_PER_KEY = 2 ** 32;
 
 const HEDGE_INFO = 'sealring/python/hedge';
 
-/** What one data key comes to on the Python wire. */
+/** What is derived from one data key for the Python wire. */
 interface PythonUse {
   readonly key: PythonKey;
   /** Keys the payload hash of hedged nonces; only where those were asked for. */
@@ -192,10 +192,10 @@ export class PythonTokens implements TokenFormat {
   open(token: string, now: Moment): { readonly payload: Uint8Array; readonly key: UsableKey } {
     const parsed = parsePythonToken(token, this.#maxTokenLength);
     // Four bytes of fingerprint may collide within a ring: every key that has it is tried.
-    const matching = this.#source.openingKeys(now).filter((key) => this.#keyOf(key.held).key.kid === parsed.kid);
+    const matching = this.#source.unsealingKeys(now).filter((key) => this.#keyOf(key.held).key.kid === parsed.kid);
     for (const [i, key] of matching.entries()) {
       try {
-        return { payload: openPython(this.#keyOf(key.held).key, parsed), key };
+        return { payload: unsealPython(this.#keyOf(key.held).key, parsed), key };
       } catch (error) {
         if (i === matching.length - 1) throw error;
       }

@@ -40,7 +40,7 @@ class RandomPool {
   }
 }
 
-/** What all sealers of one codec instance share. */
+/** State that all sealers of one codec instance share. */
 export interface SealingState {
   readonly random: RandomSource;
   /** Bytes of the kernel's random device as of the last refresh; not of the generator above. May be empty. */
@@ -57,7 +57,7 @@ export function createSealingState(options: Pick<SealingState, 'random' | 'kerne
 }
 
 /**
- * Seals tokens of one data key for one codec instance, re-salting so that no token key lives long.
+ * Seals tokens of one data key for one codec instance, with a new salt so often that no token key is used for long.
  *
  * nonce = R ⊕ T ⊕ L (⊕ H): R is random; T = monotonic ns mod 2^44 ‖ wall ms mod 2^32 ‖ message counter, 20 bits;
  * L is the start of the last tag; H, where hedged, a keyed hash of the payload. With a healthy generator R alone makes

@@ -58,7 +58,7 @@ const SORTS: readonly (readonly [string, string, (timeoutMs: number) => Calls<{ 
 ];
 
 describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
-  test('an answer is handed on as it is, and its signal stays as it was', async () => {
+  test('an answer is returned unchanged, and its signal is not aborted', async () => {
     const answer = {};
     let signal: AbortSignal | undefined;
     const outcome = await callsWithin(LONG_MS).run(undefined, async (given) => {
@@ -70,7 +70,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(signal?.aborted).toBe(false);
   });
 
-  test('a failure that the call itself found is handed on, and its signal aborts: nobody will read the rest', async () => {
+  test('a failure that the call itself returns is passed on, and its signal aborts because the rest is not read', async () => {
     const failure = { kind: 'corrupt' };
     let signal: AbortSignal | undefined;
     const outcome = await callsWithin(LONG_MS).run(undefined, async (given) => {
@@ -81,7 +81,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(signal?.aborted).toBe(true);
   });
 
-  test('a rejection and an error thrown at once are classified, and nothing of either is kept', async () => {
+  test('rejections and synchronous errors are classified, and nothing of them is kept', async () => {
     const calls = callsWithin(LONG_MS);
     const thrown = (): never => {
       throw new Refusal('denied');
@@ -93,7 +93,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     }
   });
 
-  test('F29: a call that does not heed its signal ends at its deadline', async () => {
+  test('a call that ignores its signal ends at its deadline (F29)', async () => {
     const { call, began } = hanging();
     const outcome = await callsWithin(20).run(undefined, call);
     expect(outcome).toMatchObject({ failure: { kind: 'unavailable' }, attempts: 1 });
@@ -101,7 +101,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect((await began).aborted).toBe(true);
   });
 
-  test("the caller's abort ends a call at once, and its signal with it", async () => {
+  test('an abort by the caller ends a call at once, and aborts its signal', async () => {
     const controller = new AbortController();
     const { call, began } = hanging();
     const outcome = callsWithin(LONG_MS).run(controller.signal, call);
@@ -111,7 +111,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(own.aborted).toBe(true);
   });
 
-  test('an aborted signal makes no attempt at all', async () => {
+  test('an aborted signal prevents any attempt', async () => {
     let asked = 0;
     const outcome = await callsWithin(LONG_MS).run(
       AbortSignal.abort(),
@@ -121,7 +121,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(asked).toBe(0);
   });
 
-  test('close ends what is under way, and nothing can begin after it', async () => {
+  test('close ends pending calls, and later calls fail at once', async () => {
     const calls = callsWithin(LONG_MS);
     const { call, began } = hanging();
     const first = calls.run(undefined, call);
@@ -143,7 +143,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(asked).toBe(0);
   });
 
-  test('F22: an answer that comes too late is discarded; one in time is not', async () => {
+  test('an answer that comes too late is discarded, and one in time is not (F22)', async () => {
     const calls = callsWithin(20);
     const discarded: unknown[] = [];
     const { promise, resolve } = withResolvers<{ readonly answer: string }>();
@@ -164,7 +164,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
     expect(discarded).toEqual(['late']);
   });
 
-  test("the caller's signal is let go of when the call has ended", async () => {
+  test('the listener on the signal of the caller is removed when the call has ended', async () => {
     const { signal, listeners } = countingSignal();
     const calls = callsWithin(20);
     await calls.run(signal, async () => ({ answer: 1 }));
@@ -175,7 +175,7 @@ describe.each(SORTS)('calls of %s', (_, closed, callsWithin) => {
 });
 
 describe('attempts of a key wrapper', () => {
-  test('F6: pauses have full jitter, double from 100 ms, and end at 2 s', () => {
+  test('pauses have full jitter, double from 100 ms, and are at most 2 s (F6)', () => {
     expect(backoffMs(ATTEMPTS, 1, 0)).toBe(0);
     expect([1, 2, 3, 4, 5, 6, 50].map((failures) => backoffMs(ATTEMPTS, failures, 1))).toEqual([
       100, 200, 400, 800, 1600, 2000, 2000,
@@ -183,27 +183,33 @@ describe('attempts of a key wrapper', () => {
     expect(backoffMs(ATTEMPTS, 2, 0.25)).toBe(50);
   });
 
-  test.each(['denied', 'disabled', 'not-found', 'corrupt'] as const)('law 3: %s is not tried again', async (kind) => {
-    let asked = 0;
-    const outcome = await keyWrapperCalls(LIMITS, classify).run(
-      undefined,
-      failing(kind, () => asked++),
-    );
-    expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 1 });
-    expect(asked).toBe(1);
-  });
+  test.each(['denied', 'disabled', 'not-found', 'corrupt'] as const)(
+    '%s is not tried again (adapter rule 3)',
+    async (kind) => {
+      let asked = 0;
+      const outcome = await keyWrapperCalls(LIMITS, classify).run(
+        undefined,
+        failing(kind, () => asked++),
+      );
+      expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 1 });
+      expect(asked).toBe(1);
+    },
+  );
 
-  test.each(['throttled', 'unavailable'] as const)('law 3: %s is tried again, maxAttempts times', async (kind) => {
-    let asked = 0;
-    const outcome = await keyWrapperCalls(LIMITS, classify).run(
-      undefined,
-      failing(kind, () => asked++),
-    );
-    expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 3 });
-    expect(asked).toBe(3);
-  });
+  test.each(['throttled', 'unavailable'] as const)(
+    '%s is tried again, up to maxAttempts attempts (adapter rule 3)',
+    async (kind) => {
+      let asked = 0;
+      const outcome = await keyWrapperCalls(LIMITS, classify).run(
+        undefined,
+        failing(kind, () => asked++),
+      );
+      expect(outcome).toEqual({ failure: { kind, code: 'classified' }, attempts: 3 });
+      expect(asked).toBe(3);
+    },
+  );
 
-  test('an answer after a failure is the answer', async () => {
+  test('an answer after a failure is returned', async () => {
     let asked = 0;
     const outcome = await keyWrapperCalls(LIMITS, classify).run(undefined, async () => {
       asked++;
@@ -213,7 +219,7 @@ describe('attempts of a key wrapper', () => {
     expect(outcome).toEqual({ answer: 2 });
   });
 
-  test('mayPass can end the attempts earlier, and cannot begin any for what is final', async () => {
+  test('mayPass can end the attempts early, and cannot repeat a final failure', async () => {
     const asked: [string, number][] = [];
     const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify, ({ kind }, attempts) => {
       asked.push([kind, attempts]);
@@ -227,7 +233,7 @@ describe('attempts of a key wrapper', () => {
     ]);
   });
 
-  test('does not ask mayPass about an abort by the caller', async () => {
+  test('an abort by the caller is not passed to mayPass', async () => {
     const asked: string[] = [];
     const calls = keyWrapperCalls({ timeoutMs: LONG_MS, maxAttempts: 10 }, classify, ({ kind }) => {
       asked.push(kind);
@@ -238,7 +244,7 @@ describe('attempts of a key wrapper', () => {
     expect(asked).toEqual([]);
   });
 
-  test('F29: each attempt ends at its own deadline, and a late answer of any is discarded', async () => {
+  test('each attempt ends at its own deadline, and a late answer to any of them is discarded (F29)', async () => {
     const answers: Uint8Array[] = [];
     const signals: AbortSignal[] = [];
     const late: (() => void)[] = [];
@@ -289,7 +295,7 @@ describe('timers', () => {
     await outcome;
   });
 
-  test('a pause between attempts does: no socket would', async () => {
+  test('a pause between attempts keeps the process alive, because no socket does', async () => {
     const controller = new AbortController();
     const before = timers();
     const outcome = calls.run(controller.signal, failing('throttled'));
@@ -314,7 +320,7 @@ describe('timers', () => {
   });
 });
 
-test('a store makes one attempt: the ring repeats those that somebody waits for', async () => {
+test('a store makes one attempt, because the ring repeats the calls that a caller waits for', async () => {
   let asked = 0;
   const outcome = await storeCalls(LONG_MS, classifyForStore).run(undefined, async () => {
     asked++;
@@ -324,7 +330,7 @@ test('a store makes one attempt: the ring repeats those that somebody waits for'
   expect(asked).toBe(1);
 });
 
-test('a classification that throws is an unavailable call, not the end of the process', async () => {
+test('a classification that throws makes the call unavailable, and does not end the process', async () => {
   const calls = storeCalls(LONG_MS, (error): StoreFailure => {
     throw error;
   });

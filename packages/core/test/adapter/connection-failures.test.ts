@@ -32,7 +32,7 @@ describe('connectionFailure', () => {
     expect(connectionFailure(twice)?.code).toBe('ECONNREFUSED');
   });
 
-  test('takes a code before a name: a reset that an SDK names TimeoutError is not a timeout', () => {
+  test('prefers a code to a name: a reset that an SDK names TimeoutError is not a timeout', () => {
     expect(connectionFailure(errorWith({ name: 'TimeoutError', code: 'ECONNRESET' }))?.code).toBe('ECONNRESET');
     expect(connectionFailure(errorWith({ name: 'TimeoutError' }))?.code).toBe('TimeoutError');
   });
@@ -50,7 +50,7 @@ describe('connectionFailure', () => {
     expect(unreachable(error, 'S3')).toBeUndefined();
   });
 
-  test('ends where an error is its own cause, and where reading it throws', () => {
+  test('stops where an error is its own cause, and where reading it throws', () => {
     const loop = new Error('x');
     loop.cause = loop;
     expect(connectionFailure(loop)).toBeUndefined();
@@ -62,7 +62,7 @@ describe('connectionFailure', () => {
     expect(connectionFailure(thrower)).toBeUndefined();
   });
 
-  test('makes the failure of a store, with the name of the service', () => {
+  test('creates the failure of a store, with the name of the service', () => {
     expect(unreachable(errorWith({ code: 'ECONNREFUSED' }), 'S3')).toEqual({
       kind: 'unavailable',
       code: 'ECONNREFUSED',

@@ -4,7 +4,7 @@ import { decodeDocument, readBody } from '../../src/adapter/document-body.ts';
 import { MAX_DOCUMENT_BYTES } from '../../src/contracts/ring-store.ts';
 
 describe('readBody', () => {
-  test('joins the chunks of a body, whatever the length is declared to be', async () => {
+  test('joins the chunks of a body, whatever its declared length', async () => {
     const body = (): Readable => Readable.from([Buffer.from('ab'), Buffer.from('c')]);
     for (const declared of [3, undefined, '7', null]) {
       expect(await readBody(body(), declared)).toEqual({ answer: Buffer.from('abc') });
@@ -21,7 +21,7 @@ describe('readBody', () => {
     expect(await readBody(body, declared)).toMatchObject({ failure: { kind: 'unavailable' } });
   });
 
-  test('reads the longest document, and stops at one byte more', async () => {
+  test('reads the longest document, and stops one byte beyond it', async () => {
     const longest = Buffer.alloc(MAX_DOCUMENT_BYTES, 'x');
     expect(await readBody(Readable.from([longest]), undefined)).toEqual({ answer: longest });
     const endless = Readable.from(
@@ -33,14 +33,14 @@ describe('readBody', () => {
     expect(endless.destroyed).toBe(true);
   });
 
-  test('does not read a body that declares more than a document may have', async () => {
+  test('does not read a body whose declared length exceeds the limit', async () => {
     const body = Readable.from([Buffer.from('x')]);
     expect(await readBody(body, MAX_DOCUMENT_BYTES + 1)).toMatchObject({ failure: { kind: 'too-large' } });
     expect([body.destroyed, body.readableDidRead]).toEqual([true, false]);
   });
 });
 
-test('decodeDocument takes UTF-8 that is not empty', () => {
+test('decodeDocument accepts UTF-8 that is not empty', () => {
   expect(decodeDocument(Buffer.from('€'), 'blob')).toEqual({ answer: '€' });
   for (const bytes of [Buffer.alloc(0), Buffer.from([0xff])]) {
     expect(decodeDocument(bytes, 'blob')).toMatchObject({

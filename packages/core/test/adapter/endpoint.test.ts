@@ -9,12 +9,12 @@ test.each([
   'http://127.1.2.3',
   'http://localhost:1',
   'http://[::1]:1',
-])('takes %s', (url) => {
+])('accepts %s', (url) => {
   expect(read(url)).toBe(new URL(url).href);
 });
 
 test.each(['http://kms.example', 'http://127.0.0.1.example', 'http://localhost.example', 'http://0.0.0.0:1'])(
-  'takes %s only where the caller allows plaintext',
+  'accepts %s only where the caller allows plaintext',
   (url) => {
     expect(() => read(url)).toThrow(/dangerouslyAllowHttp/);
     expect(read(url, true)).toBe(new URL(url).href);

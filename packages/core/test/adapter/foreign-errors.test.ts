@@ -16,8 +16,8 @@ function throws(): never {
   throw new Error('canary');
 }
 
-describe("properties of a stranger's object", () => {
-  test('its own, and those of its class', () => {
+describe('a property of a foreign object', () => {
+  test('is read from the object and from its class', () => {
     expect(property({ name: 'own' }, 'name')).toBe('own');
     expect(property(new TypeError('x'), 'name')).toBe('TypeError');
     expect(
@@ -30,13 +30,13 @@ describe("properties of a stranger's object", () => {
   });
 
   test.each([[undefined], [null], ['text'], [7], [Symbol('x')], [{}], [Object.create(null)]])(
-    '%o has none',
+    'is absent in %o',
     (holder) => {
       expect(property(holder, 'name')).toBeUndefined();
     },
   );
 
-  test('F33: a getter is not run, own or inherited, and a proxy is not asked, nor one behind an object', () => {
+  test('is not read by a getter, own or inherited, nor from a proxy, even behind an object (F33)', () => {
     const own = {
       get name(): string {
         return throws();
@@ -54,16 +54,16 @@ describe("properties of a stranger's object", () => {
   });
 });
 
-describe('what may be kept of an answer', () => {
+describe('facts kept from an answer', () => {
   test.each([[100], [204], [599]])('%i is a status', (status) => {
     expect(statusOf(status)).toBe(status);
   });
 
-  test.each([[99], [600], [403.5], [Number.NaN], ['403'], [undefined], [null]])('%o is no status', (status) => {
+  test.each([[99], [600], [403.5], [Number.NaN], ['403'], [undefined], [null]])('%o is not a status', (status) => {
     expect(statusOf(status)).toBeUndefined();
   });
 
-  test('F33: a request id is kept in the form of a UUID only: any other has room for a key', () => {
+  test('a request id is kept only in the form of a UUID, which has no room for a key (F33)', () => {
     expect(requestIdOf(REQUEST_ID)).toBe(REQUEST_ID);
     expect(requestIdOf(REQUEST_ID.toUpperCase())).toBe(REQUEST_ID.toUpperCase());
     for (const text of ['ab'.repeat(32), `${REQUEST_ID}\n`, ` ${REQUEST_ID}`, `x${REQUEST_ID}`, '', 7, undefined]) {
@@ -71,12 +71,12 @@ describe('what may be kept of an answer', () => {
     }
   });
 
-  test('law 2: a status says denied, not-found or throttled, and else nothing', () => {
+  test('a status means denied, not-found or throttled, and otherwise nothing (adapter rule 2)', () => {
     const kinds = [401, 403, 404, 429, 200, 400, 408, 409, 500, 503, undefined].map((status) => kindOfStatus(status));
     expect(kinds).toEqual(['denied', 'denied', 'not-found', 'throttled', ...Array(7).fill('unavailable')]);
   });
 
-  test('a failure of a store that nothing explains is unavailable, and says its status where it has one of a failure', () => {
+  test('an unexplained failure of a store is unavailable, with its status where that is one of a failure', () => {
     expect(unexplained(503)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 503)' });
     expect(unexplained(300)).toEqual({ kind: 'unavailable', detail: 'the call failed (status 300)' });
     for (const status of [undefined, 299, 600, '503', 'canary']) {
@@ -88,14 +88,14 @@ describe('what may be kept of an answer', () => {
 describe('error tables', () => {
   const table = { A: { kind: 'a' }, B: { kind: 'b' } };
 
-  test('the first candidate that is a row decides', () => {
+  test('the first candidate that has a row decides', () => {
     expect(findRow(table, ['B', 'A'])).toEqual({ code: 'B', row: table.B });
     expect(findRow(table, [undefined, 7, 'C', 'A'])).toEqual({ code: 'A', row: table.A });
     expect(findRow(table, ['C'])).toBeUndefined();
     expect(findRow(table, [])).toBeUndefined();
   });
 
-  test('a row that is not meant is passed over', () => {
+  test('a row that does not apply is skipped', () => {
     expect(findRow(table, ['A', 'B'], ({ kind }) => kind !== 'a')).toEqual({ code: 'B', row: table.B });
     expect(findRow(table, ['A'], () => false)).toBeUndefined();
   });
@@ -104,12 +104,15 @@ describe('error tables', () => {
     expect(sameRow(['A', 'B'], { kind: 'a' })).toEqual({ A: { kind: 'a' }, B: { kind: 'a' } });
   });
 
-  test.each([['constructor'], ['__proto__'], ['toString'], [Object('A')]])('F17: %o is no row of any table', (code) => {
-    expect(findRow(table, [code])).toBeUndefined();
-  });
+  test.each([['constructor'], ['__proto__'], ['toString'], [Object('A')]])(
+    '%o is not a row of any table (F17)',
+    (code) => {
+      expect(findRow(table, [code])).toBeUndefined();
+    },
+  );
 });
 
-test('the error of a failed call has the facts of the failure, and how often it was tried', () => {
+test('the error of a failed call has the facts of the failure and the number of attempts', () => {
   const failure = { kind: 'throttled', code: 'SlowDown', status: 429, requestId: REQUEST_ID, hint: 'wait' } as const;
   const error = keyWrapperError('a-kms', 'wrap', { failure, attempts: 3 });
   expect(error).toMatchObject({ name: 'KeyWrapperError', kind: 'throttled' });

@@ -15,14 +15,14 @@ const NO_CONTEXT = { context: false };
 const RULES = { maxBytes: 100, owns: (keyId: string) => keyId === 'mine' };
 
 describe('the options of a wrap', () => {
-  test('the context is copied, and what is not given is undefined', () => {
+  test('the context is copied, and missing options are undefined', () => {
     const context = { ring: 'a' };
     const read = readWrapOptions(PROVIDER, { context });
     context.ring = 'b';
     expect(read).toEqual({ context: { ring: 'a' }, signal: undefined, onServiceDate: undefined });
   });
 
-  test('signal and onServiceDate are handed on; a name of a newer core is no error', () => {
+  test('signal and onServiceDate are passed on, and options of a newer core are accepted', () => {
     const { signal } = new AbortController();
     const onServiceDate = (): void => undefined;
     const read = readWrapOptions(PROVIDER, { context: {}, signal, onServiceDate, newer: 1 });
@@ -42,7 +42,7 @@ describe('the options of a wrap', () => {
     ['signal', { context: {}, signal: {} }],
     ['onServiceDate', { context: {}, onServiceDate: null }],
     ['onServiceDate', { context: {}, onServiceDate: new Date() }],
-  ])('wrong %s is a TypeError that names it: %o', (name, options) => {
+  ])('a wrong %s is a TypeError that names it: %o', (name, options) => {
     const read = (): unknown => readWrapOptions(PROVIDER, options);
     expect(read).toThrow(TypeError);
     expect(read).toThrow(`${PROVIDER}: ${name} must be`);
@@ -51,7 +51,7 @@ describe('the options of a wrap', () => {
 });
 
 describe('a data key to be wrapped', () => {
-  test('is copied: overwriting the original leaves the copy', () => {
+  test('is copied: overwriting the original leaves the copy unchanged', () => {
     const dataKey = randomBytes(32);
     const before = Uint8Array.from(dataKey);
     const copy = copyDataKey(PROVIDER, dataKey, CONTEXT);
@@ -65,28 +65,28 @@ describe('a data key to be wrapped', () => {
     expect(() => copyDataKey(PROVIDER, randomBytes(64), CONTEXT)).toThrow(RangeError);
   });
 
-  test.each([0, 1, 31, 33, 48, 63, 65])('of %i bytes is a RangeError', (length) => {
+  test.each([0, 1, 31, 33, 48, 63, 65])('is a RangeError with %i bytes', (length) => {
     for (const supports of [CONTEXT, NO_CONTEXT]) {
       expect(() => copyDataKey(PROVIDER, randomBytes(length), supports)).toThrow(RangeError);
     }
   });
 
-  test('F17: 32 times the same byte is a RangeError, also with a hash behind it', () => {
+  test('is a RangeError if one byte is repeated 32 times, also with a hash after it (F17)', () => {
     expect(() => copyDataKey(PROVIDER, new Uint8Array(32).fill(7), CONTEXT)).toThrow(RangeError);
     const constant = Buffer.concat([Buffer.alloc(32, 7), randomBytes(32)]);
     expect(() => copyDataKey(PROVIDER, constant, NO_CONTEXT)).toThrow(RangeError);
   });
 
   test.each([[undefined], [null], ['x'.repeat(32)], [32], [[...randomBytes(32)]], [new Uint16Array(32)]])(
-    'F17: %o is a TypeError',
+    'is a TypeError as %o (F17)',
     (dataKey) => {
       expect(() => copyDataKey(PROVIDER, dataKey, CONTEXT)).toThrow(TypeError);
     },
   );
 });
 
-describe("the data key of a service's answer", () => {
-  test('F22: is copied, and what the SDK holds is overwritten', () => {
+describe('the data key in the answer of a service', () => {
+  test('is copied, and the bytes of the SDK are overwritten (F22)', () => {
     const plaintext = randomBytes(32);
     const before = Uint8Array.from(plaintext);
     expect(takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toEqual(before);
@@ -99,7 +99,7 @@ describe("the data key of a service's answer", () => {
     ['31 bytes', () => randomBytes(31)],
     ['a constant', () => Buffer.alloc(32, 7)],
     ['nothing', () => Buffer.alloc(0)],
-  ])('law 4: %s is corrupt, and overwritten all the same', (_, make) => {
+  ])('is corrupt as %s, and still overwritten (adapter rule 4)', (_, make) => {
     const plaintext = make();
     expect(() => takeDataKey(PROVIDER, 'generate', plaintext, CONTEXT)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'generate' }) }),
@@ -107,18 +107,21 @@ describe("the data key of a service's answer", () => {
     expect(plaintext).toEqual(Buffer.alloc(plaintext.length));
   });
 
-  test.each([[undefined], [null], ['canary'], [{}], [[...randomBytes(32)]]])('law 4: %o is corrupt', (plaintext) => {
-    expect(() => takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toThrow(
-      expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' }),
-    );
-  });
+  test.each([[undefined], [null], ['canary'], [{}], [[...randomBytes(32)]]])(
+    'is corrupt as %o (adapter rule 4)',
+    (plaintext) => {
+      expect(() => takeDataKey(PROVIDER, 'unwrap', plaintext, CONTEXT)).toThrow(
+        expect.objectContaining({ name: 'KeyWrapperError', kind: 'corrupt' }),
+      );
+    },
+  );
 
-  test('overwrite leaves alone what is no bytes', () => {
+  test('is left alone by overwrite if it is not bytes', () => {
     for (const value of [undefined, null, 'text', 7, {}]) expect(() => overwrite(value)).not.toThrow();
   });
 });
 
-test("law 4: the ciphertext of a service's answer is 1 to maxBytes bytes, and copied", () => {
+test('the ciphertext in the answer of a service has 1 to maxBytes bytes, and is copied (adapter rule 4)', () => {
   const wrapped = randomBytes(100);
   const copy = copyWrapped(PROVIDER, 'wrap', wrapped, 100);
   expect(copy).toEqual(new Uint8Array(wrapped));
@@ -147,7 +150,7 @@ describe('a wrapped key to be unwrapped', () => {
     [{ provider: PROVIDER, keyId: 7, wrapped: new Uint8Array(1) }],
     [{ provider: PROVIDER, keyId: 'mine', wrapped: 'text' }],
     [{ provider: PROVIDER, keyId: 'mine', wrapped: [1] }],
-  ])('%o is a TypeError', (wrappedKey) => {
+  ])('is a TypeError as %o', (wrappedKey) => {
     expect(() => readWrappedKey(PROVIDER, wrappedKey, RULES)).toThrow(TypeError);
   });
 
@@ -156,7 +159,7 @@ describe('a wrapped key to be unwrapped', () => {
     ['a KMS key outside the allow-list', { provider: PROVIDER, keyId: 'yours', wrapped: new Uint8Array(1) }],
     ['no bytes', { provider: PROVIDER, keyId: 'mine', wrapped: new Uint8Array(0) }],
     ['more bytes than the service takes', { provider: PROVIDER, keyId: 'mine', wrapped: new Uint8Array(101) }],
-  ])('law 6: one of %s is corrupt', (_, wrappedKey) => {
+  ])('is corrupt with %s (adapter rule 6)', (_, wrappedKey) => {
     expect(() => readWrappedKey(PROVIDER, wrappedKey, RULES)).toThrow(
       expect.objectContaining({ kind: 'corrupt', summary: expect.objectContaining({ operation: 'unwrap' }) }),
     );

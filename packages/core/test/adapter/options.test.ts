@@ -32,11 +32,11 @@ describe('options of an adapter', () => {
     ['an array', listOf(OWNER, 'x', ['a', 'b'], 'texts', 2, entryOf), ['a', 'b']],
     ['no signal', signalOf(OWNER, undefined), undefined],
   ];
-  test.each(right)('%s is handed on', (_, read, expected) => {
+  test.each(right)('%s is passed on', (_, read, expected) => {
     expect(read).toEqual(expected);
   });
 
-  test('a signal, a callback and a client are right', () => {
+  test('a signal, a callback and a client are accepted', () => {
     const { signal } = new AbortController();
     expect(signalOf(OWNER, signal)).toBe(signal);
     expect(() => checkCallback(OWNER, 'x', undefined)).not.toThrow();
@@ -76,14 +76,14 @@ describe('options of an adapter', () => {
     ],
     ['what is no callback', () => checkCallback(OWNER, 'x', null), TypeError],
   ];
-  test.each(wrong)('%s is refused by name, and shows no secret', (_, read, type) => {
+  test.each(wrong)('%s is refused by name, and no secret is shown', (_, read, type) => {
     expect(read).toThrow(type);
     expect(read).toThrow(/^owner: x(?:\[1\])? must/);
     expect(read).not.toThrow('canary');
   });
 
   test.each([[0], [0.009], [60.001], [Number.NaN], [Infinity]])(
-    'F29: callTimeoutSeconds of %d is a RangeError',
+    'callTimeoutSeconds of %d is a RangeError (F29)',
     (value) => {
       expect(() => timeoutMsOf(OWNER, value)).toThrow(RangeError);
       expect(() => timeoutMsOf(OWNER, value)).toThrow(
@@ -92,12 +92,12 @@ describe('options of an adapter', () => {
     },
   );
 
-  test('callTimeoutSeconds as text, and a signal that is none, are TypeErrors', () => {
+  test('callTimeoutSeconds as text, and a signal that is not an AbortSignal, are TypeErrors', () => {
     expect(() => timeoutMsOf(OWNER, '5')).toThrow(TypeError);
     for (const signal of [null, {}, { aborted: true }]) expect(() => signalOf(OWNER, signal)).toThrow(TypeError);
   });
 
-  test('a list is a frozen copy', () => {
+  test('a list is returned as a frozen copy', () => {
     const given = ['a'];
     const list = listOf(OWNER, 'x', given, 'texts', 2, entryOf);
     given.push('b');
@@ -105,7 +105,7 @@ describe('options of an adapter', () => {
     expect(Object.isFrozen(list)).toBe(true);
   });
 
-  test('errors say owner, name and what is wanted; text out of range is quoted, up to 120 characters of it', () => {
+  test('errors show owner, name and the expected value, and quote at most 120 characters of a text out of range', () => {
     expect(wrongType(OWNER, 'x', 'a string', Buffer.from('canary'))).toEqual(
       new TypeError('owner: x must be a string, got 6 bytes'),
     );

@@ -23,9 +23,9 @@ const WRONG_CALL_OPTIONS: readonly (readonly [string, unknown])[] = [
   ['onServiceDate', { onServiceDate: new Date() }],
 ];
 
-describe('what a read is given', () => {
+describe('the options of a read', () => {
   test.each([[undefined], [{}], [CALL_OPTIONS], [{ signal: undefined, onServiceDate: undefined }]])(
-    '%o is right',
+    '%o is accepted',
     (options) => {
       expect(read(options)).not.toThrow();
     },
@@ -47,9 +47,9 @@ describe('what a read is given', () => {
   });
 });
 
-describe('what a write is given', () => {
+describe('the arguments of a write', () => {
   test.each([[EXPECTED], [{ expected: 'r' }], [{ expected: '' }], [{ ...EXPECTED, ...CALL_OPTIONS }]])(
-    '%o is right',
+    '%o is accepted',
     (options) => {
       expect(write('x', options)).not.toThrow();
     },
@@ -61,23 +61,26 @@ describe('what a write is given', () => {
     expect(write('x', wrong)).toThrow(`${OWNER}: ${name}`);
   });
 
-  test.each([[undefined], [null], [[]], ['text']])('%o is no options object', (options) => {
+  test.each([[undefined], [null], [[]], ['text']])('%o is not an options object', (options) => {
     expect(write('x', options)).toThrow(TypeError);
     expect(write('x', options)).toThrow(`${OWNER}: options`);
   });
 
-  test('F8: expected is spelled out, and a revision or undefined', () => {
+  test('expected must be given, and is a revision or undefined (F8)', () => {
     expect(write('x', {})).toThrow(TypeError);
     expect(write('x', Object.create(EXPECTED))).toThrow(TypeError);
     for (const expected of [null, 7, {}]) expect(write('x', { expected })).toThrow(TypeError);
   });
 
-  test.each([[undefined], [null], [7], [Buffer.from('canary')], [''], ['\ud800']])('%o is no document', (document) => {
-    expect(write(document, EXPECTED)).toThrow(TypeError);
-    expect(write(document, EXPECTED)).not.toThrow('canary');
-  });
+  test.each([[undefined], [null], [7], [Buffer.from('canary')], [''], ['\ud800']])(
+    '%o is not a document',
+    (document) => {
+      expect(write(document, EXPECTED)).toThrow(TypeError);
+      expect(write(document, EXPECTED)).not.toThrow('canary');
+    },
+  );
 
-  test('F23: a document has at most 262 144 bytes of UTF-8', () => {
+  test('a document has at most 262 144 bytes of UTF-8 (F23)', () => {
     expect(write('x'.repeat(MAX_DOCUMENT_BYTES), EXPECTED)).not.toThrow();
     const tooLarge = expect.objectContaining({ name: 'RingStoreError', kind: 'too-large' });
     expect(write('x'.repeat(MAX_DOCUMENT_BYTES + 1), EXPECTED)).toThrow(tooLarge);
@@ -90,15 +93,15 @@ describe('what a write is given', () => {
   });
 });
 
-test('a watcher is a function', () => {
+test('a watcher must be a function', () => {
   expect(() => checkWatcher(OWNER, () => undefined)).not.toThrow();
   for (const changed of [undefined, null, {}]) expect(() => checkWatcher(OWNER, changed)).toThrow(TypeError);
 });
 
-describe('what a claim is given', () => {
+describe('the arguments of a claim', () => {
   const date = new Date(0);
 
-  test('an id of 1 to 256 characters and a date are right', () => {
+  test('an id of 1 to 256 characters and a date are accepted', () => {
     for (const id of ['x', 'x'.repeat(256)]) expect(() => checkClaim(OWNER, id, date)).not.toThrow();
   });
 

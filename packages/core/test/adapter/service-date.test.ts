@@ -7,11 +7,11 @@ function told(note: (onServiceDate: (date: Date) => void) => void): string[] {
   return dates;
 }
 
-test('a Date header is told as a date', () => {
+test('a Date header is passed on as a date', () => {
   expect(told((to) => noteDateHeader('Sat, 21 Nov 2026 03:00:00 GMT', to))).toEqual(['2026-11-21T03:00:00.000Z']);
 });
 
-describe('what is no date is not told', () => {
+describe('an invalid date is not passed on', () => {
   for (const header of [undefined, null, '', 'yesterday', 1_795_000_000_000, ['Sat, 21 Nov 2026 03:00:00 GMT']]) {
     test(`header ${String(header)}`, () => expect(told((to) => noteDateHeader(header, to))).toEqual([]));
   }
@@ -20,14 +20,14 @@ describe('what is no date is not told', () => {
   }
 });
 
-test('nobody need listen', () => {
+test('a missing listener is accepted', () => {
   noteServiceTime(0, undefined);
   noteDateHeader('Sat, 21 Nov 2026 03:00:00 GMT', undefined);
   const command = { input: {} };
   expect(noteDateOf(command, undefined)).toBe(command);
 });
 
-test('a command without middleware is left as it is', () => {
+test('a command without middleware is left unchanged', () => {
   for (const command of [{}, { middlewareStack: null }, { middlewareStack: { add: 1 } }]) {
     const before = JSON.stringify(command);
     expect(noteDateOf(command, () => undefined)).toBe(command);

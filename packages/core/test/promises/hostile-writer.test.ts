@@ -57,8 +57,8 @@ async function readAll(members: readonly Member[], seconds: number): Promise<voi
   await read;
 }
 
-describe('a document whose keys have all ended (F39)', () => {
-  test('1: a document whose keys have all ended does not found a second ring beside that of whoever runs', async () => {
+describe('a document whose keys have all expired (F39)', () => {
+  test('does not create a second ring beside that of running members', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     await fleet.clock.advance(5 * DAY);
@@ -73,7 +73,7 @@ describe('a document whose keys have all ended (F39)', () => {
     await expectOneRing(members);
   });
 
-  test('1: a document whose keys have all ended is refused under create never, and left as it is', async () => {
+  test('is refused under create never, and left unchanged', async () => {
     const a = await fleet.start();
     await a.codec.close();
     const old = await fleet.store.document();
@@ -82,7 +82,7 @@ describe('a document whose keys have all ended (F39)', () => {
     expect(await fleet.store.document()).toBe(old);
   });
 
-  test('1: an old backup under a fleet that was restarted gives one ring, which who knew the ended keys follows', async () => {
+  test('that is an old backup under a restarted fleet leads to one ring, which servers that knew the expired keys follow', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -98,7 +98,7 @@ describe('a document whose keys have all ended (F39)', () => {
     await expectOneRing([...members, late]);
   });
 
-  test('1: so does one whose keys the KMS does not unwrap at first: a ring is created that is linked to them, or none', async () => {
+  test('leads to a ring that is linked to its keys, or to none, if the KMS does not unwrap them at first', async () => {
     const a = await fleet.start();
     const machine = new MachineClock(fleet.clock);
     const late = await fleet.start({ clock: machine });
@@ -124,7 +124,7 @@ describe('a document whose keys have all ended (F39)', () => {
     await expectOneRing([member, late]);
   });
 
-  test('1: whoever runs writes over a document whose keys have all ended, and takes nothing of it', async () => {
+  test('is overwritten by running members, which learn nothing from it', async () => {
     const a = await fleet.start();
     const old = (await fleet.store.document()) ?? '';
     const [ended] = await ids();
@@ -176,18 +176,18 @@ describe('a thief of an older key (F36)', () => {
       older,
       thief.revoked(newest, [older.id]),
     ],
-    'the newest key as revoked by itself, as far as he can': async (older, newest, others) => [
+    'the newest key as revoked by itself, as far as possible': async (older, newest, others) => [
       ...others,
       older,
       { ...newest, revoked: { at: newest.created, by: new Map([[newest.id, randomBytes(32)]]) } },
     ],
     'the older key alone': async (older, _newest, others) => [...others, older],
-    'a key of his own, vouched for by the older one, that revokes the newest': async (older, newest, others) => {
+    'a key of their own, vouched for by the older one, that revokes the newest': async (older, newest, others) => {
       const times = { ...timesOf(older), created: newest.created + 1_000, opensUntil: newest.opensUntil + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, older, own, thief.revoked(newest, [older.id, own.id])];
     },
-    'a key of his own, as one that the older one came after': async (older, newest, others) => {
+    'a key of their own, as an ancestor of the older one': async (older, newest, others) => {
       const times = { ...timesOf(older), activates: newest.activates + 1_000 };
       const own = await thief.newEntry(times, { vouchedBy: [older.id] });
       return [...others, newest, thief.withAncestors(older, [own.id, newest.id]), own];
@@ -205,7 +205,7 @@ describe('a thief of an older key (F36)', () => {
   };
 
   for (const [title, compose] of Object.entries(documents)) {
-    test(`2: who stole an older key does not bring it back by a document with ${title}`, async () => {
+    test(`does not bring it back by a document with ${title}`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys.older);
       const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -225,7 +225,7 @@ describe('a thief of an older key (F36)', () => {
     });
   }
 
-  test('2: who stole an older key and has every start see it last does not un-rotate who starts', async () => {
+  test('does not undo the rotation at a start, even if every start sees the document last', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const [older, newest] = [await entryOf(keys.older), await entryOf(keys.newest)];
@@ -235,7 +235,7 @@ describe('a thief of an older key (F36)', () => {
     expect(c.codec.health().sealingKey).toBe(keys.newest);
   });
 
-  test('2: an older key that was stolen and revoked stays so for two days, however often its thief writes', async () => {
+  test('does not bring it back after it was revoked, for two days, however often they write', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.older);
     const clean = (await ring()).entries;
@@ -256,7 +256,7 @@ describe('a thief of an older key (F36)', () => {
 });
 
 describe('a thief of a revoked key (F36)', () => {
-  test('2: who stole the newest key, which was revoked since, can revoke no older one with it', async () => {
+  test('a thief of the newest key, which was revoked since, cannot revoke an older one with it', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.newest);
     const [a] = members as [Member];
@@ -281,7 +281,7 @@ describe('a thief of a revoked key (F36)', () => {
     expect(c.codec.health().keys.find(({ id }) => id === keys.older)?.held).toBe(true);
   });
 
-  test('2: who stole a revoked key and takes its revocation out of the document revives it nowhere', async () => {
+  test('revives it at no member by removing its revocation from the document', async () => {
     const { members, keys } = await robbed();
     onlyKeeps(keys.revoked);
     const revived = writtenLast().map((entry) => ({ ...entry, revoked: undefined }));
@@ -320,7 +320,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     expect(open(member, token)).toBe(UNKNOWN);
   }
 
-  test('3: a member whose keys are all revoked is not taken over by a ring of who may wrap', async () => {
+  test('does not adopt a ring of an attacker who may wrap', async () => {
     const { a, b, token } = await stranded();
     const honest = (await fleet.store.document()) ?? '';
     const now = fleet.clock.wallMs();
@@ -346,7 +346,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('3: a member that has known its ring for longer than storeOutage goes over to no ring that says it is older', async () => {
+  test('a member that has known its ring for longer than storeOutage switches to no ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(7 * HOUR);
     const token = seal(a);
@@ -361,7 +361,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('3: a member that started lately in an old ring goes over to no ring that says it is older', async () => {
+  test('that started recently in an old ring switches to no ring that claims to be older', async () => {
     const a = await fleet.start();
     await fleet.clock.advance(9 * HOUR);
     await a.codec.revoke(a.codec.health().sealingKey ?? '');
@@ -381,7 +381,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, late]);
   });
 
-  test('3: a member whose keys are all revoked forgets no revocation for an older document', async () => {
+  test('forgets no revocation because of an older document', async () => {
     const { a, b, before, token } = await stranded();
     a.ring.cut = true;
     await fleet.store.put(before);
@@ -400,7 +400,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a, b]);
   });
 
-  test('3: a member whose keys are all revoked and whose successor is lost says so, and never throws anything else', async () => {
+  test('and whose successor is lost reports that, and never throws anything else', async () => {
     const a = await fleet.start();
     fleet.kms.failing = 'unavailable';
     const revoked = a.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
@@ -418,7 +418,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
     await expectOneRing([a]);
   });
 
-  test('3: a reader whose keys are all revoked is taken over by nobody either', async () => {
+  test('adopts no foreign ring as a reader either', async () => {
     const a = await fleet.start();
     const reader = await fleet.start({ role: 'reader' });
     const token = seal(a);
@@ -448,7 +448,7 @@ describe('a member whose keys are all revoked while its KMS is away (F37)', () =
   });
 });
 
-describe('whoever may wrap, and catches a server that starts (F37)', () => {
+describe('an attacker who may wrap, and catches a server that starts (F37)', () => {
   /** A key that he made, as the newest of a ring. */
   async function ownEntry(): Promise<RingEntry> {
     const now = fleet.clock.wallMs();
@@ -478,7 +478,7 @@ describe('whoever may wrap, and catches a server that starts (F37)', () => {
     return a.codec.health().keys.some(({ id }) => theirs.has(id));
   }
 
-  test('3: gets nothing vouched for by a revoked key that the server unwrapped beside his', async () => {
+  test('gains nothing for a revoked key that the server unwrapped beside their key', async () => {
     const a = await fleet.start();
     const first = (await ring()).entries[0] as RingEntry;
     await a.codec.revoke(first.id);
@@ -494,7 +494,7 @@ describe('whoever may wrap, and catches a server that starts (F37)', () => {
     await expectOneRing([a]);
   });
 
-  test('3: gets nothing vouched for by a key of the ring that he vouches for himself', async () => {
+  test('an attacker who vouches for a key of the ring gains nothing', async () => {
     const a = await fleet.start();
     const honest = (await ring()).entries;
     a.ring.cut = true;
@@ -518,7 +518,7 @@ describe('whoever may wrap, and catches a server that starts (F37)', () => {
     await expectOneRing([a]);
   });
 
-  test('3: gets nothing vouched for by an ended key that the server unwrapped before it saw his', async () => {
+  test('gains nothing for an expired key that the server unwrapped before it saw their key', async () => {
     fleet.store.kind = 'shared';
     const a = await fleet.start();
     const ended = (await ring()).entries;
@@ -545,7 +545,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
 
   /** What a thief of the data key `id` may write beside the honest entries. */
   const floods: Record<string, (entries: readonly RingEntry[], id: string) => Promise<readonly RingEntry[]>> = {
-    'entries up to the limit that he vouches for': async (known, id) => {
+    'entries up to the limit, with their vouchers': async (known, id) => {
       const [newest] = known.toSorted((one, other) => other.created - one.created) as [RingEntry];
       const free = Array.from({ length: 64 - known.length }, (_, i) => ({
         ...timesOf(newest),
@@ -553,7 +553,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
       }));
       return [...known, ...(await Promise.all(free.map((times) => thief.newEntry(times, { vouchedBy: [id] }))))];
     },
-    'entries made as late as is believed, and later': async (known, id) => {
+    'entries created at the latest accepted time, and later': async (known, id) => {
       const [newest] = known.toSorted((one, other) => other.created - one.created) as [RingEntry];
       const now = Math.floor(fleet.clock.wallMs() / 1_000) * 1_000;
       const made = [now + 290_000, now + 299_000, now + 300_000, now + 364_000, now + 86_400_000].map((created) => ({
@@ -576,12 +576,12 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
         entries.push(fat);
       }
     },
-    'sixteen wraps that nobody can open for each key': async (entries) => {
+    'sixteen invalid wraps for each key': async (entries) => {
       const bytes = Math.floor((250_000 / entries.length / 16 - 200) * 0.75);
       return entries.map((entry) => ({ ...entry, wraps: thief.junkWraps(entry.id, 16, Math.min(2_000, bytes)) }));
     },
     'seventeen wraps': async (known) => known.map((entry) => ({ ...entry, wraps: thief.junkWraps(entry.id, 17) })),
-    'eight vouchers and eight certificates of nobody for each key': async (known) => {
+    'eight vouchers and eight certificates of unknown keys for each key': async (known) => {
       const junk = () =>
         new Map(Array.from({ length: 8 }, () => [randomBytes(9).toString('base64url'), randomBytes(32)] as const));
       return known.map((entry) => ({
@@ -595,7 +595,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
         const others = { sealsUntil: entry.sealsUntil - 80_000_000, opensUntil: entry.opensUntil - 80_000_000 };
         return thief.certified({ ...far(entry, -1_000), ...others, vouchers: new Map() }, [id]);
       }),
-    'the key that he stole as revoked by itself': async (known, id) =>
+    'the stolen key as revoked by itself': async (known, id) =>
       known.map((entry) => (entry.id === id ? thief.revoked(entry, [id]) : entry)),
     'other ids for the wraps of each key': async (known, id) =>
       known.map((entry) =>
@@ -605,7 +605,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
 
   for (const [title, compose] of Object.entries(floods)) {
     for (const which of ['newest', 'older', 'revoked'] as const) {
-      test(`4: a thief of the ${which} key cannot keep the fleet from revoking and rotating by ${title}`, async () => {
+      test(`a thief of the ${which} key cannot prevent revocation and rotation by ${title}`, async () => {
         const { members, keys } = await robbed();
         onlyKeeps(keys[which]);
         const flooded = async (): Promise<void> => {
@@ -640,7 +640,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
     }
   }
 
-  test('4: in a ring that is all but full what a thief vouches for makes room for a revocation', async () => {
+  test('entries that a thief vouches for make room for a revocation in an almost full ring', async () => {
     const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
     for (let i = 1; i < 48; i++) await a.codec.rotate();
     for (let i = 0; i < 12; i++) await a.codec.revoke(a.codec.health().sealingKey ?? '');
@@ -661,7 +661,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
     await expectOneRing([a]);
   });
 
-  test('4: a thief of all keys who fills each of them with wraps cannot make the document too large to be written', async () => {
+  test('a thief of all keys who fills each of them with wraps cannot make the document too large to be written', async () => {
     const a = await fleet.start({ keyWrapper: thief.spy(fleet.kms.connect()) });
     for (let i = 1; i < 8; i++) await a.codec.rotate();
     const before = writtenLast();
@@ -681,7 +681,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
     await expectOneRing([a]);
   });
 
-  test('4: wraps that nobody certified take no room from those of another cloud', async () => {
+  test('wraps without a certificate take no room from those of another cloud', async () => {
     const [one, other] = [randomBytes(32), randomBytes(32)].map((masterKey) => localKeyWrapper({ masterKey }));
     if (one === undefined || other === undefined) throw new Error('there are two');
     const a = await fleet.start({ keyWrapper: one });
@@ -700,7 +700,7 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
     expect(open(late, seal(a))).toBe('state');
   });
 
-  test('4: a new key whose wraps somebody replaced is held as soon as the right ones are back', async () => {
+  test('a new key whose wraps were replaced is held as soon as the right ones are back', async () => {
     const [a, b] = [await fleet.start(), await fleet.start({ ring: fleet.store.connectUnwatched() })];
     a.ring.cut = false;
     await a.codec.rotate({ emergency: true });
@@ -717,13 +717,13 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
   });
 
   for (const which of ['newest', 'older', 'revoked'] as const) {
-    test(`4: a thief of the ${which} key whose documents a member has started from cannot refuse its later writes`, async () => {
+    test(`a thief of the ${which} key from whose documents a member has started cannot make its later writes invalid`, async () => {
       const { members, keys } = await robbed();
       onlyKeeps(keys[which]);
       const before = writtenLast();
       for (const { codec } of members) await codec.close();
       for (const compose of [
-        floods['entries up to the limit that he vouches for'],
+        floods['entries up to the limit, with their vouchers'],
         floods['as many bytes as a document may have'],
       ]) {
         if (compose === undefined) throw new Error('there is such a flood');
@@ -745,20 +745,20 @@ describe('documents that are to make the ring unwritable (F38, F43)', () => {
   }
 });
 
-describe('a document that only some would understand (F38)', () => {
+describe('a document that only some servers would understand (F38)', () => {
   const changes: Record<string, (document: string) => string> = {
     'a number that is not finite': (document) => `${document.slice(0, -1)},"x":1e400}`,
-    'a number that is none': (document) => document.replace('"keys":', '"x":NaN,"keys":'),
-    'a member that nobody knows': (document) => document.replace('"keys":', '"epoch":1,"keys":'),
-    'a member of an entry that nobody knows': (document) => document.replace('"wraps":', '"x":{},"wraps":'),
-    'a name twice': (document) => document.replace('"ring":', '"ring":"default","ring":'),
-    'a line more': (document) => `${document}\n{"macs":{}}`,
+    'an invalid number': (document) => document.replace('"keys":', '"x":NaN,"keys":'),
+    'an unknown member': (document) => document.replace('"keys":', '"epoch":1,"keys":'),
+    'an unknown member of an entry': (document) => document.replace('"wraps":', '"x":{},"wraps":'),
+    'a repeated name': (document) => document.replace('"ring":', '"ring":"default","ring":'),
+    'one more line': (document) => `${document}\n{"macs":{}}`,
     'white space': (document) => document.replace('"keys":', '"keys": '),
     'an escape': (document) => document.replace('"default"', '"\\u0064efault"'),
   };
 
   for (const [title, change] of Object.entries(changes)) {
-    test(`5: a document with ${title} is one to nobody: refused at a start, and written over by who runs`, async () => {
+    test(`a document with ${title} is invalid for all: refused at a start, and overwritten by running members`, async () => {
       const a = await fleet.start();
       const reader = await fleet.start({ role: 'reader' });
       const before = (await fleet.store.document()) ?? '';

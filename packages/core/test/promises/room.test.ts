@@ -56,7 +56,7 @@ async function workFor(hours: number): Promise<void> {
 }
 
 describe('a ring that was filled by rotations (F43)', () => {
-  test('10: a ring filled by several members, each of which counts what it knows, refuses no revocation', async () => {
+  test('refuses no revocation if several members filled it, each of which counts the keys it knows', async () => {
     const [a, b] = members as [Member, Member];
     await filled(a);
     await a.codec.revokeAllBefore(new Date(fleet.clock.wallMs() + HOUR * 1_000));
@@ -79,7 +79,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(b.codec.health().canSeal).toBe(true);
   });
 
-  test('10: a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
+  test('a ring filled by rotations refuses no revocation, and seals without a break for days', async () => {
     const [a, b] = members as [Member, Member];
     expect(await filled(a)).toBe(47);
     expect(a.codec.health()).toMatchObject({ status: 'degraded', ready: true, problems: [{ kind: 'nearly-full' }] });
@@ -98,7 +98,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     await a.codec.rotate();
   });
 
-  test('10: a ring that is filled again and again rotates by itself all the same', async () => {
+  test('continues to rotate by itself if it is filled repeatedly', async () => {
     const [a] = members as [Member, Member];
     const sealedWith = new Set<string | undefined>();
     for (let day = 0; day < 6; day++) {
@@ -112,7 +112,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(sealedWith.size).toBeGreaterThanOrEqual(6);
   });
 
-  test('10: a ring without any room takes a revocation alone, says that nothing may seal, and heals by itself', async () => {
+  test('a ring without any room accepts a revocation alone, reports that nothing may seal, and recovers by itself', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     await fleet.clock.advance(100);
@@ -141,7 +141,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     for (const { codec } of members) expect(codec.health()).toMatchObject({ status: 'ok', problems: [] });
   });
 
-  test('10: whoever missed a revocation that has left the full ring is told once it reads the ring again', async () => {
+  test('teaches a revocation that has left it to a member that missed it, at the next read', async () => {
     const [a, b] = members as [Member, Member];
     const [token, key] = [seal(b), b.codec.health().sealingKey ?? ''];
     await filled(a);
@@ -159,7 +159,7 @@ describe('a ring that was filled by rotations (F43)', () => {
     expect(members.map((to) => open(to, token))).toEqual(Array(2).fill('InvalidRequestState: unknown key'));
   });
 
-  test('10: a ring all of whose 64 keys are revoked is given one as soon as there is room', async () => {
+  test('all of whose 64 keys are revoked receives one as soon as there is room', async () => {
     const [a] = members as [Member, Member];
     await filled(a);
     for (let i = 0; i < 70; i++) {

@@ -32,7 +32,7 @@ async function entries() {
 }
 
 describe('createAfter', () => {
-  test('14: createAfter follows backoffCap, for every store that others may share and for file rings', () => {
+  test('follows backoffCap, for every store that others may share and for file rings', () => {
     for (const storeKind of ['redis', 'postgres', 'file', 's3']) {
       for (const [refreshEverySeconds, backoffCapSeconds] of [
         [300, 60],
@@ -47,7 +47,7 @@ describe('createAfter', () => {
     expect(resolvePolicy(undefined, { storeKind: 'file', createNow: true }).createAfterSeconds).toBe(0);
   });
 
-  test('14: with a backoffCap of an hour a store that lost the ring in an outage gets it back, not another one', async () => {
+  test('lets a store that lost the ring in an outage get it back, not another one, with a backoffCap of an hour', async () => {
     fleet.store.kind = 'shared';
     const policy = { backoffCapSeconds: 3_600 };
     // It draws the longest waits.
@@ -66,7 +66,7 @@ describe('createAfter', () => {
 });
 
 describe('the lock of a file ring', () => {
-  test('14: a process that was stopped while it held the lock of a file ring blocks the others for ten seconds', async () => {
+  test('blocks other processes for ten seconds if its holder was stopped', async () => {
     const lock = join(directory, 'ring.lock');
     // Held by a process of this machine that runs: this one.
     expect(await tryFileLock(lock)).toBeDefined();
@@ -100,7 +100,7 @@ describe('readiness', () => {
   }
 
   for (const emergency of [true, false]) {
-    test(`14: not ready while the newest key that is active is not held, and that is shown: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
+    test(`ends while the newest active key is not held, and health shows it: ${emergency ? 'an emergency' : 'a planned'} one`, async () => {
       const a = await fleet.start();
       const { eye, keyWrapper } = blind();
       const b = await fleet.start({ keyWrapper });
@@ -148,7 +148,7 @@ describe('one refusal among other failures', () => {
     return calls;
   }
 
-  test('14: one stray refusal does not raise the calls of a whole outage', async () => {
+  test('does not raise the number of calls during an outage', async () => {
     const calm = await callsInOutage(['unavailable']);
     // For a minute it is asked each ten seconds.
     expect(await callsInOutage(['denied', 'unavailable'])).toBeLessThanOrEqual(calm + 6);
@@ -164,7 +164,7 @@ describe('a file ring', () => {
     missRefreshSeconds: 1,
   };
 
-  test('14: a file ring that is missing for a moment is not founded anew', async () => {
+  test('that is missing for a moment is not created again', async () => {
     const path = join(directory, 'ring');
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const first = await createKmsCodec({ keyWrapper, ring: fileRing(path), policy, create: 'now' });
@@ -179,7 +179,7 @@ describe('a file ring', () => {
     await second.close();
   });
 
-  test('14: a file ring is founded at once where that was asked for', async () => {
+  test('is created at once on request', async () => {
     const keyWrapper = localKeyWrapper({ masterKey: randomBytes(32) });
     const began = Date.now();
     const codec = await createKmsCodec({ keyWrapper, ring: fileRing(join(directory, 'ring')), create: 'now' });

@@ -60,7 +60,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 
   for (const [title, give] of Object.entries(dated)) {
     for (const days of [3, -3]) {
-      test(`6: a clock that is wrong for two seconds, by ${days} days, costs nobody a token: ${title}`, async () => {
+      test(`a clock that is off by ${days} days for two seconds invalidates no token: ${title}`, async () => {
         give();
         const [wrong, a, b] = [await start(), await start(), await start()];
         const all = [wrong, a, b];
@@ -91,7 +91,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     }
   }
 
-  test('6: a clock that was eight hours ahead for two seconds refuses no valid token when it is right again', async () => {
+  test('a clock that was eight hours ahead for two seconds refuses no valid token when it is right again', async () => {
     const wrong = await start();
     const a = await start();
     // The key of these has less than eight hours left.
@@ -110,7 +110,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     await workFor(10 * HOUR, HOUR / 2, [wrong, a]);
   });
 
-  test('6: a clock that stays days ahead publishes nothing and removes nothing, and says so all the time', async () => {
+  test('publishes and removes nothing while its clock stays days ahead, and reports it all the time', async () => {
     const [wrong, a] = [await start(), await start()];
     await fleet.clock.advance(20 * HOUR);
     wrong.clock.offsetSeconds = 3 * DAY;
@@ -124,9 +124,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
   });
 
   for (const isDated of [true, false]) {
-    test(`6: a machine that starts with a clock days ahead puts up no ring that the others cannot follow, ${
-      isDated ? 'with' : 'without'
-    } dates`, async () => {
+    test(`a machine that starts with a clock days ahead creates no ring that the others cannot follow, ${isDated ? 'with' : 'without'} dates`, async () => {
       if (isDated) fleet.store.date = () => new Date(fleet.clock.wallMs());
       const a = await start();
       const token = seal(a);
@@ -158,7 +156,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
     });
   }
 
-  test('6: a machine that started twenty hours ahead and is told so by a date forgets no key and publishes none', async () => {
+  test('a machine that started twenty hours ahead and learns it from a date forgets no key and publishes none', async () => {
     const a = await start();
     await fleet.clock.advance(6 * HOUR);
     // By its clock the successor is overdue, and eight hours later the key has ended.
@@ -178,7 +176,7 @@ describe('a server whose clock is wrong for two seconds (F40)', () => {
 });
 
 describe('a server whose clock steps after the end of a revoked key', () => {
-  test('6: does not take that key back from a document of before the revocation', async () => {
+  test('does not take that key back from a document written before the revocation', async () => {
     const member = await start();
     const [revoked] = await entries();
     const id = revoked?.id ?? '';
@@ -200,7 +198,7 @@ describe('a server whose clock steps after the end of a revoked key', () => {
   });
 });
 
-describe('a server that started with its clock ten hours ahead, by which an older key has ended', () => {
+describe('a server that started with its clock ten hours ahead, by which an older key has expired', () => {
   /** The two live keys of a ring, the older first; and such a server, which a date has told so. Nobody else runs. */
   async function alone() {
     const a = await start();
@@ -216,7 +214,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
 
   for (const isKmsAway of [false, true]) {
     const title = isKmsAway ? ', and cannot unwrap it' : '';
-    test(`6: leaves that key where it is when it revokes another${title}`, async () => {
+    test(`leaves that key unchanged when it revokes another${title}`, async () => {
       const { wrong, older, newer } = await alone();
       wrong.keyWrapper.cut = isKmsAway;
       const revoking = wrong.codec.revoke(newer);
@@ -232,7 +230,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     });
   }
 
-  test('6: revokes that key too when it revokes all', async () => {
+  test('revokes that key too when it revokes all', async () => {
     const { wrong, older, newer } = await alone();
     await wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()));
     expect((await entries()).map(({ id, revoked }) => [id, revoked !== undefined])).toEqual([
@@ -241,7 +239,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
     ]);
   });
 
-  test('6: says so when it revokes all, and cannot unwrap that key', async () => {
+  test('reports it when it revokes all, and cannot unwrap that key', async () => {
     const { wrong, older } = await alone();
     wrong.keyWrapper.cut = true;
     const revoking = Promise.allSettled([wrong.codec.revokeAllBefore(new Date(fleet.clock.wallMs()))]);
@@ -252,7 +250,7 @@ describe('a server that started with its clock ten hours ahead, by which an olde
   });
 });
 
-describe('a publisher that was held up (F41)', () => {
+describe('a publisher that was delayed (F41)', () => {
   /** The same store, whose next write is delivered only when told, as by a network that holds it. */
   function held(inner: RingStore) {
     const network = { isHolding: false, isSilent: false, deliver: async (): Promise<unknown> => undefined };
@@ -275,7 +273,7 @@ describe('a publisher that was held up (F41)', () => {
   }
 
   for (const isEmergency of [false, true]) {
-    test(`7: a publisher that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'hasty' : 'planned'}`, async () => {
+    test(`that was stopped for longer than the propagation publishes nothing, ${isEmergency ? 'as an emergency' : 'as planned'}`, async () => {
       const gate = { wait: Promise.resolve(), open: (): void => undefined };
       const inner = fleet.kms.connect();
       const frozen = await start({
@@ -310,7 +308,7 @@ describe('a publisher that was held up (F41)', () => {
     });
   }
 
-  test('7: a key whose write was held in the network for longer than the propagation is sealed with by nobody before all have it', async () => {
+  test('whose write was held in the network for longer than the propagation seals with the key only after all members have it', async () => {
     const { network, ring } = held(fleet.store.connectUnwatched());
     const late = await start({ ring });
     // Each reads when it is its turn to: none hears of a write.
@@ -333,9 +331,7 @@ describe('a publisher that was held up (F41)', () => {
   });
 
   for (const isAnswered of [false, true]) {
-    test(`7: a publisher that was stopped while its write was under way does not seal with that key before all have it: ${
-      isAnswered ? 'the answer is there when it goes on' : 'no answer ever comes'
-    }`, async () => {
+    test(`that was stopped while its write was pending does not seal with that key before all have it: ${isAnswered ? 'the answer is there when it continues' : 'no answer ever comes'}`, async () => {
       const { network, ring } = held(fleet.store.connectUnwatched());
       const late = await start({ ring });
       const members = [late];
@@ -361,7 +357,7 @@ describe('a publisher that was held up (F41)', () => {
     });
   }
 
-  test('7: what a store answered before a process was stopped counts from when it was asked, not from when it went on', async () => {
+  test('that was stopped counts an answer of the store from the time of the request, not from the time it continued', async () => {
     const gate = { answer: Promise.resolve(), open: (): void => undefined };
     const inner = fleet.store.connectUnwatched();
     const late = await start({
@@ -393,7 +389,7 @@ describe('a publisher that was held up (F41)', () => {
     expect(open(late, token)).toBe(UNKNOWN);
   });
 
-  test('7: a write that came late is not taken for one that went through', async () => {
+  test('does not take a late write for a successful one', async () => {
     const { network, ring } = held(fleet.store.connect());
     const late = await start({ ring });
     const a = await start();
@@ -409,7 +405,7 @@ describe('a publisher that was held up (F41)', () => {
     expect(late.codec.health().keys.map(({ id }) => id)).toEqual((await entries()).map(({ id }) => id));
   });
 
-  test('7: a rotation whose retries take longer than R throws its key away and makes another', async () => {
+  test('a rotation whose retries take longer than R discards its key and creates another', async () => {
     // Each attempt loses its race after four minutes: what was made for the first is not written by the second.
     const inner = fleet.store.connectUnwatched();
     const a = await start({
@@ -441,7 +437,7 @@ describe('a publisher that was held up (F41)', () => {
 describe('one service with a wrong date (F42)', () => {
   for (const service of ['kms', 'store'] as const) {
     for (const hours of [3, -3]) {
-      test(`8: a ${service} whose date is ${hours} hours off, while the other's agrees, takes no server out and blocks nothing`, async () => {
+      test(`a ${service} whose date is ${hours} hours off stops no server and blocks nothing if the other's date agrees`, async () => {
         let off = 0;
         const wrong = (): Date => new Date(fleet.clock.wallMs() + off * 1_000);
         const right = (): Date => new Date(fleet.clock.wallMs());
@@ -473,7 +469,7 @@ describe('one service with a wrong date (F42)', () => {
     }
   }
 
-  test('8: a machine whose own clock is the wrong one publishes nothing, and revokes all the same', async () => {
+  test('a machine whose own clock is the wrong one publishes nothing, and still revokes', async () => {
     fleet.kms.date = () => new Date(fleet.clock.wallMs());
     fleet.store.date = () => new Date(fleet.clock.wallMs());
     const [wrong, a] = [await start(), await start()];
@@ -492,8 +488,8 @@ describe('one service with a wrong date (F42)', () => {
   });
 });
 
-describe('to revoke all that was made before now (F43)', () => {
-  test('9: revokeAllBefore(now) takes the key that a clock ahead by the skew made a moment ago', async () => {
+describe('the revocation of all keys created before now (F43)', () => {
+  test('revokeAllBefore(now) includes the key that a clock ahead by the skew created a moment ago', async () => {
     const fast = await start({ offsetSeconds: 290 });
     const right = await start();
     await fleet.clock.advance(HOUR);
@@ -517,7 +513,7 @@ describe('to revoke all that was made before now (F43)', () => {
     }
   });
 
-  test('9: revokeAllBefore(now) takes a key of the same second', async () => {
+  test('revokeAllBefore(now) includes a key of the same second', async () => {
     const a = await start();
     await fleet.clock.advance(HOUR + 0.25);
     await a.codec.rotate();
@@ -527,7 +523,7 @@ describe('to revoke all that was made before now (F43)', () => {
     expect((await entries()).filter(({ revoked }) => revoked !== undefined)).toHaveLength(2);
   });
 
-  test('9: revokeAllBefore(now) takes a key that was made while a thief’s entries said they were of the future', async () => {
+  test('revokeAllBefore(now) includes a key that was created while a thief’s entries claimed to be of the future', async () => {
     const thief = new Thief();
     const inner = thief.spy(fleet.kms.connect());
     const a = await start({
@@ -570,7 +566,7 @@ describe('to revoke all that was made before now (F43)', () => {
     ]);
   });
 
-  test('9: of several that revoke all at once none takes the successor that the same wish brought: there is one that seals', async () => {
+  test('several servers that revoke all keys at once spare the successor that one of them created, so that one key seals', async () => {
     const members: Machine[] = [];
     for (const offsetSeconds of [0, 100, -100, 250]) {
       members.push(await start({ offsetSeconds, ring: fleet.store.connectUnwatched() }));

@@ -15,7 +15,7 @@ interface Work {
   readonly reads: number;
 }
 
-describe('notifications by somebody who can send them (F45)', () => {
+describe('notifications by an attacker who can send them (F45)', () => {
   /** A fleet of three for a while, notified so often in each second; what each second is followed by. */
   async function notified(
     perSecond: number,
@@ -41,7 +41,7 @@ describe('notifications by somebody who can send them (F45)', () => {
     return work;
   }
 
-  test('11: 200 000 notifications cause one read per missRefresh and member, no KMS call, and keep nobody from sealing', async () => {
+  test('200 000 notifications cause one read per missRefresh and member, no KMS call, and delay no seal', async () => {
     const seconds = 2_000;
     const calm = await notified(0, seconds);
     const flooded = await notified(100, seconds, async (members) => {
@@ -51,7 +51,7 @@ describe('notifications by somebody who can send them (F45)', () => {
     expect(flooded.reads).toBeLessThanOrEqual(3 * (seconds / MISS_REFRESH + 1));
   });
 
-  test('11: notifications while the KMS fails cause no call to it, whether a proof or a new key is waited for', async () => {
+  test('cause no call to a failing KMS, whether a KMS check or a new key is pending', async () => {
     for (const kind of ['unavailable', 'denied'] as const) {
       const away = async (fleet: Fleet, [a]: readonly Member[]): Promise<void> => {
         await fleet.clock.advance(600);
@@ -67,7 +67,7 @@ describe('notifications by somebody who can send them (F45)', () => {
     }
   });
 
-  test('11: a member that is notified all the time has the KMS prove its key when that is due', async () => {
+  test('do not prevent a member from making its KMS check when that is due', async () => {
     await notified(100, 4_000, async (members, second) => {
       if (second % 100 > 0) return;
       for (const { codec } of members) {
@@ -87,7 +87,7 @@ describe('notifications by somebody who can send them (F45)', () => {
     await fleet.close();
   });
 
-  test('11: a revocation does not wait behind notifications, at a store that takes three seconds for each read', async () => {
+  test('do not delay a revocation, at a store that takes three seconds for each read', async () => {
     const fleet = new Fleet();
     const inner = fleet.store.connect();
     const slow = {
@@ -123,7 +123,7 @@ describe('notifications by somebody who can send them (F45)', () => {
   });
 });
 
-describe('tokens that somebody made up (F46)', () => {
+describe('forged tokens (F46)', () => {
   interface Services {
     readonly fleet: Fleet;
     readonly clouds: readonly FaultKms[];
@@ -240,7 +240,7 @@ describe('tokens that somebody made up (F46)', () => {
   }
 
   for (const [title, state] of Object.entries(states)) {
-    test(`12: made-up tokens cause no KMS call and few reads while the KMS ${title}`, async () => {
+    test(`cause no KMS call and few reads while the KMS ${title}`, async () => {
       const without = await worked(state, 0);
       const hostile = await worked(state, 5);
       expect(hostile.kmsCalls).toBe(without.kmsCalls);
