@@ -25,33 +25,22 @@ export function textsOf(requirements: readonly Requirement[]): readonly Requirem
   return requirements.map(({ id, level, text, source }) => ({ id, level, text, source }));
 }
 
-/** What a requirement is tried with: each cell says what is tried, or why nothing else is. */
-export interface Tried {
-  readonly operations: string;
-  readonly bytes: string;
-  readonly lengths: string;
-  readonly order: string;
-  readonly latency: string;
+export function must<Context>(
+  id: string,
+  text: string,
+  source: string,
+  run: CheckedRequirement<Context>['run'],
+): CheckedRequirement<Context> {
+  return { id, level: 'MUST', text, source, run };
 }
 
-/** A requirement, its check, and what the check covers. */
-export interface TriedRequirement<Context> extends CheckedRequirement<Context> {
-  readonly tried: Tried;
-}
-
-/** What makes a {@link Requirement} a whole one: its check, and what a suite adds. */
-type Rest<Whole extends Requirement> = Omit<Whole, keyof Requirement>;
-
-export function must(id: string, text: string, source: string): Requirement;
-export function must<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
-export function must(id: string, text: string, source: string, rest: object = {}): Requirement {
-  return { id, level: 'MUST', text, source, ...rest };
-}
-
-export function should(id: string, text: string, source: string): Requirement;
-export function should<Whole extends Requirement>(id: string, text: string, source: string, rest: Rest<Whole>): Whole;
-export function should(id: string, text: string, source: string, rest: object = {}): Requirement {
-  return { id, level: 'SHOULD', text, source, ...rest };
+export function should<Context>(
+  id: string,
+  text: string,
+  source: string,
+  run: CheckedRequirement<Context>['run'],
+): CheckedRequirement<Context> {
+  return { id, level: 'SHOULD', text, source, run };
 }
 
 /** A requirement does not hold. The message shows the smallest input found; never the contents of a key. */

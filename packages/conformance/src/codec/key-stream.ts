@@ -17,13 +17,11 @@ const MANY_LENGTH = 24;
 
 /** Whether a nonce is used twice: between codecs, between many payloads, and between processes. */
 export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must(
-      'CODEC-KEYSTREAM',
-      'Two tokens never hide their payloads with the same key stream.',
-      'NIST SP 800-38D, section 8',
-    ),
-    async run(trial) {
+  must(
+    'CODEC-KEYSTREAM',
+    'Two tokens never hide their payloads with the same key stream.',
+    'NIST SP 800-38D, section 8',
+    async (trial) => {
       confidential(trial);
       if (trial.subject.supports.maxPayloadBytes < TELLING_LENGTH) {
         throw new NotApplicable('its payloads are too short to be recognised');
@@ -32,7 +30,7 @@ export const KEY_STREAM_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       await betweenPayloads(trial);
       return betweenProcesses(trial);
     },
-  },
+  ),
 ];
 
 /** One instance, and fresh peers at the same ordinal: a counter that starts anew shows there. */

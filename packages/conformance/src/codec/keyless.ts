@@ -16,20 +16,17 @@ const MOST_AHEAD = 96;
 
 /** What a token tells of its payload to somebody who has no key. */
 export const KEYLESS_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT),
-    async run(trial) {
-      confidential(trial);
-      if (!trial.fits(new Uint8Array(LENGTH))) throw new NotApplicable('its payloads are too short to be recognised');
-      const [codec, stranger] = [await trial.create(), await trial.createStranger()];
-      const pairs = Array.from({ length: PAIRS }, () => {
-        const payloads = [trial.random.bytes(LENGTH), trial.random.bytes(LENGTH)] as const;
-        return { here: sealBoth(trial, codec, payloads), there: sealBoth(trial, stranger, payloads) };
-      });
-      const telling = tellingPlaces(pairs);
-      expectThat(telling === 0, `${telling} places of a token follow from the payload without any key`);
-    },
-  },
+  must('CODEC-KEYLESS', 'Nothing of a token follows from the payload alone, without any key.', KIT, async (trial) => {
+    confidential(trial);
+    if (!trial.fits(new Uint8Array(LENGTH))) throw new NotApplicable('its payloads are too short to be recognised');
+    const [codec, stranger] = [await trial.create(), await trial.createStranger()];
+    const pairs = Array.from({ length: PAIRS }, () => {
+      const payloads = [trial.random.bytes(LENGTH), trial.random.bytes(LENGTH)] as const;
+      return { here: sealBoth(trial, codec, payloads), there: sealBoth(trial, stranger, payloads) };
+    });
+    const telling = tellingPlaces(pairs);
+    expectThat(telling === 0, `${telling} places of a token follow from the payload without any key`);
+  }),
 ];
 
 type Two = readonly [string, string];

@@ -15,64 +15,47 @@ const PAUSE_MS = 100;
 
 /** What a seal, an unseal and a refusal leave behind: in a process of their own where the target is a module. */
 export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...should('CODEC-QUIET', 'seal and unseal print nothing.', KIT),
-    async run(trial) {
-      const { printed } = await seenOf(trial);
-      expectThat(printed === 0, `something was printed: ${printed} characters`);
-    },
-  },
-  {
-    ...should('CODEC-NO-TIMERS', 'seal and unseal leave no timers and no handles behind.', KIT),
-    async run(trial) {
-      const { resources } = await seenOf(trial);
-      expectThat(resources.length === 0, `left behind: ${resources.join(', ')}`);
-    },
-  },
-  {
-    ...should(
-      'CODEC-NO-GLOBALS',
-      'seal and unseal leave globals, built-ins, environment, settings and listeners as they were.',
-      KIT,
-    ),
-    async run(trial) {
+  should('CODEC-QUIET', 'seal and unseal print nothing.', KIT, async (trial) => {
+    const { printed } = await seenOf(trial);
+    expectThat(printed === 0, `something was printed: ${printed} characters`);
+  }),
+  should('CODEC-NO-TIMERS', 'seal and unseal leave no timers and no handles behind.', KIT, async (trial) => {
+    const { resources } = await seenOf(trial);
+    expectThat(resources.length === 0, `left behind: ${resources.join(', ')}`);
+  }),
+  should(
+    'CODEC-NO-GLOBALS',
+    'seal and unseal leave globals, built-ins, environment, settings and listeners as they were.',
+    KIT,
+    async (trial) => {
       const { globals } = await seenOf(trial);
       expectThat(globals.length === 0, `changed: ${globals.slice(0, 5).join(', ')}`);
     },
-  },
-  {
-    ...must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT),
-    async run(trial) {
-      // Here an attempt is caught and told; in another process it ends that.
-      await seenOf(trial);
-    },
-  },
-  {
-    ...should('CODEC-ENDS', 'A codec that was closed leaves no timer that keeps the process alive.', KIT),
-    async run(trial) {
-      const watched = watchTimers();
-      try {
-        await watched.run(async () => {
-          const codec = await trial.create();
-          for (let i = 0; i < USES; i++) useOnce(codec);
-          // What it starts later than at once.
-          await pause(1);
-          await trial.close();
-        });
-        for (let look = 1; watched.left() > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
-        expectThat(watched.left() === 0, `${watched.left()} timers keep the process alive after close`);
-      } finally {
-        watched.stop();
-      }
-    },
-  },
-  {
-    ...must('CODEC-CLOSES', 'The target’s close of an instance ends.', KIT),
-    async run(trial) {
-      // The kit closes it, here as after every requirement.
-      useOnce(await trial.create());
-    },
-  },
+  ),
+  must('CODEC-NO-EXIT', 'seal and unseal leave the process running.', CONTRACT, async (trial) => {
+    // Here an attempt is caught and told; in another process it ends that.
+    await seenOf(trial);
+  }),
+  should('CODEC-ENDS', 'A codec that was closed leaves no timer that keeps the process alive.', KIT, async (trial) => {
+    const watched = watchTimers();
+    try {
+      await watched.run(async () => {
+        const codec = await trial.create();
+        for (let i = 0; i < USES; i++) useOnce(codec);
+        // What it starts later than at once.
+        await pause(1);
+        await trial.close();
+      });
+      for (let look = 1; watched.left() > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
+      expectThat(watched.left() === 0, `${watched.left()} timers keep the process alive after close`);
+    } finally {
+      watched.stop();
+    }
+  }),
+  must('CODEC-CLOSES', 'The target’s close of an instance ends.', KIT, async (trial) => {
+    // The kit closes it, here as after every requirement.
+    useOnce(await trial.create());
+  }),
 ];
 
 async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {

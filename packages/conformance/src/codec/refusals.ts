@@ -36,9 +36,11 @@ function damaged(token: string): readonly (readonly [string, string])[] {
 
 /** The one error that refuses tokens, and what it may tell. */
 export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must('CODEC-REFUSAL-CLASS', 'Every token is refused by one and the same error, InvalidRequestState.', CONTRACT),
-    async run(trial) {
+  must(
+    'CODEC-REFUSAL-CLASS',
+    'Every token is refused by one and the same error, InvalidRequestState.',
+    CONTRACT,
+    async (trial) => {
       const [codec, stranger] = [await trial.create(), await trial.createStranger()];
       const [token, other] = [
         trial.seal(codec, trial.text('state of a tool')),
@@ -52,10 +54,12 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       ];
       for (const [refusal, what] of refusalsOf(trial, codec, bad)) trial.expectRefusalClass(refusal, what);
     },
-  },
-  {
-    ...must('CODEC-REFUSAL-SECRET', 'A refusal shows no payload: not in its message, its stack or its members.', SPEC),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-REFUSAL-SECRET',
+    'A refusal shows no payload: not in its message, its stack or its members.',
+    SPEC,
+    async (trial) => {
       const codec = await trial.create();
       const canary = trial.text(Buffer.from(trial.random.bytes(18)).toString('hex'));
       if (canary.length < TELLING_LENGTH) throw new NotApplicable('its payloads are too short to be recognised');
@@ -64,63 +68,54 @@ export const REFUSAL_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         expectThat(!isShown, `the refusal of a token ${what} shows the payload`);
       }
     },
-  },
-  {
-    ...should('CODEC-REFUSAL-TOKEN', 'A refusal does not repeat the token.', KIT),
-    async run(trial) {
-      const codec = await trial.create();
-      for (const [token, what] of damaged(trial.seal(codec, trial.text('state of a tool')))) {
-        const outcome = trial.outcome(codec, token);
-        if (token.length < TELLING_LENGTH || !('refusal' in outcome)) continue;
-        const error = outcome.refusal;
-        const piece = token.slice(-TELLING_LENGTH);
-        const shown = error instanceof Error ? `${error.message}${inspect(Object.values(error))}` : inspect(error);
-        expectThat(
-          !shown.includes(token.slice(0, TELLING_LENGTH)) && !shown.includes(piece),
-          `the refusal of a token ${what} repeats it`,
-        );
-      }
-    },
-  },
-  {
-    ...should('CODEC-REFUSAL-REASON', 'A refusal says why in at most 32 characters.', CONTRACT),
-    async run(trial) {
-      const codec = await trial.create();
-      const bad = damaged(trial.seal(codec, trial.text('state of a tool')));
-      for (const [error, what] of refusalsOf(trial, codec, bad)) {
-        const message = error instanceof Error ? error.message : '';
-        expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
-        expectThat(message !== '', `the refusal of a token ${what} says nothing`);
-      }
-    },
-  },
-  {
-    ...must('CODEC-AFTER-REFUSAL', 'A refused token changes nothing for the next good one.', CONTRACT),
-    async run(trial) {
-      const codec = await trial.create();
-      const payload = trial.text('state of a tool');
-      const good = trial.seal(codec, payload);
-      const bad = damaged(good).filter(([token]) => 'refusal' in trial.outcome(codec, token));
-      for (const [token, what] of bad) {
-        trial.refusal(codec, token, what);
-        expectThat(
-          sameBytes(trial.unseal(codec, good), payload),
-          `after a token ${what}, a good one opens to other bytes`,
-        );
-        // And back: what was opened just now makes no bad one good.
-        trial.refusal(codec, token, `${tokenText(token)}, ${what}, after a good one`);
-      }
-      const until = performance.now() + BUDGET_MS;
-      for (let i = 0; i < MANY_REFUSALS && performance.now() < until; i++) {
-        trial.outcome(codec, bad[i % bad.length]?.[0]);
-      }
+  ),
+  should('CODEC-REFUSAL-TOKEN', 'A refusal does not repeat the token.', KIT, async (trial) => {
+    const codec = await trial.create();
+    for (const [token, what] of damaged(trial.seal(codec, trial.text('state of a tool')))) {
+      const outcome = trial.outcome(codec, token);
+      if (token.length < TELLING_LENGTH || !('refusal' in outcome)) continue;
+      const error = outcome.refusal;
+      const piece = token.slice(-TELLING_LENGTH);
+      const shown = error instanceof Error ? `${error.message}${inspect(Object.values(error))}` : inspect(error);
+      expectThat(
+        !shown.includes(token.slice(0, TELLING_LENGTH)) && !shown.includes(piece),
+        `the refusal of a token ${what} repeats it`,
+      );
+    }
+  }),
+  should('CODEC-REFUSAL-REASON', 'A refusal says why in at most 32 characters.', CONTRACT, async (trial) => {
+    const codec = await trial.create();
+    const bad = damaged(trial.seal(codec, trial.text('state of a tool')));
+    for (const [error, what] of refusalsOf(trial, codec, bad)) {
+      const message = error instanceof Error ? error.message : '';
+      expectThat(message.length <= LONGEST_REASON, `the refusal of a token ${what} has ${message.length} characters`);
+      expectThat(message !== '', `the refusal of a token ${what} says nothing`);
+    }
+  }),
+  must('CODEC-AFTER-REFUSAL', 'A refused token changes nothing for the next good one.', CONTRACT, async (trial) => {
+    const codec = await trial.create();
+    const payload = trial.text('state of a tool');
+    const good = trial.seal(codec, payload);
+    const bad = damaged(good).filter(([token]) => 'refusal' in trial.outcome(codec, token));
+    for (const [token, what] of bad) {
+      trial.refusal(codec, token, what);
       expectThat(
         sameBytes(trial.unseal(codec, good), payload),
-        `after ${MANY_REFUSALS} refusals, a good token opens to other bytes`,
+        `after a token ${what}, a good one opens to other bytes`,
       );
-      expectThat(sameBytes(trial.unseal(codec, trial.seal(codec, payload)), payload), 'after refusals, seal is broken');
-    },
-  },
+      // And back: what was opened just now makes no bad one good.
+      trial.refusal(codec, token, `${tokenText(token)}, ${what}, after a good one`);
+    }
+    const until = performance.now() + BUDGET_MS;
+    for (let i = 0; i < MANY_REFUSALS && performance.now() < until; i++) {
+      trial.outcome(codec, bad[i % bad.length]?.[0]);
+    }
+    expectThat(
+      sameBytes(trial.unseal(codec, good), payload),
+      `after ${MANY_REFUSALS} refusals, a good token opens to other bytes`,
+    );
+    expectThat(sameBytes(trial.unseal(codec, trial.seal(codec, payload)), payload), 'after refusals, seal is broken');
+  }),
 ];
 
 /** What refused bad tokens, and what had been done to each. That one is not refused at all is for other requirements. */

@@ -16,20 +16,15 @@ const EVERY_LENGTH = 300;
 
 /** What every payload comes back as, and what happens to the buffers on the way. */
 export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must('CODEC-SYNCHRONOUS', 'seal and unseal return their results at once, not promises.', CONTRACT),
-    async run(trial) {
-      const codec = await trial.create();
-      trial.unseal(codec, trial.seal(codec, trial.text('state')));
-    },
-  },
-  {
-    ...must(
-      'CODEC-TOKEN-TEXT',
-      'A token is a string of characters that URLs, forms and JSON leave as they are.',
-      CONTRACT,
-    ),
-    async run(trial) {
+  must('CODEC-SYNCHRONOUS', 'seal and unseal return their results at once, not promises.', CONTRACT, async (trial) => {
+    const codec = await trial.create();
+    trial.unseal(codec, trial.seal(codec, trial.text('state')));
+  }),
+  must(
+    'CODEC-TOKEN-TEXT',
+    'A token is a string of characters that URLs, forms and JSON leave as they are.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       for (const payload of edgePayloads(trial.random).filter((one) => trial.fits(one))) {
         const token = trial.seal(codec, payload);
@@ -39,20 +34,24 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         expectThat(odd === undefined, `the token of ${bytesText(payload)} holds ${JSON.stringify(odd)}`);
       }
     },
-  },
-  {
-    ...should('CODEC-TOKEN-UNRESERVED', 'A token needs no escaping anywhere in a URL.', 'RFC 3986, section 2.3'),
-    async run(trial) {
+  ),
+  should(
+    'CODEC-TOKEN-UNRESERVED',
+    'A token needs no escaping anywhere in a URL.',
+    'RFC 3986, section 2.3',
+    async (trial) => {
       const codec = await trial.create();
       for (const payload of edgePayloads(trial.random).filter((one) => trial.fits(one))) {
         const odd = /[^A-Za-z0-9._~-]/.exec(trial.seal(codec, payload))?.[0];
         expectThat(odd === undefined, `the token of ${bytesText(payload)} holds ${JSON.stringify(odd)}`);
       }
     },
-  },
-  {
-    ...must('CODEC-ANY-ORDER', 'Tokens open in any order, however many were sealed since, and again.', CONTRACT),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-ANY-ORDER',
+    'Tokens open in any order, however many were sealed since, and again.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       const length = Math.min(16, trial.subject.supports.maxPayloadBytes);
       const many = trial.sample(Array.from({ length: MANY_TOKENS }), () => useOnce(codec));
@@ -67,14 +66,12 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         }
       }
     },
-  },
-  {
-    ...must(
-      'CODEC-ROUNDTRIP-BYTES',
-      'unseal returns exactly the bytes that seal was given, whatever they are.',
-      CONTRACT,
-    ),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-ROUNDTRIP-BYTES',
+    'unseal returns exactly the bytes that seal was given, whatever they are.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       const comesBack = (payload: Uint8Array): void => {
         if (!trial.fits(payload)) return;
@@ -89,10 +86,12 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       for (const length of lengths) comesBack(trial.random.bytes(length));
       smallest(trial, comesBack);
     },
-  },
-  {
-    ...must('CODEC-ROUNDTRIP-VIEW', 'A view of a larger buffer is sealed within its own bounds.', CONTRACT),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-ROUNDTRIP-VIEW',
+    'A view of a larger buffer is sealed within its own bounds.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       const whole = trial.random.bytes(64);
       const views = [
@@ -106,10 +105,12 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         expectThat(sameBytes(back, view), `a view of ${bytesText(view)} came back as ${bytesText(back)}`);
       }
     },
-  },
-  {
-    ...must('CODEC-CALLERS-BUFFER', 'seal neither changes the buffer it was given nor looks at it later.', CONTRACT),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-CALLERS-BUFFER',
+    'seal neither changes the buffer it was given nor looks at it later.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       const payload = trial.bytes(24);
       const before = Uint8Array.from(payload);
@@ -123,14 +124,12 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         'unseal wrote into the buffer that was sealed',
       );
     },
-  },
-  {
-    ...must(
-      'CODEC-OWN-RESULT',
-      'The bytes that unseal returns are the caller’s: changing them changes nothing else.',
-      CONTRACT,
-    ),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-OWN-RESULT',
+    'The bytes that unseal returns are the caller’s: changing them changes nothing else.',
+    CONTRACT,
+    async (trial) => {
       const codec = await trial.create();
       const payload = trial.bytes(24);
       const before = Uint8Array.from(payload);
@@ -146,29 +145,23 @@ export const ROUND_TRIP_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         expectThat(sameBytes(results[i] ?? new Uint8Array(0), one), 'a result changed when others were opened');
       }
     },
-  },
-  {
-    ...must('CODEC-SIZE-LIMIT', 'A payload that is too long is refused by seal, never cut.', CONTRACT),
-    async run(trial) {
-      const { maxPayloadBytes } = trial.subject.supports;
-      if (maxPayloadBytes >= LONGEST_PAYLOAD) throw new NotApplicable('no limit is declared below 64 KiB');
-      const codec = await trial.create();
-      const most = trial.random.bytes(maxPayloadBytes);
-      expectThat(
-        sameBytes(trial.unseal(codec, trial.seal(codec, most)), most),
-        'the longest payload did not come back',
-      );
-      for (const more of [1, 1_024]) {
-        let token: string;
-        try {
-          token = codec.seal(trial.random.bytes(maxPayloadBytes + more));
-        } catch {
-          continue;
-        }
-        throw new Finding(`${maxPayloadBytes + more} bytes were sealed as ${tokenText(token)}`);
+  ),
+  must('CODEC-SIZE-LIMIT', 'A payload that is too long is refused by seal, never cut.', CONTRACT, async (trial) => {
+    const { maxPayloadBytes } = trial.subject.supports;
+    if (maxPayloadBytes >= LONGEST_PAYLOAD) throw new NotApplicable('no limit is declared below 64 KiB');
+    const codec = await trial.create();
+    const most = trial.random.bytes(maxPayloadBytes);
+    expectThat(sameBytes(trial.unseal(codec, trial.seal(codec, most)), most), 'the longest payload did not come back');
+    for (const more of [1, 1_024]) {
+      let token: string;
+      try {
+        token = codec.seal(trial.random.bytes(maxPayloadBytes + more));
+      } catch {
+        continue;
       }
-    },
-  },
+      throw new Finding(`${maxPayloadBytes + more} bytes were sealed as ${tokenText(token)}`);
+    }
+  }),
 ];
 
 /** Any bytes; a failing example is shrunk to the smallest that fails. */

@@ -17,13 +17,11 @@ const MOST_REPEATS = 256;
 
 /** What a token gives away; only where the target claims that it hides its payload. */
 export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must(
-      'CODEC-REPEATS',
-      'Of many seals of one payload none comes again after another one.',
-      'NIST SP 800-38D, section 8',
-    ),
-    async run(trial) {
+  must(
+    'CODEC-REPEATS',
+    'Of many seals of one payload none comes again after another one.',
+    'NIST SP 800-38D, section 8',
+    async (trial) => {
       confidential(trial);
       const codec = await trial.create();
       const payload = trial.text('state');
@@ -38,40 +36,36 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         last = token;
       }
     },
-  },
-  {
-    ...should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT),
-    async run(trial) {
-      confidential(trial);
-      const codec = await trial.create();
-      const payload = trial.text('state');
+  ),
+  should('CODEC-DISTINCT', 'Two seals of one payload differ.', KIT, async (trial) => {
+    confidential(trial);
+    const codec = await trial.create();
+    const payload = trial.text('state');
+    expectThat(
+      trial.seal(codec, payload) !== trial.seal(codec, payload),
+      'two seals of one payload are alike: whoever sees both knows that',
+    );
+  }),
+  must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT, async (trial) => {
+    confidential(trial);
+    const codec = await trial.create();
+    for (let i = 0; i < 5; i++) {
+      const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
+      if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
+      const token = trial.seal(codec, canary);
+      const readable = [token, ...decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'))];
+      const forms = [...encodings(canary), Buffer.from(canary.toReversed()).toString('latin1')];
       expectThat(
-        trial.seal(codec, payload) !== trial.seal(codec, payload),
-        'two seals of one payload are alike: whoever sees both knows that',
+        !readable.some((one) => forms.some((form) => one.includes(form))),
+        'the payload can be read in the token',
       );
-    },
-  },
-  {
-    ...must('CODEC-CONFIDENTIAL', 'The payload cannot be read in the token, in any usual encoding.', KIT),
-    async run(trial) {
-      confidential(trial);
-      const codec = await trial.create();
-      for (let i = 0; i < 5; i++) {
-        const canary = text(Buffer.from(trial.random.bytes(12)).toString('hex'));
-        if (!trial.fits(canary)) throw new NotApplicable('its payloads are too short to be recognised');
-        const token = trial.seal(codec, canary);
-        const readable = [token, ...decodings(token).map((bytes) => Buffer.from(bytes).toString('latin1'))];
-        const forms = [...encodings(canary), Buffer.from(canary.toReversed()).toString('latin1')];
-        expectThat(
-          !readable.some((one) => forms.some((form) => one.includes(form))),
-          'the payload can be read in the token',
-        );
-      }
-    },
-  },
-  {
-    ...must('CODEC-PATTERN', 'Repetitions in payloads do not show in tokens.', 'NIST SP 800-38A, sections 5.3 and 6.1'),
-    async run(trial) {
+    }
+  }),
+  must(
+    'CODEC-PATTERN',
+    'Repetitions in payloads do not show in tokens.',
+    'NIST SP 800-38A, sections 5.3 and 6.1',
+    async (trial) => {
       confidential(trial);
       const [short, long] = [1_024, 1_040];
       if (!trial.fits(new Uint8Array(long))) throw new NotApplicable('its payloads are too short to show a pattern');
@@ -89,14 +83,12 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       const shared = repeats(one ?? head, two ?? head) - always;
       expectThat(shared <= MOST_REPEATS, `the tokens of payloads that begin alike are alike in ${shared} places`);
     },
-  },
-  {
-    ...must(
-      'CODEC-NO-COMPRESSION',
-      'Payloads of one length have tokens of one length.',
-      'CRIME and BREACH: compression before encryption',
-    ),
-    async run(trial) {
+  ),
+  must(
+    'CODEC-NO-COMPRESSION',
+    'Payloads of one length have tokens of one length.',
+    'CRIME and BREACH: compression before encryption',
+    async (trial) => {
       confidential(trial);
       const codec = await trial.create();
       for (const length of [64, 1_000, 16_000].filter((one) => one <= trial.subject.supports.maxPayloadBytes)) {
@@ -113,7 +105,7 @@ export const SECRECY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
         );
       }
     },
-  },
+  ),
 ];
 
 export function confidential(trial: CodecTrial): void {

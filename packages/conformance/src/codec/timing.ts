@@ -15,9 +15,11 @@ const TELLING_RATIO = 1.25;
 
 /** How long a refusal takes. */
 export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...should('CODEC-TIMING', 'How long a refusal takes does not tell which byte of the tag is wrong.', KIT),
-    async run(trial) {
+  should(
+    'CODEC-TIMING',
+    'How long a refusal takes does not tell which byte of the tag is wrong.',
+    KIT,
+    async (trial) => {
       const codec = await trial.create();
       const token = trial.seal(codec, trial.text('state of a tool'));
       const [first, last] = [TAG_BYTES, 1].map((fromEnd) => withByteChanged(token, fromEnd));
@@ -51,7 +53,7 @@ export const TIMING_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       expectThat(alike, `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`);
       return `a wrong last byte of the tag takes ${shown} times as long as a wrong first one`;
     },
-  },
+  ),
 ];
 
 /** A token of the same length, with one byte of what it encodes changed. */

@@ -12,9 +12,11 @@ const THREADS = 3;
 
 /** Codecs in threads of one process. */
 export const WORKER_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
-  {
-    ...must('CODEC-WORKERS', 'Codecs in worker threads of one process do not get into one another’s way.', KIT),
-    async run({ subject: { module, supports }, random }) {
+  must(
+    'CODEC-WORKERS',
+    'Codecs in worker threads of one process do not get into one another’s way.',
+    KIT,
+    async ({ subject: { module, supports }, random }) => {
       if (module === undefined) throw new NotApplicable('the target was not given as a module');
       const threads = Array.from({ length: THREADS }, () => new Thread(module, random.below(2 ** 31)));
       // At once, or they might come one after the other.
@@ -26,7 +28,7 @@ export const WORKER_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
       const sealed = answers.flatMap(({ tokens = [] }) => readFirstTokens(tokens));
       expectThat(!sharedStream(sealed), `the first tokens of ${THREADS} worker threads share a key stream`);
     },
-  },
+  ),
 ];
 
 class Thread {

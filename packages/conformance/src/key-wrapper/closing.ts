@@ -1,8 +1,8 @@
 import { sameBytes } from '../bytes.ts';
-import { expectThat, NotApplicable } from '../requirement.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
 import { describeThrown, isThenable, kindOf } from '../thrown.ts';
 import { expectKind, isKeyWrapperError } from './errors.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement, KIT } from './requirement.ts';
 import { type Outcome, promptly } from './trial.ts';
 
 /** What close ends, and what it leaves alone. Tried last: who closes what others share spoils all that comes after it. */
@@ -11,9 +11,6 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-CLOSE-ALONE',
     'close ends no other instance: a client that was given stays open.',
     `${CONTRACT}, close`,
-    tried('wrap unwrap generate sign close', 'verify and owns make no call', {
-      order: 'an instance made before the close, and one made after it',
-    }),
     async (trial) => {
       const [keyWrapper, before] = [await trial.create(), await trial.create()];
       if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
@@ -32,10 +29,6 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-CLOSE',
     'close returns a promise that ends, and so does every call under way and after it.',
     clause(5),
-    tried('wrap unwrap generate sign close', 'verify and owns answer at once', {
-      order: 'closed while each call is under way; each call after that; on an instance that was never used',
-      latency: 'the service’s own, and a service that cannot be reached',
-    }),
     async (trial) => {
       const made = await trial.make(await trial.create());
       for (const asked of [await trial.create(), await trial.createUnasked(), await trial.create()]) {
@@ -65,47 +58,27 @@ export const CLOSING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       expectThat(isThenable(closing), `close returned ${kindOf(closing)}, not a promise`);
     },
   ),
-  should(
-    'WRAP-CLOSED',
-    'After close, calls are unavailable, and a second close does nothing.',
-    KIT,
-    tried('wrap unwrap generate sign close', 'verify and owns answer at once', {
-      order: 'each call after close, then close twice at once',
-    }),
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
-      await trial.closeKeyWrapper(keyWrapper);
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        const what = `${name} after close`;
-        expectKind(
-          await promptly(
-            trial.refusal(() => start(), what),
-            what,
-          ),
-          'unavailable',
+  should('WRAP-CLOSED', 'After close, calls are unavailable, and a second close does nothing.', KIT, async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    if (keyWrapper.close === undefined) throw new NotApplicable('the key wrapper has no close');
+    await trial.closeKeyWrapper(keyWrapper);
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      const what = `${name} after close`;
+      expectKind(
+        await promptly(
+          trial.refusal(() => start(), what),
           what,
-        );
-      }
-      await Promise.all([trial.closeKeyWrapper(keyWrapper), trial.closeKeyWrapper(keyWrapper)]);
-    },
-  ),
-  must(
-    'WRAP-INSTANCE-CLOSES',
-    'The target’s close of an instance ends.',
-    KIT,
-    tried(
-      'wrap unwrap',
-      'two calls are enough to have something to close; the close is the target’s, not the key wrapper’s',
-      {
-        order: 'after a wrap and an unwrap',
-      },
-    ),
-    async (trial) => {
-      await trial.createOpened();
-      // The kit closes it, here as after every requirement.
-    },
-  ),
+        ),
+        'unavailable',
+        what,
+      );
+    }
+    await Promise.all([trial.closeKeyWrapper(keyWrapper), trial.closeKeyWrapper(keyWrapper)]);
+  }),
+  must('WRAP-INSTANCE-CLOSES', 'The target’s close of an instance ends.', KIT, async (trial) => {
+    await trial.createOpened();
+    // The kit closes it, here as after every requirement.
+  }),
 ];
 
 /** It may still succeed, or fail as every call may. */

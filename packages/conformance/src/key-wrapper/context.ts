@@ -1,5 +1,5 @@
 import type { KeyWrapper } from '@sealring/core';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
 import {
   ALIKE_CHARACTERS,
   type Alike,
@@ -10,66 +10,47 @@ import {
   SHIFTED_CONTEXTS,
 } from './alike-contexts.ts';
 import { expectKind, isKeyWrapperError } from './errors.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, KIT, must, should, tried } from './requirement.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement, KIT } from './requirement.ts';
 import { CONTEXT, copyOf, type KeyWrapperTrial, type Made } from './trial.ts';
-
-const NO_CONTEXT = 'sign is given no context, the others make and open nothing';
 
 /** What a wrap is bound to. */
 export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-CONTEXT-BINDS',
-    'A wrapped key under another context is refused as corrupt.',
-    clause(2),
-    tried('wrap unwrap generate', NO_CONTEXT, {
-      bytes:
-        'names and values: other, more, fewer, swapped, in other case, empty; names of members that every object has, __proto__ among them',
-      lengths:
-        'values of 1 000 characters that differ at their end, middle or beginning; 24 members, of which the last differs',
-      order: 'after the wrapped key was opened under its own context',
-    }),
-    async (trial) => {
-      const { supports } = await trial.create();
-      if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
-      const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
-      const less = { ...rest, 'sealring:ring': ring };
-      // What it opened before must not answer for another context.
-      for (const { keyWrapper, ...made } of await trial.createEach()) {
-        const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
-        for (const [context, what] of [
-          [{ ...CONTEXT, 'sealring:purpose': 'another' }, 'with another value'],
-          [{ ...CONTEXT, 'sealring:purpose': 'Data-Key' }, 'with a value in other case'],
-          [{ ...CONTEXT, more: '' }, 'with a member more'],
-          [less, 'with a member less'],
-          [{ ...less, 'sealring:purposes': purpose }, 'with another name'],
-          [{ ...less, 'Sealring:Purpose': purpose }, 'with a name in other case'],
-        ] as const) {
-          await trial.expectCorrupt(keyWrapper, made.wrapped, `${its} under a context ${what}`, { context });
-        }
-        for (const [context, what] of [
-          [{ ...CONTEXT, 'sealring:ring': 'another' }, 'another ring’s context'],
-          [{ 'sealring:ring': purpose, 'sealring:purpose': ring }, 'a context whose values are swapped'],
-          [{}, 'an empty context'],
-        ] as const) {
-          const under = `${its} under ${what}`;
-          const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), under);
-          // A policy may hold the caller to one ring, and comes first.
-          if (!isKeyWrapperError(error) || error.kind !== 'denied') expectKind(error, 'corrupt', under);
-        }
+  must('WRAP-CONTEXT-BINDS', 'A wrapped key under another context is refused as corrupt.', clause(2), async (trial) => {
+    const { supports } = await trial.create();
+    if (!supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
+    const { 'sealring:ring': ring = '', 'sealring:purpose': purpose = '', ...rest } = CONTEXT;
+    const less = { ...rest, 'sealring:ring': ring };
+    // What it opened before must not answer for another context.
+    for (const { keyWrapper, ...made } of await trial.createEach()) {
+      const its = made.by === 'wrap' ? 'its wrapped key' : 'the wrapped key of generate';
+      for (const [context, what] of [
+        [{ ...CONTEXT, 'sealring:purpose': 'another' }, 'with another value'],
+        [{ ...CONTEXT, 'sealring:purpose': 'Data-Key' }, 'with a value in other case'],
+        [{ ...CONTEXT, more: '' }, 'with a member more'],
+        [less, 'with a member less'],
+        [{ ...less, 'sealring:purposes': purpose }, 'with another name'],
+        [{ ...less, 'Sealring:Purpose': purpose }, 'with a name in other case'],
+      ] as const) {
+        await trial.expectCorrupt(keyWrapper, made.wrapped, `${its} under a context ${what}`, { context });
       }
-      await opensUnderNone(trial);
-      return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, ODD_NAMES);
-    },
-  ),
+      for (const [context, what] of [
+        [{ ...CONTEXT, 'sealring:ring': 'another' }, 'another ring’s context'],
+        [{ 'sealring:ring': purpose, 'sealring:purpose': ring }, 'a context whose values are swapped'],
+        [{}, 'an empty context'],
+      ] as const) {
+        const under = `${its} under ${what}`;
+        const error = await trial.refusal(() => keyWrapper.unwrap(copyOf(made.wrapped), { context }), under);
+        // A policy may hold the caller to one ring, and comes first.
+        if (!isKeyWrapperError(error) || error.kind !== 'denied') expectKind(error, 'corrupt', under);
+      }
+    }
+    await opensUnderNone(trial);
+    return expectApart(trial, CUT_CONTEXTS, MANY_MEMBERS, ODD_NAMES);
+  }),
   must(
     'WRAP-CONTEXT-BOUNDARIES',
     'A context whose names and values only read alike is another one.',
     clause(2),
-    tried('wrap unwrap', `${NO_CONTEXT}; generate binds as wrap does, see WRAP-CONTEXT-BINDS`, {
-      bytes:
-        'separators moved between names and values; spaces, newlines, composed and decomposed letters, ligatures, letters that share a low byte, look-alikes, null characters',
-      order: 'after the wrapped key was opened under its own context',
-    }),
     async (trial) => {
       const keyWrapper = await trial.create();
       if (!keyWrapper.supports.context) throw new NotApplicable('supports.context is false: the ring binds it');
@@ -79,31 +60,22 @@ export const CONTEXT_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       return expectApart(trial, ...SHIFTED_CONTEXTS, ALIKE_CHARACTERS);
     },
   ),
-  should(
-    'WRAP-CONTEXT-ORDER',
-    'The order of a context’s members does not matter.',
-    KIT,
-    tried('wrap unwrap generate', NO_CONTEXT, {
-      order: 'two members in either order; ten names that sort as text and as numbers',
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const numbered = Object.fromEntries(['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1'].map((name) => [name, 'x']));
-      for (const given of [CONTEXT, { ...CONTEXT, ...numbered }]) {
-        const context = Object.fromEntries(Object.entries(given).toReversed());
-        const made = await madeUnder(trial, keyWrapper, given);
-        for (const one of made) {
-          const what = `what ${one.by} made under the same context in another order`;
-          await trial.expectOpens(keyWrapper, one, what, { context });
-        }
+  should('WRAP-CONTEXT-ORDER', 'The order of a context’s members does not matter.', KIT, async (trial) => {
+    const keyWrapper = await trial.create();
+    const numbered = Object.fromEntries(['b', 'a', 'Z', '_', '~', 'é', 'aa', 'a1'].map((name) => [name, 'x']));
+    for (const given of [CONTEXT, { ...CONTEXT, ...numbered }]) {
+      const context = Object.fromEntries(Object.entries(given).toReversed());
+      const made = await madeUnder(trial, keyWrapper, given);
+      for (const one of made) {
+        const what = `what ${one.by} made under the same context in another order`;
+        await trial.expectOpens(keyWrapper, one, what, { context });
       }
-    },
-  ),
+    }
+  }),
   should(
     'WRAP-CONTEXT-DECLARED',
     'What says that it binds no context binds none.',
     `${CONTRACT}, supports`,
-    tried('wrap unwrap generate', NO_CONTEXT, { order: 'under another context, on the instance that wrapped' }),
     async (trial) => {
       const keyWrapper = await trial.create();
       if (keyWrapper.supports.context) throw new NotApplicable('supports.context is true: WRAP-CONTEXT-BINDS tells');

@@ -1,8 +1,8 @@
 import type { KeyWrapper } from '@sealring/core';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { expectKind } from './errors.ts';
-import { CONTRACT, type KeyWrapperRequirement, LOCAL_CALLS, must, should, tried } from './requirement.ts';
+import { CONTRACT, type KeyWrapperRequirement } from './requirement.ts';
 import type { KeyWrapperControl } from './target.ts';
 import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
 
@@ -32,36 +32,25 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'allow',
     'Once the caller may use the KMS key again, what it wrapped before opens.',
   ),
-  must(
-    'WRAP-ROTATED-OPENS',
-    'After a rotation, what was wrapped before still opens.',
-    CONTRACT,
-    tried('wrap unwrap generate', LOCAL_CALLS, {
-      order: 'two rotations; wraps of each version, opened by an instance from before, between and after them',
-    }),
-    async (trial) => {
-      const control = trial.control('rotate');
-      const asked: KeyWrapper[] = [];
-      const made: Made[] = [];
-      for (let version = 0; version < 3; version++) {
-        if (version > 0) await control.rotate();
-        asked.push(await trial.create());
-        for (const keyWrapper of asked) made.push(...(await trial.makeEach(keyWrapper)));
-        for (const keyWrapper of asked) {
-          for (const one of made) {
-            await trial.expectOpens(keyWrapper, one, `what was wrapped before or after ${version} rotations`);
-          }
+  must('WRAP-ROTATED-OPENS', 'After a rotation, what was wrapped before still opens.', CONTRACT, async (trial) => {
+    const control = trial.control('rotate');
+    const asked: KeyWrapper[] = [];
+    const made: Made[] = [];
+    for (let version = 0; version < 3; version++) {
+      if (version > 0) await control.rotate();
+      asked.push(await trial.create());
+      for (const keyWrapper of asked) made.push(...(await trial.makeEach(keyWrapper)));
+      for (const keyWrapper of asked) {
+        for (const one of made) {
+          await trial.expectOpens(keyWrapper, one, `what was wrapped before or after ${version} rotations`);
         }
       }
-    },
-  ),
+    }
+  }),
   must(
     'WRAP-ROTATED-NAMES',
     'After a rotation, new wraps name the new version.',
     `${CONTRACT}, WrappedKey.keyId`,
-    tried('wrap generate', 'they make no wrapped key', {
-      order: 'before a rotation, and on a fresh instance after it',
-    }),
     async (trial) => {
       const control = versionedControl(trial);
       const before = await trial.makeEach(await trial.create());
@@ -77,7 +66,6 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-VERSIONS-DECLARED',
     'supports.keyVersions is true exactly where new wraps name a new version.',
     `${CONTRACT}, supports`,
-    tried('wrap', 'they make no wrapped key; generate names what wrap does, see WRAP-ROTATED-NAMES'),
     async (trial) => {
       const keyWrapper = await trial.create();
       const declares = keyWrapper.supports.keyVersions === true;
@@ -97,9 +85,6 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-VERSION-BINDS',
     'A wrapped key that names another version of its KMS key does not open.',
     'Sealring decision 0009',
-    tried('wrap unwrap generate', LOCAL_CALLS, {
-      order: 'the older wrap under the newer version’s name, and the other way round',
-    }),
     async (trial) => {
       const control = versionedControl(trial);
       const before = await trial.makeEach(await trial.create());
@@ -122,10 +107,7 @@ export const CONTROL_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
 type Pair = keyof Omit<KeyWrapperControl, 'rotate'>;
 
 function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words: string): KeyWrapperRequirement {
-  const cells = {
-    order: `on an instance from before and one from after it; each call ${TIMES} times, and all at once`,
-  };
-  const run = async (trial: KeyWrapperTrial): Promise<void> => {
+  return must(id, words, `${CONTRACT}, KeyWrapperErrorKind`, async (trial) => {
     const control = trial.control(change, undo);
     // What it opened before must not answer now: an unwrap is the proof of the right to use the key.
     const { keyWrapper, ...made } = await trial.createOpened();
@@ -146,19 +128,11 @@ function whileRefused(id: string, change: Pair, undo: Pair, kind: string, words:
     } finally {
       await control[undo]();
     }
-  };
-  return must(
-    id,
-    words,
-    `${CONTRACT}, KeyWrapperErrorKind`,
-    tried('wrap unwrap generate sign', LOCAL_CALLS, cells),
-    run,
-  );
+  });
 }
 
 function afterRefused(id: string, change: Pair, undo: Pair, words: string): KeyWrapperRequirement {
-  const cells = { order: `every call refused, then ${undo}, then every call on the same instance` };
-  return must(id, words, CONTRACT, tried('wrap unwrap generate sign', LOCAL_CALLS, cells), async (trial) => {
+  return must(id, words, CONTRACT, async (trial) => {
     const control = trial.control(change, undo);
     const { keyWrapper, ...made } = await trial.createOpened();
     const calls = trial.calls(keyWrapper, made);

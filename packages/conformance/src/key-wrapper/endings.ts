@@ -1,7 +1,7 @@
-import { expectThat } from '../requirement.ts';
+import { expectThat, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { expectKind } from './errors.ts';
-import { clause, type KeyWrapperRequirement, LOCAL_CALLS, must, NO_BYTES, tried } from './requirement.ts';
+import { clause, type KeyWrapperRequirement } from './requirement.ts';
 import { type Call, type KeyWrapperTrial, type Outcome, promptly } from './trial.ts';
 
 const NOWHERE = 'with a service that cannot be reached';
@@ -14,11 +14,6 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-UNREACHABLE',
     'A service that cannot be reached is unavailable, in bounded time.',
     clause(5),
-    tried('wrap unwrap generate sign', `${LOCAL_CALLS}; verify is WRAP-VERIFY-LOCAL’s`, {
-      bytes: NO_BYTES,
-      order: 'all calls at once, then all once more',
-      latency: 'a service that refuses connections, or never answers: whichever the target makes',
-    }),
     async (trial) => {
       const unreachable = await trial.createUnreachable();
       const made = await trial.make(await trial.create());
@@ -35,11 +30,6 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-ABORT',
     'A call under way ends at once, as unavailable, when its signal aborts.',
     clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
-      order: `aborted after ${TURNS.join(', ')} turns of the event loop`,
-      latency: 'the service’s own, and a service that cannot be reached',
-    }),
     async (trial) => {
       const [keyWrapper, unasked] = [await trial.create(), await trial.createUnasked()];
       const made = await trial.make(keyWrapper);
@@ -61,51 +51,33 @@ export const ENDING_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       }
     },
   ),
-  must(
-    'WRAP-ABORT-ALONE',
-    'Aborting one call ends no other.',
-    clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'the same arguments in both calls',
-      order: 'two calls at once, either of which is aborted',
-    }),
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        for (const isFirst of [true, false]) {
-          const controller = new AbortController();
-          const other = new AbortController();
-          const signals = isFirst ? [controller, other] : [other, controller];
-          const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
-          controller.abort();
-          const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
-          const failed = 'error' in kept ? describeThrown(kept.error) : '';
-          expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+  must('WRAP-ABORT-ALONE', 'Aborting one call ends no other.', clause(5), async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      for (const isFirst of [true, false]) {
+        const controller = new AbortController();
+        const other = new AbortController();
+        const signals = isFirst ? [controller, other] : [other, controller];
+        const calls = signals.map(({ signal }) => trial.settle(() => start(signal), name));
+        controller.abort();
+        const kept = (await Promise.all(calls))[isFirst ? 1 : 0] as Outcome;
+        const failed = 'error' in kept ? describeThrown(kept.error) : '';
+        expectThat(failed === '', `a ${name} that was not aborted failed beside one that was: ${failed}`);
+      }
+    }
+  }),
+  must('WRAP-ABORTED', 'A call with a signal that has aborted is unavailable.', clause(5), async (trial) => {
+    const { keyWrapper, ...made } = await trial.createOpened();
+    for (const asked of [keyWrapper, await trial.createUnasked()]) {
+      for (const { name, start } of trial.calls(asked, made)) {
+        for (const reason of REASONS) {
+          const what = `${name} with a signal that has aborted`;
+          const refused = trial.refusal(() => start(AbortSignal.abort(reason)), what);
+          expectKind(await promptly(refused, what), 'unavailable', what);
         }
       }
-    },
-  ),
-  must(
-    'WRAP-ABORTED',
-    'A call with a signal that has aborted is unavailable.',
-    clause(5),
-    tried('wrap unwrap generate sign', LOCAL_CALLS, {
-      bytes: 'reasons of the signal: the usual one, an Error, a text, a KeyWrapperError of another kind',
-      order: 'on an instance that has opened the wrapped key, and on one whose service cannot be reached',
-    }),
-    async (trial) => {
-      const { keyWrapper, ...made } = await trial.createOpened();
-      for (const asked of [keyWrapper, await trial.createUnasked()]) {
-        for (const { name, start } of trial.calls(asked, made)) {
-          for (const reason of REASONS) {
-            const what = `${name} with a signal that has aborted`;
-            const refused = trial.refusal(() => start(AbortSignal.abort(reason)), what);
-            expectKind(await promptly(refused, what), 'unavailable', what);
-          }
-        }
-      }
-    },
-  ),
+    }
+  }),
 ];
 
 /** What a signal may give as its reason: whatever that is, the call is `unavailable`. */

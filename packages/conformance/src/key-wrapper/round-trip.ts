@@ -1,8 +1,8 @@
 import type { KeyWrapper } from '@sealring/core';
 import { sameBytes, text } from '../bytes.ts';
-import { expectThat, NotApplicable } from '../requirement.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
 import { isThenable, kindOf } from '../thrown.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, must, should, tried } from './requirement.ts';
+import { CONTRACT, clause, type KeyWrapperRequirement } from './requirement.ts';
 import { bytesOf, CONTEXT, generatedOf, type KeyWrapperTrial, type Made } from './trial.ts';
 
 /** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
@@ -17,43 +17,25 @@ const MANY_LOCAL = 300;
 
 /** What goes in comes out. */
 export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
-  must(
-    'WRAP-PROMISES',
-    'wrap, unwrap, generate and sign return promises.',
-    CONTRACT,
-    tried('wrap unwrap generate sign', 'verify and owns answer at once; close is WRAP-CLOSE’s', {
-      order: 'each call once',
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const made = await trial.make(keyWrapper);
-      for (const { name, start } of trial.calls(keyWrapper, made)) {
-        let answer: unknown;
-        await trial.settle(() => {
-          answer = start();
-          return answer;
-        }, name);
-        expectThat(isThenable(answer), `${name} returned ${kindOf(answer)}, not a promise`);
-      }
-    },
-  ),
-  must(
-    'WRAP-ROUNDTRIP',
-    'unwrap returns exactly the bytes that wrap was given.',
-    clause(1),
-    tried('wrap unwrap', 'generate chooses its bytes itself, sign returns none of them', {
-      bytes:
-        'every byte value; zeros, spaces, newlines, 0xff at both ends; ASCII, hex, base64 and JSON text; a byte order mark; invalid UTF-8; all but one byte alike',
-      order: 'one data key after the other, on one instance',
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      for (const [dataKey, what] of dataKeys(trial, keyWrapper)) {
-        const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
-        await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
-      }
-    },
-  ),
+  must('WRAP-PROMISES', 'wrap, unwrap, generate and sign return promises.', CONTRACT, async (trial) => {
+    const keyWrapper = await trial.create();
+    const made = await trial.make(keyWrapper);
+    for (const { name, start } of trial.calls(keyWrapper, made)) {
+      let answer: unknown;
+      await trial.settle(() => {
+        answer = start();
+        return answer;
+      }, name);
+      expectThat(isThenable(answer), `${name} returned ${kindOf(answer)}, not a promise`);
+    }
+  }),
+  must('WRAP-ROUNDTRIP', 'unwrap returns exactly the bytes that wrap was given.', clause(1), async (trial) => {
+    const keyWrapper = await trial.create();
+    for (const [dataKey, what] of dataKeys(trial, keyWrapper)) {
+      const wrapped = await trial.wrap(keyWrapper, dataKey, {}, `wrap of a data key ${what}`);
+      await trial.expectOpens(keyWrapper, { dataKey, wrapped }, `a data key ${what}`);
+    }
+  }),
   lengthRequirement(
     must,
     'WRAP-LENGTH-64',
@@ -72,9 +54,6 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-TWICE',
     'Two wraps of one data key both open, and so does an old wrap after many new ones.',
     clause(1),
-    tried('wrap unwrap generate', 'they make nothing that opens', {
-      order: `${KEPT} wraps, opened oldest first, then newest first, then again; ${MANY_LOCAL} where there is no service`,
-    }),
     async (trial) => {
       const keyWrapper = await trial.create();
       const dataKey = trial.dataKey(keyWrapper);
@@ -95,11 +74,6 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
     'WRAP-GENERATE',
     'generate makes a fresh data key each time, and its wrap opens.',
     `${CONTRACT}, generate`,
-    tried('generate unwrap', 'the requirement is generate’s own', {
-      bytes: `${GENERATES} data keys: how many bytes differ within each, and between them`,
-      lengths: '32 bytes; 64 where the service binds no context',
-      order: 'by turns on two instances, and two calls at once',
-    }),
     async (trial) => {
       const keyWrappers = [await trial.create(), await trial.create()];
       if (keyWrappers.some((one) => one.generate === undefined)) {
@@ -126,29 +100,21 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       expectThat(constant < 0, `byte ${constant + 1} of ${seen.length} generated data keys is always the same`);
     },
   ),
-  must(
-    'WRAP-CONCURRENT',
-    'Calls that are made at once do not mix.',
-    CONTRACT,
-    tried('wrap unwrap generate sign verify', 'owns answers at once, close ends everything', {
-      order: `${AT_ONCE} of each call at once, all calls at once, and good ones beside one that is refused`,
-    }),
-    async (trial) => {
-      const keyWrapper = await trial.create();
-      const sets = Array.from({ length: AT_ONCE }, (_, i) => ({
-        dataKey: trial.dataKey(keyWrapper),
-        options: { context: { ...CONTEXT, 'sealring:times': `number-${i}` } },
-      }));
-      const words = `one of ${AT_ONCE} calls made at once got another one’s bytes`;
-      const made = await Promise.all(sets.map(({ dataKey, options }) => trial.wrap(keyWrapper, dataKey, options)));
-      const opened = made.map(async (one, i) => trial.unwrap(keyWrapper, one, sets[i]?.options));
-      for (const [i, back] of (await Promise.all(opened)).entries()) {
-        expectThat(sameBytes(back, sets[i]?.dataKey ?? back.subarray(1)), words);
-      }
-      const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
-      await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
-    },
-  ),
+  must('WRAP-CONCURRENT', 'Calls that are made at once do not mix.', CONTRACT, async (trial) => {
+    const keyWrapper = await trial.create();
+    const sets = Array.from({ length: AT_ONCE }, (_, i) => ({
+      dataKey: trial.dataKey(keyWrapper),
+      options: { context: { ...CONTEXT, 'sealring:times': `number-${i}` } },
+    }));
+    const words = `one of ${AT_ONCE} calls made at once got another one’s bytes`;
+    const made = await Promise.all(sets.map(({ dataKey, options }) => trial.wrap(keyWrapper, dataKey, options)));
+    const opened = made.map(async (one, i) => trial.unwrap(keyWrapper, one, sets[i]?.options));
+    for (const [i, back] of (await Promise.all(opened)).entries()) {
+      expectThat(sameBytes(back, sets[i]?.dataKey ?? back.subarray(1)), words);
+    }
+    const known = { dataKey: sets[0]?.dataKey as Uint8Array, wrapped: made[0] as Made['wrapped'] };
+    await allAtOnce(trial, keyWrapper, known, sets[0]?.options.context ?? CONTEXT);
+  }),
 ];
 
 /** Wraps, unwraps, generates and signs at once, beside an unwrap that is refused: each gets its own answer. */
@@ -190,8 +156,7 @@ function lengthRequirement(
   words: string,
   source: string,
 ): KeyWrapperRequirement {
-  const cells = { lengths: `${length} bytes`, order: 'on a fresh instance' };
-  return level(id, words, source, tried('wrap unwrap', 'they are given no data key', cells), async (trial) => {
+  return level(id, words, source, async (trial) => {
     const keyWrapper = await trial.create();
     if (keyWrapper.supports.context) throw new NotApplicable('the service binds the context');
     const dataKey = trial.random.bytes(length);

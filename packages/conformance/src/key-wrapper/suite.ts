@@ -21,7 +21,7 @@ import { KeyWrapperTrial } from './trial.ts';
 import { WRONG_ARGUMENT_REQUIREMENTS } from './wrong-arguments.ts';
 
 /** Every requirement with its check and what that covers, in the order in which they are tried. */
-export const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
+const KEY_WRAPPER_CHECKS: readonly KeyWrapperRequirement[] = [
   ...ROUND_TRIP_REQUIREMENTS,
   ...BUFFER_REQUIREMENTS,
   ...RECORD_REQUIREMENTS,

@@ -1,8 +1,8 @@
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
+import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
 import { type Moment, moments } from './moments.ts';
-import { CONTRACT, must, type RingStoreRequirement, SIGNAL } from './requirement.ts';
+import { CONTRACT, type RingStoreRequirement, SIGNAL } from './requirement.ts';
 import { labelled } from './sizes.ts';
 import { documentText, isConflict, isFailure, type Outcome, type RingStoreTrial, revisionOf } from './trial.ts';
 
@@ -14,10 +14,6 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORTED',
     'A call with an aborted signal rejects with unavailable and writes nothing.',
     SIGNAL,
-    {
-      operations: 'read; writes that would create, replace and conflict; then each with a signal that does not abort',
-      order: 'where nothing is stored, and over a ring; read on both connections',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const signal = AbortSignal.abort();
@@ -38,12 +34,6 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORT-READ',
     'A read aborted on its way is right or unavailable, and disturbs no other call.',
     SIGNAL,
-    {
-      operations:
-        'read, with reads on the same connection that start before it, every other time, and after it; then write',
-      lengths: 'an absent ring, a few bytes, and the longest',
-      order: 'aborted after 0 to 8 turns of the event loop, and after 5 to 150 % of the time that a read takes',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       let current: StoredRing | undefined;
@@ -84,11 +74,6 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABORT-WRITE',
     'A write aborted on its way is done whole or not at all, and the store stays usable.',
     SIGNAL,
-    {
-      operations: 'write; then read and write on another connection, read and write on the same one',
-      lengths: '500 bytes, and the longest',
-      order: 'aborted after 0 to 8 turns of the event loop, and after 5 to 150 % of the time that a write takes',
-    },
     async (trial) => {
       for (const length of [500, trial.subject.supports.maxDocumentBytes]) {
         const [store, other] = await trial.openPair();
@@ -105,30 +90,17 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-ABORT-CREATE',
-    'The same holds for a write that creates a ring.',
-    SIGNAL,
-    {
-      operations: 'write where nothing is stored; then read and write on another connection, read on the same one',
-      order: 'as RING-ABORT-WRITE, each with a new ring',
-    },
-    async (trial) => {
-      const measured = await moments(async () => {
-        const store = await trial.open();
-        return async () => trial.write(store, 'timed', undefined);
-      });
-      for (const moment of measured) await abortWrite(trial, await trial.openPair(), undefined, 'created', moment);
-    },
-  ),
+  must('RING-ABORT-CREATE', 'The same holds for a write that creates a ring.', SIGNAL, async (trial) => {
+    const measured = await moments(async () => {
+      const store = await trial.open();
+      return async () => trial.write(store, 'timed', undefined);
+    });
+    for (const moment of measured) await abortWrite(trial, await trial.openPair(), undefined, 'created', moment);
+  }),
   must(
     'RING-ABORT-OTHERS',
     'An aborted write does not disturb other calls on its connection.',
     CONTRACT,
-    {
-      operations: 'a write that is aborted; reads, and a write of another ring’s store, made at the same time',
-      order: 'one call before it and one after it, on the same connection',
-    },
     async (trial) => {
       const store = await trial.open();
       const elsewhere = await trial.open();

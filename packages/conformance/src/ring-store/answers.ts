@@ -1,19 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { RingStore } from '@sealring/core';
-import { expectThat } from '../requirement.ts';
+import { expectThat, must, should } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
-import {
-  CONTRACT,
-  ERRORS,
-  KIT,
-  must,
-  NO_DOCUMENT,
-  ONE_STORE,
-  type RingStoreRequirement,
-  should,
-} from './requirement.ts';
+import { CONTRACT, ERRORS, KIT, type RingStoreRequirement } from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import { type RingStoreTrial } from './trial.ts';
 
@@ -27,7 +18,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-SHAPE',
     'A store has a kind, read and write; watch and close, where present, are functions.',
     CONTRACT,
-    { operations: 'none is called', bytes: NO_DOCUMENT, lengths: NO_DOCUMENT, order: 'on a new store' },
     async (trial) => {
       const store = await trial.open();
       expectThat(typeof store.kind === 'string' && store.kind !== '', `kind is ${kindOf(store.kind)}, not a name`);
@@ -44,11 +34,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ASYNCHRONOUS',
     'read and write return promises: they reject and never throw synchronously.',
     CONTRACT,
-    {
-      operations: 'read and write: good, aborted, conflicting and too large; watch is synchronous',
-      lengths: 'one byte, and one byte more than a ring may have',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open();
       const signal = AbortSignal.abort();
@@ -67,7 +52,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-RESULT',
     'read resolves to undefined or { document, revision }, write to { revision }; all are strings.',
     CONTRACT,
-    { operations: 'read of an absent and of a present ring; write that creates, and that replaces', order: ONE_STORE },
     async (trial) => {
       const store = await trial.open();
       await trial.read(store, 'a read of an absent ring');
@@ -80,7 +64,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-OWN-RESULT',
     'Changing the result of a read or a write changes nothing in the store.',
     KIT,
-    { operations: 'read and write', order: 'each result is changed before the next call, on one connection' },
     async (trial) => {
       const store = await trial.open();
       let expected: string | undefined;
@@ -98,11 +81,6 @@ export const ANSWER_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ERROR-TEXT',
     'An error shows neither the document, nor a credential, nor a vendor’s error.',
     `${ERRORS}; F33`,
-    {
-      operations: 'read and write: conflicting, too large, aborted, and out of reach on used and on new connections',
-      bytes: 'a random text, looked for in every usual encoding',
-      lengths: 'a few bytes, and one byte more than the store takes',
-    },
     async (trial) => {
       const store = await trial.open();
       const canary = Buffer.from(trial.random.bytes(12)).toString('hex');

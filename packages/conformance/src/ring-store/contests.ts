@@ -1,9 +1,9 @@
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
+import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
 import { moments } from './moments.ts';
-import { AT_ONCE, must, REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
+import { REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
 import { labelled } from './sizes.ts';
 import { documentText, isConflict, isFailure, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
 
@@ -26,10 +26,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CREATE-ONE-WINNER',
     'When many create a ring at once, one wins and all others get a conflict.',
     `${SWAP}; F8`,
-    {
-      operations: 'write where nothing is stored, of different and of equal documents; read; another write',
-      order: AT_ONCE,
-    },
     async (trial) => {
       for (let round = 0; round < Math.min(trial.rounds, MOST_CREATED); round++) {
         const stores = await trial.openMany(CONNECTIONS);
@@ -45,11 +41,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CAS-ONE-WINNER',
     'When many write at once, one wins and all others get a conflict, every time.',
     `${SWAP}; F32`,
-    {
-      operations: 'write; read of the winner’s document',
-      lengths: 'a few bytes; the longest has RING-CAS-LARGEST',
-      order: AT_ONCE,
-    },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       let revision = await trial.write(stores[0] as RingStore, 'start', undefined);
@@ -72,12 +63,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CAS-LARGEST',
     'The same holds for documents as long as the store accepts.',
     `${SWAP}; F32`,
-    {
-      operations: 'write; read of the winner’s document on every connection',
-      bytes: 'ASCII, in which every place can be recognised',
-      lengths: 'the longest',
-      order: 'four writers at once, a connection each',
-    },
     async (trial) => {
       const stores = await trial.openMany(FEW_WRITERS);
       const most = trial.subject.supports.maxDocumentBytes;
@@ -97,11 +82,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-WRITE-REVISION',
     'A write resolves to its own revision, also when others write right after it.',
     REVISION,
-    {
-      operations: 'read and write; each revision is compared with all others',
-      order:
-        'eight writers on four connections, each writes as soon as it reads something new; and a ring that is removed and created again, from 0 to 150 % of a write until it has ended',
-    },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       await trial.write(stores[0] as RingStore, 'start', undefined);
@@ -141,7 +121,6 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-NO-LOST-UPDATE',
     'When many read, add and write, no addition that resolved is lost.',
     SWAP,
-    { operations: 'read, then write of the sum; read of the last sum on every connection', order: AT_ONCE },
     async (trial) => {
       const stores = await trial.openMany(CONNECTIONS);
       await trial.write(stores[0] as RingStore, '0', undefined);

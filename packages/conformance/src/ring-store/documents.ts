@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { ABSENT, CLOSE, DURABLE, must, type RingStoreRequirement, should } from './requirement.ts';
+import { must, should } from '../requirement.ts';
+import { ABSENT, CLOSE, DURABLE, type RingStoreRequirement } from './requirement.ts';
 import { documentText, type RingStoreTrial } from './trial.ts';
 
 /** What languages, formats and backends change on the way: a text for each, as one that fits no format is often left alone. */
@@ -43,12 +44,6 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ABSENT',
     'read resolves to undefined for a ring that nobody created, on every connection.',
     ABSENT,
-    {
-      operations: 'read; a write where nothing is has RING-REVISION-FOREIGN',
-      bytes: 'none is there',
-      lengths: 'none',
-      order: 'twice on each of two connections',
-    },
     async (trial) => {
       for (const store of await trial.openPair()) {
         for (let i = 0; i < 2; i++) await trial.expectAbsent(store, 'a read of a ring that nobody created');
@@ -59,12 +54,6 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-ROUNDTRIP',
     'A read returns what was written, character for character, on every connection.',
     DURABLE,
-    {
-      operations: 'write, then read on the same and on another connection',
-      bytes:
-        'every ASCII character; control, white-space, combining, wide and private characters; the escapes of usual formats; random ones. NUL has RING-NUL',
-      lengths: 'up to 200 characters, and 72 000 of one line and of many',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const random = Array.from({ length: RANDOM_DOCUMENTS }, () => randomDocument(trial));
@@ -76,39 +65,25 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-NUL',
-    'A document with a NUL is stored whole or refused, never changed.',
-    DURABLE,
-    {
-      operations: 'a write that creates, and one that replaces; read elsewhere',
-      bytes: 'NUL inside, at the end, and alone',
-    },
-    async (trial) => {
-      for (const document of ['a\0b', 'a\0', '\0']) {
-        const [store, other] = await trial.openPair();
-        const what = documentText(document);
-        const created = await trial.outcome(() => store.write(document, { expected: undefined }), `a write of ${what}`);
-        if (created.status === 'resolved') await trial.expectDocument(other, document, `a read of ${what}`);
-        else {
-          await trial.expectAbsent(other, `a read after ${what} was refused`);
-          const revision = await trial.write(store, 'one', undefined);
-          const again = await trial.outcome(() => store.write(document, { expected: revision }), `a write of ${what}`);
-          const stored = again.status === 'resolved' ? document : 'one';
-          await trial.expectDocument(other, stored, `a read after ${what} was refused, and written over a document,`);
-        }
+  must('RING-NUL', 'A document with a NUL is stored whole or refused, never changed.', DURABLE, async (trial) => {
+    for (const document of ['a\0b', 'a\0', '\0']) {
+      const [store, other] = await trial.openPair();
+      const what = documentText(document);
+      const created = await trial.outcome(() => store.write(document, { expected: undefined }), `a write of ${what}`);
+      if (created.status === 'resolved') await trial.expectDocument(other, document, `a read of ${what}`);
+      else {
+        await trial.expectAbsent(other, `a read after ${what} was refused`);
+        const revision = await trial.write(store, 'one', undefined);
+        const again = await trial.outcome(() => store.write(document, { expected: revision }), `a write of ${what}`);
+        const stored = again.status === 'resolved' ? document : 'one';
+        await trial.expectDocument(other, stored, `a read after ${what} was refused, and written over a document,`);
       }
-    },
-  ),
+    }
+  }),
   must(
     'RING-DURABLE',
     'What was written is still stored after every store was closed, and a second later.',
     DURABLE,
-    {
-      operations: 'write, close, read, write',
-      order: 'all stores of a ring are closed, then another one is made',
-      latency: '1.2 s later, too: what expires later than that is not found',
-    },
     async (trial) => {
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);
@@ -122,30 +97,21 @@ export const DOCUMENT_REQUIREMENTS: readonly RingStoreRequirement[] = [
       await trial.write(again, 'three', revision, 'a write after every store was closed');
     },
   ),
-  should(
-    'RING-CLOSE-OTHERS',
-    'Closing one store leaves the other stores usable.',
-    CLOSE,
-    {
-      operations: 'close; then read and write on the other connection, and on another ring. Watchers: RING-WATCH-ENDS',
-      order: 'after the other stores were used, and while they are being used',
-    },
-    async (trial) => {
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const third = await trial.open();
-      const revision = await trial.write(store, 'one', undefined);
-      const elsewhere = await trial.write(third, 'elsewhere', undefined);
-      await trial.all([
-        trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
-        trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
-        trial.closeOne(store),
-      ]);
-      await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
-      await trial.write(other, 'two', revision, 'a write after another store was closed');
-      await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
-    },
-  ),
+  should('RING-CLOSE-OTHERS', 'Closing one store leaves the other stores usable.', CLOSE, async (trial) => {
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const third = await trial.open();
+    const revision = await trial.write(store, 'one', undefined);
+    const elsewhere = await trial.write(third, 'elsewhere', undefined);
+    await trial.all([
+      trial.expectStored(other, 'one', revision, 'a read while another store was being closed'),
+      trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring while a store was being closed'),
+      trial.closeOne(store),
+    ]);
+    await trial.expectStored(other, 'one', revision, 'a read after another store was closed');
+    await trial.write(other, 'two', revision, 'a write after another store was closed');
+    await trial.expectStored(third, 'elsewhere', elsewhere, 'a read of another ring after a store was closed');
+  }),
 ];
 
 function fits(trial: RingStoreTrial, document: string): boolean {

@@ -1,7 +1,7 @@
 import type { RingStore } from '@sealring/core';
-import { Finding } from '../requirement.ts';
+import { Finding, must, should } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
-import { ERRORS, must, type RingStoreRequirement, SWAP, should } from './requirement.ts';
+import { ERRORS, type RingStoreRequirement, SWAP } from './requirement.ts';
 import { type RingStoreTrial, textOf } from './trial.ts';
 
 /** What languages and services take for nothing, for anything, or for a version. */
@@ -17,10 +17,6 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-CREATE-ONLY-ABSENT',
     'expected: undefined loses where a document is stored, and changes nothing.',
     SWAP,
-    {
-      operations: 'write of another and of the stored document; read after each',
-      order: 'on both connections, after each of two writes',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       let revision: string | undefined;
@@ -40,10 +36,6 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-STALE-LOSES',
     'A revision that is not the current one loses, and changes nothing.',
     SWAP,
-    {
-      operations: 'write of another and of the stored document, over a ring and where it was removed; read after each',
-      order: 'every earlier revision after each of three writes; read on both connections',
-    },
     async (trial) => {
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);
@@ -68,32 +60,19 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-CONFLICT-ERROR',
-    'A write that loses rejects with RingConflictError.',
-    ERRORS,
-    {
-      operations: 'writes that would create and replace',
-      order: 'on the connection that wrote first, and on the other',
-    },
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      const first = await trial.write(store, 'one', undefined);
-      for (const one of [store, other])
-        await trial.expectConflict(one, undefined, 'a second write that would create the ring');
-      await trial.write(store, 'two', first);
-      await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
-      await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
-    },
-  ),
+  must('RING-CONFLICT-ERROR', 'A write that loses rejects with RingConflictError.', ERRORS, async (trial) => {
+    const [store, other] = await trial.openPair();
+    const first = await trial.write(store, 'one', undefined);
+    for (const one of [store, other])
+      await trial.expectConflict(one, undefined, 'a second write that would create the ring');
+    await trial.write(store, 'two', first);
+    await trial.expectConflict(other, first, 'a write with the revision of an earlier version');
+    await trial.expectConflict(store, first, 'the same on the connection that wrote that version');
+  }),
   must(
     'RING-FOREIGN-LOSES',
     'Text that is not the current revision never wins, not even the empty text or an asterisk.',
     SWAP,
-    {
-      operations: 'write where nothing is stored and over a ring; read after each',
-      bytes: 'what SQL, HTTP, Redis, MongoDB, ZooKeeper and programming languages take for nothing or for anything',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       for (const expected of FOREIGN) {
@@ -111,10 +90,6 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-REVISION-FOREIGN',
     'The revision of another ring loses, also where no ring is stored.',
     SWAP,
-    {
-      operations: 'write where nothing is stored and over a ring; read after each',
-      order: 'a revision from before the ring was written, and one from after it',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const another = await trial.open();
@@ -138,11 +113,6 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-FOREIGN-CONFLICT',
     'Text that is no revision of the store is a conflict, however similar it is.',
     SWAP,
-    {
-      operations: 'write over a ring; read after each',
-      bytes: 'foreign texts, and the revision in other case, with space, signs, digits and quotes around it',
-      lengths: 'up to 1 000 characters',
-    },
     async (trial) => {
       const store = await trial.open();
       const revision = await trial.write(store, 'one', undefined);
@@ -162,24 +132,15 @@ export const EXPECTATION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-REWRITE',
-    'The same document once more, with the current revision, wins.',
-    SWAP,
-    {
-      operations: 'write of the stored document, then of another one; read after each',
-      order: 'on both connections by turns',
-    },
-    async (trial) => {
-      const [store, other] = await trial.openPair();
-      let revision = await trial.write(store, 'one', undefined);
-      for (const writer of [store, other, store]) {
-        revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
-        for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
-      }
-      await trial.write(other, 'two', revision);
-    },
-  ),
+  must('RING-REWRITE', 'The same document once more, with the current revision, wins.', SWAP, async (trial) => {
+    const [store, other] = await trial.openPair();
+    let revision = await trial.write(store, 'one', undefined);
+    for (const writer of [store, other, store]) {
+      revision = await trial.write(writer, 'one', revision, 'a write of the stored document');
+      for (const reader of [store, other]) await trial.expectStored(reader, 'one', revision, 'a read after that');
+    }
+    await trial.write(other, 'two', revision);
+  }),
 ];
 
 /** With whatever error: it has to say that it lost. */

@@ -1,4 +1,5 @@
-import { must, type RingStoreRequirement } from './requirement.ts';
+import { must } from '../requirement.ts';
+import { type RingStoreRequirement } from './requirement.ts';
 import type { RingStoreTrial } from './trial.ts';
 
 const SOURCE = 'F25: rings of different names share nothing';
@@ -18,13 +19,6 @@ export const NAME_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-NAMES-SEPARATE',
     'Rings of different names share nothing, however similar the names are.',
     SOURCE,
-    {
-      operations: 'read, and writes that create, replace and conflict, on one ring; read of all others',
-      bytes:
-        'names: each the start of others, `.` `-` `_` for each other, doubled and at the ends, usual file suffixes. No name ends in a dot, which Windows and Azure drop; upper case and other characters are not promised',
-      lengths: 'names of up to 64 characters that differ in the first or the last one',
-      order: 'the shortest name is created first, and last',
-    },
     async (trial) => {
       for (const isReversed of [false, true]) {
         const name = trial.freshName();
@@ -37,10 +31,6 @@ export const NAME_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-NAMES-AT-ONCE',
     'Calls for rings of different names do not disturb each other when made at once.',
     SOURCE,
-    {
-      operations: 'writes that create and replace, then reads; all of one kind at once',
-      order: 'eight rings, a connection each, six rounds',
-    },
     async (trial) => {
       const rings = await Promise.all(
         Array.from({ length: 8 }, async (_, i) => ({

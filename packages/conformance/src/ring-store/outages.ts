@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
-import { expectThat, Finding } from '../requirement.ts';
+import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
-import { ABSENT, DURABLE, must, type RingStoreRequirement, SIGNAL, SWAP } from './requirement.ts';
+import { ABSENT, DURABLE, type RingStoreRequirement, SIGNAL, SWAP } from './requirement.ts';
 import { isConflict, isFailure, type RingStoreTrial, revisionOf } from './trial.ts';
 
 /** The caller's deadline, milliseconds; a store may have a shorter one of its own. */
@@ -17,106 +17,68 @@ const UNDER_WAY_MS: readonly number[] = [0, 0.5, 1, 2];
 
 /** A backend that cannot be reached, and one that comes back. */
 export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
-  must(
-    'RING-ABORT-ENDS',
-    'A call to a backend out of reach ends when its signal aborts.',
-    SIGNAL,
-    {
-      operations: 'read and write, at once',
-      order: 'on a connection that was used, and on a new one',
-      latency: 'no answer for 500 ms: the kit cannot slow a backend down, only cut it off',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const [store, unused] = await trial.openPair(name);
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.breakConnection();
-      await expectUnavailable(trial, SHORT_DEADLINE_MS, [
-        ['a read', (signal) => store.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a first read', (signal) => unused.read({ signal })],
-        ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
-      ]);
-    },
-  ),
-  must(
-    'RING-UNREACHABLE',
-    'A backend out of reach is unavailable, never absent.',
-    `${ABSENT}; F9`,
-    {
-      operations: 'read of a present and of an absent ring; writes that would create and replace',
-      order: 'on connections that were used, that are new, and that are made during the outage; all at once',
-      latency: 'no answer for 8 s; the store may end the call earlier',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const store = await trial.open(name);
-      const revision = await trial.write(store, 'one', undefined);
-      const [unused, creator] = await trial.openPair(name);
-      const [absent, first] = await trial.openPair();
-      // What was read before is no answer while nobody can be asked.
-      await trial.expectStored(store, 'one', revision, 'a read before the outage');
-      await trial.breakConnection();
-      await expectUnavailable(trial, DEADLINE_MS, [
-        ['a read', (signal) => store.read({ signal })],
-        ['a first read', (signal) => unused.read({ signal })],
-        ['a read of an absent ring', (signal) => absent.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-        ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
-        ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
-      ]);
-    },
-  ),
-  must(
-    'RING-RECOVERS',
-    'A backend that comes back is used again, and holds what it held.',
-    DURABLE,
-    {
-      operations: 'read and write, on each connection',
-      order: 'on connections that failed to read, that failed to write, and that were not used',
-      latency: 'an outage as long as the store’s own deadline, at most 8 s',
-    },
-    async (trial) => {
-      trial.expectBreakable();
-      const name = trial.freshName();
-      const [store, other] = await trial.openPair(name);
-      const idle = await trial.open(name);
-      const revision = await trial.write(store, 'one', undefined);
-      await trial.read(idle);
-      await trial.breakConnection();
-      await expectUnavailable(trial, DEADLINE_MS, [
-        ['a read', (signal) => other.read({ signal })],
-        ['a write', (signal) => store.write('two', { expected: revision, signal })],
-      ]);
-      await trial.mend();
-      const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
-      for (const [what, one] of Object.entries(stores)) {
-        await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
-        const found = await trial.read(one, 'a read after an outage');
-        // A write that ended as unavailable may have been done all the same; nothing else may have happened.
-        const isOld = found?.document === 'one' && found.revision === revision;
-        const isNew = found?.document === 'two' && found.revision !== revision;
-        expectThat(
-          isOld || isNew,
-          `after an outage ${what} finds neither what was there nor what was written meanwhile`,
-        );
-      }
-      for (const [what, one] of Object.entries(stores)) {
-        await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
-      }
-    },
-  ),
+  must('RING-ABORT-ENDS', 'A call to a backend out of reach ends when its signal aborts.', SIGNAL, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const [store, unused] = await trial.openPair(name);
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.breakConnection();
+    await expectUnavailable(trial, SHORT_DEADLINE_MS, [
+      ['a read', (signal) => store.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a first read', (signal) => unused.read({ signal })],
+      ['a first write', (signal) => unused.write('two', { expected: revision, signal })],
+    ]);
+  }),
+  must('RING-UNREACHABLE', 'A backend out of reach is unavailable, never absent.', `${ABSENT}; F9`, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const store = await trial.open(name);
+    const revision = await trial.write(store, 'one', undefined);
+    const [unused, creator] = await trial.openPair(name);
+    const [absent, first] = await trial.openPair();
+    // What was read before is no answer while nobody can be asked.
+    await trial.expectStored(store, 'one', revision, 'a read before the outage');
+    await trial.breakConnection();
+    await expectUnavailable(trial, DEADLINE_MS, [
+      ['a read', (signal) => store.read({ signal })],
+      ['a first read', (signal) => unused.read({ signal })],
+      ['a read of an absent ring', (signal) => absent.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+      ['a write that would create a ring', (signal) => first.write('two', { expected: undefined, signal })],
+      ['the same where a ring is', (signal) => creator.write('two', { expected: undefined, signal })],
+    ]);
+  }),
+  must('RING-RECOVERS', 'A backend that comes back is used again, and holds what it held.', DURABLE, async (trial) => {
+    trial.expectBreakable();
+    const name = trial.freshName();
+    const [store, other] = await trial.openPair(name);
+    const idle = await trial.open(name);
+    const revision = await trial.write(store, 'one', undefined);
+    await trial.read(idle);
+    await trial.breakConnection();
+    await expectUnavailable(trial, DEADLINE_MS, [
+      ['a read', (signal) => other.read({ signal })],
+      ['a write', (signal) => store.write('two', { expected: revision, signal })],
+    ]);
+    await trial.mend();
+    const stores = { 'the store that wrote': store, 'another store': other, 'a store that was not used': idle };
+    for (const [what, one] of Object.entries(stores)) {
+      await trial.until(() => readsAgain(one), `${what} did not read again after the outage`);
+      const found = await trial.read(one, 'a read after an outage');
+      // A write that ended as unavailable may have been done all the same; nothing else may have happened.
+      const isOld = found?.document === 'one' && found.revision === revision;
+      const isNew = found?.document === 'two' && found.revision !== revision;
+      expectThat(isOld || isNew, `after an outage ${what} finds neither what was there nor what was written meanwhile`);
+    }
+    for (const [what, one] of Object.entries(stores)) {
+      await trial.until(async () => (await writeAgain(one, `${what} again`)) !== undefined, `${what} did not write`);
+    }
+  }),
   must(
     'RING-OUTAGE-LATER',
     'A write that failed in an outage never replaces what is written after it.',
     SWAP,
-    {
-      operations: 'writes that would create and replace during the outage; writes after it; read',
-      order: 'after the outage another connection writes first',
-      latency: 'read at once, and 1.5 s after the outage: what is sent again later than that is not found',
-    },
     async (trial) => {
       trial.expectBreakable();
       const [store, other] = await trial.openPair();
@@ -148,11 +110,6 @@ export const OUTAGE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-OUTAGE-UNDER-WAY',
     'A call that an outage interrupts is right or unavailable, and a write that resolved is stored.',
     `${SWAP}; F9`,
-    {
-      operations: 'read, write and a write that creates a ring',
-      order: 'the outage comes after 0 to 2 ms of a call, four times',
-      latency: 'no answer for 500 ms',
-    },
     async (trial) => {
       trial.expectBreakable();
       for (const waitMs of UNDER_WAY_MS) await interrupt(trial, waitMs);

@@ -1,31 +1,8 @@
-import { must as mustOf, should as shouldOf, type Tried, type TriedRequirement } from '../requirement.ts';
+import type { CheckedRequirement } from '../requirement.ts';
 import type { RingStoreTrial } from './trial.ts';
 
-/** A requirement of ring stores: its text, its check, and what the check covers. */
-export type RingStoreRequirement = TriedRequirement<RingStoreTrial>;
-
-/** Cells that most requirements have in common. */
-const USUAL = {
-  bytes: 'ASCII: other characters have RING-ROUNDTRIP and RING-BOUNDARIES',
-  lengths: 'a few bytes: other lengths have RING-LENGTHS, RING-LARGEST and RING-TOO-LARGE',
-  order: 'one call after the other, on two connections',
-  latency: 'the backend’s own: the kit cannot slow a backend down, only cut it off',
-} as const;
-
-/** The cells of a requirement; {@link USUAL} where nothing else is given. */
-type Cells = Pick<Tried, 'operations'> & Partial<Tried>;
-type Run = RingStoreRequirement['run'];
-
-export const must = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement =>
-  mustOf<RingStoreRequirement>(id, text, source, { tried: { ...USUAL, ...tried }, run });
-
-export const should = (id: string, text: string, source: string, tried: Cells, run: Run): RingStoreRequirement =>
-  shouldOf<RingStoreRequirement>(id, text, source, { tried: { ...USUAL, ...tried }, run });
-
-/** Cells that several requirements share. */
-export const NO_DOCUMENT: string = 'none: no document is compared';
-export const ONE_STORE: string = 'one call after the other, on one connection';
-export const AT_ONCE: string = 'many calls at once, on several connections';
+/** A requirement of ring stores and its check. docs/ring-store-requirements.md says what each is tried with. */
+export type RingStoreRequirement = CheckedRequirement<RingStoreTrial>;
 
 /** Where requirements come from. */
 export const CONTRACT: string = 'RingStore of @sealring/core (ring-store.ts)';

@@ -1,5 +1,5 @@
-import { expectThat, NotApplicable } from '../requirement.ts';
-import { ABSENT, KIT, must, REVISION, type RingStoreRequirement, should } from './requirement.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { ABSENT, KIT, REVISION, type RingStoreRequirement } from './requirement.ts';
 import { labelled } from './sizes.ts';
 import { documentText, type RingStoreTrial, textOf } from './trial.ts';
 
@@ -15,11 +15,6 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-REVISION-STABLE',
     'Every read of one version returns the revision that its write returned.',
     REVISION,
-    {
-      operations: 'write, then reads and writes of another ring by turns',
-      lengths: 'a few bytes, and 65 536',
-      order: 'five times on each of two connections',
-    },
     async (trial) => {
       const stores = await trial.openPair();
       const elsewhere = await trial.open();
@@ -34,39 +29,23 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-REVISION-OF-ONE',
-    'Two different documents never have the same revision.',
-    REVISION,
-    {
-      operations: 'write on two connections by turns; reads have RING-REVISION-STABLE',
-      bytes: 'documents that differ in case, white space, order or composition only',
-      lengths:
-        'of one length: eleven characters, and 65 536 that differ in one of 17 places or in two that are exchanged',
-      order: 'one after the other as fast as they go; at once: RING-WRITE-REVISION',
-    },
-    async (trial) => {
-      const stores = await trial.openPair();
-      const documents = new Map<string, string>();
-      let revision: string | undefined;
-      const versions = Array.from({ length: VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
-      for (const [i, document] of [...versions, ...similar(), ...similarLong(trial)].entries()) {
-        revision = await trial.write(stores[i % 2] ?? stores[0], document, revision);
-        const other = documents.get(revision);
-        const pair = `${documentText(other ?? '')} and ${documentText(document)}`;
-        expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
-        documents.set(revision, document);
-      }
-    },
-  ),
+  must('RING-REVISION-OF-ONE', 'Two different documents never have the same revision.', REVISION, async (trial) => {
+    const stores = await trial.openPair();
+    const documents = new Map<string, string>();
+    let revision: string | undefined;
+    const versions = Array.from({ length: VERSIONS }, (_, i) => `version ${String(i).padStart(3, '0')}`);
+    for (const [i, document] of [...versions, ...similar(), ...similarLong(trial)].entries()) {
+      revision = await trial.write(stores[i % 2] ?? stores[0], document, revision);
+      const other = documents.get(revision);
+      const pair = `${documentText(other ?? '')} and ${documentText(document)}`;
+      expectThat(other === undefined, `${pair} have the revision ${textOf(revision)}`);
+      documents.set(revision, document);
+    }
+  }),
   must(
     'RING-REVISION-UNIQUE',
     'A document that is written again has another revision, where the target says so.',
     REVISION,
-    {
-      operations: 'write, then write with each earlier revision',
-      order: 'the same documents again, also one right after itself',
-    },
     async (trial) => {
       if (!trial.subject.supports.uniqueRevisions) throw new NotApplicable('supports.uniqueRevisions is not declared');
       const [store, other] = await trial.openPair();
@@ -81,32 +60,22 @@ export const REVISION_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-REMOVED',
-    'A ring that was removed is absent, and can be created again.',
-    ABSENT,
-    {
-      operations: 'read and write after a removal behind the store’s back',
-      order: 'each on two connections that knew the ring',
-    },
-    async (trial) => {
-      const name = trial.freshName();
-      const stores = await trial.openPair(name);
-      const [store, other] = stores;
-      const first = await trial.write(store, 'one', undefined);
-      await trial.expectStored(other, 'one', first, 'a read before the removal');
-      await trial.remove(name);
-      for (const one of stores) await trial.expectAbsent(one, 'a read after the removal');
-      const revision = await trial.write(other, 'two', undefined, 'a write that creates the ring after the removal');
-      for (const one of stores)
-        await trial.expectStored(one, 'two', revision, 'a read of the ring that was created again');
-    },
-  ),
+  must('RING-REMOVED', 'A ring that was removed is absent, and can be created again.', ABSENT, async (trial) => {
+    const name = trial.freshName();
+    const stores = await trial.openPair(name);
+    const [store, other] = stores;
+    const first = await trial.write(store, 'one', undefined);
+    await trial.expectStored(other, 'one', first, 'a read before the removal');
+    await trial.remove(name);
+    for (const one of stores) await trial.expectAbsent(one, 'a read after the removal');
+    const revision = await trial.write(other, 'two', undefined, 'a write that creates the ring after the removal');
+    for (const one of stores)
+      await trial.expectStored(one, 'two', revision, 'a read of the ring that was created again');
+  }),
   should(
     'RING-REVISION-REMOVED',
     'A revision from before a removal never wins after it.',
     `${KIT}; F31`,
-    { operations: 'writes with each earlier revision', order: 'after each of two or three writes since the removal' },
     async (trial) => {
       const name = trial.freshName();
       const [store, other] = await trial.openPair(name);

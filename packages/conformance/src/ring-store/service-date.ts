@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
-import { expectThat, NotApplicable } from '../requirement.ts';
+import { expectThat, must, NotApplicable } from '../requirement.ts';
 import { kindOf } from '../thrown.ts';
-import { DATE, must, NO_DOCUMENT, ONE_STORE, type RingStoreRequirement } from './requirement.ts';
+import { DATE, type RingStoreRequirement } from './requirement.ts';
 import { type RingStoreTrial } from './trial.ts';
 
 /** Less than a quarter of an hour, by which the nearest time zones differ. */
@@ -16,11 +16,6 @@ export const SERVICE_DATE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-SERVICE-DATE',
     'Every read calls onServiceDate before it resolves, or none does, as the target says.',
     `${DATE}; F13`,
-    {
-      operations: 'read of an absent and of a present ring, twice each; a write may report a date',
-      bytes: NO_DOCUMENT,
-      order: 'on two connections, before and after a write',
-    },
     async (trial) => {
       const declared = trial.subject.supports.serviceDate;
       if (declared === undefined) throw new NotApplicable('supports.serviceDate is not declared');
@@ -34,12 +29,6 @@ export const SERVICE_DATE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-SERVICE-DATE-VALID',
     'A reported date is a Date, of the answer, at most ten minutes from this clock.',
     `${DATE}; F13`,
-    {
-      operations: 'read of an absent and of a present ring; write',
-      bytes: NO_DOCUMENT,
-      order: `${ONE_STORE}; the same reads again`,
-      latency: '1.2 s between two reads of one version: the date has to go on',
-    },
     async (trial) => {
       const reported = await reportedDates(trial);
       for (const { what, dates } of reported) {

@@ -1,5 +1,5 @@
-import { expectThat, NotApplicable } from '../requirement.ts';
-import { ABSENT, BOUND, CONTRACT, DURABLE, must, ONE_STORE, type RingStoreRequirement, should } from './requirement.ts';
+import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { ABSENT, BOUND, CONTRACT, DURABLE, type RingStoreRequirement } from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
 import type { RingStoreTrial } from './trial.ts';
 
@@ -26,13 +26,6 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-LENGTHS',
     'Documents of any length are stored whole, each after a longer or a shorter one.',
     DURABLE,
-    {
-      operations: 'write, then read on another connection',
-      bytes: 'ASCII, in which every place can be recognised; other characters have RING-BOUNDARIES',
-      lengths:
-        'usual sizes of lines, packets, rows, pages and buffers; one byte more and one byte less, as far as five seconds allow',
-      order: 'by turns a short one and a long one',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
@@ -50,11 +43,6 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-BOUNDARIES',
     'A character is never cut in two, wherever it is in the document.',
     DURABLE,
-    {
-      operations: 'write, then read on another connection',
-      bytes: 'characters of 2, 3 and 4 bytes, with and without one byte before the first',
-      lengths: 'the longest: whatever the size of a part, one of two documents has a character across its end',
-    },
     async (trial) => {
       const [store, other] = await trial.openPair();
       const most = trial.subject.supports.maxDocumentBytes;
@@ -70,36 +58,21 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       }
     },
   ),
-  must(
-    'RING-LARGEST',
-    'A document as long as the store accepts is stored whole.',
-    BOUND,
-    {
-      operations: 'a write that creates, then writes that replace; read on both connections',
-      bytes: 'one character over and over, and text that does not compress',
-      lengths: 'the longest in bytes, of 65 536 to 262 144 characters',
-    },
-    async (trial) => {
-      const stores = await trial.openPair();
-      const most = trial.subject.supports.maxDocumentBytes;
-      const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
-      documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
-      let revision: string | undefined;
-      for (const document of documents) {
-        revision = await trial.write(stores[0], document, revision, `a write of ${most} bytes`);
-        for (const store of stores) await trial.expectStored(store, document, revision, `a read of ${most} bytes`);
-      }
-    },
-  ),
+  must('RING-LARGEST', 'A document as long as the store accepts is stored whole.', BOUND, async (trial) => {
+    const stores = await trial.openPair();
+    const most = trial.subject.supports.maxDocumentBytes;
+    const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
+    documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
+    let revision: string | undefined;
+    for (const document of documents) {
+      revision = await trial.write(stores[0], document, revision, `a write of ${most} bytes`);
+      for (const store of stores) await trial.expectStored(store, document, revision, `a read of ${most} bytes`);
+    }
+  }),
   must(
     'RING-TOO-LARGE',
     'A document of one byte more is rejected with too-large, and nothing is changed.',
     `${BOUND}; F23`,
-    {
-      operations: 'writes that would create, replace and conflict; read on another connection',
-      bytes: 'one and two bytes a character, easy to compress and not',
-      lengths: 'one byte more than the longest, and four times as long',
-    },
     async (trial) => {
       const most = trial.subject.supports.maxDocumentBytes;
       const [store, other] = await trial.openPair();
@@ -126,12 +99,6 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-TOO-LARGE-THERE',
     'A longer document in the store is read as too-large, never as absent.',
     `${BOUND}; F9, F23`,
-    {
-      operations: 'read, a write that would create, read',
-      bytes: 'two bytes a character: fewer characters than the bound has bytes',
-      lengths: 'one byte more than a ring may have: backends differ in what else fits',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
@@ -145,11 +112,6 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-TOO-LARGE-REPLACED',
     'The error about such a document has its revision, which one write can replace.',
     `${CONTRACT}, 4: by which one write can replace it`,
-    {
-      operations: 'read, two writes with the revision of the error, read',
-      lengths: 'one byte more than a ring may have',
-      order: ONE_STORE,
-    },
     async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
@@ -167,7 +129,6 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'RING-EMPTY-THERE',
     'An empty document in the store is never read as absent.',
     `${ABSENT}; F9`,
-    { operations: 'read', lengths: 'none: it is planted, as no store has to write it', order: ONE_STORE },
     async (trial) => {
       const name = trial.freshName();
       await trial.plant(name, '');
@@ -180,18 +141,12 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       );
     },
   ),
-  should(
-    'RING-EMPTY-CORRUPT',
-    'An empty document in the store is read as corrupt.',
-    `${ABSENT}; F9`,
-    { operations: 'read', lengths: 'none: it is planted', order: ONE_STORE },
-    async (trial) => {
-      const name = trial.freshName();
-      await trial.plant(name, '');
-      const store = await trial.open(name);
-      await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
-    },
-  ),
+  should('RING-EMPTY-CORRUPT', 'An empty document in the store is read as corrupt.', `${ABSENT}; F9`, async (trial) => {
+    const name = trial.freshName();
+    await trial.plant(name, '');
+    const store = await trial.open(name);
+    await trial.expectFailure(() => store.read(), 'corrupt', 'a read of an empty document that was planted');
+  }),
 ];
 
 function isWithin(trial: RingStoreTrial, bytes: number): boolean {

@@ -21,7 +21,7 @@ import { RingStoreTrial } from './trial.ts';
 import { WATCH_REQUIREMENTS } from './watch.ts';
 
 /** Every requirement with its check and what that covers, in the order in which they are tried. */
-export const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
+const RING_STORE_CHECKS: readonly RingStoreRequirement[] = [
   ...ANSWER_REQUIREMENTS,
   ...DOCUMENT_REQUIREMENTS,
   ...NAME_REQUIREMENTS,

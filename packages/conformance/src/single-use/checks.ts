@@ -11,16 +11,15 @@ const SLACK_SECONDS = 5;
 
 /** What every single-use store is held to, in the order in which it is tried. */
 export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = [
-  {
-    ...must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT),
-    async run(trial) {
-      const store = await trial.open();
-      expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id was told false');
-    },
-  },
-  {
-    ...must('USE-ONE-WINNER', 'Of many who claim an id at once, over several stores, one is told true.', CONTRACT),
-    async run(trial) {
+  must('USE-ANSWER', 'claim returns a promise of true or false.', CONTRACT, async (trial) => {
+    const store = await trial.open();
+    expectThat(await trial.claim(store, trial.freshId(), 600), 'the first claim of an id was told false');
+  }),
+  must(
+    'USE-ONE-WINNER',
+    'Of many who claim an id at once, over several stores, one is told true.',
+    CONTRACT,
+    async (trial) => {
       const stores = await Promise.all(Array.from({ length: STORES }, () => trial.open()));
       for (let round = 0; round < ROUNDS; round++) {
         const id = trial.freshId();
@@ -31,10 +30,12 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
         expectThat(won === 1, `of ${CLAIMS} who claimed at once, ${won} were told true`);
       }
     },
-  },
-  {
-    ...must('USE-ONCE', 'A claimed id is refused on every store, whatever end the later claim names.', CONTRACT),
-    async run(trial) {
+  ),
+  must(
+    'USE-ONCE',
+    'A claimed id is refused on every store, whatever end the later claim names.',
+    CONTRACT,
+    async (trial) => {
       const [store, other] = [await trial.open(), await trial.open()];
       const id = trial.freshId();
       expectThat(await trial.claim(store, id, 600), 'the first claim of an id was told false');
@@ -45,25 +46,20 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
         }
       }
     },
-  },
-  {
-    ...must('USE-SEPARATE', 'Ids that differ are claimed apart, however alike they are.', CONTRACT),
-    async run(trial) {
-      const store = await trial.open();
-      const id = `Aa${trial.freshId().slice(2)}`;
-      const alike = [id, `aA${id.slice(2)}`, `${id.slice(0, -1)}${id.endsWith('-') ? '_' : '-'}`, id.slice(0, -1)];
-      for (const [index, one] of alike.entries()) {
-        expectThat(await trial.claim(store, one, 600), `an id was refused for ${index} others that are only alike`);
-      }
-    },
-  },
-  {
-    ...must(
-      'USE-CLOCK-SKEW',
-      'A claim is remembered beyond its end for as long as two clocks may differ.',
-      `${CONTRACT}: the margin; F48`,
-    ),
-    async run(trial) {
+  ),
+  must('USE-SEPARATE', 'Ids that differ are claimed apart, however alike they are.', CONTRACT, async (trial) => {
+    const store = await trial.open();
+    const id = `Aa${trial.freshId().slice(2)}`;
+    const alike = [id, `aA${id.slice(2)}`, `${id.slice(0, -1)}${id.endsWith('-') ? '_' : '-'}`, id.slice(0, -1)];
+    for (const [index, one] of alike.entries()) {
+      expectThat(await trial.claim(store, one, 600), `an id was refused for ${index} others that are only alike`);
+    }
+  }),
+  must(
+    'USE-CLOCK-SKEW',
+    'A claim is remembered beyond its end for as long as two clocks may differ.',
+    `${CONTRACT}: the margin; F48`,
+    async (trial) => {
       const { clockSkewSeconds } = trial;
       const [ahead, behind] = [await trial.open(), await trial.open()];
       const told: unknown = ahead.clockSkewSeconds;
@@ -90,27 +86,22 @@ export const SINGLE_USE_CHECKS: readonly CheckedRequirement<SingleUseTrial>[] = 
         expectThat(!(await claimAgain(-most, 0)), `an id was claimed again ${most} s after its end`);
       }
     },
-  },
-  {
-    ...must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`),
-    async run(trial) {
-      const store = await trial.open();
-      const past = -trial.clockSkewSeconds - SLACK_SECONDS;
-      expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
-    },
-  },
-  {
-    ...must(
-      'USE-UNREACHABLE',
-      'A backend out of reach tells nobody true.',
-      `${CONTRACT}: a store that cannot tell; F9`,
-    ),
-    async run(trial) {
+  ),
+  must('USE-PAST-END', 'When end and margin have passed nobody is told true.', `${CONTRACT}; F48`, async (trial) => {
+    const store = await trial.open();
+    const past = -trial.clockSkewSeconds - SLACK_SECONDS;
+    expectThat(!(await trial.claim(store, trial.freshId(), past)), `an id that ended ${-past} s ago was claimed`);
+  }),
+  must(
+    'USE-UNREACHABLE',
+    'A backend out of reach tells nobody true.',
+    `${CONTRACT}: a store that cannot tell; F9`,
+    async (trial) => {
       const store = await trial.open();
       await trial.claim(store, trial.freshId(), 600);
       await trial.breakConnection();
       const won: unknown = await store.claim(trial.freshId(), new Date(Date.now() + 600_000)).catch(() => false);
       expectThat(won !== true, 'a claim was told true while the backend was out of reach');
     },
-  },
+  ),
 ];
