@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
-import { Progress } from '../src/cli/progress.ts';
+import { Progress } from '../src/cli/terminal.ts';
 import { CODEC_REQUIREMENTS, type ConformanceReport } from '../src/index.ts';
 import { isRunning, MAIN, runCli } from './cli-process.ts';
 
@@ -310,14 +310,14 @@ describe('the command line outlives its target', () => {
   test('whose close fails: a note, and the run counts', async () => {
     const { code, stderr } = await runCli(['codec', 'close-fails.mjs', '--quiet', ...ONE]);
     expect(code).toBe(0);
-    expect(stderr).toMatch(/^note: closing the target: RangeError was thrown$/m);
+    expect(stderr).toMatch(/^note: closing the target: RangeError at close-fails\.mjs:5 was thrown$/m);
     expect(stderr).not.toContain('secret');
   });
 
   test('that throws where no call is there to catch it: a finding without its text', async () => {
     const { code, stdout, stderr } = await runCli(['codec', 'throws-later.ts', '--quiet', ...ONE]);
     expect(code).toBe(1);
-    expect(stdout).toContain('thrown where no call was there to catch it: RangeError (seed ');
+    expect(stdout).toContain('thrown where no call was there to catch it: RangeError at throws-later.ts:10 (seed ');
     expect(`${stdout}${stderr}`).not.toContain('secret');
   });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { array, assert as assertProperty, property as forAll, nat, string } from 'fast-check';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { UNSEEN_THROUGH_PIPE } from '../src/codec/unseen.ts';
+import { UNSEEN_THROUGH_PIPE } from '../src/codec/suite.ts';
 import { Lines } from '../src/exec/lines.ts';
 import { shownRequest, shownText } from '../src/exec/shown.ts';
 import {

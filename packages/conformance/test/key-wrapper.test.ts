@@ -7,7 +7,7 @@ import {
   KEY_WRAPPER_REQUIREMENTS,
   runKeyWrapperConformance,
 } from '../src/index.ts';
-import { shareKeyStream } from '../src/key-wrapper/key-stream.ts';
+import { shareKeyStream } from '../src/key-wrapper/records.ts';
 import { pageOf, readCells, requirementsPage } from './requirements-page.ts';
 import { acmeTarget } from './zoo/acme.ts';
 import { ACME_BROKEN } from './zoo/acme-broken.ts';

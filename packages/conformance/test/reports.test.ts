@@ -12,12 +12,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type DefaultTreeAdapterMap, parse as parseHtml } from 'parse5';
 import { afterEach, describe, expect, test } from 'vitest';
-import { jsonReport } from '../src/cli/outputs.ts';
-import { summaryOf } from '../src/cli/summary.ts';
+import { jsonReport, prepareFile, writeWhole } from '../src/cli/outputs.ts';
+import { summaryOf } from '../src/cli/terminal.ts';
 import type { ConformanceReport, ConformanceResult } from '../src/index.ts';
 import { htmlReport } from '../src/reports/html.ts';
 import { type RunRecord, repeatOf } from '../src/reports/record.ts';
-import { prepareFile, writeWhole } from '../src/reports/write.ts';
 import type { Requirement } from '../src/requirement.ts';
 
 const NASTY =

@@ -1,4 +1,4 @@
-import { createHook } from 'node:async_hooks';
+import { watchTimers } from '../watch.ts';
 
 /** What using a codec left behind in the process. */
 export interface LeftBehind {
@@ -19,7 +19,13 @@ const EXIT_CODE = 3;
 export function observe(use: () => void): LeftBehind {
   loadGlobals();
   const before = { resources: process.getActiveResourcesInfo(), globals: globals() };
-  const timers = watchTimers(use);
+  const watched = watchTimers();
+  try {
+    watched.run(use);
+  } finally {
+    watched.stop();
+  }
+  const timers = watched.left('all');
   return {
     // A timer without a reference keeps no process alive, and is left behind all the same.
     resources: [...timers, ...leftOver(before.resources, process.getActiveResourcesInfo(), timers)],
@@ -45,23 +51,6 @@ function overwritten(use: () => void): readonly string[] {
       else process.env[name] = value;
     }
   }
-}
-
-/** The timers and immediates that `use` started and did not take back. */
-function watchTimers(use: () => void): readonly string[] {
-  const started: { readonly type: string; readonly resource: object }[] = [];
-  const hook = createHook({
-    init(_id, type, _trigger, resource) {
-      if (type === 'Timeout' || type === 'Immediate') started.push({ type, resource });
-    },
-  });
-  hook.enable();
-  try {
-    use();
-  } finally {
-    hook.disable();
-  }
-  return started.filter(({ resource }) => Reflect.get(resource, '_destroyed') !== true).map(({ type }) => type);
 }
 
 function leftOver(before: readonly string[], after: readonly string[], told: readonly string[]): readonly string[] {

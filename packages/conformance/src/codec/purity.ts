@@ -1,17 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type CheckedRequirement, expectThat, must, should } from '../requirement.ts';
-import { watchOutput } from '../watch-output.ts';
-import { watchTimers } from '../watch-timers.ts';
+import { expectNoTimers, watchOutput } from '../watch.ts';
 import { builtIns, observe, patches } from './observe.ts';
-import { type ProbedCodec, probeModule } from './probed.ts';
-import { CONTRACT, KIT } from './sources.ts';
-import { type CodecTrial, useOnce } from './trial.ts';
+import { type ProbedCodec, probeModule } from './processes.ts';
+import { CONTRACT, type CodecTrial, KIT, useOnce } from './trial.ts';
 
 /** Uses of a codec: a timer may start with the hundredth. */
 const USES = 120;
-/** What ends soon is not left behind: it is looked at again and again. */
-const LOOKS = 10;
-const PAUSE_MS = 100;
 
 /** What a seal, an unseal and a refusal leave behind: in a process of their own where the target is a module. */
 export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
@@ -37,29 +32,22 @@ export const PURITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     await seenOf(trial);
   }),
   should('CODEC-ENDS', 'A codec that was closed leaves no timer that keeps the process alive.', KIT, async (trial) => {
-    const watched = watchTimers();
-    try {
-      await watched.run(async () => {
-        const codec = await trial.create();
-        for (let i = 0; i < USES; i++) useOnce(codec);
-        // What it starts later than at once.
-        await pause(1);
-        await trial.close();
-      });
-      for (let look = 1; watched.left() > 0 && look < LOOKS; look++) await pause(PAUSE_MS);
-      expectThat(watched.left() === 0, `${watched.left()} timers keep the process alive after close`);
-    } finally {
-      watched.stop();
-    }
+    await expectNoTimers(async () => {
+      const codec = await trial.create();
+      for (let i = 0; i < USES; i++) useOnce(codec);
+      // What it starts later than at once.
+      await pause(1);
+      await trial.close();
+    });
   }),
   must('CODEC-CLOSES', 'The target’s close of an instance ends.', KIT, async (trial) => {
-    // The kit closes it, here as after every requirement.
     useOnce(await trial.create());
+    await trial.expectCloses();
   }),
 ];
 
 async function seenOf(trial: CodecTrial): Promise<ProbedCodec> {
-  const { module } = trial.subject;
+  const { module } = trial;
   if (module !== undefined) return probeModule(module);
   const before = builtIns();
   const codec = await trial.create();

@@ -1,6 +1,6 @@
 import type { RequestStateCodec } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 
 /** A codec, and what ends it. */
 export interface CodecInstance {
@@ -38,16 +38,6 @@ export interface CodecTarget {
   readonly refusal?: string;
 }
 
-/** A checked target, with every default filled in. */
-export interface CodecSubject extends Omit<CodecTarget, 'supports' | 'refusal'> {
-  readonly supports: Required<CodecSupport>;
-  readonly refusal: string;
-  /** The URL of the module that the target was exported by, if that is known. */
-  readonly module?: string;
-  /** See {@link THROUGH_PIPE}. */
-  readonly throughPipe: boolean;
-}
-
 /** The longest payload of the suite, bytes. */
 export const LONGEST_PAYLOAD: number = 64 * 1024;
 
@@ -77,20 +67,6 @@ const TARGET = anObject({
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readCodecTarget(owner: string, target: CodecTarget): CodecSubject {
+export function checkCodecTarget(owner: string, target: unknown): asserts target is CodecTarget {
   checkArgument(owner, TARGET, target);
-  const { name, supports = {}, refusal = 'InvalidRequestState' } = target;
-  const { confidentiality = true, maxPayloadBytes = Number.MAX_SAFE_INTEGER, crossInstance = true } = supports;
-  return {
-    name,
-    create: () => target.create(),
-    createPeer: () => target.createPeer(),
-    createStranger: () => target.createStranger(),
-    ...(target.createRotated !== undefined && {
-      createRotated: async () => target.createRotated?.() as CodecInstance | Promise<CodecInstance>,
-    }),
-    supports: { confidentiality, maxPayloadBytes, crossInstance },
-    refusal,
-    throughPipe: THROUGH_PIPE in target,
-  };
 }

@@ -1,7 +1,43 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { MessagePort } from 'node:worker_threads';
+import { within } from '../trial.ts';
 import { Lines } from './lines.ts';
-import type { Outcome, ProgramOptions } from './messages.ts';
 import { shownStart, shownText } from './shown.ts';
+
+/** The program to run: through the shell where it is text. */
+export interface ProgramOptions {
+  readonly command: string | readonly string[];
+  /** The longest time to wait for an answer, milliseconds. */
+  readonly timeoutMs: number;
+  readonly cwd: string | undefined;
+  /** The whole environment. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+/** What the thread that drives the program is started with. */
+export interface ThreadData {
+  readonly program: ProgramOptions;
+  readonly port: MessagePort;
+  /** One 32-bit word: 1 when an answer is there. */
+  readonly bell: Int32Array;
+}
+
+/** What the thread is told to do. */
+export type Order =
+  /** Writes a line and waits for one. `shown` is the line as a finding may show it. */
+  | { readonly do: 'ask'; readonly line: string; readonly shown: string }
+  /** Tells whether something went wrong since the last answer. */
+  | { readonly do: 'look' }
+  /** Ends the program at once, because its answer was wrong. */
+  | { readonly do: 'kill' }
+  /** Lets the program end by itself, and sees to it that it does. */
+  | { readonly do: 'end' };
+
+/** The line that came, or what went wrong, in words. Without either there was nothing to tell. */
+export interface Outcome {
+  readonly line?: string;
+  readonly failure?: string;
+}
 
 /** How long a program may take to end once its input has ended, and once more when it was told to. */
 const GRACE_MS = 1_000;
@@ -170,12 +206,7 @@ export class Program {
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, ms);
-    });
-    await Promise.race([this.#ended, late]);
-    clearTimeout(timer);
+    await within(ms, this.#ended, undefined);
     return this.#hasEnded;
   }
 

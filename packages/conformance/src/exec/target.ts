@@ -1,6 +1,5 @@
 import type { RequestStateCodec } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
 import {
   CODEC_SUPPORT,
   type CodecInstance,
@@ -8,6 +7,7 @@ import {
   type CodecTarget,
   THROUGH_PIPE,
 } from '../codec/target.ts';
+import { aFlag, anObject, aText, aWholeNumber, checkArgument } from '../options.ts';
 import { DidNotStart, Finding } from '../requirement.ts';
 import { type Answer, type Request, type Role, readAnswer, WrongAnswer } from './answer.ts';
 import { asciiJson, shownRequest, shownText } from './shown.ts';

@@ -1,6 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import type { Order, Outcome, ThreadData } from './messages.ts';
-import { Program } from './program.ts';
+import { type Order, type Outcome, Program, type ThreadData } from './program.ts';
 
 // Runs in a thread of its own, while the main thread sleeps until the bell rings.
 const { program: options, port, bell }: ThreadData = workerData;

@@ -2,8 +2,18 @@ import { types } from 'node:util';
 import type { KeyWrapper } from '@sealring/core';
 import { flipped, sameBytes, text } from '../bytes.ts';
 import { expectThat, must, should } from '../requirement.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, KIT } from './requirement.ts';
-import { bytesOf, copyOf, type KeyWrapperTrial, type Made, OPTIONS, wrappedKeyOf } from './trial.ts';
+import {
+  bytesOf,
+  CONTRACT,
+  clause,
+  copyOf,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  KIT,
+  type Made,
+  OPTIONS,
+  wrappedKeyOf,
+} from './trial.ts';
 
 const ENTRY = '{"ring":"conformance","id":"AAAAAAAAAAAAAAAA"}';
 

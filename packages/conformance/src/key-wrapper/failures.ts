@@ -3,12 +3,20 @@ import type { KeyWrapper } from '@sealring/core';
 import { flipped } from '../bytes.ts';
 import { expectThat, must, should } from '../requirement.ts';
 import { contentsOf, printed, shows } from '../secrets.ts';
-import { difference } from '../texts.ts';
-import { describeThrown } from '../thrown.ts';
-import { watchOutput } from '../watch-output.ts';
-import { isArgumentError, isKeyWrapperError } from './errors.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement, KIT } from './requirement.ts';
-import { copyOf, type KeyWrapperTrial, type Made, OPTIONS } from './trial.ts';
+import { describeThrown, difference } from '../thrown.ts';
+import { watchOutput } from '../watch.ts';
+import {
+  CONTRACT,
+  clause,
+  copyOf,
+  isArgumentError,
+  isKeyWrapperError,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  KIT,
+  type Made,
+  OPTIONS,
+} from './trial.ts';
 
 /** A call that failed, and the data key it had to do with. */
 interface Failure {
@@ -128,10 +136,10 @@ async function failuresOf(
     keyWrapper.unwrap({ ...copyOf(wrapped), provider: 'conformance-elsewhere' }, OPTIONS),
   );
   await each(keyWrapper, 'aborted', AbortSignal.abort());
-  if (trial.subject.createUnreachable !== undefined) {
+  if (trial.target.createUnreachable !== undefined) {
     await each(await trial.createUnreachable(), 'with a service that cannot be reached');
   }
-  const { control } = trial.subject;
+  const { control = {} } = trial.target;
   for (const [change, undo, state] of [
     ['disable', 'enable', 'disabled'],
     ['deny', 'allow', 'denied'],

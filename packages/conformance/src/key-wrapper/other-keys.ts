@@ -1,8 +1,7 @@
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
 import { expectThat, Finding, must, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement } from './requirement.ts';
-import { copyOf, type Made, OPTIONS } from './trial.ts';
+import { CONTRACT, clause, copyOf, type KeyWrapperRequirement, type Made, OPTIONS } from './trial.ts';
 
 /** A name that no key wrapper has. */
 const ELSEWHERE = 'conformance-elsewhere';

@@ -1,12 +1,43 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrappedKey } from '@sealring/core';
+import { xor } from '../bytes.ts';
 import { expectThat, must, should } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
-import { difference } from '../texts.ts';
-import { kindOf } from '../thrown.ts';
-import { shareKeyStream } from './key-stream.ts';
-import { CONTRACT, type KeyWrapperRequirement, RING } from './requirement.ts';
-import { CONTEXT, copyOf, type Made } from './trial.ts';
+import { difference, kindOf } from '../thrown.ts';
+import { CONTEXT, CONTRACT, copyOf, type KeyWrapperRequirement, type Made, RING } from './trial.ts';
+
+/** Bytes in a row that agree by chance once in 2^128 times. */
+const TELLING_BYTES = 16;
+/** Of the difference of two random data keys, hardly a byte is zero: this is no header that two wraps share. */
+const LEAST_DIFFERENT = 8;
+
+/**
+ * Whether two wraps hide their data keys with the same key stream: c1 ⊕ c2 then holds k1 ⊕ k2, whoever has both can read
+ * one data key with the other. No block mode, key wrap or public key has this, nor a stream whose nonce follows from the
+ * data key.
+ */
+export function shareKeyStream(one: Uint8Array, oneKey: Uint8Array, other: Uint8Array, otherKey: Uint8Array): boolean {
+  const length = Math.min(oneKey.length, otherKey.length);
+  const keys = xor(oneKey, otherKey);
+  const pieces = [keys.subarray(0, TELLING_BYTES), keys.subarray(length - TELLING_BYTES, length)];
+  const telling = pieces.filter((piece) => piece.filter((byte) => byte !== 0).length >= LEAST_DIFFERENT);
+  const others = readingsOf(other);
+  return readingsOf(one).some((bytes, i) => {
+    const beside = others[i];
+    if (beside === undefined || beside.length !== bytes.length) return false;
+    const together = xor(bytes, beside);
+    return telling.some((piece) => together.includes(piece));
+  });
+}
+
+/** A wrapped key as it is, and the bytes that its pieces stand for where it is text. */
+function readingsOf(wrapped: Uint8Array): readonly Buffer[] {
+  const bytes = Buffer.from(wrapped);
+  const text = bytes.toString('latin1');
+  if (!/^[\t\n\r\u0020-\u007e]+$/.test(text)) return [bytes];
+  const pieces = text.split(/[^A-Za-z0-9+/_=-]+/);
+  return [bytes, ...pieces.flatMap((piece) => [Buffer.from(piece, 'base64'), Buffer.from(piece, 'hex')])];
+}
 
 /** What a ring document takes as a provider, and as the id of a KMS key. */
 const PROVIDER = /^[a-z0-9-]{1,64}$/;

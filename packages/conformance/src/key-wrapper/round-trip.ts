@@ -2,8 +2,16 @@ import type { KeyWrapper } from '@sealring/core';
 import { sameBytes, text } from '../bytes.ts';
 import { expectThat, must, NotApplicable, should } from '../requirement.ts';
 import { isThenable, kindOf } from '../thrown.ts';
-import { CONTRACT, clause, type KeyWrapperRequirement } from './requirement.ts';
-import { bytesOf, CONTEXT, generatedOf, type KeyWrapperTrial, type Made } from './trial.ts';
+import {
+  bytesOf,
+  CONTEXT,
+  CONTRACT,
+  clause,
+  generatedOf,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  type Made,
+} from './trial.ts';
 
 /** Data keys that are generated. That one byte is the same in all of them happens by chance once in 10^15 runs. */
 const GENERATES = 8;
@@ -60,7 +68,7 @@ export const ROUND_TRIP_REQUIREMENTS: readonly KeyWrapperRequirement[] = [
       const made: Made[] = await Promise.all(
         [1, 2].map(async () => ({ dataKey, wrapped: await trial.wrap(keyWrapper, dataKey) })),
       );
-      const most = trial.subject.supports.remote ? KEPT : MANY_LOCAL;
+      const most = trial.supports.remote ? KEPT : MANY_LOCAL;
       while (made.length < most) made.push(...(await trial.makeEach(keyWrapper)));
       for (const [i, one] of made.entries()) {
         await trial.expectOpens(keyWrapper, one, `wrapped key ${i + 1} of ${made.length}`);

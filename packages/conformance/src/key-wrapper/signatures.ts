@@ -3,8 +3,7 @@ import type { KeyWrapper } from '@sealring/core';
 import { flipped, text } from '../bytes.ts';
 import { expectThat, Finding, must, NotApplicable } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { CONTRACT, type KeyWrapperRequirement } from './requirement.ts';
-import { bytesOf, type KeyWrapperTrial } from './trial.ts';
+import { bytesOf, CONTRACT, type KeyWrapperRequirement, type KeyWrapperTrial } from './trial.ts';
 
 const ENTRY = text('{"ring":"conformance","id":"AAAAAAAAAAAAAAAA","wraps":[{"provider":"conformance"}]}');
 /** Where somebody cuts an entry: blocks, hashes, the longest message of a service, a page. */
@@ -102,11 +101,11 @@ async function tellsApart(trial: KeyWrapperTrial, signer: Signer): Promise<void>
   await Promise.all(signed);
 }
 
-function signerOf({ subject }: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
+function signerOf(trial: KeyWrapperTrial, keyWrapper: KeyWrapper): Signer {
   const { supports } = keyWrapper;
   if (keyWrapper.sign !== undefined && keyWrapper.verify !== undefined) return keyWrapper as Signer;
   if (supports.authenticated && keyWrapper.sign === undefined) throw new NotApplicable('its unwraps prove who wrapped');
-  if (!subject.supports.signatures) throw new NotApplicable('supports.signatures is false');
+  if (!trial.supports.signatures) throw new NotApplicable('supports.signatures is false');
   throw new Finding(`supports.authenticated is ${supports.authenticated}, and there is no sign with a verify`);
 }
 

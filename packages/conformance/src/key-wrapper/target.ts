@@ -1,6 +1,6 @@
 import type { KeyWrapper } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, checkArgument } from '../options.ts';
 
 /** A key wrapper, and what ends it. */
 export interface KeyWrapperInstance {
@@ -47,16 +47,6 @@ export interface KeyWrapperTarget {
   readonly supports?: KeyWrapperSupport;
 }
 
-/** A checked target, with every default filled in. */
-export interface KeyWrapperSubject {
-  readonly name: string;
-  readonly create: () => Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  readonly createOtherKey: () => Promise<KeyWrapperInstance> | KeyWrapperInstance;
-  readonly createUnreachable: (() => Promise<KeyWrapperInstance> | KeyWrapperInstance) | undefined;
-  readonly control: KeyWrapperControl;
-  readonly supports: Required<KeyWrapperSupport>;
-}
-
 const SUPPORT = anObject({
   remote: v.optional(aFlag),
   versions: v.optional(aFlag),
@@ -86,10 +76,9 @@ const PAIRS = [
 ] as const;
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readKeyWrapperTarget(owner: string, target: KeyWrapperTarget): KeyWrapperSubject {
+export function checkKeyWrapperTarget(owner: string, target: KeyWrapperTarget): void {
   checkArgument(owner, TARGET, target);
-  const { name, control = {}, supports = {} } = target;
-  const { remote = true, versions = true, signatures = true } = supports;
+  const { control = {}, supports: { remote = true } = {} } = target;
   if (remote !== (target.createUnreachable !== undefined)) {
     const words = remote
       ? 'is missing: only supports.remote: false is without it'
@@ -101,12 +90,4 @@ export function readKeyWrapperTarget(owner: string, target: KeyWrapperTarget): K
     if (given === undefined || more.length > 0) continue;
     throw new TypeError(`${owner}: control.${given} is given without control.${pair.find((one) => one !== given)}`);
   }
-  return {
-    name,
-    create: () => target.create(),
-    createOtherKey: () => target.createOtherKey(),
-    createUnreachable: target.createUnreachable?.bind(target),
-    control,
-    supports: { remote, versions, signatures },
-  };
 }

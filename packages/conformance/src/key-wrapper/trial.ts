@@ -1,12 +1,51 @@
 import { types } from 'node:util';
 import type { KeyWrapper, WrapOptions, WrappedKey } from '@sealring/core';
 import { sameBytes } from '../bytes.ts';
-import { Pending, within } from '../pending.ts';
-import { Random } from '../random.ts';
-import { expectThat, Finding, NotApplicable } from '../requirement.ts';
-import { describeThrown, kindOf } from '../thrown.ts';
-import { expectKind } from './errors.ts';
-import type { KeyWrapperControl, KeyWrapperInstance, KeyWrapperSubject } from './target.ts';
+import { type CheckedRequirement, expectThat, Finding, NotApplicable } from '../requirement.ts';
+import { describeThrown, isObject, kindOf } from '../thrown.ts';
+import { Trial, within } from '../trial.ts';
+import type { KeyWrapperControl, KeyWrapperSupport, KeyWrapperTarget } from './target.ts';
+
+/** A requirement of key wrappers and its check. docs/key-wrapper-requirements.md says what each is tried with. */
+export type KeyWrapperRequirement = CheckedRequirement<KeyWrapperTrial>;
+
+/** Where requirements come from. */
+export const CONTRACT = 'KeyWrapper of @sealring/core';
+export const RING = 'Sealring ring document: what it stores of a wrapped key';
+export const KIT = 'Sealring conformance kit';
+
+export function clause(...numbers: readonly number[]): string {
+  return numbers.map((number) => `${CONTRACT}, clause ${number}`).join('; ');
+}
+
+const KINDS: readonly unknown[] = ['throttled', 'unavailable', 'denied', 'disabled', 'not-found', 'corrupt'];
+
+/** Whether it is a `KeyWrapperError`, by name: an adapter may carry its own copy of the class. */
+export function isKeyWrapperError(
+  error: unknown,
+): error is Error & { readonly kind: unknown; readonly summary: unknown } {
+  return types.isNativeError(error) && error.name === 'KeyWrapperError' && KINDS.includes(Reflect.get(error, 'kind'));
+}
+
+export function isArgumentError(error: unknown): boolean {
+  return types.isNativeError(error) && (error.name === 'TypeError' || error.name === 'RangeError');
+}
+
+/** @throws {Finding} unless it is a `KeyWrapperError` of this kind. */
+export function expectKind(error: unknown, kind: string, what: string): void {
+  const isKind = isKeyWrapperError(error) && error.kind === kind;
+  expectThat(isKind, `${what}: expected kind "${kind}", got ${describeThrown(error)}`);
+}
+
+/** @throws {Finding} unless it is a `TypeError` or a `RangeError`. */
+export function expectArgumentError(error: unknown, what: string): void {
+  expectThat(isArgumentError(error), `${what}: expected a TypeError or RangeError, got ${describeThrown(error)}`);
+}
+
+/** @throws {Finding} unless it is a wrong argument's error, or a `KeyWrapperError` of kind `corrupt`. */
+export function expectArgumentErrorOrCorrupt(error: unknown, what: string): void {
+  if (!isArgumentError(error)) expectKind(error, 'corrupt', what);
+}
 
 /** What every wrap is bound to, unless a check says otherwise. A service may hold a caller to this ring's name. */
 export const CONTEXT: WrapOptions['context'] = Object.freeze({
@@ -18,9 +57,6 @@ export const OPTIONS: WrapOptions = Object.freeze({ context: CONTEXT });
 
 /** What a call may take that is to end at once, on a busy machine too: milliseconds. */
 const PROMPT_MS = 5_000;
-
-/** How a call ended. */
-export type Outcome = { readonly value: unknown } | { readonly error: unknown };
 
 /** A call that goes to the service, by its name. */
 export interface Call {
@@ -35,36 +71,41 @@ export interface Made {
 }
 
 /** What a check of a key wrapper works with: fresh instances, and the words for what it saw. */
-export class KeyWrapperTrial {
-  readonly subject: KeyWrapperSubject;
-  readonly random: Random;
-  readonly pending: Pending = new Pending();
-  readonly #open: KeyWrapperInstance[] = [];
-  readonly #closed = new Set<KeyWrapper>();
+export class KeyWrapperTrial extends Trial {
+  readonly target: KeyWrapperTarget;
+  readonly supports: Required<KeyWrapperSupport>;
   #doesGenerate: Promise<boolean> | undefined;
 
-  constructor(subject: KeyWrapperSubject, seed: number) {
-    this.subject = subject;
-    this.random = new Random(seed);
+  constructor(target: KeyWrapperTarget, seed: number) {
+    super(seed);
+    this.target = target;
+    const { remote = true, versions = true, signatures = true } = target.supports ?? {};
+    this.supports = { remote, versions, signatures };
   }
 
   create(): Promise<KeyWrapper> {
-    return this.#started('create', this.subject.create);
+    return this.#create('create');
   }
 
   createOtherKey(): Promise<KeyWrapper> {
-    return this.#started('createOtherKey', this.subject.createOtherKey);
+    return this.#create('createOtherKey');
   }
 
   createUnreachable(): Promise<KeyWrapper> {
-    const { createUnreachable } = this.subject;
-    if (createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
-    return this.#started('createUnreachable', createUnreachable);
+    if (this.target.createUnreachable === undefined) throw new NotApplicable('supports.remote is false');
+    return this.#create('createUnreachable');
+  }
+
+  async #create(name: 'create' | 'createOtherKey' | 'createUnreachable'): Promise<KeyWrapper> {
+    const create = (): unknown => this.target[name]?.();
+    const keyWrapper = await this.start<KeyWrapper>(name, create, 'keyWrapper', ['wrap', 'unwrap']);
+    expectThat(isObject(keyWrapper.supports), `${name}: no supports`);
+    return keyWrapper;
   }
 
   /** One that shows whether a service was asked: where there is a service, it cannot be reached. */
   createUnasked(): Promise<KeyWrapper> {
-    return this.subject.createUnreachable === undefined ? this.create() : this.createUnreachable();
+    return this.target.createUnreachable === undefined ? this.create() : this.createUnreachable();
   }
 
   /** A key wrapper, and a wrapped key that it has opened once: what it remembers is tried too. */
@@ -77,10 +118,10 @@ export class KeyWrapperTrial {
 
   /** @throws {NotApplicable} where the target cannot do that. */
   control<Name extends keyof KeyWrapperControl>(...names: readonly Name[]): Pick<Required<KeyWrapperControl>, Name> {
-    const { control } = this.subject;
+    const { control = {} } = this.target;
     const missing = names.find((name) => control[name] === undefined);
     if (missing !== undefined) throw new NotApplicable(`the target has no control.${missing}`);
-    const named = names.map((name) => [name, () => this.pending.wait(`control.${name}`, () => control[name]?.())]);
+    const named = names.map((name) => [name, () => this.wait(`control.${name}`, () => control[name]?.())]);
     return Object.fromEntries(named) as Required<KeyWrapperControl>;
   }
 
@@ -193,61 +234,18 @@ export class KeyWrapperTrial {
     expectKind(await this.refusal(start, what), 'corrupt', what);
   }
 
-  /** How a call ends, whether it throws or rejects. A call that does not end is told by `what`. */
-  async settle(start: () => unknown, what: string): Promise<Outcome> {
-    try {
-      return { value: await this.pending.wait(what, start) };
-    } catch (error) {
-      return { error };
-    }
-  }
-
-  /** What a call that must succeed gave. @throws {Finding} when it fails. */
-  async answer(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await this.settle(start, what);
-    if ('error' in outcome) throw new Finding(`${what} failed: ${describeThrown(outcome.error)}`);
-    return outcome.value;
-  }
-
-  /** What refuses a call that must fail. @throws {Finding} when it succeeds. */
-  async refusal(start: () => unknown, what: string): Promise<unknown> {
-    const outcome = await this.settle(start, what);
-    if ('error' in outcome) return outcome.error;
-    throw new Finding(`${what} was not refused: the call gave ${kindOf(outcome.value)}`);
+  /** @throws {Finding} unless a call is soon refused as unavailable. */
+  async expectUnavailable(start: () => unknown, what: string): Promise<void> {
+    expectKind(await promptly(this.refusal(start, what), what), 'unavailable', what);
   }
 
   /** What closes a key wrapper that a check closes itself: its instance may then fail to close once more. */
   async closeKeyWrapper(keyWrapper: KeyWrapper): Promise<void> {
-    this.#closed.add(keyWrapper);
+    this.closed.add(keyWrapper);
     await promptly(
       this.answer(() => keyWrapper.close?.(), 'close'),
       'close',
     );
-  }
-
-  async close(): Promise<void> {
-    for (const instance of this.#open.splice(0)) {
-      const outcome = await this.settle(() => instance.close?.(), 'close of an instance');
-      if ('error' in outcome && !this.#closed.has(instance.keyWrapper)) {
-        throw new Finding(`close of an instance failed: ${describeThrown(outcome.error)}`);
-      }
-    }
-  }
-
-  async #started(name: string, create: () => Promise<KeyWrapperInstance> | KeyWrapperInstance): Promise<KeyWrapper> {
-    const instance: unknown = await this.answer(create, name);
-    expectThat(
-      typeof instance === 'object' && instance !== null && 'keyWrapper' in instance,
-      `${name} returned no { keyWrapper }`,
-    );
-    this.#open.push(instance as KeyWrapperInstance);
-    const { keyWrapper } = instance as KeyWrapperInstance;
-    expectThat(
-      typeof keyWrapper?.wrap === 'function' && typeof keyWrapper.unwrap === 'function',
-      `${name}: no wrap and unwrap`,
-    );
-    expectThat(typeof keyWrapper.supports === 'object' && keyWrapper.supports !== null, `${name}: no supports`);
-    return keyWrapper;
   }
 }
 

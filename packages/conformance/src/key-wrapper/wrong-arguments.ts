@@ -1,7 +1,14 @@
 import { Finding, must, NotApplicable, should } from '../requirement.ts';
-import { expectArgumentError, expectArgumentErrorOrCorrupt } from './errors.ts';
-import { clause, type KeyWrapperRequirement, KIT } from './requirement.ts';
-import { CONTEXT, type KeyWrapperTrial, OPTIONS } from './trial.ts';
+import {
+  CONTEXT,
+  clause,
+  expectArgumentError,
+  expectArgumentErrorOrCorrupt,
+  type KeyWrapperRequirement,
+  type KeyWrapperTrial,
+  KIT,
+  OPTIONS,
+} from './trial.ts';
 
 type Wrong = readonly [what: string, start: () => unknown];
 

@@ -1,10 +1,20 @@
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { type Moment, moments } from './moments.ts';
-import { CONTRACT, type RingStoreRequirement, SIGNAL } from './requirement.ts';
+import type { Outcome } from '../trial.ts';
 import { labelled } from './sizes.ts';
-import { documentText, isConflict, isFailure, type Outcome, type RingStoreTrial, revisionOf } from './trial.ts';
+import {
+  CONTRACT,
+  documentText,
+  expectUnavailable,
+  isConflict,
+  type Moment,
+  moments,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  revisionOf,
+  SIGNAL,
+} from './trial.ts';
 
 const MOST_TRIES = 20;
 
@@ -37,7 +47,7 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     async (trial) => {
       const [store, other] = await trial.openPair();
       let current: StoredRing | undefined;
-      for (const document of [undefined, 'one', labelled(trial.subject.supports.maxDocumentBytes)]) {
+      for (const document of [undefined, 'one', labelled(trial.supports.maxDocumentBytes)]) {
         if (document !== undefined) {
           current = { document, revision: await trial.write(other, document, current?.revision) };
         }
@@ -53,12 +63,8 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
           const after = expectCurrent('a read that another read was aborted before');
           await trial.all<unknown>([Promise.resolve(before), after, aborted]);
           const outcome = await aborted;
-          if (outcome.status === 'rejected') {
-            expectThat(
-              isFailure(outcome.error, 'unavailable'),
-              `${what} rejected with ${describeThrown(outcome.error)}`,
-            );
-          } else {
+          if ('error' in outcome) expectUnavailable(outcome.error, what);
+          else {
             // It may have been quicker; it never says that the ring is another than it is.
             const found = outcome.value as StoredRing | undefined;
             const isRight = found?.document === current?.document && found?.revision === current?.revision;
@@ -75,7 +81,7 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'A write aborted on its way is done whole or not at all, and the store stays usable.',
     SIGNAL,
     async (trial) => {
-      for (const length of [500, trial.subject.supports.maxDocumentBytes]) {
+      for (const length of [500, trial.supports.maxDocumentBytes]) {
         const [store, other] = await trial.openPair();
         let revision = await trial.write(store, 'start', undefined);
         const measured = await moments(async () => {
@@ -137,7 +143,7 @@ async function abortedCall(
 ): Promise<Outcome> {
   const controller = new AbortController();
   const began = performance.now();
-  const ended = trial.outcome(() => call(controller.signal), what);
+  const ended = trial.promised(() => call(controller.signal), what);
   // It is waited for below; until then nobody handles it.
   ended.catch(() => undefined);
   await moment(began);
@@ -156,9 +162,7 @@ async function abortWrite(
   const name = 'a write aborted on its way';
   const expected = before?.revision;
   const outcome = await abortedCall(trial, moment, (signal) => store.write(document, { expected, signal }), name);
-  if (outcome.status === 'rejected') {
-    expectThat(isFailure(outcome.error, 'unavailable'), `${name} rejected with ${describeThrown(outcome.error)}`);
-  }
+  if ('error' in outcome) expectUnavailable(outcome.error, name);
   const found = await trial.read(other, `a read after ${name}`);
   const what = found === undefined ? 'no ring' : documentText(found.document);
   const isNew = found?.document === document;
@@ -168,7 +172,7 @@ async function abortWrite(
     isNew !== isOld,
     `${name} left ${what} with the revision of ${isNew ? 'the document before' : 'another document'}`,
   );
-  if (outcome.status === 'resolved') {
+  if ('value' in outcome) {
     const isThere = isNew && found?.revision === revisionOf(outcome.value, name);
     expectThat(isThere, `${name} resolved, and a read finds ${what}`);
   }
@@ -183,8 +187,8 @@ async function supersede(trial: RingStoreTrial, store: RingStore, document: stri
   for (let i = 0; i < MOST_TRIES; i++) {
     const found = await trial.read(store, 'a read after an aborted write');
     const expected = found?.revision;
-    const outcome = await trial.outcome(() => store.write(document, { expected }), what);
-    if (outcome.status === 'resolved') return revisionOf(outcome.value, what);
+    const outcome = await trial.promised(() => store.write(document, { expected }), what);
+    if ('value' in outcome) return revisionOf(outcome.value, what);
     if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
   }
   throw new Finding('no write wins after an aborted one');

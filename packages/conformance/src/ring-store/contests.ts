@@ -1,11 +1,57 @@
-import type { RingStore } from '@sealring/core';
+import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
-import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
-import { moments } from './moments.ts';
-import { REVISION, type RingStoreRequirement, SWAP } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import { documentText, isConflict, isFailure, type RingStoreTrial, revisionOf, textOf } from './trial.ts';
+import {
+  documentText,
+  isConflict,
+  isFailure,
+  moments,
+  REVISION,
+  type RingStoreRequirement,
+  type RingStoreTrial,
+  revisionOf,
+  SWAP,
+  textOf,
+} from './trial.ts';
+
+/** Connections that the writers share. */
+export const CONNECTIONS = 4;
+
+/** Writers of the longest documents: more would measure the network. */
+export const FEW_WRITERS = 4;
+
+/** All write at once, with the same expectation. Resolves to what the one winner wrote. */
+export async function contest(
+  trial: RingStoreTrial,
+  stores: readonly RingStore[],
+  expected: string | undefined,
+  title: string,
+  documentOf: (writer: number) => string = (writer) => `${title} of ${writer}`,
+  writers: number = trial.writers,
+): Promise<StoredRing> {
+  const documents = Array.from({ length: writers }, (_, writer) => documentOf(writer));
+  const outcomes = await Promise.all(
+    documents.map((document, writer) => {
+      const store = stores[writer % stores.length] as RingStore;
+      return trial.promised(() => store.write(document, { expected }), `a write in ${title}`);
+    }),
+  );
+  const won: StoredRing[] = [];
+  const failures = new Map<string, number>();
+  for (const [writer, outcome] of outcomes.entries()) {
+    if ('value' in outcome) {
+      won.push({ document: documents[writer] ?? '', revision: revisionOf(outcome.value, `a write in ${title}`) });
+    } else if (!isConflict(outcome.error)) {
+      failures.set(describeThrown(outcome.error), (failures.get(describeThrown(outcome.error)) ?? 0) + 1);
+    }
+  }
+  const [winner] = won;
+  const those = [...failures].map(([name, count]) => `, ${count} got ${name}`).join('');
+  const finding = `${title}: of ${writers} who wrote at once, ${won.length} won${those}`;
+  expectThat(winner !== undefined && won.length === 1 && failures.size === 0, finding);
+  return winner;
+}
 
 const LEAST_CONTESTS = 20;
 const MOST_CREATED = 5;
@@ -65,7 +111,7 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
     `${SWAP}; F32`,
     async (trial) => {
       const stores = await trial.openMany(FEW_WRITERS);
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       let revision: string | undefined;
       for (let round = 0; round <= Math.min(trial.rounds, MOST_LONG); round++) {
         const documentOf = (writer: number): string => `${round} of ${writer}${labelled(most - 7)}${writer}`;
@@ -100,8 +146,8 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
           note(found.document, found.revision);
           const document = `write ${i} of ${chaser}`;
           const write = () => store.write(document, { expected: found.revision });
-          const outcome = await trial.outcome(write, 'a write among others');
-          if (outcome.status === 'resolved') {
+          const outcome = await trial.promised(write, 'a write among others');
+          if ('value' in outcome) {
             note(document, revisionOf(outcome.value, 'a write among others'));
             left--;
           } else expectLost(outcome.error, 'a write among others');
@@ -114,7 +160,7 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
           }),
         ),
       );
-      if (trial.subject.remove !== undefined) await replaceAtOnce(trial);
+      if (trial.target.remove !== undefined) await replaceAtOnce(trial);
     },
   ),
   must(
@@ -151,7 +197,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
     const began = performance.now();
     const what = 'a write whose ring is removed and created again';
     const over = new AbortController();
-    const first = trial.outcome(() => store.write('first', { expected: undefined }), what);
+    const first = trial.promised(() => store.write('first', { expected: undefined }), what);
     const ended = first.finally(() => over.abort());
     // It is waited for below; until then nobody handles it.
     ended.catch(() => undefined);
@@ -161,11 +207,11 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       // It may not be there yet.
       await trial.remove(name).catch(() => undefined);
       const document = `other ${i}`;
-      const outcome = await trial.outcome(() => other.write(document, { expected: undefined }), 'another write');
-      if (outcome.status === 'resolved') revisions.push(revisionOf(outcome.value, 'another write'));
+      const outcome = await trial.promised(() => other.write(document, { expected: undefined }), 'another write');
+      if ('value' in outcome) revisions.push(revisionOf(outcome.value, 'another write'));
     }
     const outcome = await ended;
-    if (outcome.status === 'resolved') {
+    if ('value' in outcome) {
       const revision = revisionOf(outcome.value, what);
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
@@ -189,8 +235,8 @@ async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
     const found = await trial.read(store);
     expectThat(found !== undefined, 'a read among writers says that the ring is absent');
     const write = () => store.write(String(Number(found.document) + 1), { expected: found.revision });
-    const outcome = await trial.outcome(write, 'an addition');
-    if (outcome.status === 'resolved') done++;
+    const outcome = await trial.promised(write, 'an addition');
+    if ('value' in outcome) done++;
     else expectLost(outcome.error, 'an addition');
   }
 }

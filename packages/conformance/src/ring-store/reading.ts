@@ -1,10 +1,9 @@
 import { setImmediate as otherWork, setTimeout as pause } from 'node:timers/promises';
 import type { RingStore, StoredRing } from '@sealring/core';
+import type { Settings } from '../options.ts';
 import { expectThat, must, should } from '../requirement.ts';
-import { CONNECTIONS, contest, FEW_WRITERS } from './contest.ts';
-import { CONTRACT, DURABLE, KIT, type RingStoreRequirement, SWAP } from './requirement.ts';
-import type { RingStoreSubject } from './target.ts';
-import { documentText, type RingStoreTrial } from './trial.ts';
+import { CONNECTIONS, contest, FEW_WRITERS } from './contests.ts';
+import { CONTRACT, DURABLE, documentText, KIT, type RingStoreRequirement, type RingStoreTrial, SWAP } from './trial.ts';
 
 const READERS = 3;
 const LEAST_CONTESTS = 5;
@@ -197,11 +196,11 @@ export const READING_REQUIREMENTS: readonly RingStoreRequirement[] = [
 ];
 
 /** What was observed of a target in a run: four requirements are about the same. */
-const observed = new WeakMap<RingStoreSubject, Observed>();
+const observed = new WeakMap<Settings, Observed>();
 
 async function observeOnce(trial: RingStoreTrial): Promise<Observed> {
-  const known = observed.get(trial.subject) ?? (await observe(trial));
-  observed.set(trial.subject, known);
+  const known = observed.get(trial.settings) ?? (await observe(trial));
+  observed.set(trial.settings, known);
   return known;
 }
 
@@ -212,7 +211,7 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
   const readers = await trial.openMany(READERS, name);
   const written = new Set<string>();
   const documentOf = (title: string, writer: number): string => {
-    const most = trial.subject.supports.maxDocumentBytes;
+    const most = trial.supports.maxDocumentBytes;
     const document = longDocument(trial, `${title} of ${writer}`, isLongest ? most : undefined);
     written.add(document);
     return document;
@@ -270,8 +269,8 @@ async function observe(trial: RingStoreTrial, isLongest: boolean = false): Promi
 }
 
 /** Of a length of its own, and of one character: what is put together of two shows. */
-function longDocument({ random, subject }: RingStoreTrial, title: string, length?: number): string {
-  const most = Math.min(LONGEST_DOCUMENT, subject.supports.maxDocumentBytes - 100);
+function longDocument({ random, supports }: RingStoreTrial, title: string, length?: number): string {
+  const most = Math.min(LONGEST_DOCUMENT, supports.maxDocumentBytes - 100);
   const character = String.fromCodePoint(0x61 + random.below(26));
   const count = length === undefined ? 1 + random.below(most) : length - 100 - random.below(length / 4);
   return `${title}:${character.repeat(count)}.`;

@@ -1,7 +1,6 @@
 import { expectThat, must, NotApplicable, should } from '../requirement.ts';
-import { ABSENT, BOUND, CONTRACT, DURABLE, type RingStoreRequirement } from './requirement.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import type { RingStoreTrial } from './trial.ts';
+import { ABSENT, BOUND, CONTRACT, DURABLE, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
 
 /** Sizes that programs give to lines, packets, rows, pages, parts and buffers. */
 const PART_BYTES: readonly number[] = [
@@ -45,7 +44,7 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     DURABLE,
     async (trial) => {
       const [store, other] = await trial.openPair();
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       let revision: string | undefined;
       for (const [first, bytes, count] of RUNS) {
         for (const shift of [0, 1]) {
@@ -60,7 +59,7 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
   ),
   must('RING-LARGEST', 'A document as long as the store accepts is stored whole.', BOUND, async (trial) => {
     const stores = await trial.openPair();
-    const most = trial.subject.supports.maxDocumentBytes;
+    const most = trial.supports.maxDocumentBytes;
     const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
     documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
     let revision: string | undefined;
@@ -74,7 +73,7 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     'A document of one byte more is rejected with too-large, and nothing is changed.',
     `${BOUND}; F23`,
     async (trial) => {
-      const most = trial.subject.supports.maxDocumentBytes;
+      const most = trial.supports.maxDocumentBytes;
       const [store, other] = await trial.openPair();
       const longer = [
         'x'.repeat(most + 1),
@@ -103,8 +102,8 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
       await trial.expectFailure(() => store.read(), 'too-large', what);
-      const created = await trial.outcome(() => store.write('x', { expected: undefined }), 'a write in their place');
-      expectThat(created.status === 'rejected', 'a ring was created over 262 145 bytes that were planted');
+      const created = await trial.promised(() => store.write('x', { expected: undefined }), 'a write in their place');
+      expectThat('error' in created, 'a ring was created over 262 145 bytes that were planted');
       await trial.expectFailure(() => store.read(), 'too-large', `${what}, after that`);
     },
   ),
@@ -115,14 +114,14 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     async (trial) => {
       const store = await trial.open(await plantTooLarge(trial));
       const what = 'a read of 262 145 bytes that were planted';
-      const found = await trial.outcome(() => store.read(), what);
-      expectThat(found.status === 'rejected', `${what} resolved`);
+      const found = await trial.promised(() => store.read(), what);
+      expectThat('error' in found, `${what} resolved`);
       const expected: unknown = found.error instanceof Error ? Reflect.get(found.error, 'revision') : undefined;
       expectThat(typeof expected === 'string', `${what} rejected without a revision`);
       const revision = await trial.write(store, 'x', expected, 'a write over them');
       await trial.expectStored(store, 'x', revision, 'a read after they were replaced');
-      const again = await trial.outcome(() => store.write('y', { expected }), 'another write over them');
-      expectThat(again.status === 'rejected', 'they were replaced twice');
+      const again = await trial.promised(() => store.write('y', { expected }), 'another write over them');
+      expectThat('error' in again, 'they were replaced twice');
     },
   ),
   must(
@@ -133,8 +132,8 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       const name = trial.freshName();
       await trial.plant(name, '');
       const store = await trial.open(name);
-      const found = await trial.outcome(() => store.read(), 'a read of an empty document');
-      if (found.status === 'rejected') return;
+      const found = await trial.promised(() => store.read(), 'a read of an empty document');
+      if ('error' in found) return;
       expectThat(
         found.value !== undefined,
         'a read of an empty document that was planted says that the ring is absent',
@@ -150,7 +149,7 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
 ];
 
 function isWithin(trial: RingStoreTrial, bytes: number): boolean {
-  return bytes <= trial.subject.supports.maxDocumentBytes;
+  return bytes <= trial.supports.maxDocumentBytes;
 }
 
 /** Of sorted numbers, by turns one from the start and one from the end. */

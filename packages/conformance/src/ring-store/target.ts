@@ -1,6 +1,16 @@
 import type { RingStore } from '@sealring/core';
 import * as v from 'valibot';
-import { aFlag, aFunction, anObject, aText, aWholeNumber, checkArgument } from '../arguments.ts';
+import { aFlag, aFunction, anObject, aText, aWholeNumber, type ConformanceOptions, checkArgument } from '../options.ts';
+
+/** How the suite of ring stores is run. */
+export interface RingStoreOptions extends ConformanceOptions {
+  /** Longest time for one requirement, milliseconds; 100 to 3 600 000. Default 600 000. */
+  readonly timeoutMs?: number;
+  /** Contests between writers; 1 to 100 000. Default as many as three seconds allow, 20 to 200. */
+  readonly rounds?: number;
+  /** Writers in a contest; 2 to 1 000. Default 20. Fewer for a service that refuses so many calls at once. */
+  readonly writers?: number;
+}
 
 /** A store, and what ends it. */
 export interface RingStoreInstance {
@@ -38,11 +48,6 @@ export interface RingStoreTarget {
   readonly supports?: RingStoreSupport;
 }
 
-/** A checked target. */
-export interface RingStoreSubject extends Omit<RingStoreTarget, 'supports'> {
-  readonly supports: RingStoreSupport & { readonly uniqueRevisions: boolean; readonly maxDocumentBytes: number };
-}
-
 /** Bytes a ring document may have: law 4 of the contract of `RingStore`. */
 export const MAX_DOCUMENT_BYTES: number = 256 * 1024;
 
@@ -63,18 +68,6 @@ const TARGET = anObject({
 });
 
 /** @throws {TypeError | RangeError} naming what is wrong with the target. */
-export function readRingStoreTarget(owner: string, target: RingStoreTarget): RingStoreSubject {
+export function checkRingStoreTarget(owner: string, target: RingStoreTarget): void {
   checkArgument(owner, TARGET, target);
-  const { name, supports = {} } = target;
-  const { uniqueRevisions = false, maxDocumentBytes = MAX_DOCUMENT_BYTES } = supports;
-  return {
-    name,
-    create: (ringName) => target.create(ringName),
-    ...(target.remove !== undefined && { remove: (ringName) => target.remove?.(ringName) }),
-    ...(target.plant !== undefined && { plant: (ringName, document) => target.plant?.(ringName, document) }),
-    ...(target.breakConnection !== undefined && {
-      breakConnection: async () => target.breakConnection?.() as Promise<() => Promise<void> | void>,
-    }),
-    supports: { ...supports, uniqueRevisions, maxDocumentBytes },
-  };
 }

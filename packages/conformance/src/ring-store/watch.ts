@@ -2,9 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { RingStore } from '@sealring/core';
 import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
 import { describeThrown, kindOf } from '../thrown.ts';
-import { KIT, type RingStoreRequirement, WATCH } from './requirement.ts';
 import { labelled } from './sizes.ts';
-import { isConflict, isFailure, type RingStoreTrial } from './trial.ts';
+import { isConflict, isFailure, KIT, type RingStoreRequirement, type RingStoreTrial, WATCH } from './trial.ts';
 
 /** A subscription takes a moment, and may call once for itself; milliseconds. */
 const SETTLING_MS = 500;
@@ -22,7 +21,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
     const [store, other] = await trial.openPair(name);
     const watchers = [watch(trial, store), watch(trial, store), watch(trial, await trial.open(name))];
     let revision: string | undefined;
-    for (const document of ['one', 'two', labelled(trial.subject.supports.maxDocumentBytes)]) {
+    for (const document of ['one', 'two', labelled(trial.supports.maxDocumentBytes)]) {
       await pause(SETTLING_MS);
       for (const watcher of watchers) watcher.heard = 0;
       revision = await trial.write(other, document, revision);
@@ -60,7 +59,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
       await expectCalled('after another store wrote');
       for (const [when, act] of [
         ['after another watcher had ended', () => ended.end()],
-        ['after another store that watched was closed', () => trial.closeOne(closing)],
+        ['after another store that watched was closed', () => trial.closeEarly(closing)],
       ] as const) {
         await act();
         await pause(LAST_WORDS_MS);
@@ -84,7 +83,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
     await trial.until(() => watchers.every(({ heard }) => heard > 0), 'a watcher was not called before the outage');
     await trial.breakConnection();
     const signal = AbortSignal.timeout(OUTAGE_MS);
-    await Promise.all([trial.outcome(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
+    await Promise.all([trial.promised(() => used.read({ signal }), 'a read'), pause(OUTAGE_MS)]);
     await trial.mend();
     for (const watcher of watchers) watcher.heard = 0;
     for (const [i, watcher] of watchers.entries()) {
@@ -137,7 +136,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
     },
   ),
   should('RING-WATCH-DECLARED', 'A store of a target that denies push has no watch.', KIT, async (trial) => {
-    const { push } = trial.subject.supports;
+    const { push } = trial.supports;
     if (push !== false) throw new NotApplicable('supports.push is not denied');
     const store = await trial.open();
     expectThat(store.watch === undefined, 'supports.push is false, and the store has watch');
@@ -146,7 +145,7 @@ export const WATCH_REQUIREMENTS: readonly RingStoreRequirement[] = [
 
 /** Whether watch is claimed: where the target says nothing, a store that has it claims it. */
 function hasPush(trial: RingStoreTrial, store: RingStore): boolean {
-  const { push = store.watch !== undefined } = trial.subject.supports;
+  const { push = store.watch !== undefined } = trial.supports;
   if (push) expectThat(store.watch !== undefined, 'supports.push is true, and the store has no watch');
   return push;
 }

@@ -362,6 +362,7 @@ export const BROKEN_RING_STORES: readonly BrokenRingStore[] = [
       return [...backend.rows].find(([name]) => like.test(name))?.[1];
     },
   }),
+  wrapped('never ends its close', 'RING-INSTANCE-CLOSES', () => ({ close: () => new Promise(() => undefined) })),
   wrapped('one connection for all', 'RING-CLOSE-OTHERS', (sound, backend) => ({
     async read(options?: RingStoreCallOptions) {
       if (closed.has(backend)) throw new RingStoreError('unavailable', 'the client is closed');

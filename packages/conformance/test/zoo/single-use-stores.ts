@@ -98,4 +98,11 @@ export const BROKEN_SINGLE_USE: readonly BrokenSingleUse[] = [
     caughtBy: 'USE-PAST-END',
   },
   { target: zooSingleUse('lets through what it cannot tell', sound, true), caughtBy: 'USE-UNREACHABLE' },
+  {
+    target: {
+      name: 'never closes',
+      create: () => ({ store: { claim: async () => true, close: () => new Promise<void>(() => undefined) } }),
+    },
+    caughtBy: 'USE-INSTANCE-CLOSES',
+  },
 ];
