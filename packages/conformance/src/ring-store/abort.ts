@@ -89,11 +89,11 @@ export const ABORT_REQUIREMENTS: readonly RingStoreRequirement[] = [
         const measured = await moments(async () => {
           revision = await trial.write(store, labelled(length), revision);
         });
-        const began = performance.now();
         // A moment may miss on a busy machine: a quick store is given each of them several times.
         const several = [measured, measured, measured].flat();
-        for (const [i, moment] of several.entries()) {
-          if (i >= measured.length && performance.now() - began > SWEEP_MS) break;
+        let i = 0;
+        for (const moment of trial.inTime(several, measured.length, SWEEP_MS)) {
+          i += 1;
           const before = { document: `before ${i}`, revision: await trial.write(store, `before ${i}`, revision) };
           const document = `${i}: ${labelled(length)}`.slice(0, length);
           revision = await abortWrite(trial, [store, other], before, document, moment);
