@@ -105,19 +105,9 @@ function bigEndian(value: number): Buffer {
 const URL_SAFE = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const CHARACTERS: readonly string[] = Array.from(URL_SAFE);
 /** Letters of other alphabets that are drawn like Latin ones, and their halves of surrogate pairs. */
-const LOOK_ALIKES: Readonly<Record<string, string>> = {
-  A: 'А',
-  a: 'а',
-  c: 'с',
-  e: 'е',
-  o: 'о',
-  O: 'О',
-  p: 'р',
-  x: 'х',
-  '-': '‐',
-  '1': '１',
-  _: '＿',
-};
+const LOOK_ALIKES: ReadonlyMap<string, string> = new Map(
+  'AА aа cс eе oо OО pр xх -‐ 1１ _＿'.split(' ').map((pair) => [pair.charAt(0), pair.charAt(1)]),
+);
 
 /**
  * Payloads of some lengths, so that the last character of a token carries 0, 2 and 4 bits to spare. Made anew each time: a
@@ -145,19 +135,7 @@ const LONG_CHANGES = 64;
 /** The beginning of a token, where a version or an algorithm stands. */
 const HEADER_LENGTH = 8;
 /** Names by which a token may ask not to be checked, or to be checked by something weaker. */
-const ALGORITHMS: readonly string[] = [
-  'none',
-  'None',
-  'NONE',
-  'null',
-  'plain',
-  'raw',
-  'identity',
-  'dir',
-  'HS256',
-  '',
-  '0',
-];
+const ALGORITHMS: readonly string[] = ['', ...'none None NONE null plain raw identity dir HS256 0'.split(' ')];
 /** Enough to meet a tag of one byte, and now and then one of two. Through a pipe the time decides. */
 const FORGERIES = 50_000;
 const FORGING_MS = 2_000;
@@ -450,7 +428,7 @@ export const INTEGRITY_CHECKS: readonly CheckedRequirement<CodecTrial>[] = [
     function* (token) {
       for (let at = 0; at < token.length; at++) {
         const char = token[at] ?? '';
-        const alike = LOOK_ALIKES[char];
+        const alike = LOOK_ALIKES.get(char);
         if (alike !== undefined) yield [replaced(token, at, alike), `with a look-alike of character ${at}`];
         // What a decoder that keeps the low byte takes for the same character.
         yield [replaced(token, at, String.fromCharCode(char.charCodeAt(0) + 0x100)), `with character ${at} 256 higher`];

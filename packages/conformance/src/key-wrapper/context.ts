@@ -85,21 +85,15 @@ const ALIKE_CHARACTERS: readonly Alike[] = [
 ];
 
 const LONG = 1_000;
-const at = (place: number, char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
 
 /** Values and names that somebody cuts, or reads the beginning of. */
 const CUT_CONTEXTS: readonly Alike[] = [
-  {
-    what: 'with another last character of a long value',
-    one: { l1: at(LONG - 1, '1') },
-    other: { l1: at(LONG - 1, '2') },
-  },
-  {
-    what: 'with another character in the middle of a long value',
-    one: { l2: at(500, '1') },
-    other: { l2: at(500, '2') },
-  },
-  { what: 'with another character 300 into a long value', one: { l3: at(300, '1') }, other: { l3: at(300, '2') } },
+  ...[LONG - 1, LONG / 2, 300].map((place) => {
+    const valueOf = (char: string): string => 'x'.repeat(place) + char + 'x'.repeat(LONG - place - 1);
+    const name = `at${place}`;
+    const what = `with another character ${place + 1} of ${LONG} in a value`;
+    return { what, one: { [name]: valueOf('1') }, other: { [name]: valueOf('2') } };
+  }),
   {
     what: 'with another last character of a long name',
     one: { [`${'n'.repeat(120)}1`]: 'x' },
