@@ -1,13 +1,12 @@
 import type { RingStore, StoredRing } from '@sealring/core';
 import { expectThat, Finding, must } from '../requirement.ts';
-import { describeThrown, kindOf } from '../thrown.ts';
+import { kindOf } from '../thrown.ts';
 import type { Outcome } from '../trial.ts';
 import { labelled } from './sizes.ts';
 import {
   CONTRACT,
   documentText,
   expectUnavailable,
-  isConflict,
   type Moment,
   moments,
   type RingStoreRequirement,
@@ -193,9 +192,8 @@ async function supersede(trial: RingStoreTrial, store: RingStore, document: stri
   for (let i = 0; i < MOST_TRIES; i++) {
     const found = await trial.read(store, 'a read after an aborted write');
     const expected = found?.revision;
-    const outcome = await trial.promised(() => store.write(document, { expected }), what);
-    if ('value' in outcome) return revisionOf(outcome.value, what);
-    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    const revision = await trial.attempt(store, document, expected, what);
+    if (revision !== undefined) return revision;
   }
   throw new Finding('no write wins after an aborted one');
 }

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { types } from 'node:util';
 import type { RingStore } from '@sealring/core';
-import { expectThat, must, NotApplicable, should } from '../requirement.ts';
+import { expectThat, Finding, must, NotApplicable, should } from '../requirement.ts';
 import { contentsOf, shows } from '../secrets.ts';
 import { describeThrown, isObject, kindOf } from '../thrown.ts';
 import { MAX_DOCUMENT_BYTES } from './target.ts';
-import { CONTRACT, DATE, ERRORS, KIT, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
+import { CONTRACT, DATE, ERRORS, isFailure, KIT, type RingStoreRequirement, type RingStoreTrial } from './trial.ts';
 
 /** The caller's deadline for a backend that is out of reach, milliseconds; a store may have a shorter one of its own. */
 const LONGEST_OUTAGE_MS = 8_000;
@@ -218,20 +218,11 @@ async function expectTypeError(
   mayBeCorrupt = false,
 ): Promise<void> {
   const outcome = await trial.promised(call, what);
-  if ('value' in outcome) expectThat(false, `${what} resolved to ${kindOf(outcome.value)}`);
-  else
-    expectThat(
-      isTypeError(outcome.error) || (mayBeCorrupt && isCorrupt(outcome.error)),
-      `${what} rejected with ${describeThrown(outcome.error)}, not a TypeError`,
-    );
-}
-
-function isCorrupt(error: unknown): boolean {
-  return error instanceof Error && error.name === 'RingStoreError' && Reflect.get(error, 'kind') === 'corrupt';
-}
-
-function isTypeError(error: unknown): boolean {
-  return error instanceof Error && error.name === 'TypeError';
+  if ('value' in outcome) throw new Finding(`${what} resolved to ${kindOf(outcome.value)}`);
+  const { error } = outcome;
+  const isRight =
+    (error instanceof Error && error.name === 'TypeError') || (mayBeCorrupt && isFailure(error, 'corrupt'));
+  expectThat(isRight, `${what} rejected with ${describeThrown(error)}, not a TypeError`);
 }
 
 /** Less than a quarter of an hour, by which the nearest time zones differ. */

@@ -1,11 +1,11 @@
 import type { RingStore, StoredRing } from '@sealring/core';
-import { expectThat, Finding, must } from '../requirement.ts';
+import { expectThat, must } from '../requirement.ts';
 import { describeThrown } from '../thrown.ts';
 import { labelled } from './sizes.ts';
 import {
   documentText,
+  expectUnavailable,
   isConflict,
-  isFailure,
   moments,
   REVISION,
   type RingStoreRequirement,
@@ -145,12 +145,10 @@ export const CONTEST_REQUIREMENTS: readonly RingStoreRequirement[] = [
           expectThat(found !== undefined, 'a read among writers says that the ring is absent');
           note(found.document, found.revision);
           const document = `write ${i} of ${chaser}`;
-          const write = () => store.write(document, { expected: found.revision });
-          const outcome = await trial.promised(write, 'a write among others');
-          if ('value' in outcome) {
-            note(document, revisionOf(outcome.value, 'a write among others'));
-            left--;
-          } else expectLost(outcome.error, 'a write among others');
+          const revision = await trial.attempt(store, document, found.revision, 'a write among others');
+          if (revision === undefined) continue;
+          note(document, revision);
+          left--;
         }
       };
       await trial.all(
@@ -216,7 +214,7 @@ async function replaceAtOnce(trial: RingStoreTrial): Promise<void> {
       const isOthers = revisions.includes(revision);
       expectThat(!isOthers, `${what} resolved to the revision of another write, ${textOf(revision)}`);
       // Whoever is disturbed may give up: with a conflict, or because it does not know what became of its write.
-    } else if (!isFailure(outcome.error, 'unavailable')) expectLost(outcome.error, what);
+    } else if (!isConflict(outcome.error)) expectUnavailable(outcome.error, what);
   }
 }
 
@@ -234,13 +232,7 @@ async function add(trial: RingStoreTrial, store: RingStore): Promise<void> {
   for (let done = 0; done < ADDITIONS; ) {
     const found = await trial.read(store);
     expectThat(found !== undefined, 'a read among writers says that the ring is absent');
-    const write = () => store.write(String(Number(found.document) + 1), { expected: found.revision });
-    const outcome = await trial.promised(write, 'an addition');
-    if ('value' in outcome) done++;
-    else expectLost(outcome.error, 'an addition');
+    const sum = String(Number(found.document) + 1);
+    if ((await trial.attempt(store, sum, found.revision, 'an addition')) !== undefined) done++;
   }
-}
-
-function expectLost(error: unknown, what: string): void {
-  if (!isConflict(error)) throw new Finding(`${what} rejected with ${describeThrown(error)}`);
 }

@@ -29,13 +29,10 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
       const [store, other] = await trial.openPair();
       const sizes = PART_BYTES.filter((one) => isWithin(trial, one));
       const lengths = [sizes, sizes.map((one) => one - 1), sizes.map((one) => one + 1)].flatMap(byTurns);
-      let revision: string | undefined;
-      for (const length of trial.inTime(lengths, sizes.length, LENGTHS_MS)) {
-        if (!isWithin(trial, length)) continue;
-        const document = labelled(length);
-        revision = await trial.write(store, document, revision, `a write of ${length} bytes`);
-        await trial.expectStored(other, document, revision, `a read of ${length} bytes`);
-      }
+      const documents = lengths
+        .filter((length) => isWithin(trial, length))
+        .map((length) => [labelled(length), `${length} bytes`] as const);
+      await trial.expectWhole(trial.inTime(documents, sizes.length, LENGTHS_MS), store, other);
     },
   ),
   must(
@@ -45,16 +42,14 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     async (trial) => {
       const [store, other] = await trial.openPair();
       const most = trial.supports.maxDocumentBytes;
-      let revision: string | undefined;
-      for (const [first, bytes, count] of RUNS) {
-        for (const shift of [0, 1]) {
+      const documents = RUNS.flatMap(([first, bytes, count]) =>
+        [0, 1].map((shift) => {
           const characters = Array.from({ length: Math.floor((most - shift) / bytes) }, (_, i) => first + (i % count));
           const document = 'x'.repeat(shift) + characters.map((code) => String.fromCodePoint(code)).join('');
-          const what = `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`;
-          revision = await trial.write(store, document, revision, `a write of ${what}`);
-          await trial.expectStored(other, document, revision, `a read of ${what}`);
-        }
-      }
+          return [document, `${Buffer.byteLength(document)} bytes, in characters of ${bytes} after ${shift}`] as const;
+        }),
+      );
+      await trial.expectWhole(documents, store, other);
     },
   ),
   must('RING-LARGEST', 'A document as long as the store accepts is stored whole.', BOUND, async (trial) => {
@@ -62,11 +57,8 @@ export const SIZE_REQUIREMENTS: readonly RingStoreRequirement[] = [
     const most = trial.supports.maxDocumentBytes;
     const documents = ['x', '\n', 'é', '😀'].map((one) => one.repeat(most / Buffer.byteLength(one)));
     documents.push(Buffer.from(trial.random.bytes(most)).toString('base64').slice(0, most), labelled(most));
-    let revision: string | undefined;
-    for (const document of documents) {
-      revision = await trial.write(stores[0], document, revision, `a write of ${most} bytes`);
-      for (const store of stores) await trial.expectStored(store, document, revision, `a read of ${most} bytes`);
-    }
+    const named = documents.map((document) => [document, `${most} bytes`] as const);
+    await trial.expectWhole(named, stores[0], ...stores);
   }),
   must(
     'RING-TOO-LARGE',

@@ -170,6 +170,32 @@ export class RingStoreTrial extends Trial {
     return revisionOf(outcome.value, what);
   }
 
+  /** Writes among others. @returns the revision, or `undefined` where it lost. @throws {Finding} for another error. */
+  async attempt(
+    store: RingStore,
+    document: string,
+    expected: string | undefined,
+    what: string,
+  ): Promise<string | undefined> {
+    const outcome = await this.promised(() => store.write(document, { expected }), what);
+    if ('value' in outcome) return revisionOf(outcome.value, what);
+    if (!isConflict(outcome.error)) throw new Finding(`${what} rejected with ${describeThrown(outcome.error)}`);
+    return undefined;
+  }
+
+  /** Writes one document after the other: each is read whole on every reader. */
+  async expectWhole(
+    documents: Iterable<readonly [document: string, what: string]>,
+    writer: RingStore,
+    ...readers: readonly RingStore[]
+  ): Promise<void> {
+    let revision: string | undefined;
+    for (const [document, what] of documents) {
+      revision = await this.write(writer, document, revision, `a write of ${what}`);
+      for (const reader of readers) await this.expectStored(reader, document, revision, `a read of ${what}`);
+    }
+  }
+
   /** Writes what must lose: by the error that says so. */
   async expectConflict(store: RingStore, expected: string | undefined, what: string): Promise<void> {
     const outcome = await this.promised(() => store.write('never', { expected }), what);
