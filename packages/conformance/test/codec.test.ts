@@ -89,7 +89,7 @@ describe('the kit survives its targets', () => {
     expect(passed).toBe(false);
     expect(results[0]).toMatchObject({
       status: 'fail',
-      detail: expect.stringMatching(/^unexpected: Error at .*codec\.test\.ts:\d+ \(seed \d+\)$/),
+      detail: expect.stringMatching(/^create failed: Error at .*codec\.test\.ts:\d+ \(seed \d+\)$/),
     });
   });
 
